@@ -45,7 +45,6 @@ class SubpopulationLoss(WeightedMeasure):
 
     unit: ClassVar[str] = "relative change"
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
-    fewest: ClassVar[int] = 1  # variables it needs
 
     by: tuple[str, ...] = ()
     least: Annotated[int, Range(2)] = 30
@@ -55,8 +54,6 @@ class SubpopulationLoss(WeightedMeasure):
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
-        if 0 < len(set(self.variables(data))) < self.fewest:
-            yield f"{type(self).__name__} needs at least {self.fewest} variables."
         for name in self.by:
             if name not in data.schema:
                 yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
@@ -79,8 +76,9 @@ class SubpopulationLoss(WeightedMeasure):
         if not self.by:
             return [slice(None)], [slice(None)]
         if masked.origin is None and masked.base is original and masked.changes.keys().isdisjoint(self.by):
-            before = original.remember(("groups", self.by), lambda: _rows_of(original.view(cells, self.by).code))
-            after = before
+            before = after = original.remember(
+                ("groups", self.by), lambda: _rows_of(original.view(cells, self.by).code)
+            )
         else:
             code, _ = compress([common_codes(original, masked, name) for name in self.by])
             before, after = (_rows_of(part, int(code.max()) + 1) for part in np.split(code, [len(original)]))
@@ -111,9 +109,8 @@ class SubpopulationLoss(WeightedMeasure):
         means = []
         for rows, losses in self.value_losses(original, masked, loss):
             weights = masked.weights[rows] if self.weighted else 1.0
-            known = ~np.isnan(losses)
-            total = (losses if known.all() else np.where(known, losses, 0.0)).sum(axis=0)
-            weight = (known.sum(axis=0) * weights).sum()
+            total, count = _sums_of_known(losses)
+            weight = (count * weights).sum()
             if not weight:
                 raise Undefined("no measured value of a (sub)population is known in the original.")
             means.append(float((total * weights).sum() / weight))
@@ -123,11 +120,15 @@ class SubpopulationLoss(WeightedMeasure):
         """Return the mean loss of each record; NaN where all its values are missing in the original."""
         means = np.full(len(masked), np.nan)
         for rows, losses in self.value_losses(original, masked, loss):
-            known = ~np.isnan(losses)
-            count = known.sum(axis=0)
-            sums = np.where(known, losses, 0.0).sum(axis=0)
-            means[rows] = np.where(count > 0, sums / np.maximum(count, 1), np.nan)
+            total, count = _sums_of_known(losses)
+            means[rows] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
         return means
+
+
+def _sums_of_known(losses: Array) -> tuple[Array, Array]:
+    """For each record the sum of its known losses, and how many there are."""
+    known = ~np.isnan(losses)
+    return (losses if known.all() else np.where(known, losses, 0.0)).sum(axis=0), known.sum(axis=0)
 
 
 def _rows_of(code: Array, size: int = 0) -> list[Array]:
@@ -216,10 +217,11 @@ class MomentLoss(SubpopulationLoss):
         noise = self.made_by.added_noise()
         seen = self._moments(masked, unmasked_scale(masked, names, noise), populations)
         strata, weights = noise_strata(masked, names, noise), self.weights_of(masked)
-        taken = [
-            m.covariance - noise_covariance(strata, rows, weights) for m, rows in zip(seen, populations, strict=True)
+        return [
+            replace(m, covariance=c, correlation=correlation_of(c))
+            for m, rows in zip(seen, populations, strict=True)
+            for c in [m.covariance - noise_covariance(strata, rows, weights)]
         ]
-        return [replace(m, covariance=c, correlation=correlation_of(c)) for m, c in zip(seen, taken, strict=True)]
 
 
 def _mean_moment_loss(name: str, before: Moments, after: Moments) -> float:
@@ -227,9 +229,8 @@ def _mean_moment_loss(name: str, before: Moments, after: Moments) -> float:
     formula, moment = MOMENT_LOSSES[name]
     losses = formula(before, after)
     if np.isinf(losses).any():
-        raise Undefined(
-            f"a {moment} is 0 in the original and masking changed it, or the masked file no longer tells it."
-        )
+        change = "masking changed it, or the masked file no longer tells it"
+        raise Undefined(f"a {moment} is 0 in the original and {change}.")
     if np.isnan(losses).all():
         raise Undefined(f"no {moment} is known in the original.")
     return float(np.nanmean(losses))

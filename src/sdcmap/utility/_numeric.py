@@ -24,14 +24,20 @@ class WeightedMeasure(Measure):
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     weights: ClassVar[str] = "used when `weighted`, else every record counts once"
+    fewest: ClassVar[int] = 1  # variables it needs
 
     on: tuple[str, ...] = ()
     weighted: bool = False
+
+    def variables(self, data: Microdata) -> tuple[str, ...]:
+        return self.on or keys_and_numbers(data)
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
         if self.weighted and data.weight is None:
             yield f"{type(self).__name__}.weighted needs a file with a weight."
+        if 0 < len(set(self.variables(data))) < self.fewest:
+            yield f"{type(self).__name__} needs at least {self.fewest} variables."
 
     def weights_of(self, data: Microdata) -> Array:
         """The weights the measure counts with: the file's when `weighted`, else ones."""
@@ -91,6 +97,5 @@ def over_variables(by_name: Mapping[str, float], summary: str) -> Estimate:
     """The mean or the worst over the variables; both, and each variable's own, in `parts`."""
     losses = list(by_name.values())
     mean, worst = float(np.mean(losses)), max(losses)
-    parts = {f"on {name}": loss for name, loss in by_name.items()} if len(losses) > 1 else {}
-    parts |= {"mean": mean, "worst": worst} if len(losses) > 1 else {}
-    return Estimate(value=worst if summary == "worst" else mean, parts=parts)
+    parts = {f"on {name}": loss for name, loss in by_name.items()} | {"mean": mean, "worst": worst}
+    return Estimate(value=worst if summary == "worst" else mean, parts=parts if len(losses) > 1 else {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,22 +11,24 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Generator, Microdata, Undefined
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.cells import common_codes
-from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers
+from sdcmap.utility._numeric import WeightedMeasure
 
 
-def covered_categories(before: Array, after: Array) -> Array:
-    """For each record the number of original categories that its released one stands for; codes of equal values are equal.
+def covered_weight(before: Array, after: Array, weight: Array) -> Array:
+    """For each record the summed weight of the original values that its released one stands for; codes of equal values are
+    equal. `weight` is that of each original value.
 
-    Where each original category has one released category (a global recoding) that one stands for all that became it.
-    Elsewhere (local recoding, swapping, PRAM) a category of the original stands for itself, and a new one for all that it
-    was put in place of.
+    Where each original value has one released value (a global recoding) that one stands for all that became it. Elsewhere
+    (local recoding, swapping, PRAM) a value of the original stands for itself, and a new one for all that it was put in
+    place of.
     """
-    size = int(max(before.max(), after.max())) + 1
+    size = len(weight)
     pairs = np.unique(before.astype(np.int64) * size + after)
     old, new = np.divmod(pairs, size)
-    covered = np.bincount(new, minlength=size)
-    if len(np.unique(old)) < len(pairs):
-        covered[np.unique(before)] = 1
+    covered = np.bincount(new, weight[old], minlength=size)
+    occurs = np.unique(before)
+    if len(occurs) < len(pairs):
+        covered[occurs] = weight[occurs]
     spanned: Array = covered[after]
     return spanned
 
@@ -40,8 +43,43 @@ def covered_range(x: Array, after: Array) -> Array:
     return width
 
 
+def share_lost(lost: Mapping[str, float], whole: Mapping[str, float], reason: str) -> Estimate:
+    """What was lost over what there was; each variable's own share in `parts`. Undefined, for a reason, of nothing."""
+    total = sum(whole.values())
+    if not total > 0:
+        raise Undefined(reason)
+    parts = {f"on {name}": lost[name] / whole[name] for name in lost if whole[name] > 0}
+    return Estimate(value=sum(lost.values()) / total, parts=parts)
+
+
 @dataclass(frozen=True)
-class CategoryLoss(WeightedMeasure):
+class _DetailLoss(WeightedMeasure):
+    """The share that the known values of the original lost; by default, of each suppressed value all."""
+
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    at_nothing: ClassVar[float | None] = 1.0
+
+    def value_losses(self, original: Microdata, masked: Microdata, name: str) -> Array:
+        """The loss of each released value; NaN where the original is missing."""
+        rows = slice(None) if masked.origin is None else masked.origin
+        return np.where(original.missing(name)[rows], np.nan, masked.missing(name))
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        losses = {name: self.value_losses(original, masked, name) for name in self.checked(original)}
+        weights = self.weights_of(original)[slice(None) if masked.origin is None else masked.origin]
+        known = {name: float(weights @ ~np.isnan(loss)) for name, loss in losses.items()}
+        lost = {name: float(weights @ np.nan_to_num(loss)) for name, loss in losses.items()}
+        return share_lost(lost, known, "no measured value is known in the original.")
+
+    def records(self, original: Microdata, masked: Microdata) -> Array:
+        """The mean loss of each record; NaN where all its values are missing in the original."""
+        losses = np.column_stack([self.value_losses(original, masked, name) for name in self.checked(original)])
+        known = (~np.isnan(losses)).sum(axis=1)
+        return np.where(known > 0, np.nansum(losses, axis=1) / np.maximum(known, 1), np.nan)
+
+
+@dataclass(frozen=True)
+class CategoryLoss(_DetailLoss):
     """The detail that recoding and suppression took: 0 none, 1 every value became "anything".
 
     Formula: the mean over released records and variables of (c - 1)/(C - 1), C the categories the variable has in the
@@ -60,36 +98,12 @@ class CategoryLoss(WeightedMeasure):
     """
 
     unit: ClassVar[str] = "share of detail"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 1.0
     missing: ClassVar[str] = "a suppressed value lost all detail; left out where the original has it missing"
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or keys_and_numbers(data)
-
-    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        losses = {name: self._losses(original, masked, name) for name in self.checked(original)}
-        rows = slice(None) if masked.origin is None else masked.origin
-        weights = self.weights_of(original)[rows]
-        known = {name: float(weights @ ~np.isnan(loss)) for name, loss in losses.items()}
-        lost = {name: float(weights @ np.nan_to_num(loss)) for name, loss in losses.items()}
-        if not sum(known.values()) > 0:
-            raise Undefined("no measured value is known in the original.")
-        parts = {f"on {name}": lost[name] / known[name] for name in losses if known[name] > 0}
-        return Estimate(value=sum(lost.values()) / sum(known.values()), parts=parts)
-
-    def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The mean loss of each record; NaN where all its values are missing in the original."""
-        losses = np.column_stack([self._losses(original, masked, name) for name in self.checked(original)])
-        known = (~np.isnan(losses)).sum(axis=1)
-        return np.where(known > 0, np.nansum(losses, axis=1) / np.maximum(known, 1), np.nan)
-
-    def _losses(self, original: Microdata, masked: Microdata, name: str) -> Array:
-        """The loss of each released value; NaN where the original is missing."""
+    def value_losses(self, original: Microdata, masked: Microdata, name: str) -> Array:
+        loss = super().value_losses(original, masked, name)
         rows = np.arange(len(masked)) if masked.origin is None else masked.origin
-        there, gone = ~original.missing(name)[rows], masked.missing(name)
-        loss = np.where(there, gone.astype(np.float64), np.nan)
-        both = np.flatnonzero(there & ~gone)
+        both = np.flatnonzero(loss == 0)  # known before and after
         if (masked.base is original and name not in masked.changes) or len(both) == 0:
             return loss
         if original.column(name).levels is None:
@@ -101,7 +115,7 @@ class CategoryLoss(WeightedMeasure):
         else:
             codes = common_codes(original, masked, name)
             before, after = codes[: len(original)], codes[len(original) :]
-            span = covered_categories(before[rows[both]], after[both]) - 1.0
+            span = covered_weight(before[rows[both]], after[both], np.ones(int(codes.max()) + 1)) - 1.0
             whole = len(np.unique(before[~original.missing(name)])) - 1
         loss[both] = np.minimum(span / whole, 1.0) if whole > 0 else 0.0
         return loss
@@ -111,7 +125,7 @@ class CategoryLoss(WeightedMeasure):
 
 
 @dataclass(frozen=True)
-class SuppressionLoss(WeightedMeasure):
+class SuppressionLoss(_DetailLoss):
     """The share of the known values that masking made missing.
 
     Formula: #{(i, j): known before, missing after} / #{(i, j): known before}, over released records i and variables j.
@@ -128,34 +142,9 @@ class SuppressionLoss(WeightedMeasure):
     """
 
     unit: ClassVar[str] = "share of values"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 1.0
     missing: ClassVar[str] = "counted where masking made them; left out where the original has them"
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or keys_and_numbers(data)
-
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
-        rows = slice(None) if masked.origin is None else masked.origin
-        weights = self.weights_of(original)[rows]
-        known = [weights @ ~original.missing(name)[rows] for name in names]
-        lost = [weights @ self._lost(original, masked, name) for name in names]
-        if not sum(known) > 0:
-            raise Undefined("no measured value is known in the original.")
-        parts = {f"on {n}": float(a / b) for n, a, b in zip(names, lost, known, strict=True) if b > 0}
+        share = super().score(original, masked, rng)
         released = len(masked) if masked.origin is None else len(np.unique(masked.origin))
-        return Estimate(value=float(sum(lost) / sum(known)), parts=parts | {"records": 1 - released / len(original)})
-
-    def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The share of each record's known values that were suppressed; NaN where it has none."""
-        names = self.checked(original)
-        rows = slice(None) if masked.origin is None else masked.origin
-        known = sum((~original.missing(name)[rows]).astype(float) for name in names)
-        lost = sum(self._lost(original, masked, name).astype(float) for name in names)
-        return np.where(known > 0, lost / np.maximum(known, 1.0), np.nan)
-
-    def _lost(self, original: Microdata, masked: Microdata, name: str) -> Array:
-        rows = slice(None) if masked.origin is None else masked.origin
-        lost: Array = masked.missing(name) & ~original.missing(name)[rows]
-        return lost
+        return Estimate(value=share.value, parts={**share.parts, "records": 1 - released / len(original)})

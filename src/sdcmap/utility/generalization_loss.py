@@ -12,7 +12,8 @@ from sdcmap.core import Array, Column, Estimate, Generator, Measure, Microdata, 
 from sdcmap.core.named_files import content_of
 from sdcmap.data.cells import common_codes, distinct_cells
 from sdcmap.data.hierarchy import Hierarchy, number_text
-from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers
+from sdcmap.utility._numeric import WeightedMeasure
+from sdcmap.utility.category_loss import covered_weight, share_lost
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,9 @@ class Precision(Measure):
             yield ".hierarchy must be given: the path of a file."
 
     def misfits(self, data: Microdata) -> Iterator[str]:
-        problems = list(super().misfits(data))
-        yield from problems
-        if not problems:
+        if problems := list(super().misfits(data)):
+            yield from problems
+        else:
             try:
                 self._heights(data.column(self.on))
             except (SchemaError, Undefined) as problem:
@@ -72,10 +73,8 @@ class Precision(Measure):
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The share of levels that each record kept; NaN where it was missing before and after."""
         self.checked(original)
-        before = original.missing(self.on)
-        lost = before if masked.origin is None else before[masked.origin]
-        kept = 1.0 - self._heights(masked.column(self.on))
-        return np.where(lost & masked.missing(self.on), np.nan, kept)
+        lost = original.missing(self.on)[slice(None) if masked.origin is None else masked.origin]
+        return np.where(lost & masked.missing(self.on), np.nan, 1.0 - self._heights(masked.column(self.on)))
 
     def _heights(self, column: Column) -> Array:
         """h/H of each value; 1 where it is missing."""
@@ -87,9 +86,8 @@ class Precision(Measure):
         texts, code = _texts(column)
         lacking = sum(text is not None and text not in level_of for text in texts)
         if lacking:
-            raise Undefined(
-                f"the hierarchy {self.hierarchy} misses {lacking} of the {len(texts)} values of {self.on!r}."
-            )
+            gap = f"{lacking} of the {len(texts)} values of {self.on!r}"
+            raise Undefined(f"the hierarchy {self.hierarchy} misses {gap}.")
         heights = [hierarchy.levels if text is None else level_of[text] for text in texts]
         shares: Array = np.array(heights, dtype=float)[code] / max(hierarchy.levels, 1)
         return shares
@@ -199,24 +197,6 @@ class AverageClassSize(_GroupSizes):
 # The information that recoding and suppression took, where rare values tell more than frequent ones.
 
 
-def covered_weight(before: Array, after: Array, weight: Array) -> Array:
-    """For each record the summed weight of the original values that its released one stands for; codes of equal values are
-    equal. `weight` is that of each original value.
-
-    Where each original value has one released value (a global recoding) that one stands for all that became it. Elsewhere a
-    value of the original stands for itself, and a new one for all that it was put in place of.
-    """
-    size = len(weight)
-    pairs = np.unique(before.astype(np.int64) * size + after)
-    old, new = np.divmod(pairs, size)
-    covered = np.bincount(new, weight[old], minlength=size)
-    if len(np.unique(old)) < len(pairs):
-        occurs = np.unique(before)
-        covered[occurs] = weight[occurs]
-    spanned: Array = covered[after]
-    return spanned
-
-
 @dataclass(frozen=True)
 class NonUniformEntropy(WeightedMeasure):
     """The information that recoding and suppression took: 0 none, 1 every value became "anything".
@@ -243,9 +223,6 @@ class NonUniformEntropy(WeightedMeasure):
     at_nothing: ClassVar[float | None] = 1.0
     missing: ClassVar[str] = "a suppressed value lost all information; left out where the original has it missing"
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or keys_and_numbers(data)
-
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         rows = np.arange(len(original)) if masked.origin is None else masked.origin
         weights = self.weights_of(original)
@@ -253,12 +230,9 @@ class NonUniformEntropy(WeightedMeasure):
         for name in self.checked(original):
             bits, most = self._bits(original, masked, name, weights, rows)
             lost[name], whole[name] = float(weights[rows] @ bits), float(weights[rows] @ most)
-        if not sum(whole.values()) > 0:
-            raise Undefined(
-                "every measured variable is constant in the original, so that there is no information to lose."
-            )
-        parts = {f"on {name}": lost[name] / whole[name] for name in lost if whole[name] > 0}
-        return Estimate(value=sum(lost.values()) / sum(whole.values()), parts={"bits": sum(lost.values()), **parts})
+        constant = "every measured variable is constant in the original, so that there is no information to lose."
+        share = share_lost(lost, whole, constant)
+        return Estimate(value=share.value, parts={"bits": sum(lost.values()), **share.parts})
 
     def _bits(
         self, original: Microdata, masked: Microdata, name: str, weights: Array, rows: Array
@@ -270,9 +244,7 @@ class NonUniformEntropy(WeightedMeasure):
         weight = np.bincount(before[there], weights[there], minlength=int(codes.max(initial=0)) + 1)
         own = np.where(there, weight[before], 1.0)[rows]
         known = there[rows] & (own > 0)
-        most = np.where(
-            known, np.log2(weight.sum() / np.where(known, own, 1.0), where=known, out=np.zeros(len(rows))), 0.0
-        )
+        most = np.log2(weight.sum() / np.where(known, own, 1.0), where=known, out=np.zeros(len(rows)))
         bits = np.where(gone, most, 0.0)
         both = np.flatnonzero(known & ~gone)
         if len(both) and not (masked.base is original and name not in masked.changes):

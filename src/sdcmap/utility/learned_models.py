@@ -102,12 +102,7 @@ class _LearnedModel(Measure):
             raise Undefined("a synthetic file needs the method that made it, to make it without the people held out.")
         fold = fold_of(original, self.held_out, original.schema.of_role("stratum"), rng)
         came = np.arange(len(masked)) if masked.origin is None else masked.origin
-        makings = []
-        for number in range(self.folds):
-            kept = np.flatnonzero(fold[came] != number)
-            made = masked.take(kept)
-            columns = {name: made.column(name) for name in made.names}
-            makings.append(Making(Microdata(made.schema, columns, came[kept]), fold == number))
+        makings = [Making(masked.take(np.flatnonzero(fold[came] != k)), fold == k) for k in range(self.folds)]
         return self._graded(original, makings, rng, [in_released_categories(original, masked, names)] * self.folds)
 
     def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
@@ -140,22 +135,19 @@ class _LearnedModel(Measure):
         if numeric != (released.column(name).levels is None):
             raise Undefined(f"{name!r} was recoded, so that nobody can learn it from the release.")
         known = ~original.missing(name)
-        test = original.take(np.flatnonzero(making.outside & known))
+        outside = np.flatnonzero(making.outside & known)
+        test, as_released = original.take(outside), asked.take(outside)
         inside = original.take(np.flatnonzero(~making.outside & known))
         told = released.take(np.flatnonzero(~released.missing(name)))
-        if len(test) < self.fewest or min(len(inside), len(told)) < self.fewest:
+        if min(len(test), len(inside), len(told)) < self.fewest:
             raise Undefined(f"fewer than {self.fewest} people are left to train on, or to test with.")
-        as_released = asked.take(np.flatnonzero(making.outside & known))
         check_told(test, as_released, released, names)
-        answers = _answers([inside, told, test], name, numeric)
+        files = [inside, told, test]
+        answers = [data.numbers(name) for data in files] if numeric else joint_codes(files, name)[0]
         seen = features_of(inside, test, names), features_of(told, as_released, names)
         learner = Learner(self.model, numeric, seed)
         models = learner.fitted(seen[0], answers[0]), learner.fitted(seen[1], answers[1])
         return Exam(name, learner, models, seen, answers[2], _naive(answers[0], answers[2], learner))
-
-
-def _answers(files: list[Microdata], name: str, numeric: bool) -> list[Array]:
-    return [data.numbers(name) for data in files] if numeric else joint_codes(files, name)[0]
 
 
 def _naive(seen: Array, truth: Array, learner: Learner) -> float:
@@ -193,24 +185,22 @@ class TrainOnRelease(_LearnedModel):
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
 
     def _value(self, sittings: dict[str, list[Exam]], rng: Generator) -> Estimate:
-        losses: dict[str, float] = {}
         parts: dict[str, float] = {}
-        errors, kinds = [], []
+        errors: list[float] = []
+        losses: dict[str, list[float]] = {}  # by kind
         for name, exams in sittings.items():
             before, after = (np.concatenate([exam.worth(side) for exam in exams]) for side in (0, 1))
-            scores = [max(0.0, float(worth.mean())) for worth in (before, after)]
-            losses[name] = scores[0] - scores[1]
+            naive = float(np.mean([exam.naive for exam in exams]))
+            scores = {"original": float(before.mean()), "release": float(after.mean()), "naive": naive}
+            told = {what: max(0.0, score) for what, score in scores.items()}
+            parts |= {f"{name}: {what}": score for what, score in told.items()}
             lost = np.clip(before, 0, 1) - np.clip(after, 0, 1)
             errors.append(float(np.sqrt(((lost - lost.mean()) ** 2).sum() + 1)) / len(lost))
-            kinds.append("regression" if exams[0].learner.numeric else "classification")
-            naive = float(np.mean([exam.naive for exam in exams]))
-            told = {"original": scores[0], "release": scores[1], "naive": max(0.0, naive)}
-            parts |= {f"{name}: {what}": score for what, score in told.items()}
-        for kind in dict.fromkeys(kinds):
-            parts[kind] = float(np.mean([x for x, k in zip(losses.values(), kinds, strict=True) if k == kind]))
-        return Estimate(
-            value=float(np.mean(list(losses.values()))), se=float(np.hypot.reduce(errors)) / len(errors), parts=parts
-        )
+            kind = "regression" if exams[0].learner.numeric else "classification"
+            losses.setdefault(kind, []).append(told["original"] - told["release"])
+        parts |= {kind: float(np.mean(own)) for kind, own in losses.items()}
+        value = float(np.mean([parts[f"{name}: original"] - parts[f"{name}: release"] for name in sittings]))
+        return Estimate(value=value, se=float(np.hypot.reduce(errors)) / len(errors), parts=parts)
 
 
 @dataclass(frozen=True)
@@ -237,11 +227,9 @@ class ImportanceAgreement(_LearnedModel):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
 
     def _value(self, sittings: dict[str, list[Exam]], rng: Generator) -> Estimate:
-        agreed = {
-            name: np.concatenate([_agreements(exam, rng) for exam in exams], axis=0) for name, exams in sittings.items()
-        }
+        agreed = {name: np.concatenate([_agreements(exam, rng) for exam in exams]) for name, exams in sittings.items()}
         known = {name: each[~np.isnan(each)] for name, each in agreed.items()}
-        if not all(len(each) for each in known.values()):
+        if not all(map(len, known.values())):
             raise Undefined("no column helps to predict one that was asked for, so that none is important.")
         means = {name: float(each.mean()) for name, each in known.items()}
         spread = [float(np.sqrt(((each - each.mean()) ** 2).sum() + 0.01)) / len(each) for each in known.values()]

@@ -27,23 +27,15 @@ def weighted_moments(data: Microdata, names: tuple[str, ...]) -> Moments:
     return moments(matrix_of(data, names[:-1]), sound_weights(data))
 
 
+def complete_correlation(x: Array, weights: Array) -> Array:
+    """The correlation matrix of the records that know every variable; NaN where there are too few."""
+    complete = ~np.isnan(x).any(axis=1)
+    return moments(x[complete], weights[complete]).correlation
+
+
 def eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
     """Eigenvalues of the correlation matrix of the complete records, the largest first, as a view."""
     return _eigenvalues(matrix_of(data, names), np.ones(len(data)))
-
-
-def robust_eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
-    """Of the robust covariance matrix of the complete records in standard deviations, the largest first, as a view."""
-    x = matrix_of(data, names)
-    x = x[~np.isnan(x).any(axis=1)]
-    spread = x.std(axis=0, ddof=1) if len(x) > 1 else np.zeros(len(names))
-    scatter = robust_scatter((x - x.mean(axis=0)) / spread) if len(x) > 1 and (spread > 0).all() else None
-    if scatter is None:
-        raise Undefined(
-            "half of the records lie in a plane, or there are too few, so that there is no robust covariance."
-        )
-    eigenvalues: Array = np.linalg.eigvalsh(scatter.covariance)[::-1]
-    return eigenvalues
 
 
 def weighted_eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
@@ -52,11 +44,23 @@ def weighted_eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
 
 
 def _eigenvalues(x: Array, weights: Array) -> Array:
-    complete = ~np.isnan(x).any(axis=1)
-    correlation = moments(x[complete], weights[complete]).correlation
+    correlation = complete_correlation(x, weights)
     if np.isnan(correlation).any():
         raise Undefined("fewer than 2 records have all measured values, so there is no correlation matrix.")
     eigenvalues: Array = np.linalg.eigvalsh(correlation)[::-1]
+    return eigenvalues
+
+
+def robust_eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
+    """Of the robust covariance matrix of the complete records in standard deviations, the largest first, as a view."""
+    x = matrix_of(data, names)
+    x = x[~np.isnan(x).any(axis=1)]
+    spread = x.std(axis=0, ddof=1) if len(x) > 1 else np.zeros(len(names))
+    scatter = robust_scatter((x - x.mean(axis=0)) / spread) if (spread > 0).all() else None
+    if scatter is None:
+        flat = "half of the records lie in a plane, or there are too few"
+        raise Undefined(f"{flat}, so that there is no robust covariance.")
+    eigenvalues: Array = np.linalg.eigvalsh(scatter.covariance)[::-1]
     return eigenvalues
 
 
@@ -109,34 +113,29 @@ class MomentChange(NumericMeasure):
         view = weighted_moments if self.weighted else plain_moments
         before, after = (data.view(view, self.with_weight(data, *names)) for data in (original, masked))
         sd = np.sqrt(np.diag(before.covariance))
-        lost = [name for name, variance in zip(names, np.diag(after.covariance), strict=True) if np.isnan(variance)]
-        if lost or np.isnan(sd).any():
+        if np.isnan(np.diag(after.covariance)).any() or np.isnan(sd).any():
             raise Undefined("a measured variable has fewer than 2 values in one of the files.")
-        if self.of == "mean":
-            changes = _scaled(after.mean - before.mean, sd)
-            return over_variables(dict(zip(names, changes, strict=True)), self.summary)
-        if self.of == "variance":
-            changes = _scaled(np.diag(after.covariance) - np.diag(before.covariance), sd**2)
-            return over_variables(dict(zip(names, changes, strict=True)), self.summary)
+        moved = after.covariance - before.covariance
+        if self.of in ("mean", "variance"):
+            single = (after.mean - before.mean, sd) if self.of == "mean" else (np.diag(moved), sd**2)
+            return over_variables(dict(zip(names, _scaled(*single), strict=True)), self.summary)
         pairs = np.triu_indices(len(names), 1)
+        scale = np.outer(sd, sd)[pairs]
         if self.of == "covariance":
-            moved = _scaled((after.covariance - before.covariance)[pairs], np.outer(sd, sd)[pairs])
+            changes = _scaled(moved[pairs], scale)
         else:
-            moved = np.abs(after.correlation - before.correlation)[pairs]
-            moved = moved[(np.outer(sd, sd)[pairs] > 0)].tolist()
-        if not len(moved) or np.isnan(moved).any():
+            changes = np.abs(after.correlation - before.correlation)[pairs][scale > 0].tolist()
+        if not changes or np.isnan(changes).any():
             raise Undefined("no pair of measured variables has a correlation in both files.")
-        return summary_of(moved, self.summary)
+        return summary_of(changes, self.summary)
 
     def _eigenvalue_changes(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> list[float]:
         plain = robust_eigenvalues if self.of == "robust eigenvalues" else eigenvalues
         view = weighted_eigenvalues if self.weighted else plain
         before, after = (data.view(view, self.with_weight(data, *names)) for data in (original, masked))
         if before[-1] < SINGULAR:
-            raise Undefined(
-                "the correlation matrix has an eigenvalue of 0, so that its change has no scale: a measured variable is a "
-                "sum of others; leave it out."
-            )
+            zero = "the correlation matrix has an eigenvalue of 0, so that its change has no scale"
+            raise Undefined(f"{zero}: a measured variable is a sum of others; leave it out.")
         changes: list[float] = (np.abs(after - before) / before).tolist()
         return changes
 
@@ -150,13 +149,6 @@ def _scaled(change: Array, scale: Array) -> list[float]:
 
 
 # How far masking moved the place of each variable among the others.
-
-
-def explained(correlation: Array) -> Array:
-    """1/(1 - R^2) of each variable on the others, the diagonal of the inverse correlation matrix, scaled to length 1."""
-    diagonal = np.diagonal(np.linalg.inv(correlation))
-    turned: Array = diagonal / np.sqrt((diagonal**2).sum())
-    return turned
 
 
 @dataclass(frozen=True)
@@ -185,11 +177,7 @@ class CorrelationLoss(NumericMeasure):
     unit: ClassVar[str] = "distance, 0 to 1"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     missing: ClassVar[str] = "complete records, of each file on its own"
-
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
-        if len(set(self.variables(data))) < 2:
-            yield "CorrelationLoss needs at least 2 variables."
+    fewest: ClassVar[int] = 2
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
@@ -198,9 +186,10 @@ class CorrelationLoss(NumericMeasure):
         return Estimate(value=min(lost, 1.0))
 
     def _explained(self, data: Microdata, names: tuple[str, ...]) -> Array:
-        x, weights = matrix_of(data, names), self.weights_of(data)
-        complete = ~np.isnan(x).any(axis=1)
-        correlation = moments(x[complete], weights[complete]).correlation
+        """1/(1 - R^2) of each variable on the others, the diagonal of the inverse correlation matrix, scaled to length 1."""
+        correlation = complete_correlation(matrix_of(data, names), self.weights_of(data))
         if np.isnan(correlation).any() or np.linalg.eigvalsh(correlation)[0] < SINGULAR:
             raise Undefined("a measured variable is a sum of others in one of the files: leave it out.")
-        return explained(correlation)
+        diagonal = np.diagonal(np.linalg.inv(correlation))
+        turned: Array = diagonal / np.sqrt((diagonal**2).sum())
+        return turned

@@ -10,7 +10,7 @@ import polars as pl
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, Stream, Undefined
 from sdcmap.kernels.jit import inner_jit, jit
-from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers, numbers_of
+from sdcmap.utility._numeric import WeightedMeasure, numbers_of
 
 # Answers of counting queries, each a range in some variables.
 
@@ -102,9 +102,8 @@ class QueryError(WeightedMeasure):
     sampled: ClassVar[bool] = True
     missing: ClassVar[str] = "in no range"
 
-    revision: ClassVar[int] = (
-        3  # 2: ranges near an end are as wide as the others; 3: the same queries for all candidates
-    )
+    # 2: ranges near an end are as wide as the others; 3: the same queries for all candidates
+    revision: ClassVar[int] = 3
 
     queries: Annotated[int, Range(100)] = 1000
     ways: Annotated[int, Range(1)] = 2
@@ -114,9 +113,6 @@ class QueryError(WeightedMeasure):
     @property
     def told(self) -> str:
         return "error of counts"
-
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or keys_and_numbers(data)
 
     def fresh(self) -> Measure:
         return replace(self, draw=self.draw + 1)
@@ -146,14 +142,12 @@ class QueryError(WeightedMeasure):
         if np.isnan(columns).all():
             raise Undefined("no measured value is known in the original.")
         order = rng.permuted(np.tile(np.arange(len(names)), (self.queries, 1)), axis=1)
-        low = np.full(order.shape, np.nan)
-        high = np.full(order.shape, np.nan)
+        low, high = np.full((2, *order.shape), np.nan)
         for v, name in enumerate(names):
             known = np.sort(columns[v][~np.isnan(columns[v])])
             values = columns[v][rows]
             asked = np.flatnonzero((order[:, : self.ways] == v).any(axis=1) & ~np.isnan(values))
-            nominal = data.schema[name].kind == "nominal"
-            if nominal or len(known) == 0:
+            if data.schema[name].kind == "nominal" or len(known) == 0:
                 low[asked, v] = high[asked, v] = values[asked]
             else:
                 low[asked, v], high[asked, v] = ranges_around(known, values[asked], self.width, rng)
@@ -167,10 +161,10 @@ def _own_numbers(data: Microdata, names: tuple[str, ...]) -> Array:
 
 def _numbers_after(original: Microdata, masked: Microdata, name: str) -> Array:
     """One variable of the released file as numbers: categories by their code in the original, NaN where it has none."""
-    if original.column(name).levels is None:
-        return numbers_of(masked, name)
     levels, own = original.column(name).levels, masked.column(name).levels
-    if levels is None or own is None:
+    if levels is None:
+        return numbers_of(masked, name)
+    if own is None:
         raise Undefined(f"{name!r} has categories in the original and numbers in the released file.")
     if levels.dtype.is_numeric() != own.dtype.is_numeric():
         levels, own = levels.cast(pl.String), own.cast(pl.String)

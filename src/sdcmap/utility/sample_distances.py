@@ -175,22 +175,13 @@ class MMD(_SampleDistance):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 2.0)
 
     def width(self, drawn: Points) -> float:
-        mean = float(row_means(*drawn, *drawn, 0.0, False).mean())
-        return mean or 1.0
+        return float(row_means(*drawn, *drawn, 0.0, False).mean()) or 1.0
 
 
 # Distances between the distributions of single variables before and after masking.
 
 
 # Distances between two distributions of one number, each a sample with weights.
-
-
-def in_order(x: Array, weights: Array | None) -> tuple[Array, Array]:
-    """The numbers rising, with the weight of each; without weights, ones."""
-    if weights is None:
-        return np.sort(x), np.ones(len(x))
-    order = np.argsort(x, kind="stable")
-    return x[order], weights[order]
 
 
 @jit
@@ -222,14 +213,16 @@ def distribution_distances(x: Array, w: Array, y: Array, v: Array) -> tuple[floa
 def rising(data: Microdata, names: tuple[str, ...]) -> tuple[Array, Array]:
     """The known numbers of one variable, rising, and ones; as a view."""
     x = numbers_of(data, names[0])
-    return in_order(x[~np.isnan(x)], None)
+    known = np.sort(x[~np.isnan(x)])
+    return known, np.ones(len(known))
 
 
 def rising_with_weights(data: Microdata, names: tuple[str, ...]) -> tuple[Array, Array]:
     """The same with the weights, whose column is named second; a record of weight 0 is left out."""
     x, weights = numbers_of(data, names[0]), sound_weights(data)
-    known = ~np.isnan(x) & (weights > 0)
-    return in_order(x[known], weights[known])
+    known = np.flatnonzero(~np.isnan(x) & (weights > 0))
+    order = known[np.argsort(x[known], kind="stable")]
+    return x[order], weights[order]
 
 
 @dataclass(frozen=True)
@@ -248,6 +241,14 @@ class _DistributionDistance(NumericMeasure):
         """The known numbers, rising, with the weight of each."""
         return data.view(rising_with_weights if self.weighted else rising, self.with_weight(data, name))
 
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        names = self.checked(original)
+        return over_variables({name: self.distance(original, masked, name) for name in names}, self.summary)
+
+    def distance(self, original: Microdata, masked: Microdata, name: str) -> float:
+        """Of one variable."""
+        raise TypeError(f"{type(self).__name__} has no distance.")
+
     def distances(self, original: Microdata, masked: Microdata, name: str) -> tuple[float, float] | None:
         """Kolmogorov-Smirnov's and Wasserstein's distance; None where the released file has no value."""
         before, after = self.margin(original, name), self.margin(masked, name)
@@ -256,11 +257,6 @@ class _DistributionDistance(NumericMeasure):
         if len(after[0]) == 0:
             return None
         return (0.0, 0.0) if after is before else distribution_distances(*before, *after)
-
-    def spread(self, original: Microdata, name: str) -> float:
-        """The standard deviation in the original."""
-        x, weights = self.margin(original, name)
-        return 0.0 if x[0] == x[-1] else float(np.sqrt(mean_and_variance(x, weights).variance))
 
 
 @dataclass(frozen=True)
@@ -287,9 +283,9 @@ class KolmogorovSmirnov(_DistributionDistance):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     at_nothing: ClassVar[float | None] = 1.0
 
-    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        distances = {name: self.distances(original, masked, name) for name in self.checked(original)}
-        return over_variables({n: 1.0 if both is None else both[0] for n, both in distances.items()}, self.summary)
+    def distance(self, original: Microdata, masked: Microdata, name: str) -> float:
+        both = self.distances(original, masked, name)
+        return 1.0 if both is None else both[0]
 
 
 @dataclass(frozen=True)
@@ -314,17 +310,13 @@ class Wasserstein(_DistributionDistance):
 
     unit: ClassVar[str] = "standard deviations"
 
-    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        distances = {name: self._distance(original, masked, name) for name in self.checked(original)}
-        return over_variables(distances, self.summary)
-
-    def _distance(self, original: Microdata, masked: Microdata, name: str) -> float:
+    def distance(self, original: Microdata, masked: Microdata, name: str) -> float:
         both = self.distances(original, masked, name)
         if both is None:
             raise Undefined(f"every value of {name!r} was suppressed, so that it has no distance from the original.")
-        distance, spread = both[1], self.spread(original, name)
-        if distance == 0:
+        if both[1] == 0:
             return 0.0
-        if spread == 0:
+        x, weights = self.margin(original, name)
+        if x[0] == x[-1]:
             raise Undefined(f"{name!r} is constant in the original and was changed, so its distance has no scale.")
-        return distance / spread
+        return both[1] / float(np.sqrt(mean_and_variance(x, weights).variance))

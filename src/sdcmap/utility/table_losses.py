@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, Undefined
+from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
 from sdcmap.data.tables import Table, tables, two_way_tables, up_to
 from sdcmap.kernels.jit import jit
-from sdcmap.utility._numeric import sound_weights
+from sdcmap.utility._numeric import WeightedMeasure, sound_weights
 
 
 @dataclass(frozen=True)
-class TableMeasure(Measure):
+class TableMeasure(WeightedMeasure):
     """A loss of utility that is read off tables before and after masking: 0 when they are the same.
 
     Fields: `on`, the variables (by default the keys of the file), and `weighted`, for sums of survey weights in place of
@@ -28,23 +29,10 @@ class TableMeasure(Measure):
     weighted : compare weighted counts; needs a weight. Swapping keeps unweighted margins only.
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "utility"
-    weights: ClassVar[str] = "used when `weighted`, else every record counts once"
     paired: ClassVar[bool] = False
-    fewest: ClassVar[int] = 1  # variables it needs
-
-    on: tuple[str, ...] = ()
-    weighted: bool = False
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or data.keys
-
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
-        if self.weighted and data.weight is None:
-            yield f"{type(self).__name__}.weighted needs a file with a weight."
-        if 0 < len(set(self.variables(data))) < self.fewest:
-            yield f"{type(self).__name__} needs at least {self.fewest} variables."
 
 
 def loss_over(compared: Iterable[Table], loss: Callable[[Table], float], summary: str) -> Estimate:
@@ -118,13 +106,6 @@ def cramers_v(table: Array) -> float:
 # Relative error of the cells of all small tables.
 
 
-def relative_errors(before: Array, after: Array, least: float) -> Array:
-    """|after - before|/before of the cells that have at least `least` records before."""
-    judged = before >= least
-    errors: Array = np.abs(after[judged] - before[judged]) / before[judged]
-    return errors
-
-
 @dataclass(frozen=True)
 class TableError(TableMeasure):
     """The relative error of a cell that a user looks up in any table of up to three variables.
@@ -174,7 +155,7 @@ def _errors(table: Table, scale: float, least: float) -> tuple[float, float, flo
     judged = table.before >= least
     if not judged.any():
         return None
-    errors = relative_errors(table.before, table.after * scale, least)
+    errors = np.abs(table.after * scale - table.before)[judged] / table.before[judged]
     new = table.after[table.before == 0].sum() / table.after.sum()
     return float(errors.mean()), float((table.after[judged] == 0).mean()), float(new)
 
@@ -183,8 +164,8 @@ def _errors(table: Table, scale: float, least: float) -> tuple[float, float, flo
 
 
 @dataclass(frozen=True)
-class _TableDistance(TableMeasure):
-    """A distance between two tables: 0 the same, 1 no cell in common.
+class _TablesUpTo(TableMeasure):
+    """A loss of the table of all variables, or of all tables of some of them.
 
     Parameters
     ----------
@@ -192,20 +173,25 @@ class _TableDistance(TableMeasure):
     summary : with an order: the value is the "mean" or the "worst" over the tables; both are in the parts.
     """
 
-    unit: ClassVar[str] = "distance, 0 to 1"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 1.0
-
     order: Annotated[int | None, Range(1)] = None
     summary: Literal["mean", "worst"] = "mean"
 
-    def distance(self, before: Array, after: Array) -> float:
-        """Of the counts before and after."""
-        raise TypeError(f"{type(self).__name__} has no distance.")
+    def loss(self, table: Table) -> float:
+        """Of one table that masking changed."""
+        raise TypeError(f"{type(self).__name__} has no loss.")
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         compared = tables(original, masked, up_to(self.checked(original), self.order), weighted=self.weighted)
-        return loss_over(compared, lambda table: self.distance(table.before, table.after), self.summary)
+        return loss_over(compared, self.loss, self.summary)
+
+
+@dataclass(frozen=True)
+class _TableDistance(_TablesUpTo):
+    """A distance between two tables: 0 the same, 1 no cell in common."""
+
+    unit: ClassVar[str] = "distance, 0 to 1"
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    at_nothing: ClassVar[float | None] = 1.0
 
 
 @dataclass(frozen=True)
@@ -222,8 +208,8 @@ class Hellinger(_TableDistance):
     "Hellinger(on=['sex', 'age'])"
     """
 
-    def distance(self, before: Array, after: Array) -> float:
-        return hellinger(before, after)
+    def loss(self, table: Table) -> float:
+        return hellinger(table.before, table.after)
 
 
 @dataclass(frozen=True)
@@ -241,15 +227,15 @@ class TotalVariation(_TableDistance):
     "TotalVariation(on=['sex', 'age'])"
     """
 
-    def distance(self, before: Array, after: Array) -> float:
-        return total_variation(before, after)
+    def loss(self, table: Table) -> float:
+        return total_variation(table.before, table.after)
 
 
 # Changes of what a table tells: entropy, conditional entropy, and the association of pairs of variables.
 
 
 @dataclass(frozen=True)
-class EntropyChange(TableMeasure):
+class EntropyChange(_TablesUpTo):
     """By how much masking changed the disorder of the table: swapping spreads records over more cells.
 
     Parameters
@@ -270,12 +256,8 @@ class EntropyChange(TableMeasure):
 
     unit: ClassVar[str] = "nats"
 
-    order: Annotated[int | None, Range(1)] = None
-    summary: Literal["mean", "worst"] = "mean"
-
-    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        compared = tables(original, masked, up_to(self.checked(original), self.order), weighted=self.weighted)
-        return loss_over(compared, lambda table: table.change(entropy), self.summary)
+    def loss(self, table: Table) -> float:
+        return table.change(entropy)
 
 
 @dataclass(frozen=True)
@@ -306,14 +288,12 @@ class ConditionalEntropyChange(TableMeasure):
     summary: Literal["mean", "worst"] = "mean"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
-        wholes = up_to(names, self.order, least=2)
+        wholes = up_to(self.checked(original), self.order, least=2)
         given = {whole: [(*whole[:j], *whole[j + 1 :]) for j in range(len(whole))] for whole in wholes}
-        needed = list(dict.fromkeys([*wholes, *(rest for rests in given.values() for rest in rests)]))
-        compared = tables(original, masked, needed, weighted=self.weighted)
+        needed = list(dict.fromkeys([*wholes, *itertools.chain.from_iterable(given.values())]))
         change = {
             names: 0.0 if table.after is table.before else entropy(table.after) - entropy(table.before)
-            for names, table in zip(needed, compared, strict=True)
+            for names, table in zip(needed, tables(original, masked, needed, weighted=self.weighted), strict=True)
         }
         return summary_of([abs(change[w] - change[rest]) for w, rests in given.items() for rest in rests], self.summary)
 
