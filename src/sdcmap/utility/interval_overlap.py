@@ -88,14 +88,12 @@ class IntervalMeasure(WeightedMeasure):
         longer tells it. What the original does not tell is left out."""
         self.checked(original)
         before = original.remember(("intervals", self), lambda: self._intervals(original, original))
-        untouched = masked.base is original and masked.origin is None and self._untouched(masked)
+        used = self.with_weight(masked, *self.variables(masked))
+        untouched = masked.base is original and masked.origin is None and masked.changes.keys().isdisjoint(used)
         after = before if untouched else self._intervals(masked, original)
         if not before:
             raise Undefined("none of these means, proportions or regressions can be estimated from the original.")
         return [(label[0], interval, after.get(label)) for label, interval in before.items()]
-
-    def _untouched(self, masked: Microdata) -> bool:
-        return masked.changes.keys().isdisjoint(self.with_weight(masked, *self.variables(masked)))
 
     def _intervals(self, data: Microdata, original: Microdata) -> dict[Label, Interval]:
         weights = sound_weights(data) if self.weighted else None
@@ -133,10 +131,10 @@ def _of_variable(data: Microdata, name: str, weights: Array | None) -> dict[Labe
     w = None if weights is None else weights[known]
     levels = data.column(name).levels
     if levels is None:
-        interval = _of_mean(data.numbers(name)[known], w)
-        return {} if interval is None else {(name,): interval}
-    codes, texts = data.codes(name)[known], levels.to_list()
-    intervals = {(name, str(texts[c])): _of_mean((codes == c).astype(np.float64), w) for c in np.unique(codes)}
+        intervals: dict[Label, Interval | None] = {(name,): _of_mean(data.numbers(name)[known], w)}
+    else:
+        codes, texts = data.codes(name)[known], levels.to_list()
+        intervals = {(name, str(texts[c])): _of_mean((codes == c).astype(np.float64), w) for c in np.unique(codes)}
     return {label: interval for label, interval in intervals.items() if interval is not None}
 
 
@@ -149,40 +147,30 @@ def _of_regression(
     if len(rows) == 0 or (w is not None and not w.sum() > 0):
         return {}
     made = predictors(data, formula, rows=rows, original=original)
-    linear = [file.column(formula.response).levels is None for file in (original, data)]
-    if linear[0] != linear[1]:
-        return {}
-    if linear[0]:
+    known, own = (file.column(formula.response).levels for file in (original, data))
+    fit: Fit | None = None
+    if known is None and own is None:
         fit = least_squares(made.design, data.numbers(formula.response)[rows], w)
-    else:
-        fit = _logit(made.design, _event(data, original, formula.response, rows), w)
+    elif known is not None and own is not None:  # 1: the second of the original's two categories
+        answers = np.array([str(level) for level in own])[data.codes(formula.response)[rows]]
+        if np.isin(answers, [str(level) for level in known][:2]).all():
+            fit = _logit(made.design, (answers == str(known[1])).astype(np.float64), w)
     if fit is None:
         return {}
     spread = np.diag(fit.covariance)
     return {(text, label): _interval(b, v) for label, b, v in zip(made.labels, fit.slopes, spread, strict=True)}
 
 
-def _event(data: Microdata, original: Microdata, name: str, rows: Array) -> Array | None:
-    """1 where the response has the second of the original's two categories; None where it has any other than the two."""
-    known, own = _texts(original, name), _texts(data, name)
-    text = np.array(own)[data.codes(name)[rows]]
-    return (text == known[1]).astype(np.float64) if np.isin(text, known[:2]).all() else None
-
-
-def _texts(data: Microdata, name: str) -> list[str]:
-    """The categories as texts, missing ones last."""
-    levels = data.column(name).levels
-    return [] if levels is None else [str(level) for level in levels.to_list()]
-
-
-def _logit(design: Design, y: Array | None, weights: Array | None) -> Fit | None:
-    if y is None or design.rows <= len(design.terms) or y.min() == y.max():
+def _logit(design: Design, y: Array, weights: Array | None) -> Fit | None:
+    if design.rows <= len(design.terms) or y.min() == y.max():
         return None
     w = np.ones(len(y)) if weights is None else weights
     fitted = logit(design, y * w, (1 - y) * w)
-    if fitted is None or weights is None:
-        return None if fitted is None else fitted[0]
+    if fitted is None:
+        return None
     fit, p = fitted
+    if weights is None:
+        return fit
     meat = sum(products(x, (w * (y - p))[at] ** 2) for at, x in design.blocks())
     return Fit(fit.slopes, fit.covariance @ meat @ fit.covariance)
 
@@ -265,16 +253,13 @@ class IntervalWidth(IntervalMeasure):
     at_nothing: ClassVar[float | None] = 1.0
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        judged = [
-            (name, before.width, after) for name, before, after in self.compared(original, masked) if before.width > 0
-        ]
+        compared = self.compared(original, masked)
+        judged = [(name, before.width, after) for name, before, after in compared if before.width > 0]
         if not judged:
             raise Undefined("no estimate from the original has an interval of any width.")
-        losses, ratios = [], []
-        for name, before, after in judged:
-            width = 0.0 if after is None else after.width
-            losses.append((name, 1 - min(before, width) / max(before, width)))
-            ratios += [] if after is None else [width / before]
+        ratios = [after.width / before for _, before, after in judged if after is not None]
+        widths = [(name, before, 0.0 if after is None else after.width) for name, before, after in judged]
+        losses = [(name, 1 - min(before, after) / max(before, after)) for name, before, after in widths]
         summary = over_quantities(losses, len(judged) - len(ratios))
         ratio = {"ratio": float(np.mean(ratios))} if ratios else {}
         return Estimate(value=summary.value, parts={**summary.parts, **ratio})
@@ -329,5 +314,4 @@ class SignificanceAgreement(IntervalMeasure):
         summary = over_quantities(same, sum(after is None for _, after in told))
         false = sum(after not in (None, 0, before) for before, after in told) / len(told)
         missed = sum(before != 0 and after == 0 for before, after in told) / len(told)
-        parts = {**summary.parts, "false findings": false, "missed": missed}
-        return Estimate(value=summary.value, se=summary.se, parts=parts)
+        return Estimate(value=summary.value, parts={**summary.parts, "false findings": false, "missed": missed})

@@ -186,7 +186,7 @@ class CorrelationLoss(NumericMeasure):
         return Estimate(value=min(lost, 1.0))
 
     def _explained(self, data: Microdata, names: tuple[str, ...]) -> Array:
-        """1/(1 - R^2) of each variable on the others, the diagonal of the inverse correlation matrix, scaled to length 1."""
+        """1/(1 - R^2) of each variable on the others, the diagonal of the inverse correlations, scaled to length 1."""
         correlation = complete_correlation(matrix_of(data, names), self.weights_of(data))
         if np.isnan(correlation).any() or np.linalg.eigvalsh(correlation)[0] < SINGULAR:
             raise Undefined("a measured variable is a sum of others in one of the files: leave it out.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
@@ -13,15 +13,8 @@ from sdcmap.data.cells import common_codes
 from sdcmap.kernels.statistics.regression import logit
 from sdcmap.kernels.statistics.trees import bin_edges, binned
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.utility._numeric import WeightedMeasure, keys_and_numbers, numbers_of
-from sdcmap.utility._propensity_models import (
-    drawn_null,
-    inverse_and_rank,
-    mean_squared,
-    paired_null,
-    ridge_logit,
-    tree_pmse,
-)
+from sdcmap.utility import _propensity_models as models
+from sdcmap.utility._numeric import WeightedMeasure, numbers_of
 from sdcmap.utility._two_way import TwoWay, count_terms
 
 MANY_TERMS = 1_000  # of the original, beyond which slopes have a ridge
@@ -85,12 +78,9 @@ class Propensity(WeightedMeasure):
         if self.weighted and self.model == "trees":
             yield ".weighted needs model = 'logit'."
 
-    def variables(self, data: Microdata) -> tuple[str, ...]:
-        return self.on or keys_and_numbers(data)
-
     def told_apart(self, p: Array, released: Array, original: Array) -> float:
         """How far the probabilities of units that hold so many records of each file tell them apart; of a logit."""
-        return mean_squared(p, released, original)
+        return models.mean_squared(p, released, original)
 
     def seconds(self, data: Microdata) -> float | None:
         if self.model == "trees":
@@ -134,11 +124,11 @@ class Propensity(WeightedMeasure):
         design = self._design(seen, first, by_count=many)
         held = [np.bincount(unit[part], weights[part], minlength=len(first)) for part in (slice(n), slice(n, None))]
         rows = np.arange(n) if masked.origin is None else masked.origin
-        drawn = _drawn(original, masked)
-        moved = (
-            None if drawn else _distinct_pairs(unit[:n][rows], unit[n:], weights[:n][rows] * weights[n:], len(first))
-        )
-        effect = float((weights[n:] ** 2).mean()) * _left(original, masked)  # of unequal weights, and of a sample
+        moved = None  # of pairs of records: the units before and after, and their weights
+        if not _drawn(original, masked):
+            moved = _distinct_pairs(unit[:n][rows], unit[n:], weights[:n][rows] * weights[n:], len(first))
+        left = max(1.0 - len(masked) / n, 0.0) if masked.paired else 1.0  # by a sample without replacement
+        effect = float((weights[n:] ** 2).mean()) * left  # of unequal weights, and of a sample
         if many:
             return self._penalised(design, held, moved, effect, rng)
         fitted = logit(design, held[1], held[0])
@@ -147,35 +137,41 @@ class Propensity(WeightedMeasure):
         value = self.told_apart(fitted[1], held[1], held[0])
         if not self.nulled:
             return value, {}
-        inverse, rank = inverse_and_rank(design, held[0] + held[1])
+        inverse, rank = models.inverse_and_rank(design, held[0] + held[1])
         if moved is None:
-            return value, {"null": effect * drawn_null(rank, len(masked), n)}
+            return value, {"null": effect * models.drawn_null(rank, len(masked), n)}
         old, new, share = moved
-        return value, {"null": paired_null(design.take(old), design.take(new), inverse, share, float(total))}
+        return value, {"null": models.paired_null(design.take(old), design.take(new), inverse, share, float(total))}
 
     def _penalised(
         self, design: TwoWay, held: list[Array], moved: tuple[Array, Array, Array] | None, effect: float, rng: Generator
     ) -> tuple[float, dict[str, float]]:
         """pMSE of a logit with many terms, and its null, the mean of some draws to first order."""
-        size, units, draws = held[0] + held[1], len(held[0]), self.resamples
-        fit = ridge_logit(design, held[1], held[0], RIDGE)
+        size, units = held[0] + held[1], len(held[0])
+        fit = models.ridge_logit(design, held[1], held[0], RIDGE)
         if fit is None:
             raise Undefined(TOO_LARGE)
         value = self.told_apart(fit.p, held[1], held[0])
-        if draws == 0 or not self.nulled:
+        if self.resamples == 0 or not self.nulled:
             return value, {"ridge": RIDGE}
+
+        def draw_signs(spread: Array) -> Array:
+            """Residuals with these variances, one column a draw."""
+            signs = 2.0 * rng.integers(2, size=(len(spread), self.resamples)) - 1.0
+            residuals: Array = np.sqrt(spread)[:, np.newaxis] * signs
+            return residuals
+
         if moved is None:
-            spread, intercept = fit.share * (1 - fit.share) ** 2 * effect, 1.0
-            residuals = np.sqrt(spread * size)[:, np.newaxis] * _signs(rng, units, draws)
+            intercept = fit.share * (1 - fit.share) ** 2 * effect
+            residuals = draw_signs(intercept * size)
         else:
             old, new, share = moved
-            spread, intercept = 0.25, 0.0
-            swapped = np.sqrt(spread * share)[:, np.newaxis] * _signs(rng, len(share), draws)
+            intercept, swapped = 0.0, draw_signs(0.25 * share).T
             residuals = np.column_stack(
-                [np.bincount(new, own, units) - np.bincount(old, own, units) for own in swapped.T]
+                [np.bincount(new, own, units) - np.bincount(old, own, units) for own in swapped]
             )
         squares = size @ fit.first_step(design, residuals) ** 2
-        return value, {"null": (float(squares.mean()) - intercept * spread) / float(size.sum()), "ridge": RIDGE}
+        return value, {"null": (float(squares.mean()) - intercept) / float(size.sum()), "ridge": RIDGE}
 
     def _design(self, seen: list[_Seen], rows: Array, *, by_count: bool) -> TwoWay:
         """The terms of these rows; Undefined where there are too many."""
@@ -184,33 +180,32 @@ class Propensity(WeightedMeasure):
         widths = [*(int(column.max(initial=0)) for column in codes), *[1] * len(numbers)]
         terms = count_terms(widths, len(numbers), self.order)
         if terms <= MOST_POSSIBLE:
-            design = TwoWay.of(_table(codes, len(rows)), _table(numbers, len(rows)), self.order)
+            none = np.empty((len(rows), 0))  # so that a design may have no categories, or no numbers
+            design = TwoWay.of(np.column_stack([none, *codes]), np.column_stack([none, *numbers]), self.order)
             terms = design.width
         if terms > MOST_TERMS:
-            raise Undefined(
-                f"a logit of these variables has {terms:,} terms, more than {MOST_TERMS:,}: name fewer variables, "
-                "recode them, set order = 1 or model = 'trees'."
-            )
+            way_out = "name fewer variables, recode them, set order = 1 or model = 'trees'"
+            raise Undefined(f"a logit of these variables has {terms:,} terms, more than {MOST_TERMS:,}: {way_out}.")
         return design
 
     # ---- trees ------------------------------------------------------------------------------------------------
     def _by_trees(
         self, original: Microdata, masked: Microdata, seen: list[_Seen], rng: Generator
     ) -> tuple[float, dict[str, float]]:
-        made = [variable.bins(len(original)) for variable in seen]
-        bins = np.column_stack([own for own, _ in made])
-        sizes, ordered = np.array([size for _, size in made]), np.array([variable.ordered for variable in seen])
-        n, m = len(original), len(masked)
-        labels = np.repeat([0, 1], [n, m])
+        bins, sizes = zip(*(variable.bins(len(original)) for variable in seen), strict=True)
+        columns, ordered = np.column_stack(bins), np.array([variable.ordered for variable in seen])
+        total = len(original) + len(masked)
+        leaf = self.leaf or max(20, total // 1000)
+        labels = np.repeat([0, 1], [len(original), len(masked)])
 
         def pmse(rows: Array, released: Array) -> float:
-            return tree_pmse(bins[rows], sizes, ordered, released, self.leaf or max(20, (n + m) // 1000))
+            return models.tree_pmse(columns[rows], np.array(sizes), ordered, released, leaf)
 
-        value = pmse(np.arange(n + m), labels)
+        value = pmse(np.arange(total), labels)
         if self.resamples == 0:
             return value, {}
-        draw = _drawn_again(original, masked, labels, rng)
-        return value, {"null": float(np.mean([pmse(*draw()) for _ in range(self.resamples)]))}
+        draws = [pmse(*_draw_null(original, masked, labels, rng)) for _ in range(self.resamples)]
+        return value, {"null": float(np.mean(draws))}
 
 
 def _drawn(original: Microdata, masked: Microdata) -> bool:
@@ -218,36 +213,16 @@ def _drawn(original: Microdata, masked: Microdata) -> bool:
     return not masked.paired or len(masked) != len(original)
 
 
-def _left(original: Microdata, masked: Microdata) -> float:
-    """The share of the original that a sample without replacement leaves; 1 for synthetic records."""
-    return max(1.0 - len(masked) / len(original), 0.0) if masked.paired else 1.0
-
-
-def _drawn_again(
-    original: Microdata, masked: Microdata, labels: Array, rng: Generator
-) -> Callable[[], tuple[Array, Array]]:
-    """Draws under the null: labels swapped within pairs, or released records drawn from the original."""
+def _draw_null(original: Microdata, masked: Microdata, labels: Array, rng: Generator) -> tuple[Array, Array]:
+    """Rows and labels under the null: released records drawn from the original, or labels swapped within pairs."""
     n, m = len(original), len(masked)
-
-    def swapped() -> tuple[Array, Array]:
-        rows = np.arange(n) if masked.origin is None else masked.origin
-        swap = rng.random(m) < 0.5
-        own = labels.copy()
-        own[rows[swap]], own[n:][swap] = 1, 0
-        return np.arange(n + m), own
-
-    def drawn() -> tuple[Array, Array]:
+    if _drawn(original, masked):
         return np.concatenate([np.arange(n), rng.choice(n, m, replace=not masked.paired or m > n)]), labels
-
-    return drawn if _drawn(original, masked) else swapped
-
-
-def _table(columns: list[Array], rows: int) -> Array:
-    return np.column_stack(columns) if columns else np.empty((rows, 0))
-
-
-def _signs(rng: Generator, rows: int, draws: int) -> Array:
-    return 2.0 * rng.integers(2, size=(rows, draws)) - 1.0
+    rows = np.arange(n) if masked.origin is None else masked.origin
+    swap = rng.random(m) < 0.5
+    own = labels.copy()
+    own[rows[swap]], own[n:][swap] = 1, 0
+    return np.arange(n + m), own
 
 
 def _distinct_pairs(old: Array, new: Array, weights: Array, units: int) -> tuple[Array, Array, Array]:
@@ -270,8 +245,7 @@ class _Seen(NamedTuple):
         if original.column(name).levels is None:
             before = numbers_of(original, name)
             known = before[~np.isnan(before)]
-            spread = known.std() if len(known) else 0.0
-            middle = known.mean() if len(known) else 0.0
+            middle, spread = (known.mean(), known.std()) if len(known) else (0.0, 0.0)
             both = (np.concatenate([before, numbers_of(masked, name)]) - middle) / (spread or 1.0)
             return cls(np.isnan(both), both, True)
         codes = common_codes(original, masked, name)

@@ -85,10 +85,8 @@ class Estimand:
         share = weights / weights.sum()
         size = self._size(weights)
         records = 1 / float((share**2).sum())
-        counted = y[share > 0]
-        mean = float(
-            counted[0] if counted.min() == counted.max() else share @ y
-        )  # of a constant: itself, to the last digit
+        counted = y[share > 0]  # of a constant the mean is itself, to the last digit
+        mean = float(counted[0] if counted.min() == counted.max() else share @ y)
         variance = float(share @ (y - mean) ** 2) / (records + 1)
         return Belief(size * mean, size**2 * variance, records)
 
@@ -97,17 +95,16 @@ class Estimand:
         than the file: another method, nothing masked that is wanted, or a proportion."""
         if method is None or self.of == "proportion":
             return None
-        regress = (self.formula,) if self.of == "coefficient" else ()
-        used = parse_nested_formula(self.formula).names if regress else (self.on,)
+        fitted = self.of == "coefficient"
+        used = parse_nested_formula(self.formula).names if fitted else (self.on,)
         if not set(used) & set(method.masked_names):
             return None
+        wanted = {"regress": (self.formula,)} if fitted else {"on": (self.on,)}
         try:
-            on = () if regress else (self.on,)
-            result = correct(data, method, regress=regress, on=on, weighted=self.weighted)
+            result = correct(data, method, **wanted, weighted=self.weighted)
         except Undefined:
             return None
-        row = result.of("coefficient" if regress else "mean")
-        row = row.filter((pl.col("with") if regress else pl.col("of")) == self.on)
+        row = result.of("coefficient" if fitted else "mean").filter(pl.col("with" if fitted else "of") == self.on)
         value, se = row["corrected"][0], row["se"][0]
         if value is None or se is None:
             return None
@@ -241,7 +238,8 @@ class SocietyKnowledge(Measure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.checked(original)
         agency = self._agency(original)
-        society, corrected = self._society(masked)
+        key = "society", self._wanted, self.user, self.method if self.user == "informed" else None
+        society, corrected = masked.remember(key, lambda: self._believed(masked))
         prior = self._prior_variance(agency)
         value = -self._uncertainty(agency, society)
         parts = {"bias": (society.mean - agency.mean) / prior**0.5, "corrected": float(corrected)}
@@ -251,15 +249,11 @@ class SocietyKnowledge(Measure):
         try:
             agency = self._agency(original)
             prior = self._prior_variance(agency)
-            value = -self._before(agency, prior)
+            guess = Belief(agency.mean + prior**0.5, prior, self.prior_records)  # off by its own standard deviation
+            value = -self._uncertainty(agency, guess)
         except (Undefined, SchemaError):
             return None
         return value / prior if self.scale == "prior" else value
-
-    def _before(self, agency: Belief, prior: float) -> float:
-        """D + U(agency) before the release: the prior's guess is off by its own standard deviation."""
-        guess = Belief(agency.mean + prior**0.5, prior, self.prior_records)
-        return self._uncertainty(agency, guess)
 
     def _uncertainty(self, agency: Belief, society: Belief) -> float:
         """D(agency, society) + U(agency)."""
@@ -268,10 +262,6 @@ class SocietyKnowledge(Measure):
                 raise Undefined("a certain belief has an infinite divergence: use the one of the loss.")
             return float(normal_divergence((agency[:2]), (society[:2]))) + agency.variance  # type: ignore[arg-type]
         return (society.mean - agency.mean) ** 2 + agency.variance
-
-    def _society(self, masked: Microdata) -> tuple[Belief, bool]:
-        key = "society", self._wanted, self.user, self.method if self.user == "informed" else None
-        return masked.remember(key, lambda: self._believed(masked))
 
     def _believed(self, masked: Microdata) -> tuple[Belief, bool]:
         corrected = self._wanted.corrected(masked, self.method) if self.user == "informed" else None
