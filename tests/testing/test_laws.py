@@ -28,6 +28,7 @@ from sdcmap.risk.linkage.attack import Attack
 from sdcmap.testing import LawBroken, check_measure, check_method
 from sdcmap.utility import UTILITIES
 from sdcmap.utility._numeric import NumericMeasure, WeightedMeasure
+from sdcmap.utility.table_losses import TableMeasure
 
 CATEGORIES, NUMBERS = ("region", "sex", "age"), ("wage", "rent")
 
@@ -60,6 +61,8 @@ def of_kind(cls: type[Method] | type[Measure]) -> tuple[str, ...]:
         return (*CATEGORIES, *NUMBERS)
     if cls.kinds == ("numeric",) or issubclass(cls, sm.utility.SocietyKnowledge | NumericMeasure):
         return NUMBERS
+    if issubclass(cls, TableMeasure):
+        return CATEGORIES
     if issubclass(cls, Method | WeightedMeasure) and "numeric" in cls.kinds and len(cls.kinds) > 1:
         return (*NUMBERS, *CATEGORIES)
     return CATEGORIES

@@ -18,9 +18,7 @@ ALIASED = 1e-9  # a term is a sum of others where they leave no more of its squa
 def mean_squared(p: Array, released: Array, original: Array) -> float:
     """pMSE = 1/N sum (p_i - c)^2, c the share of released records.  Woo et al. (2009); Snoke et al. (2018), eq. 1"""
     size = released + original
-    total = size.sum()
-    share = released.sum() / total
-    return float(size @ (p - share) ** 2 / total)
+    return float(size @ (p - released.sum() / size.sum()) ** 2 / size.sum())
 
 
 def inverse_and_rank(design: Regressors, size: Array) -> tuple[Array, int]:
@@ -48,9 +46,8 @@ def paired_null(before: TwoWay, after: TwoWay, inverse: Array, weights: Array, t
 
 def drawn_null(rank: int, released: float, original: float) -> float:
     """The mean of pMSE for records drawn from the original: (k - 1)(1 - c)^2 c/N, Snoke et al. (2018), eq. 5."""
-    total = released + original
-    share = released / total
-    return (rank - 1) * (1 - share) ** 2 * share / total
+    share = released / (released + original)
+    return (rank - 1) * (1 - share) ** 2 * share / (released + original)
 
 
 def tree_pmse(bins: Array, sizes: Array, ordered: Array, released: Array, leaf: int) -> float:
@@ -74,8 +71,7 @@ def _pmse_beginning_with(v: int, bins: Array, sizes: Array, ordered: Array, rele
 
 def _shares_in_leaves(bins: Array, sizes: Array, ordered: Array, released: Array, leaf: int) -> Array:
     """For each record the share of released ones in its leaf."""
-    tree = grow(bins, sizes, ordered, released, 2, leaf)
-    at = leaves_of(tree, bins)
+    at = leaves_of(grow(bins, sizes, ordered, released, 2, leaf), bins)
     share = np.bincount(at, released) / np.maximum(np.bincount(at), 1)
     scores: Array = share[at]
     return scores
@@ -114,8 +110,7 @@ def ridge_logit(design: TwoWay, ones: Array, zeros: Array, ridge: float) -> Ridg
     share = float(ones.sum() / (ones.sum() + zeros.sum()))
     start = np.zeros(design.width)
     start[0] = np.log(share / (1 - share))
-    penalty = np.full(design.width, ridge)
-    penalty[0] = 0.0
+    penalty = np.r_[0.0, np.full(design.width - 1, ridge)]
     information = design.likelihood(ones, zeros, start)[2]
     information[np.diag_indices_from(information)] += penalty
     try:

@@ -68,9 +68,9 @@ def points_of(original: Microdata, masked: Microdata, names: tuple[str, ...]) ->
         numbers.append(np.nan_to_num(both))
         if np.isnan(both).any():
             codes.append(np.isnan(both).astype(np.int64))
-    n, total = len(original), len(original) + len(masked)
-    x = np.column_stack(numbers) if numbers else np.empty((total, 0))
-    c = np.column_stack(codes) if codes else np.empty((total, 0), dtype=np.int64)
+    n = len(original)
+    none = np.empty((n + len(masked), 0), dtype=np.int64)  # so that there may be no numbers, or no codes
+    x, c = np.column_stack([none.astype(np.float64), *numbers]), np.column_stack([none, *codes])
     if not np.isfinite(x).all():
         raise Undefined("the numbers are too large to have a distance: divide them by a constant.")
     return Points(x[:n], c[:n]), Points(x[n:], c[n:])
@@ -190,9 +190,7 @@ def distribution_distances(x: Array, w: Array, y: Array, v: Array) -> tuple[floa
     is the Wasserstein distance of order 1.  Vallender (1974)"""
     total_x, total_y = w.sum(), v.sum()
     i, j = 0, 0
-    f, g, gap = 0.0, 0.0, 0.0
-    largest, area = 0.0, 0.0
-    here = 0.0
+    f, g, gap, largest, area, here = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     while i < len(x) or j < len(y):
         at = x[i] if j == len(y) or (i < len(x) and x[i] <= y[j]) else y[j]
         area += gap * (at - here) if gap > 0 else 0.0

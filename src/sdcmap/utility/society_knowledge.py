@@ -70,7 +70,7 @@ class Estimand:
             yield f".of {self.of!r} needs a numeric variable; {self.on!r} is {data.schema[self.on].kind}."
         if self.of == "proportion" and (levels is None) != (self.above is not None):
             yield '.of "proportion" needs .category for a category, or .above for a number.'
-        if self.of == "proportion" and levels is not None and self.category not in levels.cast(pl.String).to_list():
+        if self.of == "proportion" and levels is not None and self.category not in levels.cast(pl.String):
             yield f".category is not one of the categories of {self.on!r}."
 
     def belief(self, data: Microdata) -> Belief:
@@ -82,9 +82,8 @@ class Estimand:
         y, weights = y[known], self._weights(data)[known]
         if len(y) < 2:
             raise Undefined(f"{self.on!r} has fewer than 2 values.")
-        share = weights / weights.sum()
+        share, records = _shares(weights)
         size = self._size(weights)
-        records = 1 / float((share**2).sum())
         counted = y[share > 0]  # of a constant the mean is itself, to the last digit
         mean = float(counted[0] if counted.min() == counted.max() else share @ y)
         variance = float(share @ (y - mean) ** 2) / (records + 1)
@@ -99,9 +98,9 @@ class Estimand:
         used = parse_nested_formula(self.formula).names if fitted else (self.on,)
         if not set(used) & set(method.masked_names):
             return None
-        wanted = {"regress": (self.formula,)} if fitted else {"on": (self.on,)}
+        regress, on = (self.formula,) if fitted else (), () if fitted else (self.on,)
         try:
-            result = correct(data, method, **wanted, weighted=self.weighted)
+            result = correct(data, method, regress=regress, on=on, weighted=self.weighted)
         except Undefined:
             return None
         row = result.of("coefficient" if fitted else "mean").filter(pl.col("with" if fitted else "of") == self.on)
@@ -110,15 +109,13 @@ class Estimand:
             return None
         weights = self._weights(data)
         size = self._size(weights[np.isfinite(self._values(data))]) if self.of == "total" else 1.0
-        return Belief(size * value, (size * se) ** 2, 1 / float(((weights / weights.sum()) ** 2).sum()))
+        return Belief(size * value, (size * se) ** 2, _shares(weights)[1])
 
     def _values(self, data: Microdata) -> Array:
-        if self.of != "proportion":
-            return data.numbers(self.on)
         levels = data.column(self.on).levels
-        if levels is None:
+        if self.of != "proportion" or levels is None:
             x = data.numbers(self.on)
-            return np.where(np.isnan(x), np.nan, x > (0.0 if self.above is None else self.above))
+            return x if self.of != "proportion" else np.where(np.isnan(x), np.nan, x > (self.above or 0.0))
         is_it = (levels.cast(pl.String) == self.category).fill_null(False).to_numpy()
         return np.where(data.missing(self.on), np.nan, is_it[data.codes(self.on)])
 
@@ -142,7 +139,7 @@ class Estimand:
         x, y, weights = x[complete], y[complete], self._weights(data)[complete]
         if self.on not in made.labels or len(y) <= x.shape[1] or not weights.sum() > 0:
             raise Undefined("the regression has more coefficients than complete records, or a term is gone.")
-        share = weights / weights.sum()
+        share, records = _shares(weights)
         scale = np.sqrt(share @ x**2)
         x = x / np.where(scale > 0, scale, 1.0)
         normal = (x * share[:, None]).T @ x
@@ -153,9 +150,14 @@ class Estimand:
         beta = inverse @ ((x * share[:, None]).T @ y)
         term = made.labels.index(self.on)
         influence = (x @ inverse[term]) * (y - x @ beta)
-        records = 1 / float((share**2).sum())
         variance = float(share @ influence**2) / (records + 1)
         return Belief(float(beta[term] / scale[term]), variance / float(scale[term]) ** 2, records)
+
+
+def _shares(weights: Array) -> tuple[Array, float]:
+    """The share of each record, and the effective number of records (Kish)."""
+    share: Array = weights / weights.sum()
+    return share, 1 / float((share**2).sum())
 
 
 @dataclass(frozen=True)

@@ -56,11 +56,10 @@ class SseSst(NumericMeasure):
     missing: ClassVar[str] = "left out where the original is missing; a suppressed value counts as replaced by the mean"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
         rows = slice(None) if masked.origin is None else masked.origin
         weights = self.weights_of(original)[rows]
         shares, sizes = {}, []
-        for name in names:
+        for name in self.checked(original):
             sse, sst, size = sums_of_squares(numbers_of(original, name)[rows], numbers_of(masked, name), weights)
             if sst == 0 and sse > 0:
                 raise Undefined(f"{name!r} is constant in the original and was changed, so its loss has no scale.")
@@ -125,12 +124,11 @@ class MeanPrecision(Measure):
         return Estimate(value=1 / mse if mse else float("inf"), parts={"variance": variance, "bias": bias})
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
-        variance = np.array([e.parts["variance"] for e in estimates])
-        bias = np.array([e.parts["bias"] for e in estimates])
-        mse = float(variance.mean() + bias.mean() ** 2)
-        parts = {"variance": float(variance.mean()), "bias": float(bias.mean())}
         if len(estimates) == 1:
             return estimates[0]
+        variance, bias = (np.array([e.parts[name] for e in estimates]) for name in ("variance", "bias"))
+        mse = float(variance.mean() + bias.mean() ** 2)
+        parts = {"variance": float(variance.mean()), "bias": float(bias.mean())}
         if mse == 0:
             return Estimate(value=float("inf"), parts=parts)
         influence = variance + 2 * bias.mean() * bias  # delta method around the pooled parts
@@ -139,13 +137,11 @@ class MeanPrecision(Measure):
     def _mean(self, data: Microdata) -> tuple[float, float]:
         y = data.numbers(self.on)
         known = ~np.isnan(y)
-        if not known.all():
-            y = y[known]
+        y = y if known.all() else y[known]
         if len(y) < 2:
             raise Undefined(f"{self.on!r} has fewer than 2 values, so its mean has no variance.")
         mean, variance, count = mean_and_variance(y, data.weights[known] if self.weighted else None)
         if np.isnan(variance):
-            raise Undefined(
-                f"{self.on!r} is known in one record of weight above 0 at most, so its mean has no variance."
-            )
+            one = "is known in one record of weight above 0 at most"
+            raise Undefined(f"{self.on!r} {one}, so its mean has no variance.")
         return mean, variance / count

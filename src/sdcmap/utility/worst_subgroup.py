@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
@@ -10,8 +11,6 @@ import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, Undefined, did_you_mean
 from sdcmap.data.cells import distinct_cells
-
-SHOWN = 3  # subgroups whose losses and sizes are told
 
 
 class Subgroup(NamedTuple):
@@ -90,36 +89,23 @@ class WorstSubgroup(Measure):
         """Every subgroup of enough records for which the measure has a value."""
         self.checked(original)
         met = original.view(distinct_cells, self.by)
-        came = np.arange(len(masked)) if masked.origin is None else masked.origin
-        group_of = met.code[came]
-        found = []
+        group_of = met.code if masked.origin is None else met.code[masked.origin]
+        groups = []
         for group in np.flatnonzero(met.count >= self.fewest):
             rows, released = np.flatnonzero(met.code == group), np.flatnonzero(group_of == group)
-            loss = self._loss(original, masked, rows, released, rng)
-            found += [] if loss is None else [Subgroup(loss, rows, released)]
-        return found
-
-    def _loss(
-        self, original: Microdata, masked: Microdata, rows: Array, released: Array, rng: Generator
-    ) -> float | None:
-        """The loss of one subgroup; None where it has none."""
-        part, made = original.take(rows), masked.take(released)
-        came = np.searchsorted(rows, released if masked.origin is None else masked.origin[released])
-        try:
-            before = Microdata(part.schema, part.columns)
-            same = len(came) == len(rows) and bool((came == np.arange(len(rows))).all())
-            after = Microdata(made.schema, made.columns, None if same else came)
-            return self.measure.score(before, after, rng).value
-        except Undefined:
-            return None
+            part, made = original.take(rows), masked.take(released)
+            came = np.searchsorted(rows, released if masked.origin is None else masked.origin[released])
+            with suppress(Undefined):
+                before = Microdata(part.schema, part.columns)
+                origin = None if np.array_equal(came, np.arange(len(rows))) else came
+                loss = self.measure.score(before, Microdata(made.schema, made.columns, origin), rng).value
+                groups.append(Subgroup(loss, rows, released))
+        return groups
 
     def _parts(self, losses: Array, sizes: Array, n: int) -> dict[str, float]:
-        order = np.argsort(-losses, kind="stable")[:SHOWN]
         parts = {
-            "median": float(np.median(losses)),
-            "subgroups": float(len(losses)),
-            "left out": 1 - float(sizes.sum() / n),
-        }
-        for place, group in zip(("1st", "2nd", "3rd"), order, strict=False):
+            "median": float(np.median(losses)), "subgroups": float(len(losses)), "left out": 1 - float(sizes.sum() / n),
+        }  # fmt: skip
+        for place, group in zip(("1st", "2nd", "3rd"), np.argsort(-losses, kind="stable"), strict=False):
             parts |= {place: float(losses[group]), f"records of the {place}": float(sizes[group])}
         return parts
