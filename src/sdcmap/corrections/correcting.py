@@ -16,7 +16,7 @@ from sdcmap.core.added_noise import AddedNoise, Stratum, noise_strata, unmasked_
 from sdcmap.core.value import decode, parse
 from sdcmap.corrections.estimates import Corrected, Group, Records, estimate_moments, estimate_regression
 from sdcmap.corrections.formula import Formula, Predictors, check_linear, parse_nested_formula, predictors
-from sdcmap.data.cells import cells
+from sdcmap.data.cells import rows_by_cell
 from sdcmap.data.readable import Readable
 from sdcmap.files.reading import read
 from sdcmap.kernels.masking.granularity import granularity
@@ -73,8 +73,7 @@ def correct(
     names = _names(on) or tuple(name for name in noise.on if name in data.names)
     work = _Work(data, noise, _names(by), least, weighted)
     work.check(names, formulas)
-    rows: list[Row] = []
-    notes: list[str] = []
+    rows, notes = list[Row](), list[str]()
     for domain, members in work.domains(notes):
         rows += work.moments(domain, members, names, notes) if names else []
         for formula in formulas:
@@ -137,9 +136,8 @@ class _Work:
                 raise SchemaError(f"no column {name!r}.{did_you_mean(name, data.names)}")
         if not names and not formulas:
             raise SchemaError(f"none of the masked variables {', '.join(self.noise.on)} is in the released file.")
-        for name in self.by:
-            if name in self.noise.on:
-                raise Undefined(f"{name!r} was masked, so the domain that a record truly belongs to is not known.")
+        for name in (name for name in self.by if name in self.noise.on):
+            raise Undefined(f"{name!r} was masked, so the domain that a record truly belongs to is not known.")
         if self.weighted and data.weight is None:
             raise SchemaError("weighted needs a weight: read the file with weight=...")
         used = {*names, *(name for formula in formulas for name in formula.names)}
@@ -148,23 +146,15 @@ class _Work:
 
     def _check_rounding(self, name: str) -> None:
         step = granularity(self.data.numbers(name))
-        added = self.strata((name,))
-        if step is None or not any(stratum.covariance.any() for stratum in added):
-            return
-        if 10.0 ** (2 * step) / 12 > ROUNDING * min(float(stratum.covariance[0, 0]) for stratum in added):
+        added = [float(stratum.covariance[0, 0]) for stratum in self.strata((name,))]
+        if step is not None and any(added) and 10.0 ** (2 * step) / 12 > ROUNDING * min(added):
             raise Undefined(f"{name!r} was rounded too coarsely against its noise, so the noise cannot be taken off.")
 
     # ---- records ----------------------------------------------------------------------------------------------
     def domains(self, notes: list[str]) -> Iterator[tuple[Row, Array]]:
         """The categories and rows of each domain."""
-        everyone = np.arange(len(self.data))
-        if not self.by:
-            yield {}, everyone
-            return
-        code = self.data.view(cells, self.by).code
-        order = np.argsort(code, kind="stable")
-        parts = np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
-        large = [rows for rows in parts if len(rows) >= self.least]
+        parts = rows_by_cell(self.data, self.by)
+        large = [rows for rows in parts if len(rows) >= self.least or not self.by]
         if len(large) < len(parts):
             notes.append(f"{len(parts) - len(large)} domains with fewer than {self.least} records are left out.")
         if not large:
@@ -182,24 +172,21 @@ class _Work:
         here = rows[complete[rows]]
         if len(here) < 2:
             raise Undefined("a domain has fewer than 2 complete records.")
-        weights = self.data.weights if self.weighted else np.ones(len(self.data))
+        weights = self.data.weights[here] if self.weighted else np.ones(len(here))
         place = np.full(len(self.data), -1)
         place[here] = np.arange(len(here))
         kappa = self.noise.share / (1 + self.noise.share)
         noisy = np.array([name in self.noise.on for name in names])
         told = np.outer(noisy, noisy) if self.noise.correlated else np.diag(noisy)
-        groups = []
-        for stratum in strata:
-            inside = place[stratum.rows]
-            if (inside >= 0).any():
-                seen = moments(columns[stratum.rows[complete[stratum.rows]]])
+        fourth, groups = 1.0 if self.noise.normal else 0.0, []
+        for rows, count, added in ((stratum.rows, stratum.count, stratum.covariance) for stratum in strata):
+            inside = place[rows][place[rows] >= 0]
+            if len(inside):
+                seen = moments(columns[rows[complete[rows]]])
                 if np.isnan(seen.covariance).any():
                     raise Undefined("a stratum has fewer than 2 complete records, so its noise cannot be taken off.")
-                signal = seen.covariance - stratum.covariance
-                group = inside[inside >= 0], stratum.covariance, signal, seen.mean, kappa, stratum.count, told
-                groups.append(Group(*group, fourth=1.0 if self.noise.normal else 0.0))
-        share = weights[here] / weights[here].sum()
-        return Records(columns[here], share, tuple(groups))
+                groups.append(Group(inside, added, seen.covariance - added, seen.mean, kappa, count, told, fourth))
+        return Records(columns[here], weights / weights.sum(), tuple(groups))
 
     # ---- statistics -------------------------------------------------------------------------------------------
     def moments(self, domain: Row, rows: Array, names: tuple[str, ...], notes: list[str]) -> Iterator[Row]:
@@ -208,21 +195,18 @@ class _Work:
         corrected = estimate_moments(records)
         as_is = moments(self.data.matrix(names)[rows][_complete(y[rows])], records.share)
         if corrected.smallest < BELOW_ZERO:
-            notes.append(
-                f"{_shown(domain)}{NO_COVARIANCE} (smallest eigenvalue {corrected.smallest:.2g} of the largest): "
-                "there is more noise than these records can bear."
-            )
+            smallest = f"smallest eigenvalue {corrected.smallest:.2g} of the largest"
+            more = "there is more noise than these records can bear."
+            notes.append(f"{_shown(domain)}{NO_COVARIANCE} ({smallest}): {more}")
         count = len(records.z)
         for j, name in enumerate(names):
             yield _row(domain, "mean", name, "", as_is.mean[j], corrected.mean[j], corrected.mean_se[j], count)
-        pairs = [(j, k) for j in range(len(names)) for k in range(j + 1)]
-        for j, k in pairs:
-            value = as_is.covariance[j, k], corrected.covariance[j, k], corrected.covariance_se[j, k]
-            yield _row(domain, "covariance", names[j], names[k], *value, count)
-        for j, k in pairs:
-            value = as_is.correlation[j, k], corrected.correlation[j, k], corrected.correlation_se[j, k]
-            if j != k:
-                yield _row(domain, "correlation", names[j], names[k], *value, count)
+        for statistic, diagonal in (("covariance", 1), ("correlation", 0)):
+            fields = ((as_is, statistic), (corrected, statistic), (corrected, f"{statistic}_se"))
+            matrices = [getattr(source, field) for source, field in fields]
+            for j, name in enumerate(names):
+                for k in range(j + diagonal):
+                    yield _row(domain, statistic, name, names[k], *(matrix[j, k] for matrix in matrices), count)
 
     def regression(self, domain: Row, rows: Array, formula: Formula, notes: list[str]) -> Iterator[Row]:
         made, response = self._columns(formula, corrected=True)
@@ -230,14 +214,13 @@ class _Work:
         names = (formula.response, *made.names)
         records = self.records(rows, made.beside(response), names, self.strata(names))
         estimate = estimate_regression(records, made.terms_beside)
-        naive = self._as_is(formula, rows)
         if estimate is None:
             notes.append(
                 f"{_shown(domain)}the corrected normal matrix of {formula.response!r} is not positive definite: "
                 "predictors say the same, or there is more noise than these records can bear; no coefficients."
             )
         none = np.full(len(made.labels), np.nan)
-        values, errors = (none, none) if estimate is None else estimate
+        naive, (values, errors) = self._as_is(formula, rows), estimate or (none, none)
         for label, before, value, se in zip(made.labels, none if naive is None else naive, values, errors, strict=True):
             yield _row(domain, "coefficient", formula.response, label, before, value, se, len(records.z))
 
@@ -267,12 +250,11 @@ class _Work:
 
 
 def _complete(columns: Array) -> Array:
-    complete: Array = np.logical_and.reduce(~np.isnan(columns), axis=1)
-    return complete
+    return np.asarray(~np.isnan(columns).any(axis=1))
 
 
 def _row(domain: Row, statistic: str, of: str, other: str, *values: float) -> Row:
-    before, value, se = (None if not np.isfinite(number) else float(number) for number in values[:3])
+    before, value, se = (float(number) if np.isfinite(number) else None for number in values[:3])
     low, high = (None, None) if value is None or se is None else (value - NORMAL_95 * se, value + NORMAL_95 * se)
     named = {"statistic": statistic, "of": of, "with": other, "released": before, "corrected": value, "se": se}
     return {**domain, **named, "low": low, "high": high, "records": int(values[3])}

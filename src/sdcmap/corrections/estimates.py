@@ -54,8 +54,7 @@ class Records:
     @property
     def noise(self) -> Array:
         """The mean noise covariance."""
-        parts = [group.noise * self.share[group.rows].sum() for group in self.groups]
-        return np.asarray(np.sum(parts, axis=0))
+        return np.asarray(np.sum([group.noise * self.share[group.rows].sum() for group in self.groups], axis=0))
 
     def standardised(self) -> tuple[Records, Array, Array]:
         """The same records in units of their standard deviation from their mean; and that mean and deviation."""
@@ -63,11 +62,11 @@ class Records:
         centre, scale = seen.mean, np.sqrt(seen.variance)
         scale = np.where(scale > 0, scale, 1.0)
         both = np.outer(scale, scale)
-        groups = [
+        groups = tuple(
             replace(g, noise=g.noise / both, signal=g.signal / both, centre=(g.centre - centre) / scale)
             for g in self.groups
-        ]
-        return Records((self.z - centre) / scale, self.share, tuple(groups)), centre, scale
+        )
+        return Records((self.z - centre) / scale, self.share, groups), centre, scale
 
 
 def wick_sums(records: Records, terms: Sequence[Term]) -> tuple[Array, Array]:
@@ -86,24 +85,21 @@ def standard_errors(records: Records, terms: Sequence[Term], spread: Array, grad
     """The standard error of each statistic, whose gradient with respect to the means of the terms is a row."""
     count = len(records.z)
     variance = np.einsum("sk,kl,sl->s", gradient, spread, gradient, optimize=True) * (count / max(count - 1, 1))
-    for group in records.groups:
-        if not group.noise.any():
-            continue
+    for group in (group for group in records.groups if group.noise.any()):
         slope, error = _noise_terms(records, group, terms)
         j = np.einsum("sk,kab->sab", gradient, slope) * group.told
         c = np.einsum("sk,kab->sab", gradient, error)
         jd, js = j @ group.noise, j @ group.signal
         own = 4 * np.einsum("sab,sba->s", js, jd) + 2 * group.fourth * np.einsum("sab,sba->s", jd, jd)  # Var(J r)
         variance += (2 * np.einsum("sab,sab->s", j, c) + group.kappa * own) * group.kappa / group.count
-    errors: Array = np.sqrt(np.clip(variance, 0, None))
-    return errors
+    return np.asarray(np.sqrt(np.clip(variance, 0, None)))
 
 
 def _noise_terms(records: Records, group: Group, terms: Sequence[Term]) -> tuple[Array, Array]:
-    blocks = [rows for other, rows in _blocks(records) if other is group]
     parts = [
         noise_terms(Wick(records.z[rows], group.noise), records.share[rows], group.centre, terms, group.fourth)
-        for rows in blocks
+        for other, rows in _blocks(records)
+        if other is group
     ]
     return np.sum([slope for slope, _ in parts], axis=0), np.sum([error for _, error in parts], axis=0)
 

@@ -58,8 +58,7 @@ def parse_nested_formula(text: str) -> Formula:
     formula = parse_formula(text)
     for factors in formula.products:
         parts = combinations(factors, len(factors) - 1) if len(factors) > 1 else []
-        lacking = [":".join(part) for part in parts if part not in formula.products]
-        if lacking:
+        if lacking := [":".join(part) for part in parts if part not in formula.products]:
             raise PlanError(f"{':'.join(factors)} needs {' and '.join(lacking)} in the formula as well.")
     return formula
 
@@ -95,25 +94,21 @@ def predictors(
     `data`. numbers : what stands in place of a numeric variable, such as its values with their scale restored.
     A variable with no category but the reference has no column, and its terms are left out.
     """
-    columns: list[Array] = []
-    names: list[str] = []
-    labels: list[str] = []
-    places: dict[str, list[int]] = {}
+    columns: list[tuple[str, str, Array]] = []  # name, label, values
     for name in formula.predictors:
         if data.column(name).levels is None:
             values = data.numbers(name) if numbers is None else numbers[name]
             own = [(name, values if rows is None else values[rows])]
         else:
             own = _indicators(data, name, rows, _reference(original or data, name))
-        places[name] = list(range(len(columns), len(columns) + len(own)))
-        columns += [values for _, values in own]
-        labels += [label for label, _ in own]
-        names += [name] * len(own)
+        columns += [(name, *column) for column in own]
+    names = tuple(name for name, _, _ in columns)
+    places = {name: [place for place, other in enumerate(names) if other == name] for name in formula.predictors}
     places_of = [product(*(places[name] for name in factors)) for factors in formula.products]
     terms = tuple(dict.fromkeys(tuple(sorted(term)) for combined in places_of for term in combined))
-    texts = tuple(":".join(labels[column] for column in term) or "(intercept)" for term in terms)
-    design = Design(tuple(columns), terms, len(data) if rows is None else len(rows))
-    return Predictors(design, tuple(names), texts)
+    texts = tuple(":".join(columns[place][1] for place in term) or "(intercept)" for term in terms)
+    design = Design(tuple(values for *_, values in columns), terms, len(data) if rows is None else len(rows))
+    return Predictors(design, names, texts)
 
 
 def check_linear(data: Microdata, formula: Formula) -> None:
