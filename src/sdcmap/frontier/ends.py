@@ -57,10 +57,8 @@ class Member:
     @property
     def facts(self) -> dict[str, object]:
         """As the report of a search has it."""
-        return {
-            "name": self.name, "method": self.method.text, "risk": self.risk, "utility": self.utility,
-            "fresh_risk": self.fresh_risk, "fresh_utility": self.fresh_utility, "draws": self.draws,
-        }  # fmt: skip
+        numbers = ("risk", "utility", "fresh_risk", "fresh_utility", "draws")
+        return {"name": self.name, "method": self.method.text, **{name: getattr(self, name) for name in numbers}}
 
 
 def fresh_plan(plan: Plan, purpose: Purpose) -> Plan:

@@ -87,7 +87,8 @@ class Grower:
     def grow(self, watch: Watch) -> Growth:
         """Generations until the search stops; what an earlier run proposed is taken up."""
         began = time.monotonic()
-        kept = self._stored()
+        stored = map(Proposal._make, self.shop.study.database.rows("proposal"))
+        kept = sorted((row for row in stored if row.search == self.search), key=_order)
         growth = self._grown((), ())
         while not (reason := self._reason(growth, began)):
             number = growth.generations + 1
@@ -106,10 +107,6 @@ class Grower:
         methods = [row.decoded for row in proposals if row.place != NOT_CHOSEN]
         growth = Growth(proposals, areas, self.plane.table(self.shop.scores(methods), self.shop.plan))
         return replace(growth, areas=(*areas, hypervolume(*growth.front)))
-
-    def _stored(self) -> list[Proposal]:
-        rows = map(Proposal._make, self.shop.study.database.rows("proposal"))
-        return sorted((row for row in rows if row.search == self.search), key=_order)
 
     # ---- when to stop -------------------------------------------------------------------------------------------
     def _reason(self, growth: Growth, began: float) -> str:

@@ -154,11 +154,10 @@ class Plane:
         """2 where another loss is above its bound, else 0; a loss without a value breaks none."""
         over = np.zeros(len(points))
         for name, bound in self.bounds.items():
-            if name not in scores.values:  # screenings and redraws measure the axes alone
-                continue
-            values = dict(scores.column(name).select("id", "value").iter_rows())
-            turned = turn(scores.values[name]) * np.array([values.get(row) for row in points["id"]], dtype=float)
-            over = np.where(turned > bound * (1 + 1e-9) + 1e-12, 2.0, over)
+            if name in scores.values:  # screenings and redraws measure the axes alone
+                values = dict(scores.column(name).select("id", "value").iter_rows())
+                turned = turn(scores.values[name]) * np.array([values.get(row) for row in points["id"]], dtype=float)
+                over[turned > bound * (1 + 1e-9) + 1e-12] = 2.0
         return over
 
     def halt(self, table: Table) -> Halt | None:
