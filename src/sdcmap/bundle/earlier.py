@@ -19,7 +19,7 @@ import numpy as np
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.ledger import Earlier, Ledger
-from sdcmap.bundle.limit_checks import check_each_limit, score_file
+from sdcmap.bundle.limit_checks import check_together
 from sdcmap.bundle.prepared_file import as_written
 from sdcmap.bundle.sketch import People, recognised
 from sdcmap.core import Array, Method, Microdata, SdcmapError, Stream
@@ -136,10 +136,8 @@ def check_joint(
     files = [*told, *(file for file in made if file is not None), released]
     if any(file.origin is not None or not file.paired for file in files):
         return [Check("joint risk", False, "the joint risk of files with other rows, or synthetic ones, is unknown.")]
-    risks = [limit for limit in limits if limit.measure.axis == "risk"]
-    measures, view = [limit.measure for limit in risks], joint_view(data, files)
-    scores = score_file(measures, data, view, stream.child("joint"), method, alone=False)
-    return check_each_limit("joint risk", risks, scores, "of all releases together", plan.policy.release_level)
+    view, own, level = joint_view(data, files), stream.child("joint"), plan.policy.release_level
+    return check_together("joint risk", limits, data, view, own, method, "of all releases together", level)
 
 
 def files_of(known: History, data: Microdata, plan: Plan, stream: Stream) -> list[Microdata | None]:

@@ -114,9 +114,8 @@ class Gate:
             share = np.bincount(code, found) / np.maximum(count, 1)
             most = float(np.max(share, where=count >= self.policy.subgroup_records, initial=0.0))
             worst, where = (most, name) if most > worst else (worst, where)
-        passed = worst <= self.profile.subgroup
         told = f"found by looking up in the worst subgroup{f', a category of {where}' if where else ''}: {worst:.4g}"
-        word = "at most" if passed else "over"
+        word = "at most" if (passed := worst <= self.profile.subgroup) else "over"
         yield Check("gate", passed, f"{told}, {word} the line {self.profile.subgroup:g}.")
 
     def _area(self) -> Iterator[Check]:

@@ -103,11 +103,14 @@ def limit_check(name: str, verdict: Verdict, what: str, level: float) -> Check:
     return Check(name, passed, f"{said}, {word} the limit {limit.value:g}.", verdict=verdict)
 
 
-def check_each_limit(
-    name: str, limits: Sequence[Limit], scores: Sequence[ScoreRow], what: str, level: float
-) -> list[Check]:
-    """A check for every limit; one that could not be tested fails."""
-    verdicts = [limit.judge(score.outcome, level) for limit, score in zip(limits, scores, strict=True)]
+def check_together(
+    name: str, limits: Sequence[Limit], original: Microdata, released: Microdata, stream: Stream, method: Method,
+    what: str, level: float,
+) -> list[Check]:  # fmt: skip
+    """A check for every risk limit, of a file that several methods or releases made; one that could not be tested fails."""
+    risks = [limit for limit in limits if limit.measure.axis == "risk"]
+    scores = score_file([limit.measure for limit in risks], original, released, stream, method, alone=False)
+    verdicts = [limit.judge(score.outcome, level) for limit, score in zip(risks, scores, strict=True)]
     return [limit_check(name, verdict, what, level) for verdict in verdicts]
 
 

@@ -25,7 +25,7 @@ import polars as pl
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.earlier import History, files_of, history
 from sdcmap.bundle.ledger import Ledger
-from sdcmap.bundle.limit_checks import check_each_limit, score_file
+from sdcmap.bundle.limit_checks import check_together, score_file
 from sdcmap.bundle.prepared_file import Prepared, in_format, prepare_candidate
 from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.core import Column, Method, Microdata, SchemaError, Stream
@@ -151,10 +151,8 @@ def seen_by_the_truth(
     parent: Parent, first: First, second: Microdata, limits: Sequence[Limit], stream: Stream, method: Method
 ) -> list[Check]:
     """Every risk limit of the second plan, by a snooper who holds the original records and has read both notes."""
-    both = parent.both_made_by(Candidate(method)).method
-    risks = [limit for limit in limits if limit.measure.axis == "risk"]
-    own = score_file([limit.measure for limit in risks], first.truth, second, stream, both, alone=False)
-    return check_each_limit("nested", risks, own, "by who holds the truth", parent.plan.policy.release_level)
+    both, level = parent.both_made_by(Candidate(method)).method, parent.plan.policy.release_level
+    return check_together("nested", limits, first.truth, second, stream, both, "by who holds the truth", level)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,21 +114,20 @@ def choose_pair(
     pairs: dict[TriedPair, tuple[Choice, Choice]] = {}
     unused: list[str] = []
     capped = len(firsts) > most
-    with measured_pairs(Path(folder), data, plan) as kept:
+    with measured_pairs(Path(folder), data, plan) as recall:
         for first in firsts[:most]:
             try:
                 made = studies.made_from(plan.chosen(first), workers, engine, progress)
                 passing = shortlist(made.map, _rule(made.plan), most)
                 capped |= len(passing) > most
                 for second in passing[:most]:
-                    found = kept.measured(_key(first, second, made.plan), lambda: made.measured(second))  # noqa: B023
+                    found = recall(_key(first, second, made.plan), partial(made.measured, second))
                     pairs[_tried(first, second, found, made, joint)] = first, second
             except (PlanError, SchemaError, Infeasible, Refused) as error:
                 unused.append(f"{first.name}: {error}")
         tried, utilities = (*pairs,), (_utility(plan), _utility(public))
         best = least_loss(tried, (ru.signs[1], 1.0 if utilities[1].direction == "lower" else -1.0), weights)
-        words = utilities[0].words, utilities[1].words
-        reason = _reason(best, tried, unused, most if capped else 0, weights, words)
+        reason = _reason(best, tried, unused, most if capped else 0, weights, utilities)
         _note(studies, best, tried, reason, joint, pairs[best][1].searched if best else 0)
     if best is None:
         return PairChoice(None, None, None, tried, tuple(unused), capped, reason)
@@ -232,7 +232,7 @@ def _tried(first: Choice, second: Choice, found: Measured, made: PublicCandidate
 # ---- what is said and noted -----------------------------------------------------------------------------------
 def _reason(
     best: TriedPair | None, tried: Sequence[TriedPair], unused: Sequence[str], capped: int, weights: Weights | None,
-    words: tuple[str, str],
+    utilities: tuple[Measure, Measure],
 ) -> str:  # fmt: skip
     """Why this pair, or none."""
     firsts = len({pair.ids[0] for pair in tried})
@@ -247,7 +247,8 @@ def _reason(
     how = "it loses least of the scientific file, and then of the public one"
     if weights:
         how = f"it has the least {weights[0]:g} * scientific loss + {weights[1]:g} * public loss"
-    numbers = [f"{word} {value:.4g}" for word, value in zip(words, best.utilities, strict=True) if value is not None]
+    losses = zip(utilities, best.utilities, strict=True)
+    numbers = [f"{measure.words} {value:.4g}" for measure, value in losses if value is not None]
     return (
         f"Release {best.names[0]} as the scientific-use file, and made from it {best.names[1]} as the public-use file: "
         f"{count}, {passing} meet both rules and the joint limit, and of these {how} ({'; '.join(numbers)}, both against "

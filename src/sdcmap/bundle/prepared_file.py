@@ -117,8 +117,7 @@ WHOLE = 2.0**53  # beyond this a float64 no longer tells neighbouring whole numb
 def like_the_original(masked: Array, original: Array, variable: Variable) -> Array:
     """Masked numbers rounded to the original's granularity, inside its type and off its user-missing codes."""
     k = granularity(original, variable.storage)
-    rounded = masked if k is None else in_decimals(masked, k)
-    rounded = _inside_type(rounded, variable.storage, k)
+    rounded = _inside_type(masked if k is None else in_decimals(masked, k), variable.storage, k)
     rounded = _off_missing_codes(rounded, masked, variable, None if k is None else 10.0**k)
     return rounded.astype(np.float32).astype(np.float64) if variable.storage == "Float32" else rounded
 

@@ -52,26 +52,14 @@ class Measured(TypedDict):
     failed: list[str]
 
 
-@dataclass(frozen=True)
-class MeasuredPairs:
-    """The measured pairs of a folder, by a key that says what was measured of what."""
-
-    path: Path
-    whose: str
-    pairs: dict[str, Measured]
-
-    def measured(self, key: str, measure: Callable[[], Measured]) -> Measured:
-        """What is kept under this key; else what `measure` finds, kept at once."""
-        if key not in self.pairs:
-            self.pairs[key] = measure()
-            write_whole(self.path, json.dumps({"whose": self.whose, "pairs": self.pairs}, indent=1))
-        return self.pairs[key]
-
-
 @contextmanager
-def measured_pairs(folder: Path, data: Microdata, plan: Plan) -> Iterator[MeasuredPairs]:
-    """The pairs of a folder, which is made where it is not there, private, and locked meanwhile; StudyMismatch where it
-    belongs to other data or another seed than those of the scientific study."""
+def measured_pairs(folder: Path, data: Microdata, plan: Plan) -> Iterator[Callable[[str, MeasurePair], Measured]]:
+    """What gives the measured pair under a key, which says what was measured of what; where none is kept in the folder, it
+    is measured and kept at once.
+
+    The folder is made where it is not there, private, and locked meanwhile; StudyMismatch where it belongs to other data or
+    another seed than those of the scientific study.
+    """
     path, whose = folder / NAME, Stream.of_seed(plan.seed, "pairs", data.digest).seal
     if folder.exists() and any(folder.iterdir()) and not path.exists() and not (folder / "first").exists():
         raise StudyDamaged(f"{folder} is not empty and holds no pairs: name another folder.")
@@ -80,7 +68,15 @@ def measured_pairs(folder: Path, data: Microdata, plan: Plan) -> Iterator[Measur
     except OSError as error:
         raise SdcmapError(f"{folder} cannot be written ({error.strerror}).") from None
     with locked(folder):
-        yield MeasuredPairs(path, whose, _read(path, whose))
+        pairs = _read(path, whose)
+
+        def recall(key: str, measure: MeasurePair) -> Measured:
+            if key not in pairs:
+                pairs[key] = measure()
+                write_whole(path, json.dumps({"whose": whose, "pairs": pairs}, indent=1))
+            return pairs[key]
+
+        yield recall
 
 
 def _read(path: Path, whose: str) -> dict[str, Measured]:
@@ -102,6 +98,7 @@ def _restored(pair: Mapping[str, Any]) -> Measured:
     return {"loss": pair["loss"], "alone": alone, "side_by_side": beside, "failed": pair["failed"]}
 
 
+MeasurePair = Callable[[], Measured]
 NOBODYS = "a row of a synthetic file is nobody's, so both files have no joint linkage."
 
 

@@ -94,9 +94,8 @@ def _change(file: Microdata, name: str, before: Column, after: Column) -> Microd
 
 
 def _became_texts(before: Column, after: Column) -> bool:
-    if after.levels is None or after.levels.dtype != pl.String:
-        return False
-    return before.levels is None or before.levels.dtype != pl.String
+    was_text, is_text = (c.levels is not None and c.levels.dtype == pl.String for c in (before, after))
+    return is_text and not was_text
 
 
 def _merely_missing(back: Microdata, codes: Mapping[str, float | str]) -> Microdata:
@@ -143,5 +142,4 @@ def _same(meant: Microdata, back: Microdata, name: str, rounding: float) -> bool
     if first.levels is None or second.levels is None:
         away = rounding * float(np.abs(first.values).max(initial=0.0, where=np.isfinite(first.values)))
         return first.levels is second.levels and np.allclose(first.values, second.values, 0.0, away, equal_nan=True)
-    codes, _ = recoded(meant.schema[name], first, back.schema[name], second)
-    return bool(np.array_equal(codes, first.values))
+    return bool(np.array_equal(recoded(meant.schema[name], first, back.schema[name], second)[0], first.values))

@@ -129,7 +129,7 @@ def trimmed_slopes(x: Floats, y: Floats) -> Floats:
     for _ in range(STARTS if len(y) > 2 * x.shape[1] else 0):
         few = rng.choice(len(y), x.shape[1] + 1, replace=False)
         tried.append(_least_squares(x[few], y[few]))
-    slopes = min(tried, key=lambda start: _miss(x[some], y[some], start))
+    slopes = min(tried, key=lambda start: np.quantile(np.abs(y[some] - x[some] @ start), KEPT))
     for _ in range(TRIMS):
         misses = np.abs(y - x @ slopes)
         kept = misses <= np.quantile(misses, KEPT)
@@ -139,11 +139,6 @@ def trimmed_slopes(x: Floats, y: Floats) -> Floats:
 
 def _least_squares(x: Floats, y: Floats) -> Floats:
     return np.asarray(np.linalg.lstsq(x, y, rcond=None)[0], dtype=np.float64)
-
-
-def _miss(x: Floats, y: Floats, slopes: Floats) -> float:
-    """How far a line misses those of the records that it is fitted to."""
-    return float(np.quantile(np.abs(y - x @ slopes), KEPT))
 
 
 def rank_agreement(columns: Floats, y: Floats) -> Floats:

@@ -12,13 +12,12 @@ from pathlib import Path
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import Entry
+from sdcmap.bundle.readme import FILES
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
 
-BESIDE_DATA = (
-    "README.md", "CITATION.cff", "codebook.json", "codebook.md", "codebook.xml", "note.json", "note.md", "SHA256SUMS",
-)  # fmt: skip
+BESIDE_DATA = ("README.md", *FILES)  # which are what README lists
 WINDOWS = os.name == "nt"
 
 

@@ -121,6 +121,8 @@ class Release:
         good = check_read_back(prepared, back)
         open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
         more, closed = others(ledger)
+        before = [] if self.study is None else self.study.manifest.get("releases", [])
+        noted = [str(entry["ledger"]) for entry in before if "ledger" in entry]
         results = [
             checks.check_seed(plan),
             checks.check_roles(data, self._proposed, self.confirm_roles),
@@ -129,7 +131,7 @@ class Release:
             check_determines(data, masked, prepared.masked, policy),
             checks.check_weight(prepared.data, open_keys, self.profile.name, policy.unique_weights),
             limit_checks.check_limits_stated(plan, self.limits),
-            check_ledgers(ledger, more, len(closed), self._noted_ledgers),
+            check_ledgers(ledger, more, len(closed), noted),
             *check_lineage(plan),
         ]
         if self.parent is None:
@@ -226,12 +228,6 @@ class Release:
         for name, text in texts.items():
             (part / name).write_text(text, encoding="utf-8")
         (part / "SHA256SUMS").write_text(release_folder.checksums(part), encoding="utf-8")
-
-    @property
-    def _noted_ledgers(self) -> list[str]:
-        """The ids of the ledgers that earlier releases of the study were entered in."""
-        made = [] if self.study is None else self.study.manifest.get("releases", [])
-        return [str(entry["ledger"]) for entry in made if "ledger" in entry]
 
     def _tell_study(self, folder: Path, release: _Made, ledger: str) -> None:
         """Note for insiders, in the private manifest, what was released and how."""

@@ -136,15 +136,12 @@ class People:
     def sketches(self) -> Iterator[Sketch]:
         """What the ledger keeps of these records."""
         for form in SKETCH_FORMS:
-            yield from (self._sketch(names, form) for names in self.sets(form, STORED))
-        yield self.whole(self.telling)
+            yield from (self.sketch(names, form) for names in self.sets(form, STORED))
+        yield self.sketch(self.telling, "named", whole=True)
         yield Sketch("table", 0, (), self.rows, 0, 0, self.tables)
 
-    def whole(self, names: Names) -> Sketch:
-        """All columns together, with every fingerprint and not the single ones alone."""
-        return self._sketch(names, "named", whole=True)
-
-    def _sketch(self, names: Names, form: SketchForm, whole: bool = False) -> Sketch:
+    def sketch(self, names: Names, form: SketchForm, whole: bool = False) -> Sketch:
+        """What is kept of these columns; `whole`: every fingerprint, and not the single ones alone."""
         distinct, count = np.unique(self.prints(names, form), return_counts=True)
         singles, pairs = (int((count == times).sum()) for times in (1, 2))
         kept = (distinct if whole else distinct[count == 1])[:SKETCH_SIZE].astype("<u8")
@@ -202,7 +199,7 @@ def _is_part(sketch: Sketch, people: People) -> bool:
     """Whether all records of one file are in the other, where another sample would have brought new combinations."""
     if sketch.form != "whole" or len(sketch.prints) == 0 or not set(sketch.names) <= people.columns.keys():
         return False
-    now = people.whole(sketch.names)
+    now = people.sketch(sketch.names, "named", whole=True)
     last = min(now.last, sketch.last)
     then, here = (set(one.prints[one.prints <= last].tolist()) for one in (sketch, now))
     return any(

@@ -181,9 +181,7 @@ def _has_variance(values: Floats) -> bool:
 
 def _bins(source: Known) -> Array:
     """The column in classes for a tree: numbers in up to 256, the last for missing ones."""
-    if source.numbers is None:
-        return source.groups
-    return binned(source.numbers, bin_edges(source.numbers))
+    return source.groups if source.numbers is None else binned(source.numbers, bin_edges(source.numbers))
 
 
 FORMULAS = 7

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import polars as pl
 
@@ -99,43 +99,20 @@ def _told(value: float | None, unit: str) -> str:
     return f"{significant(100 * value, 3)} in 100" if unit in CHANCES else significant(value, 3)
 
 
-class TriedRow(TypedDict):
-    """A pair that was tried: both names, what each loses, what both find in one hand, and what speaks against it."""
+def pair_of(study: Study) -> dict[str, Any] | None:
+    """Of a study whose data are a file that another study released, or may release; None of any other.
 
-    names: list[str]
-    utilities: list[float | None]
-    joint: float | None
-    problem: str
-
-
-class Pair(TypedDict):
-    """The first file: its profile, when it was released (empty: not yet), its decision in three sentences; what was
-    measured of both when the second was released, nothing before that; and, where the two were chosen together, why these
-    and every pair that was tried."""
-
-    profile: str
-    when: str
-    decision: list[str]
-    told: list[str]
-    reason: str
-    tried: list[TriedRow]
-
-
-def pair_of(study: Study) -> Pair | None:
-    """Of a study whose data are a file that another study released, or may release; None of any other."""
+    The first file: its profile, when it was released (empty: not yet), its decision in three sentences; what was measured
+    of both when the second was released, nothing before that; and, where the two were chosen together, the reason, and
+    every pair that was tried: both names, what each loses, what both find in one hand, and what speaks against it.
+    """
     source = study.plan.data
     if source is None or not source.within:
         return None
     chosen = study.manifest.get("pair") or {}
     told = [line for entry in study.manifest.get("releases", []) for line in entry.get("nested", {}).get("told", [])]
-    tried: list[TriedRow] = [
-        {"names": pair["names"], "utilities": pair["utilities"], "joint": pair["joint"],
-         "problem": next(iter(pair["problems"]), "")}
-        for pair in chosen.get("pairs", [])
-    ]  # fmt: skip
-    said: Pair = {
-        "profile": "", "when": "", "decision": [], "told": told, "reason": chosen.get("reason", ""), "tried": tried,
-    }  # fmt: skip
+    tried = [{**pair, "problem": next(iter(pair["problems"]), "")} for pair in chosen.get("pairs", [])]
+    said = {"profile": "", "when": "", "decision": [], "told": told, "reason": chosen.get("reason", ""), "tried": tried}
     with Study.open(source.within) as first:
         plan = first.plan
         made, when, profile = _first_of(plan, first, Path(source.path).parent.resolve(), chosen.get("first", ""))

@@ -67,21 +67,16 @@ def snoopers(scores: Scores, facts: Mapping[str, str]) -> Snoopers:
 
 def evidence(scores: Scores, choice: Choice | None, facts: Mapping[str, str], to: Audience) -> list[Framework]:
     """One table a framework; a number is the chosen release's."""
-    return [
-        Framework(str(entry["name"]), tuple(_row(term, scores, choice, facts, to) for term in entry["term"]))
-        for entry in vocabulary()["framework"]
-    ]
+    chosen = None if choice is None or choice.candidate is None else choice
 
-
-def _row(
-    term: Mapping[str, Any], scores: Scores, choice: Choice | None, facts: Mapping[str, str], to: Audience
-) -> Evidence:
-    told = [f"{name}: {facts[name]}" for name in term.get("facts", ()) if facts.get(name)]
-    if choice is not None and choice.candidate is not None:
-        for name in _measures(scores, term.get("measures", ())):
-            if (value := values_of(scores, name, choice)[1]) is not None:
+    def row(term: Mapping[str, Any]) -> Evidence:
+        told = [f"{name}: {facts[name]}" for name in term.get("facts", ()) if facts.get(name)]
+        for name in _measures(scores, term.get("measures", ())) if chosen else ():
+            if chosen and (value := values_of(scores, name, chosen)[1]) is not None:
                 told.append(f"{scores.words_of(name)}: {to.number(value)} ({scores.values[name].unit})")
-    return Evidence(str(term["name"]), str(term["definition"]), tuple(told) or (NOT_ASSESSED,))
+        return Evidence(str(term["name"]), str(term["definition"]), tuple(told) or (NOT_ASSESSED,))
+
+    return [Framework(str(entry["name"]), tuple(map(row, entry["term"]))) for entry in vocabulary()["framework"]]
 
 
 def _measures(scores: Scores, classes: Sequence[str]) -> list[str]:

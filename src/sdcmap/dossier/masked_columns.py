@@ -191,9 +191,8 @@ def _correlation(data: Microdata, name: str, other: str) -> float:
     x, y = data.numbers(name), data.numbers(other)
     known = ~(np.isnan(x) | np.isnan(y))
     x, y = x[known], y[known]
-    if len(x) < SMALL or x.std() == 0 or y.std() == 0:
-        return 0.0
-    return float(np.corrcoef(x, y)[0, 1])
+    constant = len(x) < SMALL or x.std() == 0 or y.std() == 0
+    return 0.0 if constant else float(np.corrcoef(x, y)[0, 1])
 
 
 def _cramer(data: Microdata, name: str, other: str) -> float:

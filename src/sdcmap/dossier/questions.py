@@ -185,13 +185,8 @@ def _worst(
             pairs = (original, group.rows), (masked, group.released)
             before, after = (float(np.nanmean(data.numbers(number)[rows])) for data, rows in pairs)
             first = original.take(group.rows[:1])
-            where = " and ".join(f"{name} = {_word(first, name)}" for name in by)
+            where = " and ".join(f"{n} = {'missing' if first.missing(n)[0] else first[n][0]}" for n in by)
             yield SubgroupAnswer(f"mean of {number}", where, len(group.rows), before, after, group.loss)
-
-
-def _word(first: Microdata, name: str) -> str:
-    """The category of a record, as the file says it."""
-    return "missing" if first.missing(name)[0] else str(first[name][0])
 
 
 DRAWS = 8  # subsamples of each share

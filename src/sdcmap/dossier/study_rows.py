@@ -29,14 +29,16 @@ ByReason = list[tuple[str, int, str]]  # what, how often, and the reason
 # ---- the plan -------------------------------------------------------------------------------------------------
 def axes_of(plan: Plan) -> str:
     """What is on the axes, in words."""
-    words = {measure.text: measure.words for measure in plan.measures}
-    return f"{'; '.join(words.get(name, name) for name in plan.risk)} against {words.get(plan.utility, plan.utility)}"
+    return f"{'; '.join(_words(plan, name) for name in plan.risk)} against {_words(plan, plan.utility)}"
 
 
 def limits_of(plan: Plan) -> list[str]:
     """Every limit, in words."""
-    words = {measure.text: measure.words for measure in plan.measures}
-    return [f"{words.get(name, name)}: {limit:g}" for name, limit in plan.limits.items()]
+    return [f"{_words(plan, name)}: {limit:g}" for name, limit in plan.limits.items()]
+
+
+def _words(plan: Plan, name: str) -> str:
+    return next((measure.words for measure in plan.measures if measure.text == name), name)
 
 
 def methods_of(plan: Plan) -> list[tuple[str, str]]:

@@ -6,8 +6,8 @@ that candidate, whoever asks. Another rule, other axes or other limits ask a que
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TypeAlias, TypedDict, Unpack
 
@@ -40,14 +40,9 @@ class ReleaseOptions(TypedDict, total=False):
     reason: str
 
 
-@contextmanager
-def opened(study: StudyOrFolder) -> Iterator[Study]:
+def opened(study: StudyOrFolder) -> AbstractContextManager[Study]:
     """Open a study folder for as long as the block lasts; a study that is open stays open."""
-    if isinstance(study, Study):
-        yield study
-    else:
-        with Study.open(study) as made:
-            yield made
+    return nullcontext(study) if isinstance(study, Study) else Study.open(study)
 
 
 # ---- the map and the choice -----------------------------------------------------------------------------------
@@ -91,8 +86,7 @@ def own_choice(study: StudyOrFolder, on: RUMap | None = None) -> Choice | None:
 
 
 def _plan_of(ru: RUMap) -> Plan:
-    plan = ru.scores.plan
-    if plan is None:
+    if (plan := ru.scores.plan) is None:
         raise PlanError("these scores belong to no plan: open the map of a study.")
     return plan
 
