@@ -238,11 +238,6 @@ class TotalVariation(_TableDistance):
 class EntropyChange(_TablesUpTo):
     """By how much masking changed the disorder of the table: swapping spreads records over more cells.
 
-    Parameters
-    ----------
-    order : None compares the table of all variables; k compares every table of 1 to k of them, at least 1.
-    summary : with an order: the value is the "mean" or the "worst" over the tables; both are in the parts.
-
     Formula: |E(g) - E(f)| with E(f) = -sum f log f in nats, f and g the relative frequencies of the cells before and after.
     A change of 0 does not say that the tables are the same.
     Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
