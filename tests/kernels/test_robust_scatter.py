@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sdcmap.kernels.statistics.robust_scatter import _half, _smallest, robust_scatter
+from sdcmap.kernels.statistics.robust_scatter import _smallest, robust_scatter
 
 
 def test_the_set_that_is_found_has_the_smallest_determinant_of_all() -> None:
@@ -15,7 +15,7 @@ def test_the_set_that_is_found_has_the_smallest_determinant_of_all() -> None:
     for seed in range(5):
         x = np.random.default_rng(seed).standard_t(2, (12, 2))
         found = _smallest(x, np.random.default_rng(0))
-        sets = combinations(range(12), _half(12, 2))
+        sets = combinations(range(12), (12 + 2 + 1) // 2)
         least = min(np.linalg.det(np.cov(x[list(rows)], rowvar=False)) for rows in sets)
         assert found is not None and np.linalg.det(found.covariance) == pytest.approx(least)
 
