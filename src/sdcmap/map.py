@@ -136,10 +136,8 @@ class RUMap:
     @cached_property
     def is_expectation(self) -> bool:
         """Whether an axis is a function of an expectation, so that methods, not single releases, are compared."""
-        known = self.scores.values
-        return any(
-            known[name].expectation for name in (*self.risk, self.utility, *self.limits_by_name) if name in known
-        )
+        known, names = self.scores.values, (*self.risk, self.utility, *self.limits_by_name)
+        return any(known[name].expectation for name in names if name in known)
 
     @cached_property
     def nothing(self) -> tuple[float, float] | None:

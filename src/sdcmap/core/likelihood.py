@@ -174,8 +174,7 @@ def in_parts(part: Array, count: int, fields_of: Callable[[Array, Array], Fields
     part : the number of the part of each record, the `count` known ones first.
     """
     mine, theirs = part[:count], part[count:]
-    parts = []
-    for number in np.intersect1d(mine, theirs):
-        rows, others = np.flatnonzero(mine == number), np.flatnonzero(theirs == number)
-        parts.append((rows, others, fields_of(rows, others)))
-    return joined(mine, theirs, parts)
+    pairs = [
+        (np.flatnonzero(mine == number), np.flatnonzero(theirs == number)) for number in np.intersect1d(mine, theirs)
+    ]
+    return joined(mine, theirs, [(*pair, fields_of(*pair)) for pair in pairs])

@@ -114,10 +114,8 @@ def scan(data: Microdata, name: str) -> Mark | None:
     """What one column looks like, by its values first, then by its name and label; None: nothing that identifies."""
     if (mark := _by_values(data, name)) is not None:
         return mark
-    label, few = (
-        data.schema[name].label,
-        min(10, len(data) / 2),
-    )  # `name` of a column with two categories names no person
+    label = data.schema[name].label
+    few = min(10, len(data) / 2)  # `name` of a column with two categories names no person
     for letter, role, pattern in NAMES:
         if says(pattern, name, label) and (role == "key" or data.level_count(name) > few):
             return Mark(letter, role, "name" if says(pattern, name) else "label")

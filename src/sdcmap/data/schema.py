@@ -125,12 +125,13 @@ class Schema:
 
     def unserved(self, *roles: str) -> tuple[str, ...]:
         """A sentence for each of these roles that some column has and that nothing serves yet."""
-        held = [(role, names, len(names) == 1) for role in roles if (names := self.of_role(role))]
-        begun = [
-            f"{', '.join(map(repr, names))} {'is' if one else 'are'} stated as {role}" for role, names, one in held
+        held = [(role, names) for role in roles if (names := self.of_role(role))]
+        words = [
+            (role, ", ".join(map(repr, n)), *(("is", "it") if len(n) == 1 else ("are", "them"))) for role, n in held
         ]
-        ends = [f"{UNSERVED[role]}: state {'it' if one else 'them'} as drop." for role, _, one in held]
-        return tuple(f"{begin}, and {end}" for begin, end in zip(begun, ends, strict=True))
+        return tuple(
+            f"{n} {are} stated as {role}, and {UNSERVED[role]}: state {it} as drop." for role, n, are, it in words
+        )
 
     def only(self, names: Iterable[str]) -> Schema:
         """The same schema with these variables alone, in file order."""

@@ -106,10 +106,8 @@ class _File:
             block = encode(raw, variable, variable.kind)[1]
             if variable.role == "weight" and not (block.values > 0).all():
                 raise SchemaError(f"weight {variable.name!r} must be above zero and not missing; some rows are not.")
-            codes = (
-                None if block.levels is None else np.array([place[level] for level in block.levels.to_list()], np.int64)
-            )
-            yield block.values if codes is None else codes[block.values]
+            codes = [] if block.levels is None else [place[level] for level in block.levels.to_list()]
+            yield block.values if block.levels is None else np.array(codes, np.int64)[block.values]
 
     def blocks(self, name: str) -> Iterator[pl.Series]:
         for start in range(0, self.rows, self.step):

@@ -25,6 +25,7 @@ DECIMALS = {".": "decimal points", ",": "decimal commas"}
 THOUSANDS = {NONE: "", ".": "dots", ",": "commas", " ": "blanks", "'": "apostrophes", "\u00a0": "hard blanks"}
 QUOTES = {'"': "", "'": "quoted by apostrophes", NONE: "unquoted"}
 ENCODINGS = {"utf-8": "UTF-8", "latin-1": "Latin-1", "cp1252": "CP1252", "utf-16": "UTF-16"}
+MARKS = {"sep": SEPARATORS, "decimal": DECIMALS, "thousands": THOUSANDS, "quote": QUOTES, "encoding": ENCODINGS}
 SAMPLE = 1 << 16  # characters that are looked at, at the beginning and at three places further on
 BLOCK = 1 << 24  # bytes that are decoded at a time
 PACKED = (b"\x1f\x8b", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
@@ -55,17 +56,10 @@ class Dialect:
     def __post_init__(self) -> None:
         if self.sep.lower() in ("tab", "\\t"):
             object.__setattr__(self, "sep", "\t")
-        tables = {
-            "sep": SEPARATORS,
-            "decimal": DECIMALS,
-            "thousands": THOUSANDS,
-            "quote": QUOTES,
-            "encoding": ENCODINGS,
-        }
+        given = [(name, getattr(self, name), known) for name, known in MARKS.items()]
+        wrong = [(f"{name} must be one of", mark, known) for name, mark, known in given if mark and mark not in known]
         problems = [
-            f"{name} must be one of {', '.join(map(repr, known))}.{did_you_mean(given, known)}"
-            for name, known in tables.items()
-            if (given := getattr(self, name)) and given not in known
+            f"{words} {', '.join(map(repr, known))}.{did_you_mean(mark, known)}" for words, mark, known in wrong
         ]
         if self.decimal and self.decimal == self.thousands:
             problems.append("decimal and thousands must be two marks.")

@@ -68,38 +68,34 @@ def write_parts(
     folder: Path, schema: Schema, rows: int, levels: Mapping[str, pl.Series | None], parts: Iterable[Iterable[Part]]
 ) -> Path:
     """Write columns, each as parts and each part as blocks, so that no column need be in memory."""
+    places: list[dict[str, Any]] = []
     try:
-        return _write_parts(folder, schema, rows, levels, parts)
+        with _replaced(folder / "data.bin") as path, path.open("wb") as file:
+            for name, column in zip(schema.names, parts, strict=True):
+                for part in column:
+                    file.write(bytes(-file.tell() % ALIGN))
+                    places.append({"name": name, "part": part.name, "dtype": str(part.dtype), "offset": file.tell()})
+                    for block in part.blocks:
+                        file.write(np.ascontiguousarray(block, part.dtype).data)
+        study = {name: getattr(schema, name) for name in ("format", "census", "title", "universe")}
+        facts = {"rows": rows, **study, "columns": places, "variables": [asdict(v) for v in schema.variables]}
+        kept = {name: pl.Series([categories]) for name, categories in levels.items() if categories is not None}
+        content = BytesIO()
+        pl.DataFrame({"": [json.dumps(facts)], **kept}).write_ipc(content)
+        with _replaced(folder / "schema.arrow") as path:
+            path.write_bytes(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
     except (OSError, pl.exceptions.PolarsError):
         raise SdcmapError(f"the working copy of the data cannot be written in {folder}: is the disk full?") from None
-
-
-def _write_parts(
-    folder: Path, schema: Schema, rows: int, levels: Mapping[str, pl.Series | None], parts: Iterable[Iterable[Part]]
-) -> Path:
-    places: list[dict[str, Any]] = []
-    path = folder / "data.bin.part"
-    path.touch(mode=0o600)
-    with path.open("wb") as file:
-        for name, column in zip(schema.names, parts, strict=True):
-            for part in column:
-                file.write(bytes(-file.tell() % ALIGN))
-                places.append({"name": name, "part": part.name, "dtype": str(part.dtype), "offset": file.tell()})
-                for block in part.blocks:
-                    file.write(np.ascontiguousarray(block, part.dtype).data)
-    path.replace(folder / "data.bin")
-    facts = {
-        "rows": rows, "format": schema.format, "census": schema.census, "title": schema.title, "universe": schema.universe,
-        "columns": places, "variables": [asdict(variable) for variable in schema.variables],
-    }  # fmt: skip
-    kept = {name: pl.Series([categories]) for name, categories in levels.items() if categories is not None}
-    path = folder / "schema.arrow.part"
-    path.touch(mode=0o600)
-    content = BytesIO()
-    pl.DataFrame({"": [json.dumps(facts)], **kept}).write_ipc(content)
-    path.write_bytes(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
-    path.replace(folder / "schema.arrow")
     return folder
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[Path]:
+    """Where to write a private file that takes its place when it is whole."""
+    part = path.with_name(f"{path.name}.part")
+    part.touch(mode=0o600)
+    yield part
+    part.replace(path)
 
 
 def open_copy(folder: Path, digest: str | None) -> Microdata:

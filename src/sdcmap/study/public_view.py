@@ -187,13 +187,10 @@ def round_scores(scores: Scores, rows: int) -> Scores:
     ends = scores.measure["name", "at_nothing"].iter_rows()
     nothing = [None if end is None else _rounded(end, units[name], rows) for name, end in ends]
     schema = {name: scores.candidate.schema[name] for name in PUBLIC}
-    return replace(
-        scores,
-        candidate=pl.DataFrame(candidates, schema=schema, orient="row"),
-        score=pl.DataFrame(rounded, schema=scores.score.schema, orient="row"),
-        measure=scores.measure.with_columns(pl.Series("at_nothing", nothing, dtype=pl.Float64)),
-        values={},
-    )
+    candidate = pl.DataFrame(candidates, schema=schema, orient="row")
+    score = pl.DataFrame(rounded, schema=scores.score.schema, orient="row")
+    measure = scores.measure.with_columns(pl.Series("at_nothing", nothing, dtype=pl.Float64))
+    return replace(scores, candidate=candidate, score=score, measure=measure, values={})
 
 
 def _rounded(value: float, unit: str, rows: int) -> float:

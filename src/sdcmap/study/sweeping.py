@@ -161,6 +161,5 @@ def standing(study: Path, plan: Plan | None = None) -> Standing:
         unmade = f"from candidate where status <> 'ok' and {releases} group by method order by 1"
         refused = ask(f"select method, count(*), min(reason) {unmade}").fetchall()
     left, names = sum(1 for _ in _lacking(done, plan)), plan.method_names
-    return Standing(
-        plan.count, plan.count - left, counts, tuple((names.get(row[0], row[0]), *row[1:]) for row in refused)
-    )
+    named = tuple((names.get(method, method), count, reason) for method, count, reason in refused)
+    return Standing(plan.count, plan.count - left, counts, named)
