@@ -169,8 +169,7 @@ class _Work:
     def records(self, rows: Array, columns: Array, names: tuple[str, ...], strata: list[Stratum]) -> Records:
         """The complete records of a domain; `columns` (of all records) are named by the variable they come from."""
         complete = _complete(columns)
-        here = rows[complete[rows]]
-        if len(here) < 2:
+        if len(here := rows[complete[rows]]) < 2:
             raise Undefined("a domain has fewer than 2 complete records.")
         weights = self.data.weights[here] if self.weighted else np.ones(len(here))
         place = np.full(len(self.data), -1)

@@ -52,9 +52,10 @@ WHOLE = 1 / 12  # what rounding to whole numbers adds to a variance
 Ends = tuple[Array, Array]  # between which each released value lay; NaN: missing
 Names = tuple[str, ...]
 Noises = Sequence[AdditiveNoise]
+Steps = Sequence[Method]
 
 
-def noises_together(noises: Noises, after: Sequence[Method], known: Microdata, released: Microdata) -> Fields:
+def noises_together(noises: Noises, after: Steps, known: Microdata, released: Microdata) -> Fields:
     """The fields of noises of the same variables, and of the deterministic steps after them."""
     if any(isinstance(noise, MixtureNoise) for noise in noises):
         return _with_mixture(noises, after, known, released)
@@ -82,7 +83,7 @@ def _numbers(released: Microdata, name: str) -> Array:
     return released.numbers(name) if released.column(name).levels is None else np.full(len(released), np.nan)
 
 
-def _ends(after: Sequence[Method], name: str, known: Microdata, released: Microdata) -> Ends:
+def _ends(after: Steps, name: str, known: Microdata, released: Microdata) -> Ends:
     """Between which values each released one lay before the deterministic steps. A value that was blanked lay anywhere."""
     steps = [step for step in after if not isinstance(step, Suppress)]
     low = high = _numbers(released, name)
@@ -159,8 +160,7 @@ def _covariance_before(noises: Noises, names: Names, x: Array, y: Array, ends: d
     numbers, with the noise taken off."""
     theirs = len(x) != len(y) and not ends
     table = y if theirs else x
-    complete = table[~np.isnan(table).any(axis=1)]
-    if len(complete) < 2:
+    if len(complete := table[~np.isnan(table).any(axis=1)]) < 2:
         raise Undefined(UNKNOWN_SHAPE)
     spread = spreads(table)
     shape = np.atleast_2d(np.cov(complete, rowvar=False))
@@ -183,7 +183,7 @@ def _growth(noises: Noises, names: Names) -> Array:
 
 
 # ---- mixtures ---------------------------------------------------------------------------------------------------
-def _with_mixture(noises: Noises, after: Sequence[Method], known: Microdata, released: Microdata) -> Fields:
+def _with_mixture(noises: Noises, after: Steps, known: Microdata, released: Microdata) -> Fields:
     """One mixture and normal noises of its variables, along the coordinates of the mixture. Normal noise of another shape
     than the file's covariance counts there by its variances alone."""
     mixtures = [noise for noise in noises if isinstance(noise, MixtureNoise)]
@@ -215,9 +215,7 @@ def _mixed(noises: Noises, names: Names, x: Array, y: Array) -> Fields:
     return whitened(x, y, mixed + beside, means_of(x), lambda own, seen: unmixed(own, seen, beside))
 
 
-def _factors(
-    factors: Sequence[MultiplicativeNoise], after: Sequence[Method], known: Microdata, released: Microdata
-) -> Fields:
+def _factors(factors: Sequence[MultiplicativeNoise], after: Steps, known: Microdata, released: Microdata) -> Fields:
     """Factors after factors: log-normal ones multiply to one.  1 + v = (1 + v_1)(1 + v_2)"""
     first = factors[0]
     if len(factors) == 1 and not after:
@@ -229,7 +227,7 @@ def _factors(
     return replace(first, variance=variance).log_likelihood(known, released)
 
 
-def _permuted(step: Method, after: Sequence[Method], known: Microdata, released: Microdata) -> Fields:
+def _permuted(step: Method, after: Steps, known: Microdata, released: Microdata) -> Fields:
     """Values that changed places and were then rounded, cut or classed: done before, it gives the same file."""
     if any(isinstance(other, Suppress) for other in after):
         raise Undefined(f"Suppress blanks what {type(step).__name__} moved, and no likelihood of the two is stated.")
@@ -237,16 +235,14 @@ def _permuted(step: Method, after: Sequence[Method], known: Microdata, released:
 
 
 # ---- transitions ----------------------------------------------------------------------------------------------
-def _transitions(
-    steps: Sequence[TransitionMethod], after: Sequence[Method], known: Microdata, released: Microdata
-) -> Fields:
+def _transitions(steps: Sequence[TransitionMethod], after: Steps, known: Microdata, released: Microdata) -> Fields:
     """One field a variable: the product of the matrices, and what became of the categories after them."""
     names = dict.fromkeys(name for step in steps for name in step.on if name in known.names)
     return tuple(_transition(name, steps, after, known, released) for name in names)
 
 
 def _transition(
-    name: str, steps: Sequence[TransitionMethod], after: Sequence[Method], known: Microdata, released: Microdata
+    name: str, steps: Sequence[TransitionMethod], after: Steps, known: Microdata, released: Microdata
 ) -> Field:
     steps = [replace(step, on=(name,)) for step in steps if name in step.on]
     after = [step for step in after if name in step.masked_names]
@@ -273,12 +269,12 @@ def _transition(
 
 # ---- all together ---------------------------------------------------------------------------------------------
 # Steps that state a likelihood together with others of their family, and what states it.
-FAMILIES: dict[type[Method], Callable[[Any, Sequence[Method], Microdata, Microdata], Fields]] = {
+FAMILIES: dict[type[Method], Callable[[Any, Steps, Microdata, Microdata], Fields]] = {
     AdditiveNoise: noises_together, MultiplicativeNoise: _factors, TransitionMethod: _transitions,
 }  # fmt: skip
 
 
-def composed(steps: Sequence[Method], known: Microdata, released: Microdata) -> Fields:
+def composed(steps: Steps, known: Microdata, released: Microdata) -> Fields:
     """The fields of steps that mask variables in common; the first is random."""
     if len(steps) == 1:
         return steps[0].log_likelihood(known, released)
@@ -293,7 +289,7 @@ def composed(steps: Sequence[Method], known: Microdata, released: Microdata) -> 
     return tuple(fields)
 
 
-def _check_order(steps: Sequence[Method]) -> None:
+def _check_order(steps: Steps) -> None:
     """Undefined where two steps that share variables state no likelihood together."""
     for step, other in combinations(steps, 2):
         if shared := sorted(set(step.masked_names) & set(other.masked_names)):
@@ -305,7 +301,7 @@ def _check_order(steps: Sequence[Method]) -> None:
                 raise Undefined(f"{what}, and no likelihood of the two together is stated.")
 
 
-def _steps_after(moved: Sequence[Method], steps: Sequence[Method]) -> list[Method]:
+def _steps_after(moved: Steps, steps: Steps) -> list[Method]:
     """The deterministic steps that mask what these have moved."""
     names = {name for step in moved for name in step.masked_names}
     return [step for step in steps if not step.random and not names.isdisjoint(step.masked_names)]

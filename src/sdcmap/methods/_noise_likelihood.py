@@ -338,8 +338,7 @@ def rounding_covariance(released: Array) -> Array:
 def covariance_before(noise: AdditiveNoise, known: Array, released: Array) -> Array:
     """The covariance matrix of the file before masking, as a snooper has it, or Undefined where he has none."""
     x, grown = _file_before(noise, known, released)
-    complete = x[~np.isnan(x).any(axis=1)]
-    if len(complete) < 2:
+    if len(complete := x[~np.isnan(x).any(axis=1)]) < 2:
         raise Undefined(UNKNOWN_SHAPE)
     return np.atleast_2d(np.cov(complete, rowvar=False)) / grown
 

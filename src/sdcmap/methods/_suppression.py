@@ -104,8 +104,7 @@ def suppress(codes: Array, sums: Array, cheapest_first: Sequence[int], rule: Rul
     while True:
         matched = matching_sums(blanked(codes, mask), sums, rule)
         safe = rule.safe(matched)
-        left = np.flatnonzero(~safe & (every & ~(mask | original) != 0))
-        if len(left) == 0:
+        if len(left := np.flatnonzero(~safe & (every & ~(mask | original) != 0))) == 0:
             return mask, safe
         for chosen in sets_to_try(cheapest_first):
             left = left[~safe[left]]
@@ -169,8 +168,7 @@ def suppress_to_cells(codes: Array, count: Array, cheapest_first: Sequence[int],
     mask = np.zeros(len(codes), dtype=np.int64)
     safe = count >= k
     for chosen in sets_to_try(cheapest_first):
-        left = np.flatnonzero(~safe)
-        if len(left) == 0:
+        if len(left := np.flatnonzero(~safe)) == 0:
             return mask, safe
         bits = sum(1 << j for j in chosen)
         place = same_cells(blanked(codes, np.where(safe, mask, bits)))[1]

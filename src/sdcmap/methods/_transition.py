@@ -128,8 +128,7 @@ class TransitionMethod(Method):
 
     def _matrix(self, name: str, column: Column) -> Array:
         """The matrix over all codes of a column: kinds of missing that the method keeps stay as they are."""
-        levels = column.levels
-        if levels is None:
+        if (levels := column.levels) is None:
             raise SchemaError(f"{name!r} is numeric, and categories are needed.")
         counts = np.bincount(column.values, minlength=len(levels))
         known = np.flatnonzero(~levels.is_null().to_numpy()) if self.missing == "kept" else np.arange(len(levels))

@@ -18,6 +18,7 @@ from sdcmap.methods.swap import Households, household_misfits, households_of
 # Households and areas: cells by counting, and partners for households that must move.
 
 
+Pairs = tuple[Array, Array]  # the first and the second household of each pair
 FEW_CELLS = 1 << 20  # so many possible cells, and some for each record, are counted rather than sorted
 
 
@@ -49,9 +50,7 @@ def _step(cell: Array, code: Array, size: int, space: int) -> Array:
     return sizes
 
 
-def moving_pairs(
-    visit: Array, alike: list[Array], area: Array, used: Array, wanted: int, rng: Generator
-) -> tuple[Array, Array]:
+def moving_pairs(visit: Array, alike: list[Array], area: Array, used: Array, wanted: int, rng: Generator) -> Pairs:
     """Visit households in the order `visit`; each still unused takes a partner in another area, while `wanted` last.
 
     alike : codes of each household; the two of a pair agree in all. area : code of each household's area; they differ.
@@ -269,11 +268,11 @@ class HouseholdSwap(Method):
 
     def _at_level(
         self, data: Microdata, level: int, units: Households, visit: Array, wanted: int, used: Array, rng: Generator
-    ) -> list[tuple[Array, Array]]:
+    ) -> list[Pairs]:
         """Pairs across the areas of one level: profile after profile, near partners before far ones."""
         household = str(data.household)
         area = data.view(household_codes, (household, *self.on[: level + 1]))
-        pairs: list[tuple[Array, Array]] = []
+        pairs: list[Pairs] = []
         for profile in self.similar or ((),):
             alike = [np.diff(units.start)] if self.same_size else []
             alike += [data.view(household_codes, (household, *profile))] if profile else []

@@ -205,8 +205,7 @@ class Microaggregate(Method):
         missing = np.column_stack([data.missing(name) for name in self.on])
         if self.method in ONE_BY_ONE:
             for j, name in enumerate(self.on):
-                rows = np.flatnonzero(~missing[:, j])
-                if len(rows):
+                if len(rows := np.flatnonzero(~missing[:, j])):
                     self._enough(len(rows), f"records with a value of {name!r}")
                     yield rows, (name,), ONE_BY_ONE[self.method](data.numbers(name)[rows], self.size)
             return

@@ -92,8 +92,7 @@ class PRAM(TransitionMethod):
         if not self.matrix:
             return invariant_matrix(counts, self.stay, self.alpha)
         if isinstance(self.matrix, tuple):
-            matrix = np.array(self.matrix)
-            if len(matrix) != len(categories):
+            if len(matrix := np.array(self.matrix)) != len(categories):
                 raise SchemaError(f"the matrix has {len(matrix)} rows and {name!r} has {len(categories)} categories.")
         else:
             listed = read_matrix(content_of(self.matrix, self.sha256), self.matrix)

@@ -215,8 +215,7 @@ class SwapReidentified(Method):
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         """After noise, as the method needs: the records still found are swapped."""
-        swapped = roles.numbers[: len(roles.numbers) // 2]
-        if not swapped:
+        if not (swapped := roles.numbers[: len(roles.numbers) // 2]):
             return {}
         return {f"{cls.__name__} after Noise .05": Chain((Noise(roles.numbers, 0.05, correlated=True), cls(swapped)))}
 

@@ -79,8 +79,7 @@ MOST_CATEGORIES = 200  # of a nominal predictor: each is a column of the regress
 def present_scores(data: Microdata, name: str) -> Array:
     """The normal scores of a numeric or ordinal variable, NaN where it is missing. A view."""
     scores = np.full(len(data), np.nan)
-    rows = np.flatnonzero(~data.missing(name))
-    if len(rows):
+    if len(rows := np.flatnonzero(~data.missing(name))):
         scores[rows] = normal_scores(data.column(name).values[rows].astype(float))
     return scores
 

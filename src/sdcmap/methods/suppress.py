@@ -123,8 +123,7 @@ class Suppress(Method):
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         yield from super().misfits(data)
-        keys = self.on or data.keys
-        if not keys:
+        if not (keys := self.on or data.keys):
             yield "Suppress has no variables to protect: state keys, or name variables in `on`."
         for names in self.linked:
             if names[0] not in keys:
@@ -175,8 +174,7 @@ class Suppress(Method):
             blanked[~safe] |= sum(1 << j for j in cheap) if self.unmet == "leave" else 0
         else:
             blanked, _ = _suppression.suppress(cells, totals, cheap, self._rule)
-        bits = sum((blanked >> own & 1) << j for own, j in enumerate(chosen))
-        return np.asarray(bits)[place]
+        return np.asarray(sum((blanked >> own & 1) << j for own, j in enumerate(chosen)))[place]
 
     def _verify(self, met: DistinctCells, sums: Array, mask: Array, records: int) -> None:
         """Count the result anew, and refuse it where the rule does not hold."""

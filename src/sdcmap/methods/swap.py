@@ -238,8 +238,7 @@ class Swap(Method):
             must_differ = must_differ[heads]
             must_agree = compress([must_agree[heads], sizes])[0] if self.same else sizes
         units, noun = len(must_differ), "records" if households is None else "households"
-        wanted = self._wanted(units)
-        if wanted == 0:
+        if (wanted := self._wanted(units)) == 0:
             raise Infeasible(f"a rate of {self.rate:g} of {units} {noun} is no pair at all.")
         if self.target != "none":
             visit = visiting_order(self._cell_counts(data, households), self.target, self.n, rng)

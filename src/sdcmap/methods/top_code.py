@@ -124,8 +124,7 @@ class TopCode(Method):
         return changed_amounts(data, {name: self._coded(amounts(data, name)) for name in self.on})
 
     def _coded(self, x: Array) -> Array:
-        known = x[~np.isnan(x)]
-        if len(known) == 0:
+        if len(known := x[~np.isnan(x)]) == 0:
             return x
         top = self.top if self.top_share is None else float(np.quantile(known, 1 - self.top_share))
         bottom = self.bottom if self.bottom_share is None else float(np.quantile(known, self.bottom_share))
@@ -201,8 +200,7 @@ class TopCodeJointly(Method):
 
         x = data.matrix(self.on)
         complete = np.isfinite(x).all(axis=1)
-        scatter = robust_scatter(x[complete])
-        if scatter is None:
+        if (scatter := robust_scatter(x[complete])) is None:
             raise Infeasible("half of the records lie in a plane, or there are too few, so that there is no ellipse.")
         released = x.copy()
         released[complete] = onto_ellipse(x[complete], scatter, 2 * float(gammainccinv(len(self.on) / 2, self.alpha)))

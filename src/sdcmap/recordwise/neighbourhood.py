@@ -79,8 +79,7 @@ class Unsafe(Value):
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         """Every reason why this rule does not fit these data, a sentence each."""
-        names = self.on or data.keys
-        if not names:
+        if not (names := self.on or data.keys):
             yield "Unsafe has no variables to compare: state keys, or name them in `on`."
         unknown = [name for name in names if name not in data.names]
         for name in unknown:
