@@ -42,7 +42,10 @@ def main() -> None:
         warnings.filterwarnings("always", "the attacks run on the CPU")
         warnings.showwarning = lambda message, *_, **__: note(str(message))
         with _told_to_go():
-            _clean_up()
+            if any(Path(tempfile.gettempdir()).glob("sdcmap-*/lock")):  # a command that was killed left them
+                from sdcmap.data.private_folder import remove_left
+
+                remove_left()
             _run()
 
 
@@ -54,14 +57,6 @@ def _told_to_go() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _clean_up() -> None:
-    """Remove what a command that was killed left in the temporary folder."""
-    if any(Path(tempfile.gettempdir()).glob("sdcmap-*/lock")):
-        from sdcmap.data.private_folder import remove_left
-
-        remove_left()
 
 
 def _run() -> None:

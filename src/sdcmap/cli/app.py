@@ -36,10 +36,9 @@ MISSING = "Codes for missing values: N for every column, income=-8 for one; with
 def reads_a_file(*roles: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options for these roles and for how a text file is written; it takes them as one table, `given`,
     of those that were stated: names as lists (`all` stays a word), a mark as a mark."""
-    written = WRITTEN | {"missing": MISSING}
-    options: dict[str, Any] = dict.fromkeys(roles, Names) | {
-        name: Annotated[str, Option(help=words)] for name, words in written.items()
-    }
+    texts = WRITTEN | {"missing": MISSING}
+    options: dict[str, Any] = dict.fromkeys(roles, Names)
+    options |= {name: Annotated[str, Option(help=words)] for name, words in texts.items()}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True).parameters

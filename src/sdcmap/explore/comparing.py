@@ -343,11 +343,9 @@ def _stated_columns(data: Microdata) -> Microdata:
 def stated_source(path: str, data: Microdata) -> Source:
     """The source that gives these data, roles and kinds stated, when they lie at `path`."""
     variables, of = data.schema.variables, data.schema.of_role
-    names: dict[str, Any] = {
-        kind: tuple(v.name for v in variables if v.kind == kind) for kind in ("nominal", "ordinal")
-    }
-    for role in ("key", "sensitive", "identifier", "weight", "household", "stratum"):
-        names[ARGUMENT.get(role, role)] = of(role)
+    kinds, roles = ("nominal", "ordinal"), ("key", "sensitive", "identifier", "weight", "household", "stratum")
+    names: dict[str, Any] = {kind: tuple(v.name for v in variables if v.kind == kind) for kind in kinds}
+    names |= {ARGUMENT.get(role, role): of(role) for role in roles}
     other = tuple(name for name in of("other") if name not in data.numeric)
     return Source(path, **names, numeric=data.numeric, other=other, census=data.schema.census)
 

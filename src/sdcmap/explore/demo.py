@@ -114,9 +114,9 @@ def population(n: int = 10_000, seed: int = 1) -> Microdata:
     amounts = _amounts(codes, means, usual, rng)
     categories = {name: pl.Series(name, list(shares), dtype=pl.Enum(list(shares))) for name, shares in SHARES.items()}
     keys = [categories[name].gather(codes[name]) for name in SHARES]
-    frame = pl.DataFrame([*keys, *(pl.Series(name, amounts[name], dtype=pl.Int64) for name in AMOUNTS)]).with_columns(
-        household=pl.Series(household + 1), weight=pl.Series(_weights(household, codes["Race"], rng))
-    )
+    numbers = [pl.Series(name, amounts[name], dtype=pl.Int64) for name in AMOUNTS]
+    own = {"household": pl.Series(household + 1), "weight": pl.Series(_weights(household, codes["Race"], rng))}
+    frame = pl.DataFrame([*keys, *numbers]).with_columns(**own)
     kinds = dict.fromkeys(ORDERED, "ordinal")
     return read(frame, keys=list(SHARES), sensitive=AMOUNTS, household="household", weight="weight", kinds=kinds)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,7 @@ from sdcmap.web.room import Absent
 from sdcmap.web.workbench import Bench, Workbench
 
 router = APIRouter(prefix="/api/studies/{name}", tags=["candidates"])
+Made: TypeAlias = tuple[sm.Plan, sm.Microdata, sm.Microdata, tuple[str, ...]]
 MOST_CORRELATED = 10  # columns of the picture of correlations
 MOST_CATEGORIES = 60  # of a column that a table is offered of
 MOST_COUNTED = 50_000  # records whose neighbours are all counted; of more, COUNT_TO each
@@ -136,9 +137,7 @@ def changes(bench: Bench, name: str, candidate: str) -> Changes:
     return Changes(changes_of(data, masked, names, Audience("internal", len(data))), charts)
 
 
-def made_again(
-    bench: Workbench, name: str, candidate: str
-) -> tuple[sm.Plan, sm.Microdata, sm.Microdata, tuple[str, ...]]:
+def made_again(bench: Workbench, name: str, candidate: str) -> Made:
     """A candidate of a study made again, or as it was made a moment ago: its plan, the data, the masked file, and what it
     masks (the keys, where its method names nothing)."""
     plan, data, masked = bench.views.masked(name, candidate)
@@ -171,9 +170,8 @@ def _line_words(rule: sm.recordwise.Unsafe, held: sm.KAnonymity | None) -> str:
     """What "unsafe" means in this plot, and whose line it is."""
     on = listed(rule.on)
     if rule.neighbourhood == "frequency":
-        whose = (
-            f"the line of {held.text} in the plan" if held else f"this plot's own line, k = {rule.k}, not a measure's"
-        )
+        own = f"this plot's own line, k = {rule.k}, not a measure's"
+        whose = f"the line of {held.text} in the plan" if held else own
         return (
             f"A record is called unsafe here where fewer than {rule.k} records share its combination of {on}; a missing "
             f"value agrees with every value. That is {whose}."

@@ -105,9 +105,8 @@ class Room:
     def free_name(self, name: str) -> Path:
         """Where the plan of a study of this name, which nothing here bears yet, is written."""
         if not self.is_name(name) or len(name) > MOST_CHARACTERS:
-            raise SchemaError(
-                f"a study's name has letters, digits, spaces and ._()+- only, and at most {MOST_CHARACTERS} of them."
-            )
+            allowed = f"letters, digits, spaces and ._()+- only, and at most {MOST_CHARACTERS} of them"
+            raise SchemaError(f"a study's name has {allowed}.")
         plan, place = self.place_of(f"{name}.toml"), self.place_of(name)
         if plan.exists() or place.exists() or name.lower() == RELEASES:
             raise Busy("there is a study or a folder of that name already.")

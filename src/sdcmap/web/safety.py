@@ -70,8 +70,7 @@ class Safety:
             await send(message)
 
         try:
-            welcome = self._welcome(request)
-            if welcome is not None:
+            if welcome := self._welcome(request):
                 await welcome(scope, receive, answer)
                 return
             problem = self._problem(request)
@@ -144,10 +143,8 @@ class Safety:
 
     def _counted(self, request: Request, receive: Receive) -> Receive:
         """What comes in, cut off where it is too much or too slow, whatever its header said."""
-        limit = self._limit(request)
-        size = 0
-        whole = False
-        begun = now()
+        limit, begun = self._limit(request), now()
+        size, whole = 0, False
 
         async def counted() -> Message:
             nonlocal size, whole

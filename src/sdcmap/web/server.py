@@ -169,9 +169,7 @@ def _door(room: Room, host: str, port: int) -> tuple[socket.socket, Entrance]:
     kept = Kept.read(note)
     if kept.port and port in (0, kept.port):
         with suppress(SdcmapError):
-            return _listen(host, kept.port), Entrance(
-                port=kept.port, place=kept.place, note=note, sessions=kept.sessions
-            )
+            return _listen(host, kept.port), Entrance(note=note, **vars(kept))
     listening = _listen(host, port)
     return listening, Entrance(port=listening.getsockname()[1], note=None if kept.port and port == 0 else note)
 

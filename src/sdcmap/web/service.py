@@ -40,9 +40,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     }.items()
 }  # fmt: skip
 
-BEARER = {
-    "token": {"type": "http", "scheme": "bearer", "description": "The token for programs that `sdcmap serve` printed."}
-}
+TOKEN_WORDS = "The token for programs that `sdcmap serve` printed."
+BEARER = {"token": {"type": "http", "scheme": "bearer", "description": TOKEN_WORDS}}
 
 
 class App(BenchApp):

@@ -219,12 +219,10 @@ class Views:
         key = ("masked", name, data.digest, plan.seed, plan.find(candidate).id)
         return plan, data, self._data(key, lambda: plan.make(data, candidate))
 
-    def map(
-        self, name: str, risk: tuple[str, ...] = (), utility: str = "", limits: Mapping[str, float] | None = None
-    ) -> tuple[RUMap, Plan]:
-        """The map of a study on these axes and with these limits by measure, by default its plan's."""
+    def map(self, name: str, risk: tuple[str, ...] = (), utility: str = "") -> tuple[RUMap, Plan]:
+        """The map of a study on these axes, by default its plan's."""
         with self.study(name) as opened:
-            return open_map(opened, risk, utility, limits), opened.plan
+            return open_map(opened, risk, utility), opened.plan
 
     def choice_words(self, name: str) -> str:
         """What the rule of a study chooses, in words, kept until the study changes; empty: nothing can be chosen yet."""
@@ -248,9 +246,7 @@ class Views:
             for key in [key for key in self._maps if isinstance(key, tuple) and key[0] == name]:
                 del self._maps[key]
 
-    def map_json(
-        self, name: str, risk: tuple[str, ...], utility: str, limits: Mapping[str, float] | None = None
-    ) -> bytes:
+    def map_json(self, name: str, risk: tuple[str, ...], utility: str, limits: Mapping[str, float] | None) -> bytes:
         """The map as JSON. One that is older than the study is still given while one thread makes it anew."""
         key = (name, risk, utility, None if limits is None else tuple(sorted(limits.items())))
         state = _state(self.room.study(name))
