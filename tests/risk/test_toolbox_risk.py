@@ -474,7 +474,7 @@ def test_laws_on_a_file_with_households(measure: sm.Measure) -> None:
         (sm.risk.AttributeInference, {"tolerance": -1}, "AttributeInference.tolerance must be in [0, inf). Got -1."),
         (sm.risk.ClosestRecord, {"targets": 0}, "ClosestRecord.targets must be in [1, inf). Got 0."),
         (sm.risk.ClosestRecord, {"control_file": "gone.csv"}, "ClosestRecord.control_file: there is no file gone.csv"),
-        (sm.risk.ClosestRecord, {"sha256": "xyz"}, "ClosestRecord.sha256 must be the first 16 hexadecimal digits"),
+        (sm.risk.ClosestRecord, {"sha256": "xyz"}, "ClosestRecord.sha256 belongs to a file, and no file is named"),
     ],
 )  # fmt: skip
 def test_a_parameter_out_of_range_names_the_range(cls: Any, given: dict[str, Any], words: str) -> None:

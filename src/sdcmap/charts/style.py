@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from sdcmap.core.chart import Row, Spec
 
@@ -23,24 +22,24 @@ CONFIG: Spec = {
 FROM_TO: Spec = {"x2": {"field": "x2"}, "y2": {"field": "y2"}}  # the far end of a line or box
 
 
-def page(title: str = "", *, head: Spec | None = None, **picture: Any) -> Spec:
+def page(title: str = "", *, head: Spec | None = None, **picture: object) -> Spec:
     """Return the spec of a picture on white; a title, if any, stands above it, styled by `head`."""
     title_above = {"text": title, "anchor": "start", "fontSize": 13, "offset": 12, **(head or {})}
     above = {"title": title_above} if title else {}
     return {"$schema": SCHEMA, "background": "white", "padding": 12, "config": CONFIG, **above, **picture}
 
 
-def layer(rows: Sequence[Row], mark: Spec | str, **encoding: Any) -> Spec:
+def layer(rows: Sequence[Row], mark: Spec | str, **encoding: object) -> Spec:
     """Return a layer that draws a mark for each row; channels as in Vega-Lite."""
     return {"data": {"values": rows}, "mark": mark, **({"encoding": encoding} if encoding else {})}
 
 
-def number(field: str, **look: Any) -> Spec:
+def number(field: str, **look: object) -> Spec:
     """Return a channel or tooltip of a numeric field."""
     return {"field": field, "type": "quantitative", **look}
 
 
-def by_group(field: str, groups: Sequence[str], values: Sequence[str], **legend: Any) -> Spec:
+def by_group(field: str, groups: Sequence[str], values: Sequence[str], **legend: object) -> Spec:
     """Return a channel of colors or shapes that tell groups apart, with its legend; values repeat when they run out."""
     scale = {"domain": list(groups), "range": [values[place % len(values)] for place in range(len(groups))]}
     look = {"title": None, "labelLimit": 320, "symbolOpacity": 1, **legend}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from sdcmap.errors import PlanError, SchemaError
 
@@ -68,6 +68,13 @@ def _digest(place: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:SHOWN]
 
 
+class NamesFiles(Protocol):
+    """A value that names files and states their digests, one or several."""
+
+    @property
+    def sha256(self) -> str | tuple[str, ...]: ...
+
+
 def digest_of(path: str, field: str) -> str:
     """The digest of a file that a value is made with, or PlanError."""
     try:
@@ -76,7 +83,7 @@ def digest_of(path: str, field: str) -> str:
         raise PlanError(f"{field}: there is no file {path} to read.") from None
 
 
-def digest_problems(value: Any) -> Iterator[str]:
+def digest_problems(value: NamesFiles) -> Iterator[str]:
     """What is wrong with the stated digest of a value that names files, the second half of a sentence."""
     field, paths = _paths_of(value)
     stated = (value.sha256,) if isinstance(value.sha256, str) else value.sha256
@@ -86,7 +93,7 @@ def digest_problems(value: Any) -> Iterator[str]:
         yield f".sha256 must be the first {SHOWN} hexadecimal digits of the SHA-256 of .{field}, in small letters."
 
 
-def fill_digest(value: Any) -> None:
+def fill_digest(value: NamesFiles) -> None:
     """State the digests of the files that a value names, where none are stated."""
     field, paths = _paths_of(value)
     if paths and not value.sha256:
@@ -94,7 +101,7 @@ def fill_digest(value: Any) -> None:
         object.__setattr__(value, "sha256", digests[0] if isinstance(value.sha256, str) else digests)
 
 
-def _paths_of(value: Any) -> tuple[str, tuple[str, ...]]:
+def _paths_of(value: NamesFiles) -> tuple[str, tuple[str, ...]]:
     """The field of a value that holds paths, and these; PRAM.matrix may hold numbers instead."""
     for field in FILES:
         given = getattr(value, field, "")

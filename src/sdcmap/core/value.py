@@ -19,11 +19,11 @@ from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from pathlib import PurePath
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union, cast
 
 from sdcmap.core.catalogue import named_class, names_of
 from sdcmap.core.docstring import with_inherited
-from sdcmap.core.named_files import FILES, NO_DIGEST, digest_problems, fill_digest
+from sdcmap.core.named_files import FILES, NO_DIGEST, NamesFiles, digest_problems, fill_digest
 from sdcmap.core.plan_text import BITS, LONGEST
 from sdcmap.core.words import MOST_NAMED
 from sdcmap.errors import MOST_PROBLEMS, PlanError, did_you_mean, shortened
@@ -72,12 +72,12 @@ class Value:
             except ValueError as problem:
                 problems.append(f"{type(self).__name__}.{name} {problem}")
         if not problems:
-            stated = digest_problems(self) if names_file else ()
+            stated = digest_problems(cast(NamesFiles, self)) if names_file else ()
             problems = [f"{type(self).__name__}{problem}" for problem in (*self.problems(), *stated)]
         if problems:
             raise PlanError(problems)
         if names_file:
-            fill_digest(self)
+            fill_digest(cast(NamesFiles, self))
 
     def problems(self) -> Iterator[str]:
         """Problems between fields, such as ".lower must be below .upper."; a subclass says them."""

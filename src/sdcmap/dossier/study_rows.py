@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -195,7 +196,9 @@ def history(manifest: Manifest, public_name: Callable[[str], str] | None = None)
         times += [(entry["fixed"], f"rule fixed: {entry['rule'][0]}") for entry in manifest.get("rules", [])]
         return {
             "cards": manifest.get("cards", []),
-            "times": [(what, when[:19].replace("T", " ") + " UTC") for when, what in sorted(times) if when],
+            "times": [
+                (what, f"{datetime.fromisoformat(at):%Y-%m-%d %H:%M:%S} UTC") for at, what in sorted(times) if at
+            ],
             "overrides": overrides,
             "releases": [{**entry, "method": entry.get("name") or entry.get("method", "")} for entry in releases],
         }

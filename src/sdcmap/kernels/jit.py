@@ -6,6 +6,7 @@ raises when a function is declared cacheable and no folder for it can be had.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -57,6 +58,9 @@ def run_parts(run: Callable[[Part], object], parts: Iterable[Part], threads: int
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Threads that wait for the next part: to start them takes longer than many a part does."""
     return ThreadPoolExecutor(threads)
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # a fork has none of its parent's threads
 
 
 def _compiled(function: Kernel, **options: Any) -> Kernel:

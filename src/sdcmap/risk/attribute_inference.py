@@ -107,22 +107,24 @@ class AttributeInference(SecretMeasure, Controlled):
         names, seen = self.checked(original), self.as_recoded(original)
         rows, inside, outside = self.left_out_once(makings, self.can_be_attacked(seen), rng)
         people, ranges = seen.take(rows), ranges_of(seen, names)
-        success, naive = zip(*(self._success(people, m.released, ranges) for m in makings), strict=True)
+        secret = self.secret_in(seen)
+        success, naive = zip(*(self._success(people, m.released, names, secret, ranges) for m in makings), strict=True)
         told = np.array(success)
         right, certain = ((_rate(hits, inside), _rate(hits, outside)) for hits in (told, told == 1))
-        secrets = (people.column(self.secret_in(people)),) * 2
+        secrets = (people.column(secret),) * 2
         return self.estimate([_Outcome(right, certain, secrets, float(np.mean(naive)), paired=True)])
 
     def attack(self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> _Outcome:
         secret = self.secret_in(drawn.insiders)
-        inside, naive = self._success(drawn.insiders, drawn.archive, ranges)
-        outside, _ = self._success(drawn.outsiders, drawn.archive, ranges)
+        inside, naive = self._success(drawn.insiders, drawn.archive, names, secret, ranges)
+        outside, _ = self._success(drawn.outsiders, drawn.archive, names, secret, ranges)
         secrets = drawn.insiders.column(secret), drawn.outsiders.column(secret)
         return _Outcome((inside, outside), (inside == 1, outside == 1), secrets, naive, paired=False)
 
-    def _success(self, people: Microdata, archive: Microdata, ranges: dict[str, float]) -> tuple[Array, float]:
-        """The success with each of these people, and the naive rate."""
-        names, secret = self.variables(people), self.secret_in(people)
+    def _success(
+        self, people: Microdata, archive: Microdata, names: tuple[str, ...], secret: str, ranges: dict[str, float]
+    ) -> tuple[Array, float]:
+        """The success with each of these people, who may come from a file without roles, and the naive rate."""
         check_comparable(people, archive, secret)
         truth, guess, tolerance = self._secrets(people, archive, secret)
         right = nearest(*positions(people, archive, names, ranges, self.importance), truth, guess, tolerance)[1]

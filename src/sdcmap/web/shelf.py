@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -113,8 +113,9 @@ class Shelf:
     def notes(self, name: str) -> str:
         """What a person wrote about a study; empty: nothing yet."""
         self.room.plan(name)
-        path = self.room.notes_of(name)
-        return path.read_text(encoding="utf-8") if path.exists() else ""
+        with suppress(FileNotFoundError):
+            return self.room.notes_of(name).read_text(encoding="utf-8")
+        return ""
 
     def write_notes(self, name: str, text: str, version: str) -> None:
         """Keep notes beside the study, never in it or in a release; `version`: of those they were made from."""
