@@ -18,5 +18,4 @@ def with_fixed_signs(vectors: Array) -> Array:
     first. The sign that LAPACK returns depends on the processor."""
     size = np.abs(vectors)
     leading = np.argmax(size >= (1 - SAME_SIZE) * size.max(axis=0), axis=0)
-    fixed: Array = vectors * np.sign(vectors[leading, np.arange(vectors.shape[1])])
-    return fixed
+    return np.asarray(vectors * np.sign(vectors[leading, np.arange(vectors.shape[1])]))

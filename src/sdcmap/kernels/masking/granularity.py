@@ -133,5 +133,4 @@ def rounded_as_others(new: Array, others: Array, rng: Generator) -> Array:
 def _zeros(whole: Array) -> Array:
     """In how many zeros whole numbers end; 0 itself in none."""
     powers = 10.0 ** np.arange(1, MOST_ZEROS + 1)
-    zeros: Array = ((whole[:, np.newaxis] % powers == 0) & (whole[:, np.newaxis] != 0)).sum(axis=1)
-    return zeros
+    return np.asarray(((whole[:, np.newaxis] % powers == 0) & (whole[:, np.newaxis] != 0)).sum(axis=1))

@@ -18,8 +18,7 @@ def centres(relative: Array, weights: Array, variances: Array) -> Array:
     theta_k = sqrt((1 - sigma^2)/S) psi_k, where sigma^2 = sum w_k sigma_k^2.
     """
     psi = np.append(relative, -(weights[:-1] @ relative) / weights[-1])
-    theta: Array = np.sqrt((1 - weights @ variances) / (weights @ psi**2)) * psi
-    return theta
+    return np.asarray(np.sqrt((1 - weights @ variances) / (weights @ psi**2)) * psi)
 
 
 def vector_centres(weights: Array, variances: Array, dimensions: int) -> Array:
@@ -36,8 +35,7 @@ def vector_centres(weights: Array, variances: Array, dimensions: int) -> Array:
     unit = np.sqrt(weights)
     start = start * unit[:, np.newaxis]
     left, _, right = np.linalg.svd(start - np.outer(unit, unit @ start), full_matrices=False)
-    means: Array = np.sqrt(1 - weights @ variances) * (left @ right) / unit[:, np.newaxis]
-    return means
+    return np.asarray(np.sqrt(1 - weights @ variances) * (left @ right) / unit[:, np.newaxis])
 
 
 def log_mixture(error: Array, weights: Array, theta: Array, sds: Array) -> Array:

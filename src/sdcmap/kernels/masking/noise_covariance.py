@@ -40,8 +40,7 @@ def _triangular_root(covariance: Array) -> Array:
 
 def spreads(x: Array) -> Array:
     """The standard deviation of each column, missing values left out."""
-    spread: Array = np.nanstd(x, axis=0, ddof=1)
-    return spread
+    return np.asarray(np.nanstd(x, axis=0, ddof=1))
 
 
 def complete_covariance(x: Array) -> Array:
@@ -60,8 +59,7 @@ def whitening(covariance: Array) -> Array:
     sd = np.where(sd > 0, sd, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(sd, sd))
     live = values > ZERO_EIGENVALUE
-    whitening: Array = (vectors[:, live] / np.sqrt(values[live])).T / sd
-    return whitening
+    return np.asarray((vectors[:, live] / np.sqrt(values[live])).T / sd)
 
 
 def unmixing(root: Array) -> tuple[Array, Array]:
@@ -88,8 +86,7 @@ def rescaled(y: Array, variance: float) -> Array:
     c = shrinkage(variance)
     present = ~np.isnan(y)
     mean = np.where(present, y, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
-    rescaled: Array = c * y + (1 - c) * mean
-    return rescaled
+    return np.asarray(c * y + (1 - c) * mean)
 
 
 def normals(rng: Generator, n: int, m: int) -> Array:

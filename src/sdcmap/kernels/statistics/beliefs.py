@@ -39,8 +39,7 @@ def posterior_moments(
     steps = np.linspace(0.0, 1.0, NODES)
 
     def log_posterior(nodes: Array) -> Array:
-        log_density: Array = log_likelihood(nodes) - 0.5 * ((nodes - mean) / spread) ** 2
-        return log_density
+        return np.asarray(log_likelihood(nodes) - 0.5 * ((nodes - mean) / spread) ** 2)
 
     for _ in range(MOST_ROUNDS):
         even = low[:, None] + (high - low)[:, None] * steps
@@ -78,5 +77,4 @@ def normal_divergence(truth: tuple[Array, Array], belief: tuple[Array, Array]) -
     ratio, apart = truth[1] / spread, (truth[0] - belief[0]) ** 2 / spread
     with np.errstate(divide="ignore"):  # the truth may be a point
         log_ratio = np.log(truth[1]) - np.log(spread)  # the ratio itself may be too small for a number
-    nats: Array = np.nan_to_num(0.5 * (ratio - 1 - log_ratio + apart), nan=np.inf)
-    return nats
+    return np.asarray(np.nan_to_num(0.5 * (ratio - 1 - log_ratio + apart), nan=np.inf))

@@ -113,8 +113,7 @@ def _unrounded(sums: Array, size: Array) -> Array:
 def products(x: Array, weights: Array) -> Array:
     """X'WX; the root of the weights makes it symmetric, for which BLAS needs half the work."""
     z = x.T * np.sqrt(weights)
-    gram: Array = z @ z.T
-    return gram
+    return np.asarray(z @ z.T)
 
 
 def inverse_of(gram: Array) -> Array | None:
@@ -125,8 +124,7 @@ def inverse_of(gram: Array) -> Array | None:
     values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
     if values[0] <= 1e-10 * len(values):
         return None
-    inverse: Array = (vectors / values) @ vectors.T / np.outer(scale, scale)
-    return inverse
+    return np.asarray((vectors / values) @ vectors.T / np.outer(scale, scale))
 
 
 def logit(design: Regressors, ones: Array, zeros: Array, ridge: float = RIDGE) -> tuple[Fit, Array] | None:

@@ -29,8 +29,7 @@ class Scatter(NamedTuple):
     def distances(self, x: Array) -> Array:
         """Squared Mahalanobis distances of the records."""
         apart = x - self.center
-        squared: Array = np.einsum("ij,ij->i", apart @ np.linalg.inv(self.covariance), apart)
-        return squared
+        return np.asarray(np.einsum("ij,ij->i", apart @ np.linalg.inv(self.covariance), apart))
 
 
 def robust_scatter(x: Array, seed: int = 0) -> Scatter | None:

@@ -26,8 +26,7 @@ def attribution_probabilities(key: Array, pair: Array, key_in: Array, pair_in: A
 
 def shares(part: Array, whole: Array) -> Array:
     """The share of each; NaN of nothing."""
-    share: Array = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
-    return share
+    return np.asarray(np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0))
 
 
 @on_device

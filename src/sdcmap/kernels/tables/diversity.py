@@ -87,8 +87,7 @@ def shares_within(start: Array, count: Array) -> tuple[Array, Array]:
     """The group of each value, and its share of the group."""
     group = np.repeat(np.arange(len(start) - 1), np.diff(start))
     total = np.bincount(group, count, minlength=len(start) - 1)
-    share: Array = count / total[group]
-    return group, share
+    return group, count / total[group]
 
 
 def largest_within(group: Array, amounts: Array, groups: int) -> Array:

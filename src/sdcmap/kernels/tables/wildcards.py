@@ -30,8 +30,7 @@ class _File(NamedTuple):
 
 def patterns_of(codes: Array) -> Array:
     """The missing variables of each cell as a number: bit j is variable j."""
-    pattern: Array = ((codes < 0).astype(np.int64) << np.arange(codes.shape[1])).sum(axis=1)
-    return pattern
+    return np.asarray(((codes < 0).astype(np.int64) << np.arange(codes.shape[1])).sum(axis=1))
 
 
 def wildcard_sums(codes: Array, sums: Array, alpha: float = 1.0) -> Array:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, SchemaError, Undefined
+from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, SchemaError, Undefined
 from sdcmap.files.reading import read
 from sdcmap.risk._archive import open_archive, read_archive
 from sdcmap.risk.linkage.cost_models import Course
@@ -16,7 +16,7 @@ from sdcmap.risk.linkage.file_pair import LinkTable, Pair, lay_out
 
 
 @dataclass(frozen=True)
-class Attack(Measure):
+class Attack(RiskMeasure):
     """The base of the linkage attacks: the share of released records that the snooper re-identifies.
 
     A subclass says how it links, in `link`. Knowable is every released column (that the archive has) but identifiers,
@@ -37,9 +37,6 @@ class Attack(Measure):
     """
 
     example: ClassVar[str] = "Linkage"
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
-    unit: ClassVar[str] = "share of records"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     missing: ClassVar[str] = "a value that is missing in one of two records says nothing about the pair"
     growth: ClassVar[float] = 2.0
 
@@ -59,9 +56,8 @@ class Attack(Measure):
         names = tuple(name for name in data.knowable if name != self.row)
         if not self.archive:
             return names
-        theirs = data.remember(
-            ("archive names", self.archive, self.sha256), lambda: open_archive(self.archive, self.sha256).names
-        )
+        key = "archive names", self.archive, self.sha256
+        theirs = data.remember(key, lambda: open_archive(self.archive, self.sha256).names)
         return tuple(name for name in names if name in theirs)
 
     def misfits(self, data: Microdata) -> Iterator[str]:
@@ -69,12 +65,12 @@ class Attack(Measure):
             if self.archive and not self.variables(data):
                 yield f"{type(self).__name__}: {self.archive} has no variable in common with the data."
                 return
-            problems = list(super().misfits(data))
-            yield from problems
-            if self.archive and not problems:
-                self._snooper(data)
+            yield from super().misfits(data)
         except SchemaError as problem:
             yield f"{type(self).__name__}: {problem}"
+
+    def check_files(self, data: Microdata) -> None:
+        self._snooper(data)
 
     def nothing(self, original: Microdata) -> float | None:
         """A guess: one of the n records at random."""

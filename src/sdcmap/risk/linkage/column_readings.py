@@ -127,9 +127,7 @@ def in_own_order(file: Microdata) -> tuple[Microdata, Array]:
     """The same records in an order that their values alone decide, with no memory of where they came from; and the place
     of each row in it."""
     order = np.lexsort([file.codes(name) for name in reversed(file.names)])
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return taken(file, order), place
+    return taken(file, order), np.argsort(order)
 
 
 def taken(file: Microdata, rows: Array) -> Microdata:
@@ -179,29 +177,21 @@ def readings(
         yield from _labelled(known, released, lesson, name)
 
 
-class _Numbers(NamedTuple):
+def _read_numbers(values: Array) -> tuple[Array, float, Array, Array]:
     """A column of known numbers as it is, its typical size (0: it has none), its logarithms and its ranks."""
-
-    plain: Array
-    unit: float
-    logarithms: Array
-    ranks: Array
-
-
-def _read_numbers(values: Array) -> _Numbers:
     plain = finite(values)
     size = np.abs(plain[~np.isnan(plain) & (plain != 0)])
     unit = float(np.median(size)) if len(size) else 0.0
-    return _Numbers(plain, unit, np.arcsinh(plain / (unit or 1.0)), _ranks(plain))
+    return plain, unit, np.arcsinh(plain / (unit or 1.0)), _ranks(plain)
 
 
 def _numbers(source: Microdata, name: str, released: Array, lesson: Array) -> Iterator[Reading]:
-    known = source.remember(("readings", name), lambda: _read_numbers(source.numbers(name)))
+    plain, unit, logarithms, ranks = source.remember(("readings", name), lambda: _read_numbers(source.numbers(name)))
     released, lesson = finite(released), finite(lesson)
-    yield Reading(known.plain, released, lesson, 0)
-    if known.unit:
-        yield Reading(known.logarithms, np.arcsinh(released / known.unit), np.arcsinh(lesson / known.unit), 0)
-    yield Reading(known.ranks, _ranks(released), _ranks(lesson), 0)
+    yield Reading(plain, released, lesson, 0)
+    if unit:
+        yield Reading(logarithms, np.arcsinh(released / unit), np.arcsinh(lesson / unit), 0)
+    yield Reading(ranks, _ranks(released), _ranks(lesson), 0)
 
 
 def _ranks(values: Array) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 from sdcmap.core import Array, Method
 from sdcmap.risk.linkage import file_pair
 from sdcmap.risk.linkage.assignment import dense, one_to_one
-from sdcmap.risk.linkage.field_costs import SAME, Cost, block_costs, mean_costs
+from sdcmap.risk.linkage.field_costs import SAME, Cost, block_costs, mean_costs, mean_of_pairs
 from sdcmap.risk.linkage.file_pair import KEEP, LinkTable, Pair, link_nearest
 from sdcmap.risk.linkage.link_search import Links, best_links
 from sdcmap.risk.linkage.pair_search import Race, Search
@@ -73,10 +73,8 @@ NOBODY = Lead(0.0, 0.0)
 
 def certain_fields(pair: Pair, method: Method | None) -> dict[int, Cost]:
     """The columns, by their place, that a snooper without errors asks to be equal."""
-    return {
-        place: Cost(SAME, known, released, cap=CERTAIN, one=CERTAIN)
-        for place, (known, released) in certain_columns(pair, method).items()
-    }
+    columns = certain_columns(pair, method).items()
+    return {place: Cost(SAME, *sides, cap=CERTAIN, one=CERTAIN) for place, sides in columns}
 
 
 def open_fields(pair: Pair) -> dict[int, Cost]:
@@ -169,19 +167,10 @@ def _weights(courses: Sequence[Course], known: Array, released: Array) -> Array:
     weight = np.empty(len(known))
     for course in courses:
         mine = np.flatnonzero(np.isin(released, course.places))
-        weight[mine] = -_pair_costs(course, known[mine], released[mine])
+        pairs = known[mine], released[mine]
+        each = (field.pairs(*pairs) for field in course.costs)
+        weight[mine] = -(mean_of_pairs(course.costs, *pairs) if course.mean else sum(each, np.zeros(len(mine))))
     return weight
-
-
-def _pair_costs(course: Course, known: Array, released: Array) -> Array:
-    """The costs of pairs, one by one."""
-    total, present = np.zeros(len(known)), np.zeros(len(known))
-    for field in course.costs:
-        both = ~(np.isnan(field.known[known]) | np.isnan(field.released[released]))
-        cost = field.pairs(known, released)
-        total += np.where(both, cost, 0.0) if course.mean else cost
-        present += both
-    return np.where(present > 0, total / np.maximum(present, 1), 1.0) if course.mean else total
 
 
 def _best(courses: Sequence[Course], known: Array | slice = slice(None)) -> Callable[[Array, int], Links]:

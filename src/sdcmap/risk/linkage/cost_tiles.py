@@ -84,9 +84,7 @@ def _add_four_squares(cost: Array, tile: Array, a: Array) -> None:
 
 
 @fused_jit
-def box_costs(
-    cost: Array, low: Array, high: Array, a: Array, slope: Array, reach: Array, square: bool
-) -> None:  # fmt: skip
+def box_costs(cost: Array, low: Array, high: Array, a: Array, slope: Array, reach: Array, square: bool) -> None:
     """A lower bound of the costs of the records in each box."""
     cost[:] = 0
     for f in range(len(low)):
@@ -163,9 +161,7 @@ def select(keys: Array, count: int, keep: int) -> np.int32:
 
 
 @fused_jit
-def limit_from(
-    keys: Array, place: Array, tiles: Array, a: Array, slope: Array, reach: Array, square: bool
-) -> np.int32:  # fmt: skip
+def limit_from(keys: Array, place: Array, tiles: Array, a: Array, slope: Array, reach: Array, square: bool) -> np.int32:
     """The bits of the largest cost of `a` to the records that another record kept: `keep` of them cost no more."""
     lanes = tiles.shape[2]
     worst = np.float32(0)

@@ -188,21 +188,25 @@ def _add_costs(
 
 def mean_costs(costs: Sequence[Cost], known: Array | slice, released: Array | slice = slice(None)) -> Array:
     """The same in the mean over the fields that both records have; 1 where they have none."""
-    shape = len(costs[0].known[known]), len(costs[0].released[released])
+    n, m = len(costs[0].known), len(costs[0].released)
+    return mean_of_pairs(costs, np.arange(n)[known][:, np.newaxis], np.arange(m)[released])
+
+
+def mean_of_pairs(costs: Sequence[Cost], known: Array, released: Array) -> Array:
+    """The same of these known records and these released ones, which broadcast."""
+    shape = np.broadcast_shapes(known.shape, released.shape)
     total, count = np.zeros(shape), np.zeros(shape)
     for field in costs:
-        a, b = np.arange(len(field.known))[known][:, np.newaxis], np.arange(len(field.released))[released]
-        both = ~(np.isnan(field.known[a]) | np.isnan(field.released[b]))
+        both = ~(np.isnan(field.known[known]) | np.isnan(field.released[released]))
         count += both
-        total += np.where(both, field.pairs(a, b), 0.0)
+        total += np.where(both, field.pairs(known, released), 0.0)
     return np.where(count > 0, total / np.maximum(count, 1), 1.0)
 
 
 def relative_weights(importance: tuple[float, ...], count: int) -> Array:
     """The weights of so many variables, 1 in the mean."""
     given = np.array(importance or (1.0,) * count)
-    weights: Array = given * (count / given.sum())
-    return weights
+    return np.asarray(given * (count / given.sum()))
 
 
 def importance_problems(importance: tuple[float, ...], on: tuple[str, ...]) -> Iterator[str]:

@@ -112,9 +112,7 @@ def _scan(
 
 
 @lane_jit
-def _add(
-    cost: Array, most: Array, b: Array, a: float, kind: int, cap: float, width: float, parts: Array
-) -> None:  # fmt: skip
+def _add(cost: Array, most: Array, b: Array, a: float, kind: int, cap: float, width: float, parts: Array) -> None:
     nil = np.float32(0)
     if a == GONE or kind == SAME:
         for lane in range(len(cost)):

@@ -39,8 +39,7 @@ def running_precision(score: Array, success: Array) -> tuple[Array, Array]:
     order = np.argsort(-score, kind="stable")
     ranked = -score[order]
     last = np.searchsorted(ranked, ranked, side="right")  # how many stand at or above each score
-    precision: Array = np.cumsum(success[order])[last - 1] / last if len(order) else ranked
-    return order, precision
+    return order, np.cumsum(success[order])[last - 1] / last if len(order) else ranked
 
 
 Learnt = TypeVar("Learnt")
@@ -155,21 +154,14 @@ class Pair:
         return np.lexsort([self.released_group, own])
 
 
-class KnownSide(NamedTuple):
-    """The snooper's records in the order of their values: rows, the group of equal records at each place, and columns."""
-
-    rows: Array
-    group: Array
-    columns: tuple[Array, ...]
-
-
 def lay_out(known: Microdata, person: Array, original: Microdata, released: Microdata, names: tuple[str, ...]) -> Pair:
     """Both files in an order of their own. person: the original's row that each known record is; its length: none.
 
     What the known file needs is laid out once, however many files it is compared with.
     """
     side = known.remember(("laid out", names), lambda: closed(_known_side(known, names)))
-    columns, theirs, categorical = list(side.columns), [], []
+    known_rows, known_group, own_columns = side
+    columns, theirs, categorical = list(own_columns), [], []
     for place, name in enumerate(names):
         before, after = known.column(name).levels, released.column(name).levels
         categorical.append(before is not None or after is not None)
@@ -178,27 +170,28 @@ def lay_out(known: Microdata, person: Array, original: Microdata, released: Micr
             continue
         both = common_codes(known, released, name).astype(float)
         if before is None or after is None:  # numbers that became categories, or the reverse
-            columns[place] = np.where(known.missing(name), np.nan, both[: len(known)])[side.rows]
+            columns[place] = np.where(known.missing(name), np.nan, both[: len(known)])[known_rows]
         theirs.append(np.where(released.missing(name), np.nan, both[len(known) :]))
     released_rows, released_group = _ordered(theirs)
     scattered = np.argsort(np.arange(len(released_rows)) * GOLDEN % 1, kind="stable")
     released_rows, released_group = released_rows[scattered], released_group[scattered]
     person_at = np.full(len(original) + 1, -1)  # the last: nobody
-    person_at[person[side.rows]] = np.arange(len(known))
+    person_at[person[known_rows]] = np.arange(len(known))
     person_at[-1] = -1
     truth = person_at[released_rows if released.origin is None else released.origin[released_rows]]
-    as_ever = all(mine is first for mine, first in zip(columns, side.columns, strict=True))
+    as_ever = all(mine is first for mine, first in zip(columns, own_columns, strict=True))
     return Pair(
-        names, np.array(categorical), tuple(columns), np.column_stack(theirs)[released_rows], side.rows,
-        released_rows, truth, side.group, released_group, known, released, known is original, as_ever,
+        names, np.array(categorical), tuple(columns), np.column_stack(theirs)[released_rows], known_rows,
+        released_rows, truth, known_group, released_group, known, released, known is original, as_ever,
     )  # fmt: skip
 
 
-def _known_side(known: Microdata, names: tuple[str, ...]) -> KnownSide:
+def _known_side(known: Microdata, names: tuple[str, ...]) -> tuple[Array, Array, tuple[Array, ...]]:
+    """The snooper's records in the order of their values: rows, the group of equal records at each place, and columns."""
     values = {name: finite(known.column(name).values.astype(float)) for name in names}
     columns = [np.where(known.missing(name), np.nan, numbers) for name, numbers in values.items()]
     rows, group = _ordered(columns)
-    return KnownSide(rows, group, tuple(column[rows] for column in columns))
+    return rows, group, tuple(column[rows] for column in columns)
 
 
 def finite(values: Array) -> Array:

@@ -6,11 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Undefined
+from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, RiskMeasure, Undefined
 from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.individual_risk import household_numbers
@@ -104,7 +104,7 @@ class Homes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HouseholdLink(Measure):
+class HouseholdLink(RiskMeasure):
     """The share of persons whose household is found by a snooper who compares households as wholes.
 
     The snooper knows families: how many they are, their ages and sexes, what they do. A person alone may have many
@@ -135,10 +135,7 @@ class HouseholdLink(Measure):
     "HouseholdLink(attack=NearestRecord(on=['age', 'sex'], metric='gower'))"
     """
 
-    axis: ClassVar[Literal["risk", "utility"]] = "risk"
     revision: ClassVar[int] = 2  # 2: what a chain or a release rounds after a deterministic step
-    unit: ClassVar[str] = "share of records"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     missing: ClassVar[str] = "as the attack says"
     households: ClassVar[str] = "used: the file needs a variable of this role"
     growth: ClassVar[float] = 2.0
@@ -218,9 +215,8 @@ def found_as_wholes(pair: Pair, known: Homes, released: Homes, courses: Sequence
         parts = min(last - first, 1 + (last - first) * size * len(people) // PAIRS)
         for homes in np.array_split(np.arange(first, last), parts):
             places = released.order[released.begin[homes[0]] : released.begin[homes[-1] + 1]]
-            costs = household_costs(
-                _costs(courses, people, places), np.arange(0, len(places) + 1, size), begin - begin[0]
-            )
+            starts = np.arange(0, len(places) + 1, size)
+            costs = household_costs(_costs(courses, people, places), starts, begin - begin[0])
             found[places] = _taken(costs, np.repeat(np.arange(len(homes)), size), own[places] - low)
     return found
 
@@ -231,8 +227,7 @@ def _taken(costs: Array, home: Array, own: Array) -> Array:
         return np.zeros(len(own))
     tied = (costs <= costs.min(axis=1, keepdims=True) * (1 + TIE) + TINY) & np.isfinite(costs)
     among = (own >= 0) & (own < costs.shape[1])
-    chance: Array = (among & tied[home, np.where(among, own, 0)]) / np.maximum(tied.sum(axis=1), 1)[home]
-    return chance
+    return np.asarray((among & tied[home, np.where(among, own, 0)]) / np.maximum(tied.sum(axis=1), 1)[home])
 
 
 def _costs(courses: Sequence[Course], known: Array, released: Array) -> Array:

@@ -124,5 +124,4 @@ def _within(ours: Array, theirs: Array, reach: Array) -> Array:
     some = ours[np.linspace(0, len(ours) - 1, min(len(ours), SAMPLE)).astype(np.int64)][:, np.newaxis]
     with np.errstate(over="ignore"):
         found = np.searchsorted(theirs, some + reach, "right") - np.searchsorted(theirs, some - reach, "left")
-    share: Array = found.mean(axis=0) / len(theirs)
-    return share
+    return np.asarray(found.mean(axis=0) / len(theirs))

@@ -63,8 +63,7 @@ def spatial_order(position: Array, size: int = LEAF) -> Array:
 
 def boxed(records: Array, order: Array) -> Boxes:
     """Leaves and boxes of records (record, field) float32 that are taken in `order`."""
-    place = np.empty(len(order), dtype=np.int32)
-    place[order] = np.arange(len(order))
+    place = np.argsort(order).astype(np.int32)
     leaves = cost_tiles.tiled(records[order], LEAF)
     low, high = cost_tiles.tiled(leaves.min(axis=2), BRANCH), cost_tiles.tiled(leaves.max(axis=2), BRANCH)
     of_branches = (cost_tiles.tiled(edge, len(low))[0] for edge in (low.min(axis=2), high.max(axis=2)))
@@ -72,9 +71,7 @@ def boxed(records: Array, order: Array) -> Boxes:
 
 
 @lane_jit
-def scan_boxes(
-    boxes: Boxes, a: Array, slope: Array, reach: Array, square: bool, keep: int, keys: Array
-) -> int:  # fmt: skip
+def scan_boxes(boxes: Boxes, a: Array, slope: Array, reach: Array, square: bool, keep: int, keys: Array) -> int:
     """The `keep` cheapest of each record of `a`, first in its row of `keys`; returns the number of leaves looked at.
 
     What a record kept tells the next, its neighbour, how far to look.

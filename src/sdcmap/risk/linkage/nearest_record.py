@@ -47,8 +47,7 @@ def whitening(x: Array) -> Array:
         raise Undefined("the numbers are too large to have a covariance: divide them by a constant.")
     values, vectors = np.linalg.eigh(correlation)
     kept = values > FLAT * max(values.max(), FLAT)
-    turn: Array = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, np.newaxis]
-    return turn
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]) / scale[:, np.newaxis])
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,7 @@ TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal
 MOST_VALUES = 1024  # of a known column, up to which what each costs is computed once for a target
 FEW_VALUES = 1 / 16  # of the records: so many are looked up for every target at once
 SPAN = 16  # of neighbouring values of a block, up to which the cheapest is looked for
-DEAR = {
-    kinds.NUMBER: 3.0,
-    kinds.MIXTURE: 20.0,
-    kinds.CELL: 20.0,
-}  # what looking at a value takes, beside looking it up; others 3
+DEAR = {kinds.MIXTURE: 20.0, kinds.CELL: 20.0}  # what looking at a value takes, beside looking it up; others 3
 SAMPLED = 500  # released values on which the mean cost of a field is estimated
 PARTS = 4  # of the targets for each thread
 MAX_CACHED_BYTES = 1 << 28  # of the coded columns that are kept
@@ -117,10 +113,7 @@ def _lay_out(costs: Sequence[Cost]) -> tuple[_Laid, Array]:
         np.concatenate([[0], np.cumsum([len(field.table) for field in fields])]),
         np.concatenate([field.table for field in fields]).astype(float),
         np.concatenate([np.minimum.accumulate(field.table[::-1])[::-1] for field in fields]).astype(float),
-        code,
-        value,
-        np.array([len(coded[f][0]) if few[f] else 0 for f in by_worth]),
-        block,
+        code, value, np.array([len(coded[f][0]) if few[f] else 0 for f in by_worth]), block,
         *(np.ascontiguousarray(edge.reduceat(side, block[:-1], axis=1).T)
           for side in (a, code) for edge in (np.minimum, np.maximum)),
     ), order  # fmt: skip
@@ -243,16 +236,9 @@ def _least(low: float, high: float, b: float, kind: int, numbers: Array, tail: A
 
 @inner_jit
 def _within(
-    laid: _Laid,
-    block: int,
-    b: Array,
-    looked: _Looked,
-    absent: float,
-    limit: float,
-    turn: int,
-    left: Array,
-    total: Array,
-) -> int:
+    laid: _Laid, block: int, b: Array, looked: _Looked, absent: float, limit: float, turn: int,
+    left: Array, total: Array,
+) -> int:  # fmt: skip
     """The known records of a block that cost at most the limit: which (left), what (total); returns how many. turn: at
     which of them to begin."""
     first, last = laid.block[block], laid.block[block + 1]
@@ -358,9 +344,8 @@ class Race:
 
     def __init__(self, costs: Sequence[Cost], truth: Array, *, mean: bool = False) -> None:
         self.laid, order = _lay_out(costs)
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        self.truth = np.where(truth >= 0, place[truth], -1)  # who is like the true record is looked at first
+        # who is like the true record is looked at first
+        self.truth = np.where(truth >= 0, np.argsort(order)[truth], -1)
         self.mean = mean
 
     def __call__(self, targets: Array, *, threads: int | None = None) -> tuple[Array, Array]:

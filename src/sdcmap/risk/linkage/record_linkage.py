@@ -62,8 +62,7 @@ class FellegiSunter(NamedTuple):
     @property
     def disagree(self) -> Array:
         """wD = log (1 - m)/(1 - u) of each field."""
-        weight: Array = np.log((1 - self.m) / (1 - self.u))
-        return weight
+        return np.asarray(np.log((1 - self.m) / (1 - self.u)))
 
     def thresholds(self, mu: float, lam: float) -> tuple[float, float]:
         """(T_mu, T_lambda): pairs of at least T_mu are called links, of at most T_lambda no links; between, looked at.
@@ -115,8 +114,7 @@ def em(patterns: Patterns, n: int, steps: int = 1000, m: float = 0.9) -> Fellegi
 
     def rate(weight: Array) -> Array:
         yes, no = weight @ agree, weight @ differ
-        share: Array = np.clip(yes / np.maximum(yes + no, edge), edge, 1 - edge)
-        return share
+        return np.asarray(np.clip(yes / np.maximum(yes + no, edge), edge, 1 - edge))
 
     p, m_field, u_field = min(n / pairs, 0.5), np.full(agree.shape[1], m), rate(count)
     trace: list[float] = []
@@ -250,9 +248,8 @@ class Linkage(Attack):
     def misfits(self, data: Microdata) -> Iterator[str]:
         problems = list(super().misfits(data))
         yield from problems
-        variables = 0 if problems else len(self.variables(data))
-        if not problems and isinstance(self.weights, tuple) and len(self.weights) != variables:
-            yield f"Linkage.weights has {len(self.weights)} numbers for {variables} variables."
+        if not problems and isinstance(self.weights, tuple) and len(self.weights) != (k := len(self.variables(data))):
+            yield f"Linkage.weights has {len(self.weights)} numbers for {k} variables."
 
     def courses(self, pair: Pair) -> list[Course]:
         """wA less the weight of each field; agreement never counts against a link."""

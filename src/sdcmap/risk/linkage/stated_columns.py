@@ -38,11 +38,7 @@ def certain_columns(pair: Pair, method: Method | None) -> dict[int, tuple[Array,
     if method is None or not pair.originals:
         return {}
     masked = method.masked_names
-    columns = {
-        place: (pair.known_columns[place], pair.released[:, place])
-        for place, name in enumerate(pair.names)
-        if name not in masked
-    }
+    columns = {p: (pair.known_columns[p], pair.released[:, p]) for p, n in enumerate(pair.names) if n not in masked}
     again = redone(pair.known_file, method, blanks=True)
     held = np.flatnonzero(pair.truth >= 0)
     for place, name in enumerate(pair.names):
@@ -92,11 +88,8 @@ def stated(method: Method, pair: Pair) -> Stated:
     (fields, unstated), _ = pair.remember(("stated", method), lambda: _stated(method, pair))
     if unstated and not fields:
         raise Undefined(next(iter(unstated.values())))
-    same = [
-        Field(pair.known_columns[place], pair.released[:, place], Same())
-        for place, name in enumerate(pair.names)
-        if name not in method.masked_names
-    ]
+    untouched = [place for place, name in enumerate(pair.names) if name not in method.masked_names]
+    same = [Field(pair.known_columns[place], pair.released[:, place], Same()) for place in untouched]
     return Stated((*fields, *same), unstated)
 
 
@@ -120,7 +113,8 @@ def _stated(method: Method, pair: Pair) -> tuple[Stated, tuple[Method, ...]]:
         still = never_moved(group)
         try:
             check_looks(group, method.steps)
-            _check_again(names, failed)
+            if problems := [failed[name] for name in names if name in failed]:
+                raise Undefined(f"a step before cannot be done again: {problems[0]}")
             fields += _of_group(method, group, known, released)
             unstated = {name: why for name, why in unstated.items() if name not in names or name in still}
             unstated |= {name: f"{type(group[-1]).__name__} states no likelihood." for name in names if name in still}
@@ -128,13 +122,6 @@ def _stated(method: Method, pair: Pair) -> tuple[Stated, tuple[Method, ...]]:
             unstated |= dict.fromkeys(names, str(reason))
             beyond += _beyond(method, group, known, released)
     return Stated(tuple(fields), {name: unstated[name] for name in pair.names if name in unstated}), tuple(beyond)
-
-
-def _check_again(names: Sequence[str] | dict[str, None], failed: dict[str, str]) -> None:
-    """Undefined where a step before, which should be done again, could not be."""
-    for name in names:
-        if name in failed:
-            raise Undefined(f"a step before cannot be done again: {failed[name]}")
 
 
 def _of_group(method: Method, group: Sequence[Method], known: Microdata, released: Microdata) -> tuple[Field, ...]:

@@ -28,13 +28,9 @@ from sdcmap.risk.linkage.record_linkage import Linkage
 from sdcmap.risk.linkage.stated_columns import overlapping
 
 ATTACKS: dict[str, Attack] = {
-    "d": Linkage("d"),
-    "l": Linkage("l"),
-    "nearest": NearestRecord("standardised"),
-    "mahalanobis": NearestRecord("mahalanobis"),
-    "gower": NearestRecord("gower"),
-    "mixed": NearestRecord("mixed"),
-}
+    "d": Linkage("d"), "l": Linkage("l"), "nearest": NearestRecord("standardised"),
+    "mahalanobis": NearestRecord("mahalanobis"), "gower": NearestRecord("gower"), "mixed": NearestRecord("mixed"),
+}  # fmt: skip
 TOLD = ("informed", "calibrated")  # attacks that know the method
 PAIRS = 4_000_000_000  # up to so many pairs every released record is a target
 SAMPLE = 2_500  # targets beyond: a standard error of .01 at most
@@ -90,14 +86,11 @@ class WorstLinkage(Attack):
     # 7: steps on one variable, and squares; 8: labels are read; 9: ties alike on every machine
     revision: ClassVar[int] = 9
     households: ClassVar[str] = "used: one member found gives the others away"
+    label: ClassVar[str] = "found by the best linkage"
 
     method: Method | None = None
     targets: Annotated[int, Range(0)] = 0
     draw: Annotated[int, Range(0)] = 0
-
-    @property
-    def told(self) -> str:
-        return "found by the best linkage"
 
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)
@@ -172,8 +165,7 @@ class WorstLinkage(Attack):
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The largest calibrated link probability over the attacks."""
         tables = self.attacks(original, masked).values()
-        highest: Array = np.max([table.probability for table in tables], axis=0)
-        return self.inclusion * highest
+        return np.asarray(self.inclusion * np.max([table.probability for table in tables], axis=0))
 
     def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
         """The links of the attack that works best, all records being targets; of equals (to rounding), the first."""
