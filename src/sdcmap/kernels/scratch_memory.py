@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple, ParamSpec, TypeVar
@@ -33,11 +33,9 @@ class Limit(NamedTuple):
 _LIMIT: ContextVar[Limit | None] = ContextVar("sdcmap memory limit", default=None)
 
 
-@contextmanager
-def room_limited(size: int, folder: Path) -> Iterator[None]:
+def room_limited(size: int, folder: Path) -> AbstractContextManager[None]:
     """In this block, and in this thread alone, keep large arrays in files below `folder`; size 0: no limit."""
-    with _under(Limit(size, folder) if size else None):
-        yield
+    return _under(Limit(size, folder) if size else None)
 
 
 @contextmanager

@@ -61,9 +61,7 @@ def quantiles(x: Array, bins: int) -> Array:
 
 
 def _rounded_to_a_fifth(end: float, gap: float) -> float:
-    if not 0 < gap < math.inf:
-        return end
-    return round(end, -math.floor(math.log10(gap / 5)))
+    return round(end, -math.floor(math.log10(gap / 5))) if 0 < gap < math.inf else end
 
 
 def whole_steps(x: Array, width: float, start: float) -> Array:

@@ -152,9 +152,7 @@ class Pairs:
 
     def work(self, run: Callable[[Array], None]) -> None:
         """All rows, those near each other in the tree one after the other, in pieces over the threads."""
-        place = np.empty(len(self.x), dtype=np.int64)
-        place[self.tree.rows] = np.arange(len(self.x))
-        order = np.argsort(place[self.link], kind="stable")
+        order = np.argsort(np.argsort(self.tree.rows)[self.link], kind="stable")
         run_parts(run, np.array_split(order, max(1, len(order) // BLOCK)), self.threads)
 
 
