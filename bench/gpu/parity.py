@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src" / "sdcmap" / "kernels")]
 
-from gpu import attribution, card, groups, layout, neighbours, pairs, races  # type: ignore[import-not-found]  # noqa: E402
+from gpu import card, groups, layout, nearest_records, neighbours, pair_scan, races  # type: ignore[import-not-found]  # noqa: E402
 
 SCORE = 1e-6  # of a score, relative
 EXACT = 1e-12  # of a cost in double precision
@@ -46,12 +46,12 @@ def check_costs(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
     n, m = len(costs[0].known), len(costs[0].released)
     laid, block = layout.laid_fields(costs, mean=mean), stored[f"{name}/block"]
     known, released = np.indices(block.shape)
-    listed = pairs.listed_costs(layout.OnCard(laid), released.ravel(), known.ravel())
+    listed = pair_scan.listed_costs(layout.OnCard(laid), released.ravel(), known.ravel())
     yield "costs of pairs", near(listed.reshape(block.shape), block, EXACT)
     beaten, ties = races.Race(costs, truth, mean=mean)(np.arange(m))
     lost = stored[f"{name}/beaten"]
     yield "races", np.array_equal(beaten, lost) and np.array_equal(ties[~lost], stored[f"{name}/ties"][~lost])
-    index, score = pairs.Search(costs, mean=mean)(np.arange(m), stored[f"{name}/searched"].shape[1])
+    index, score = pair_scan.Search(costs, mean=mean)(np.arange(m), stored[f"{name}/searched"].shape[1])
     apart = all(len(set(row)) == len(row) for row in index.tolist())
     yield "search", near(score, stored[f"{name}/searched"], EXACT) and apart
     if not any(cost.kind in (layout.MIXTURE, layout.CELL) for cost in costs):
@@ -66,11 +66,11 @@ def check_links(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
     a, slope, cap, b, square = (stored[f"{name}/{part}"] for part in ("a", "slope", "cap", "b", "square"))
     wanted, scores = stored[f"{name}/index"], stored[f"{name}/score"]
     enough = min(len(b), wanted.shape[1] + 8 + wanted.shape[1] // 8)
-    keys = pairs.cheapest_keys(a, slope, cap, b, bool(square), enough)
+    keys = pair_scan.cheapest_keys(a, slope, cap, b, bool(square), enough)
     laid, rows = layout.laid_capped(a, slope, cap, b, bool(square)), np.arange(min(300, len(a)))
-    plain = pairs.plain_keys(layout.plain_capped(laid, rows, np.arange(len(b))), enough)
+    plain = pair_scan.plain_keys(layout.plain_capped(laid, rows, np.arange(len(b))), enough)
     yield f"keys as in numpy: {(keys[rows] == plain).mean():.4f}", bool((keys[rows] == plain).mean() > 0.999)
-    index, score = ranked(stored, name, (keys & pairs.LOW).astype(np.int64))
+    index, score = ranked(stored, name, (keys & pair_scan.LOW).astype(np.int64))
     index, score = index[:, : wanted.shape[1]], score[:, : wanted.shape[1]]
     yield "scores", near(score, scores, SCORE)
     yield f"links are the same: {(index == wanted).mean():.4f}", bool((index == wanted).mean() > 0.999)
@@ -103,18 +103,18 @@ def check_groups(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
 def check_densities(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
     costs = SimpleNamespace(**{part: stored[f"{name}/{part}"] for part in ("kind", "a", "b", "cap", "width", "parts")})
     scatter, wanted = stored[f"{name}/scatter"], stored[f"{name}/keys"]
-    keys = pairs.scan_of_fields(costs, scatter, wanted.shape[1])(np.arange(len(scatter)))
-    found, theirs = ((side >> pairs.HALF).astype(np.uint32).view(np.float32) for side in (keys, wanted))
+    keys = pair_scan.scan_of_fields(costs, scatter, wanted.shape[1])(np.arange(len(scatter)))
+    found, theirs = ((side >> pair_scan.HALF).astype(np.uint32).view(np.float32) for side in (keys, wanted))
     yield "costs of the cheapest", near(found, theirs, 1e-5)
-    laid = layout.laid_fields(pairs.likely_fields(costs), mean=False, known_rows=True)
+    laid = layout.laid_fields(pair_scan.likely_fields(costs), mean=False, known_rows=True)
     plain = layout.plain_fields(laid, np.arange(len(costs.a)), np.arange(len(costs.b)))
-    same = float((keys == pairs.plain_keys(plain, wanted.shape[1], scatter.astype(np.int64))).mean())
+    same = float((keys == pair_scan.plain_keys(plain, wanted.shape[1], scatter.astype(np.int64))).mean())
     yield f"keys as in numpy: {same:.4f}", same > 0.999
 
 
 def check_guesses(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
     given = [stored[f"{name}/{part}"] for part in ("x", "c", "y", "d", "weight", "secret", "guess")]
-    distance, right = attribution.nearest(*given, 0.1)
+    distance, right = nearest_records.nearest(*given, 0.1)
     yield "distances", near(distance, stored[f"{name}/distance"], EXACT)
     yield "guesses", near(right, stored[f"{name}/right"], EXACT)
 

@@ -20,7 +20,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src
 
 from parity import costs_of  # noqa: E402
 
-from gpu import card, groups, layout, pairs, races  # type: ignore[import-not-found]  # noqa: E402
+from gpu import card, groups, layout, pair_scan, races  # type: ignore[import-not-found]  # noqa: E402
 
 LANES = 128  # single-precision lanes of a multiprocessor
 PAIRS = ((59_315, 50, 7), (59_315, 16, 7), (1_000_000, 16, 3), (10_000_000, 10, 1))  # records, kept, repeats
@@ -56,7 +56,7 @@ def laid(n: int, fields: int = 8, *, sloped: bool = False, square: bool = False)
 
 
 def keys(files: Any, keep: int) -> Any:
-    return pairs.keys_on_card(files, files.rows, keep, card.cupy().zeros(files.count, dtype=np.uint32))
+    return pair_scan.keys_on_card(files, files.rows, keep, card.cupy().zeros(files.count, dtype=np.uint32))
 
 
 def pair_times(most: int) -> None:
@@ -141,7 +141,7 @@ def worst_times(path: str) -> None:
             assert abs(found.mean() - float(stored[f"{name}/rate"])) < 1e-12, name
             lead = max(lead, found.mean()) if bool(stored[f"{name}/complete"]) else lead
         begun = time.perf_counter()
-        pairs.Search(costs[names[0]], mean=bool(stored[f"{names[0]}/mean"]))(np.arange(len(truth)), 50)
+        pair_scan.Search(costs[names[0]], mean=bool(stored[f"{names[0]}/mean"]))(np.arange(len(truth)), 50)
         said.append(f"50 candidates {time.perf_counter() - begun:.4f}")
         print(f"WorstLinkage, {len(truth):,} x 14: {time.perf_counter() - start:.4f} s ({', '.join(said)})", flush=True)
 
