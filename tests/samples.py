@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,17 @@ def rows(scores: sm.Scores) -> tuple[pl.DataFrame, ...]:
 
 def same_rows(first: sm.Scores, second: sm.Scores) -> bool:
     return all(a.equals(b) for a, b in zip(rows(first), rows(second), strict=True))
+
+
+def with_file(scores: sm.Scores, name: str, estimates: Mapping[str, sm.Estimate]) -> sm.Scores:
+    """The same scores with a file made elsewhere beside our candidates."""
+    key = f"file {name}"
+    row = {"id": key, "kind": "file", "method": name, "replicate": 0, "status": "ok", "reason": "", "seal": ""}
+    row |= {"seconds": 0.0} if "seconds" in scores.candidate.columns else {}
+    values = [(key, m, e.value, e.se, e.to_details(), "ok", "") for m, e in estimates.items()]
+    candidate = pl.DataFrame([row], schema=scores.candidate.schema)
+    more = pl.DataFrame(values, schema=scores.score.schema, orient="row")
+    return replace(scores, candidate=scores.candidate.vstack(candidate), score=scores.score.vstack(more))
 
 
 # ---- persons for a release ------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sdcmap as sm
+from samples import with_file
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
 from sdcmap.study.scores import Scores
 
@@ -334,5 +335,5 @@ def test_expectations_choose_the_method_and_take_draw_number_zero() -> None:
 
 
 def test_a_file_made_elsewhere_stands_beside_our_candidates(ru: sm.RUMap) -> None:
-    more = ru.scores.with_file("argus.csv", {"R": sm.Estimate(value=0.05), "U": sm.Estimate(value=0.2)})
+    more = with_file(ru.scores, "argus.csv", {"R": sm.Estimate(value=0.05), "U": sm.Estimate(value=0.2)})
     assert sm.RUMap(more, "R", "U").frontier["method"].to_list() == ["argus.csv"]

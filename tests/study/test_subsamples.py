@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
+from samples import with_file
 from sdcmap.core.measure import Estimate
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.map import RUMap
@@ -51,7 +52,7 @@ def test_drawn_subsamples_read_a_bias_as_the_formula_does() -> None:
     for seed in range(4):
         data = normal(200, seed)
         scores = sm.sweep(data, sm.Plan([sm.Noise(on="x")], [MEAN], seed=1), workers=1)
-        scores = scores.with_file("shifted", {MEAN.text: Estimate(value=0.1)})
+        scores = with_file(scores, "shifted", {MEAN.text: Estimate(value=0.1)})
         (reading,) = sm.as_subsample(data, scores, "shifted", draws=40, seed=seed)
         assert reading.bias is None and reading.low <= (reading.thrown or 0) <= reading.high
         shares.append(reading.thrown or 0.0)

@@ -124,7 +124,7 @@ def check_roles(data: Microdata, proposed: Sequence[str] = (), confirmed: bool =
     """Every column has a role that somebody stated or confirmed, and that something serves."""
     if unstated := data.schema.of_role(None):
         return Check("roles", False, f"nobody has stated a role for {_some(unstated)}: state it when reading the data.")
-    if unserved := data.schema.unserved(*UNSERVED):
+    if unserved := [*data.schema.unserved(*UNSERVED)]:
         return Check("roles", False, " ".join(unserved))
     if proposed and not confirmed:
         advice = "look at them and take them out of the plan's `proposed`, or confirm all of them (--confirm-roles)"

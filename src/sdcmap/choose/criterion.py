@@ -166,8 +166,7 @@ class GlobalCriterion(ByRelease):
         return rows["iek"].to_numpy(), rows["rdh"].to_numpy()
 
     def _known(self, rows: pl.DataFrame) -> Array:
-        known: Array = np.logical_and.reduce([~np.isnan(rows[name].to_numpy()) for name in FOUR])
-        return known
+        return np.asarray(np.logical_and.reduce([~np.isnan(rows[name].to_numpy()) for name in FOUR]))
 
     def _distance(self, rows: pl.DataFrame) -> Array:
         return distances(rows["sek"].to_numpy(), rows["dus"].to_numpy())

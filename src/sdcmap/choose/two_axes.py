@@ -167,8 +167,7 @@ class IdealPoint(Weighing):
         return loss, risk
 
     def weigh(self, first: Array, second: Array) -> Array:
-        distance: Array = np.sqrt(self.weight * second + (1 - self.weight) * first)
-        return distance
+        return np.asarray(np.sqrt(self.weight * second + (1 - self.weight) * first))
 
     def lever_value(self, slope: float) -> float:
         return 1.0 if math.isinf(slope) else slope / (1 + slope)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sdcmap.data.cells import cells
+from sdcmap.data.cells import rows_by_cell
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
@@ -58,7 +58,7 @@ def unmasked_scale(released: Microdata, names: tuple[str, ...], noise: AddedNois
         return x
     x = x.copy()
     columns = np.array([k for k, name in enumerate(names) if name in noise.on], dtype=np.intp)
-    for rows in _strata(released, noise):
+    for rows in rows_by_cell(released, noise.within):
         here = np.ix_(rows, columns)
         part = x[here]
         known = ~np.isnan(part)
@@ -80,7 +80,7 @@ def noise_strata(released: Microdata, names: tuple[str, ...], noise: AddedNoise)
     columns = [k for k, name in enumerate(names) if name in place]
     source = [place[names[k]] for k in columns]
     strata = []
-    for rows in _strata(released, noise):
+    for rows in rows_by_cell(released, noise.within):
         part = y[rows]
         if noise.correlated:
             part = part[~np.isnan(part).any(axis=1)]
@@ -93,14 +93,6 @@ def noise_strata(released: Microdata, names: tuple[str, ...], noise: AddedNoise)
         whole[np.ix_(columns, columns)] = covariance
         strata.append(Stratum(rows, len(part), whole))
     return strata
-
-
-def _strata(released: Microdata, noise: AddedNoise) -> list[Array]:
-    if not noise.within:
-        return [np.arange(len(released))]
-    code = released.view(cells, noise.within).code
-    order = np.argsort(code, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
 
 
 def noise_covariance(strata: list[Stratum], rows: Array | slice, weights: Array) -> Array:

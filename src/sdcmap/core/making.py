@@ -63,8 +63,7 @@ def fold_of(data: Microdata, held_out: float, strata: tuple[str, ...], rng: Gene
         order = order[np.argsort(stratum[order], kind="stable")]
     rank = np.empty(len(first), dtype=np.int64)
     rank[order] = np.arange(len(first))
-    folds: Array = (rank % parts_of(held_out))[place]
-    return folds
+    return np.asarray((rank % parts_of(held_out))[place])
 
 
 def _making(data: Microdata, method: Method, stream: Stream, outside: Array) -> Making:

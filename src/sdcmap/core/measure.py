@@ -19,6 +19,8 @@ from sdcmap.data.schema import KINDS
 from sdcmap.errors import ContractBroken, SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 
+IsEnough = Callable[[float], bool]  # whether a value that was seen on the way is enough
+
 
 class Enough(Exception):  # noqa: N818
     """A measure was left before its end: what it has seen is enough, and its value can only be worse."""
@@ -103,16 +105,14 @@ class Measure(Value):
         """The measure's value from the makings that it asked for."""
         raise TypeError(f"{type(self).__name__} asks for no makings.")
 
-    def score_until(
-        self, original: Microdata, masked: Microdata, rng: Generator, enough: Callable[[float], bool]
-    ) -> Estimate:
+    def score_until(self, original: Microdata, masked: Microdata, rng: Generator, enough: IsEnough) -> Estimate:
         """`score`, or `Enough` as soon as a part of the work shows a value that is `enough` and that the rest can only make
         worse. By default the whole of it."""
         return self.score(original, masked, rng)
 
     def apply(
         self, original: Microdata, masked: Microdata, rng: Generator, makings: Sequence[Making] = (),
-        enough: Callable[[float], bool] | None = None,
+        enough: IsEnough | None = None,
     ) -> Estimate:  # fmt: skip
         """`score`, or `score_makings` where there are some, after the check that this measure can compare the files;
         `Enough` where `enough` is seen on the way."""

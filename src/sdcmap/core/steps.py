@@ -8,7 +8,6 @@ that mask a variable in common are one group: what they do to it must be stated 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
@@ -19,22 +18,9 @@ from sdcmap.errors import Infeasible, SchemaError, Undefined
 AGAIN = Stream.of_seed(0, "redone")  # of steps that draw nothing
 
 
-class Sorted(NamedTuple):
-    """Steps of one variable each where that can be, as `Method.by_column` says; all in their order."""
-
-    again: tuple[Method, ...]
-    groups: tuple[tuple[Method, ...], ...]
-
-
-class DoneAgain(NamedTuple):
-    """A file after some deterministic steps, and why some of their variables could not be made."""
-
-    file: Microdata
-    failed: dict[str, str]
-
-
-def sorted_steps(steps: Sequence[Method]) -> Sorted:
-    """The steps to do again, and the groups of the others."""
+def sorted_steps(steps: Sequence[Method]) -> tuple[tuple[Method, ...], tuple[tuple[Method, ...], ...]]:
+    """The steps to do again, and the groups of the others: steps of one variable each where that can be, as
+    `Method.by_column` says; all in their order."""
     again, left, touched = list[Method](), list[Method](), set[str]()
     for step in (part for whole in steps for part in whole.by_column()):
         if step.random or not touched.isdisjoint(step.masked_names):
@@ -42,7 +28,7 @@ def sorted_steps(steps: Sequence[Method]) -> Sorted:
             touched.update(step.masked_names)
         else:
             again.append(step)
-    return Sorted(tuple(again), tuple(_groups(left)))
+    return tuple(again), tuple(_groups(left))
 
 
 def _groups(steps: Sequence[Method]) -> Iterator[tuple[Method, ...]]:
@@ -58,9 +44,9 @@ def _groups(steps: Sequence[Method]) -> Iterator[tuple[Method, ...]]:
         yield tuple(steps[k] for k in members)
 
 
-def done_again(known: Microdata, steps: Sequence[Method], *, in_chain: bool) -> DoneAgain:
-    """The records after these steps; in a chain numbers stay on the grid of their column. Steps that cannot be done, for
-    want of what is not known or another step makes, are left out."""
+def done_again(known: Microdata, steps: Sequence[Method], *, in_chain: bool) -> tuple[Microdata, dict[str, str]]:
+    """The records after these steps, and why some of their variables could not be made; in a chain numbers stay on the grid
+    of their column. Steps that cannot be done, for want of what is not known or another step makes, are left out."""
     file, failed = known, dict[str, str]()
     for step in steps:
         try:
@@ -68,7 +54,7 @@ def done_again(known: Microdata, steps: Sequence[Method], *, in_chain: bool) -> 
             file = on_one_grid(file, after) if in_chain else after
         except (SchemaError, Infeasible) as reason:
             failed |= dict.fromkeys(step.masked_names, str(reason))
-    return DoneAgain(file, failed)
+    return file, failed
 
 
 def without(steps: Sequence[Method], dropped: Sequence[Method]) -> list[Method]:

@@ -32,8 +32,7 @@ class Fitting(NamedTuple):
     def fits(self, person: Array, record: Array) -> Array:
         """Whether these people fit these records, one by one."""
         theirs = self.records[record]
-        fit: Array = ((self.people[person] == theirs) | (theirs == ANY)).all(axis=1)
-        return fit
+        return np.asarray(((self.people[person] == theirs) | (theirs == ANY)).all(axis=1))
 
     def records_of_people(self) -> Array:
         """How many records each person fits."""

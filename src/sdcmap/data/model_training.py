@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -93,14 +93,6 @@ class Model(Protocol):
     def predict(self, rows: Array) -> Array: ...
 
 
-class Classifier(Model, Protocol):
-    """What was learnt of categories: `classes_` are those that the training file has."""
-
-    classes_: Array
-
-    def predict_proba(self, rows: Array) -> Array: ...
-
-
 @dataclass(frozen=True)
 class Learner:
     """How a model is trained: gradient-boosted trees or a linear model, of a number or of a category."""
@@ -111,9 +103,8 @@ class Learner:
 
     def fitted(self, features: Features, truth: Array) -> Model:
         """A model with `predict`, of rows as `shown` gives them."""
-        if not self.numeric and len(np.unique(truth)) < 2:
-            return _Constant(truth[0])
-        model: Model = self._made(features).fit(self.shown(features.train, features), truth)
+        learner = self._made(features, constant=not self.numeric and len(np.unique(truth)) < 2)
+        model: Model = learner.fit(self.shown(features.train, features), truth)
         return model
 
     def shown(self, rows: Array, features: Features) -> Array:
@@ -131,17 +122,19 @@ class Learner:
             parts.append(np.nan_to_num((rows[:, [place]] - mean) / spread))
         return np.hstack(parts).astype(np.float64)
 
-    def chances(self, model: Model, rows: Array, count: int) -> Array:
+    def chances(self, model: Any, rows: Array, count: int) -> Array:
         """The probability of each category from 0 to count - 1, for rows as `shown` gives them; 0 of one that the training
         file lacks."""
-        learnt = cast(Classifier, model)
         found = np.zeros((len(rows), count))
-        found[:, learnt.classes_.astype(np.int64)] = learnt.predict_proba(rows)
+        found[:, model.classes_.astype(np.int64)] = model.predict_proba(rows)
         return found
 
-    def _made(self, features: Features) -> Any:
-        from sklearn import ensemble, linear_model
+    def _made(self, features: Features, *, constant: bool) -> Any:
+        """An untrained model; constant: of a file with one answer."""
+        from sklearn import dummy, ensemble, linear_model
 
+        if constant:
+            return dummy.DummyClassifier()
         if self.model == "linear":
             return linear_model.Ridge(RIDGE) if self.numeric else linear_model.LogisticRegression(max_iter=1000)
         kind = ensemble.HistGradientBoostingRegressor if self.numeric else ensemble.HistGradientBoostingClassifier
@@ -151,23 +144,5 @@ class Learner:
     def worth(self, predicted: Array, truth: Array) -> Array:
         """What each answer was worth, at most 1: right or wrong; of a number 1 less its squared error over the variance."""
         if not self.numeric:
-            right: Array = (predicted == truth).astype(np.float64)
-            return right
-        lost: Array = (predicted - truth) ** 2 / (truth.var() or 1.0)
-        return 1 - lost
-
-
-class _Constant(NamedTuple):
-    """What is learnt from a file with one answer."""
-
-    answer: float
-
-    @property
-    def classes_(self) -> Array:
-        return np.array([self.answer])
-
-    def predict(self, rows: Array) -> Array:
-        return np.full(len(rows), self.answer)
-
-    def predict_proba(self, rows: Array) -> Array:
-        return np.ones((len(rows), 1))
+            return np.asarray(predicted == truth, dtype=np.float64)
+        return np.asarray(1 - (predicted - truth) ** 2 / (truth.var() or 1.0))

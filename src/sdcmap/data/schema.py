@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -123,15 +123,12 @@ class Schema:
             return self
         return replace(self, variables=tuple(changed.get(v.name, v) for v in self.variables))
 
-    def unserved(self, *roles: str) -> tuple[str, ...]:
+    def unserved(self, *roles: str) -> Iterator[str]:
         """A sentence for each of these roles that some column has and that nothing serves yet."""
-        held = [(role, names) for role in roles if (names := self.of_role(role))]
-        words = [
-            (role, ", ".join(map(repr, n)), *(("is", "it") if len(n) == 1 else ("are", "them"))) for role, n in held
-        ]
-        return tuple(
-            f"{n} {are} stated as {role}, and {UNSERVED[role]}: state {it} as drop." for role, n, are, it in words
-        )
+        for role in roles:
+            if names := self.of_role(role):
+                are, it = ("is", "it") if len(names) == 1 else ("are", "them")
+                yield f"{', '.join(map(repr, names))} {are} stated as {role}, and {UNSERVED[role]}: state {it} as drop."
 
     def only(self, names: Iterable[str]) -> Schema:
         """The same schema with these variables alone, in file order."""

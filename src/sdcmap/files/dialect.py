@@ -58,9 +58,7 @@ class Dialect:
             object.__setattr__(self, "sep", "\t")
         given = [(name, getattr(self, name), known) for name, known in MARKS.items()]
         wrong = [(f"{name} must be one of", mark, known) for name, mark, known in given if mark and mark not in known]
-        problems = [
-            f"{words} {', '.join(map(repr, known))}.{did_you_mean(mark, known)}" for words, mark, known in wrong
-        ]
+        problems = [f"{must} {', '.join(map(repr, known))}.{did_you_mean(mark, known)}" for must, mark, known in wrong]
         if self.decimal and self.decimal == self.thousands:
             problems.append("decimal and thousands must be two marks.")
         if problems:

@@ -57,8 +57,7 @@ def _attributes(thing: Any) -> dict[str, Any]:
 def _text(char: Any) -> str | None:
     if char.value is None:
         return None
-    text: str = char.value.decode("latin-1" if char.info.gp & LATIN_1 else "utf-8")
-    return text
+    return str(char.value.decode("latin-1" if char.info.gp & LATIN_1 else "utf-8"))
 
 
 def _texts_of(thing: Any, attribute: str) -> list[str]:

@@ -190,11 +190,8 @@ def read(
     >>> read(pl.DataFrame({"age": [31, 44], "sex": ["f", "m"]}), keys=["age", "sex"])
     Microdata(2 rows, 2 columns: age, sex)
     """
-    stated = {
-        "keys": keys, "sensitive": sensitive, "identifiers": identifiers, "weight": weight or (),
-        "household": household or (), "stratum": stratum or (), "other": other, "drop": drop, "replicate": replicate,
-        "psu": psu, "wave": wave, "case": case,
-    }  # fmt: skip
+    given = locals()  # the arguments, by name
+    stated = {name: given[name] or () for name in _ROLE_OF}
     book = read_ddi(ddi) if ddi else DDICodebook()
     asked = Asked(Dialect(sep, decimal, thousands, quote, encoding), (*codes_of(missing), *book.codes))
     frame, facts, form = _frame_of(source, asked)

@@ -25,7 +25,6 @@ from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.scores import Scores
 from sdcmap.study.sweeping import START_SECONDS
 
-NOT_DONE = Done("", frozenset())
 WORTH_PROCESSES = 3 * START_SECONDS  # seconds of work, below which they cost more than they save
 
 
@@ -91,7 +90,7 @@ class Workshop:
 
 
 def _is_done(job: Job, done: Mapping[str, Done]) -> bool:
-    status, have = done.get(row_id(job.candidate, job.kind or job.candidate.kind), NOT_DONE)
+    status, have = done.get(row_id(job.candidate, job.kind or job.candidate.kind), Done())
     return status not in ("", "ok") or (status == "ok" and all(measure.id in have for measure in job.measures))
 
 

@@ -231,7 +231,7 @@ def _permuted(step: Method, after: Steps, known: Microdata, released: Microdata)
     """Values that changed places and were then rounded, cut or classed: done before, it gives the same file."""
     if any(isinstance(other, Suppress) for other in after):
         raise Undefined(f"Suppress blanks what {type(step).__name__} moved, and no likelihood of the two is stated.")
-    return step.log_likelihood(done_again(known, after, in_chain=True).file, released)
+    return step.log_likelihood(done_again(known, after, in_chain=True)[0], released)
 
 
 # ---- transitions ----------------------------------------------------------------------------------------------
@@ -254,10 +254,10 @@ def _transition(
         return Field(fields[0].known, fields[0].released, Transition(matrix))
     if steps[0].within:
         raise Undefined(f"{name!r} was changed in strata and recoded, and no likelihood of the two is stated.")
-    recoded = done_again(known, [step for step in after if not isinstance(step, Suppress)], in_chain=True)
-    if recoded.failed:
-        raise Undefined(next(iter(recoded.failed.values())))
-    both = common_codes(recoded.file, released, name).astype(np.int64)
+    recoded, failed = done_again(known, [step for step in after if not isinstance(step, Suppress)], in_chain=True)
+    if failed:
+        raise Undefined(next(iter(failed.values())))
+    both = common_codes(recoded, released, name).astype(np.int64)
     became, seen = np.split(both, [len(known)])
     into = np.zeros((len(matrix), int(both.max()) + 1))
     into[fields[0].known.astype(np.int64), became] = 1.0

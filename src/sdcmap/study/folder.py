@@ -38,14 +38,6 @@ BEGUN = {"incoming", "lock", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{
 TYPES = {"text": pl.String, "real": pl.Float64, "integer": pl.Int64}
 
 
-class FixedRule(TypedDict):
-    """A rule with its axes and limits, when it was fixed, and whether that was before the first score."""
-
-    rule: list[Any]
-    fixed: str
-    first: bool
-
-
 class Manifest(TypedDict, total=False):
     """What manifest.json holds; the seed is its secret."""
 
@@ -53,7 +45,7 @@ class Manifest(TypedDict, total=False):
     created: str
     data: str
     seed: str
-    rules: list[FixedRule]
+    rules: list[dict[str, Any]]  # with axes and limits, when each was fixed, and whether before the first score
     first_score: str
     overrides: list[dict[str, str]]
     releases: list[dict[str, Any]]
@@ -69,14 +61,14 @@ class Manifest(TypedDict, total=False):
 class Done(NamedTuple):
     """What a study holds of one candidate: its status, and the ids of the measures it has."""
 
-    status: str
-    measures: frozenset[str]
+    status: str = ""
+    measures: frozenset[str] = frozenset()
 
 
 Tables = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
 
 
-class Study:
+class Study(AbstractContextManager["Study"]):
     """An open study folder, or a study in memory (`path` None); a context manager that closes it."""
 
     def __init__(self, path: Path | None, database: Database, manifest: Manifest) -> None:
@@ -87,9 +79,6 @@ class Study:
 
     def __repr__(self) -> str:
         return f"Study({'in memory' if self.path is None else str(self.path)!r})"
-
-    def __enter__(self) -> Study:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()

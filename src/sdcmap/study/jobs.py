@@ -16,7 +16,7 @@ from sdcmap.core import Infeasible, Method, Microdata, SchemaError, Stream, Unde
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
 from sdcmap.core.making import Folds, Making, made_without
-from sdcmap.core.measure import Enough, Measure
+from sdcmap.core.measure import Enough, IsEnough, Measure
 from sdcmap.data.readable import Readable
 from sdcmap.errors import ContractBroken
 from sdcmap.files.aligning import align, without_id
@@ -150,7 +150,7 @@ def maker(data: Microdata, method: Method, stream: Stream) -> Maker:
 
 def score_row(
     measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None = None,
-    make: Maker | None = None, enough: Callable[[float], bool] | None = None,
+    make: Maker | None = None, enough: IsEnough | None = None,
 ) -> ScoreRow:  # fmt: skip
     """One measure of one masked file, made by `method` where that is known, and made again without some of the people by
     `make` where the measure asks for it; an undefined value has its reason, and one that was left with `enough` is a
@@ -171,7 +171,7 @@ def score_row(
 
 def _estimate(
     measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None, make: Maker | None,
-    enough: Callable[[float], bool] | None = None,
+    enough: IsEnough | None = None,
 ) -> Estimate:  # fmt: skip
     informed = measure if method is None else measure.knowing(method)
     folds = None if make is None else informed.makings(masked)

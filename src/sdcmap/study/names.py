@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from sdcmap.core import Method, number
 from sdcmap.core.grid import Grid
-from sdcmap.core.method import Method
 from sdcmap.core.value import find, hints
-from sdcmap.core.words import number
 from sdcmap.errors import PlanError, shortened
 
 LONGEST_SUFFIX = 40  # characters

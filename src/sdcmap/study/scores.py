@@ -6,17 +6,16 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Measure, Method, PlanError, did_you_mean
+from sdcmap.core import Measure, Method, PlanError, did_you_mean, listed
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
-from sdcmap.core.words import listed
 from sdcmap.data import html
 from sdcmap.study.names import drawn_name
 from sdcmap.study.plan import Plan
@@ -181,16 +180,6 @@ class Scores:
         rows = [(method, pooled.value, pooled.se, *_band(own), len(own)) for pooled, (method, own) in pairs]
         schema = {"method": pl.String, **dict.fromkeys(("value", "se", "low", "high"), pl.Float64), "count": pl.Int64}
         return pl.DataFrame(rows, schema=schema, orient="row")
-
-    def with_file(self, name: str, estimates: Mapping[str, Estimate]) -> Scores:
-        """The same scores with a file made elsewhere beside our candidates."""
-        key = f"file {name}"
-        row = {"id": key, "kind": "file", "method": name, "replicate": 0, "status": "ok", "reason": "", "seal": ""}
-        row |= {"seconds": 0.0} if "seconds" in self.candidate.columns else {}
-        scores = [(key, m, e.value, e.se, e.to_details(), "ok", "") for m, e in estimates.items()]
-        candidate = pl.DataFrame([row], schema=self.candidate.schema)
-        more = pl.DataFrame(scores, schema=self.score.schema, orient="row")
-        return replace(self, candidate=self.candidate.vstack(candidate), score=self.score.vstack(more))
 
 
 def _band(estimates: Sequence[Estimate]) -> tuple[float | None, float | None]:

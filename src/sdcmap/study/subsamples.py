@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Choice, Estimate, Generator, Measure, Method, Microdata, PlanError, Stream
-from sdcmap.core.words import percent
+from sdcmap.core import Array, Choice, Estimate, Generator, Measure, Method, Microdata, PlanError, Stream, percent
 from sdcmap.methods import Identity, Sample
 from sdcmap.study.cost import cost_guess
 from sdcmap.study.parts import part_of

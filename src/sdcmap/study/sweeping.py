@@ -28,7 +28,6 @@ from sdcmap.study.scores import Scores
 from sdcmap.study.worker import run_here
 
 Lack = tuple[Candidate, tuple[Measure, ...]]  # a candidate, and the measures that it lacks
-NOT_DONE = Done("", frozenset())
 START_SECONDS = 2.0  # that worker processes need to start, about
 
 
@@ -108,7 +107,7 @@ def _copy(study: Path | None, data: Microdata) -> AbstractContextManager[Path]:
 def _lacking(done: Mapping[str, Done], plan: Plan) -> Iterator[Lack]:
     """Each candidate that lacks a score, with the measures it lacks."""
     for candidate in plan.candidates:
-        status, have = done.get(candidate.id, NOT_DONE)
+        status, have = done.get(candidate.id, Done())
         lacking = tuple(measure for measure in plan.measures if measure.id not in have)
         if status in ("", "ok") and lacking:
             yield candidate, lacking

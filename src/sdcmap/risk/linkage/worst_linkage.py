@@ -12,7 +12,7 @@ import numpy as np
 
 from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, SchemaError, Stream, Undefined
 from sdcmap.core.estimate import Bound, Estimate, SampledShare, Skipped
-from sdcmap.core.measure import Enough, Measure
+from sdcmap.core.measure import Enough, IsEnough, Measure
 from sdcmap.core.steps import without
 from sdcmap.core.words import listed
 from sdcmap.kernels.tables.coding import compress
@@ -113,9 +113,7 @@ class WorstLinkage(Attack):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         return self._estimated(original, self._siege(original, masked), rng)
 
-    def score_until(
-        self, original: Microdata, masked: Microdata, rng: Generator, enough: Callable[[float], bool]
-    ) -> Estimate:
+    def score_until(self, original: Microdata, masked: Microdata, rng: Generator, enough: IsEnough) -> Estimate:
         def lead(rate: float) -> None:
             if enough(self.inclusion * rate):
                 raise Enough(self.inclusion * rate)
