@@ -15,7 +15,7 @@ from sdcmap.core.roles import Strengths
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.frontier import space as spaces
-from sdcmap.frontier.search_proposals import Lessons, Parent, children, starts, stronger
+from sdcmap.frontier.search_proposals import Lessons, children, starts, stronger
 from sdcmap.frontier.space import AS_IT_IS, BY_KIND, Space
 from sdcmap.study.search_settings import Search
 
@@ -134,7 +134,7 @@ def test_starts_and_children_are_new_and_the_same_for_the_same_stream(people: Mi
     assert first == again and len({p.method.digest for p in first}) == 24
     taken = frozenset(p.method.digest for p in first)
     assert not taken & {p.method.digest for p in starts(space, 24, np.random.default_rng(4), taken)}
-    parents = [Parent(str(i), p.method, p.point) for i, p in enumerate(first[:4])]
+    parents = [(str(i), p.method, p.point) for i, p in enumerate(first[:4])]
     made = children(space, parents, Lessons(), 24, np.random.default_rng(5), taken)
     assert len({p.method.digest for p in made} - taken) == 24
     assert {name for child in made for name in child.parents} == {"0", "1", "2", "3"}

@@ -111,7 +111,7 @@ def test_marks() -> None:
     assert mark({"mean": 0.10, "sd": 0.01, "paper": 0.125}) == "*"
     assert mark({"mean": 0.10, "sd": 0.01, "paper": 0.131, "erratum": "x"}) == "e**"
     assert mark({"mean": 0.10, "sd": None, "paper": 0.2}) == ""
-    lines = list(beside("T", {"row": {"IL1": {"mean": 0.1, "sd": 0.01, "paper": 0.125}}}))
+    lines = list(beside("table1", {"row": {"IL1": {"mean": 0.1, "sd": 0.01, "paper": 0.125}}}))
     assert [line.split() for line in lines[2:]] == [["row", "ours", "0.1000"], ["sd", "0.0100"], ["paper", "0.1250*"]]
 
 

@@ -157,8 +157,7 @@ class Ends:
         """The members of the frontier, chosen by fresh draws and reported by others, least risk first."""
         pool = self._pool()
         unsure = self._drawn(pool, "choose").unsure
-        doubtful = [method for method in pool if method.text in unsure]
-        choose = self._drawn(pool, "choose", doubtful)
+        choose = self._drawn(pool, "choose", [method for method in pool if method.text in unsure])
         by_text = {method.text: method for method in pool}
         front = {by_text[text]: pool[by_text[text]] for text in choose.front}
         report = self._drawn(front, "report")

@@ -85,8 +85,7 @@ class Workshop:
         name = row_id(candidate, "bound")
         if halt is None or name not in done:
             return False
-        score = self.study.scores_of(self.plan, [name]).score
-        return halt.beaten(dict(score.select("measure", "value").iter_rows()))
+        return halt.beaten(dict(self.study.scores_of(self.plan, [name]).score.select("measure", "value").iter_rows()))
 
 
 def _is_done(job: Job, done: Mapping[str, Done]) -> bool:
@@ -153,5 +152,4 @@ def _worth(study: Study, plan: Plan, workers: int) -> str:
     """Processes, where the budget is worth their start, by what the plan's own candidates took; else serial."""
     taken = study.scores(plan).candidate["seconds"].to_list()
     budget = 0 if plan.search is None else plan.search.budget
-    worth = workers > 1 and budget * sum(taken) / max(len(taken), 1) > WORTH_PROCESSES
-    return "processes" if worth else "serial"
+    return "processes" if workers > 1 and budget * sum(taken) / max(len(taken), 1) > WORTH_PROCESSES else "serial"

@@ -67,14 +67,12 @@ def importance(x: Predictors, y: Array, groups: Mapping[str, list[int]], rng: Ge
 def neighbours_drawn(x: Predictors, y: Array, others: Array, rng: Generator) -> Array:
     """For each of other rows, a row of x that shares a leaf with it, in a tree drawn anew."""
     tree, asked, bag = _grown(x, y, rng)
-    drawn: Array = bag[drawn_from(tree, _bins(others, x.edges)[:, asked], np.arange(len(bag)), rng).astype(np.int64)]
-    return drawn
+    return drawn_from(tree, _bins(others, x.edges)[:, asked], bag, rng)
 
 
 def _grown(x: Predictors, y: Array, rng: Generator) -> tuple[Tree, Array, Array]:
     """A tree, the columns it may ask, and the rows it was grown on."""
-    count = max(1, round(COLUMNS * x.bins.shape[1]))
-    asked = np.sort(rng.choice(x.bins.shape[1], count, replace=False))
+    asked = np.sort(rng.choice(x.bins.shape[1], max(1, round(COLUMNS * x.bins.shape[1])), replace=False))
     bag = rng.integers(0, len(y), len(y))
     return grow(x.bins[bag][:, asked], x.sizes[asked], x.ordered[asked], y[bag], 0, LEAF), asked, bag
 
@@ -82,5 +80,4 @@ def _grown(x: Predictors, y: Array, rng: Generator) -> tuple[Tree, Array, Array]
 def _error(tree: Tree, bins: Array, known: Array, truth: Array) -> float:
     leaf = leaves_of(tree, bins)
     rows = (tree.rows[start : start + n] for start, n in zip(tree.start[leaf], tree.size[leaf], strict=True))
-    means = np.array([known[own].mean() for own in rows])
-    return float(((means - truth) ** 2).mean())
+    return float(((np.array([known[own].mean() for own in rows]) - truth) ** 2).mean())

@@ -81,9 +81,8 @@ class Found:
             bound = self.plane.bounds.get(measure.text)
             values = self.scores.column(measure.text).filter(pl.col("id").is_in(own.implode()))["value"]
             now = [member.losses[measure.text] for member in shown if measure.text in member.losses]
-            rows.append(
-                (measure.text, None if bound is None else turn(measure) * bound, *_ends(values.to_list()), *_ends(now))
-            )
+            most = None if bound is None else turn(measure) * bound
+            rows.append((measure.text, most, *_ends(values.to_list()), *_ends(now)))
         names = ("bound", "plan_low", "plan_high", "found_low", "found_high")
         return pl.DataFrame(rows, schema={"loss": pl.String, **dict.fromkeys(names, pl.Float64)}, orient="row")
 
@@ -92,8 +91,7 @@ class Found:
         """Ids on the frontier of the plan's own candidates."""
         stated = [method.text for method in self.plan.grown(()).expanded]
         own = self.map.points.filter(pl.col("method").is_in(stated), ~pl.col("anchor"))
-        places = self.table.among(tuple(own["id"].to_list()))
-        return own["id"].gather(places.front.tolist())
+        return own["id"].gather(self.table.among(tuple(own["id"].to_list())).front.tolist())
 
     @cached_property
     def choices(self) -> Choices:

@@ -152,10 +152,10 @@ class Grower:
 
     def _parents(self, growth: Growth) -> list[Parent]:
         """What is best so far: the candidates that make up most of the area, the plan's own among them."""
-        known = {row.candidate: Parent(row.candidate, row.decoded, point_of(row)) for row in growth.chosen}
-        own = {c.id: Parent(c.id, c.method) for c in self.shop.plan.candidates}
+        known: dict[str, Parent] = {row.candidate: (row.candidate, row.decoded, point_of(row)) for row in growth.chosen}
+        known |= {c.id: (c.id, c.method, ()) for c in self.shop.plan.candidates}
         best = growth.table.pick(np.flatnonzero(growth.table.sound), PARENTS)
-        return [(known | own)[growth.table.ids[row]] for row in best]
+        return [known[growth.table.ids[row]] for row in best]
 
     def _lessons(self, growth: Growth) -> Lessons:
         """Which options could be made, by the screenings of everything proposed so far."""

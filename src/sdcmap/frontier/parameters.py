@@ -58,9 +58,8 @@ class Parameters:
         """stage (the parameter), risk, loss: the share of the variance that is lost when it is shuffled among methods."""
         if len(self.names) < FEWEST or not self.varied:
             raise PlanError(f"which parameters matter is told of {FEWEST} methods and more that differ in one.")
-        columns = [self._column(name) for name in self.varied]
         ordered = np.array([self._is_number(name) for name in self.varied])
-        x = Predictors.of(np.column_stack(columns), ordered)
+        x = Predictors.of(np.column_stack([self._column(name) for name in self.varied]), ordered)
         groups = {name: [place] for place, name in enumerate(self.varied)}
         return importance_table(x, _logs(self.risk), _logs(self.utility), groups)
 

@@ -89,9 +89,7 @@ class Plane:
         ru = RUMap.of_plan(scores, plan)
         whole = ru.points.filter("anchor")
         if not len(whole) or not np.isfinite([whole["risk"][0], whole["utility"][0]]).all():
-            raise PlanError(
-                "a search needs the risk and the loss of the file as it is, and a measure has no value there."
-            )
+            raise PlanError("a search needs the risk and the loss of the file as it is; a measure has no value there.")
         sign_r, sign_u = ru.signs
         most, best = sign_r * whole["risk"][0], sign_u * whole["utility"][0]
         if most == 0:

@@ -36,13 +36,7 @@ class Proposed:
     parents: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Parent:
-    """A candidate that has children: its id, its method, and its point, where it has one."""
-
-    id: str
-    method: Method
-    point: Point = ()
+Parent = tuple[str, Method, Point]  # a candidate that has children: its id, its method, and its point, where it has one
 
 
 @dataclass(frozen=True)
@@ -72,8 +66,7 @@ def latin_hypercube(count: int, dimensions: int, rng: Generator) -> Array:
 
     McKay, Beckman, Conover (1979), section 2. scipy.stats.qmc has it too, and takes a second to import.
     """
-    strata: Array = np.argsort(rng.random((count, dimensions)), axis=0)
-    return (strata + rng.random((count, dimensions))) / count
+    return (np.argsort(rng.random((count, dimensions)), axis=0) + rng.random((count, dimensions))) / count
 
 
 def starts(space: Space, count: int, rng: Generator, taken: frozenset[str]) -> list[Proposed]:
@@ -106,14 +99,14 @@ def children(
 def _child(space: Space, parents: Sequence[Parent], lessons: Lessons, rng: Generator) -> Proposed | None:
     if not parents or rng.random() < RANDOM:
         return _proposed(space, tuple(_drawn(d, lessons, rng) for d in space.dimensions), ())
-    first = parents[int(rng.integers(len(parents)))]
-    if not first.point:
-        method = stronger(first.method, rng)
-        return None if method is None else Proposed(method, (), (first.id,))
-    second = parents[int(rng.integers(len(parents)))]
-    pair = [first, second] if second.point and second.id != first.id and rng.random() < CROSSED else [first]
-    point = _crossed(space, first.point, second.point, rng) if len(pair) > 1 else first.point
-    return _proposed(space, _changed(space, point, lessons, rng), tuple(parent.id for parent in pair))
+    first, method, point = parents[int(rng.integers(len(parents)))]
+    if not point:
+        changed = stronger(method, rng)
+        return None if changed is None else Proposed(changed, (), (first,))
+    second, _, other = parents[int(rng.integers(len(parents)))]
+    if other and second != first and rng.random() < CROSSED:
+        return _proposed(space, _changed(space, _crossed(space, point, other, rng), lessons, rng), (first, second))
+    return _proposed(space, _changed(space, point, lessons, rng), (first,))
 
 
 def _proposed(space: Space, point: Point, parents: tuple[str, ...]) -> Proposed | None:

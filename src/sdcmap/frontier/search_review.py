@@ -111,9 +111,8 @@ def eras(generations: Mapping[str, int]) -> dict[str, str]:
     >>> eras({"a": 3, "b": 0, "c": 1, "d": 2})
     {'b': 'your plan', 'c': 'starts', 'd': 'generation 2', 'a': 'generation 3'}
     """
-    later = np.arange(2, max(generations.values(), default=0) + 1)
     names = {0: "your plan", 1: "starts"}
-    for span in filter(len, np.array_split(later, ERAS)):
+    for span in filter(len, np.array_split(np.arange(2, max(generations.values(), default=0) + 1), ERAS)):
         words = f"generation {span[0]}" if len(span) == 1 else f"generations {span[0]} to {span[-1]}"
         names |= dict.fromkeys(map(int, span), words)
     return {method: names[number] for method, number in sorted(generations.items(), key=lambda pair: pair[1])}

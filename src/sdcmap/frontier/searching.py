@@ -65,8 +65,7 @@ def search(
     with place as folder:
         sweep(data, plan, folder, progress=progress, **how)
         with workshop(data, judged, Path(folder), **how) as shop, search_bar(watch) as seen:
-            plane = Plane.of(shop.scores(()), shop.plan)
-            grower = Grower(shop, space, plane, settings)
+            grower = Grower(shop, space, Plane.of(shop.scores(()), shop.plan), settings)
             return _ended(grower, grower.grow(seen))
 
 

@@ -131,10 +131,9 @@ class Space:
         return tuple(name for name in names if name not in self.untouched)
 
     def _kind(self, name: str, columns: tuple[str, ...]) -> Kind:
-        whole = self._group(name, columns, may_stay=False)
         parts = [tuple(part) for part in np.array_split(np.array(columns, dtype=object), MOST_GROUPS) if len(part)]
         groups = [self._group(listed(part), part, may_stay=name == "categories") for part in parts]
-        return Kind(name, whole, tuple(groups) if len(columns) > 1 else ())
+        return Kind(name, self._group(name, columns, may_stay=False), tuple(groups) if len(columns) > 1 else ())
 
     def _group(self, name: str, columns: tuple[str, ...], *, may_stay: bool) -> Group:
         fitting = tuple(cls for cls in self.classes if self._fits(cls, columns))

@@ -22,9 +22,7 @@ from sdcmap.papers.reference import Document, Result, reference_file
 from sdcmap.risk import SmallCells
 from sdcmap.utility import Hellinger
 
-LETTERS = {
-    "Age": "A", "WrkTyp": "W", "Educ": "E", "MarStat": "M", "Race": "R", "Sex": "S", "Hours": "H", "Income": "I",
-}  # fmt: skip
+LETTERS = {"Age": "A", "WrkTyp": "W", "Educ": "E", "MarStat": "M", "Race": "R", "Sex": "S", "Hours": "H", "Income": "I"}
 RATES = (0.005, 0.01, 0.05)
 FREE, SAME_SEX, OTHER_MARITAL = "unconstrained", "same Sex", "MarStat differs"
 
@@ -134,8 +132,7 @@ class Collections:
         made = pl.DataFrame([row for row in self.rows if row["feasible"]])
         free = made.filter(pl.col("collection") == FREE).with_columns(size=pl.col("vars").str.len_chars())
         by_rate = free.group_by("rate").agg(pl.col(axes).mean(), pl.col(axes).std().name.suffix("_sd")).sort("rate")
-        pairs = free.group_by("rate", "size").agg(pl.col("risk_mean").mean()).sort("rate", "size")
-        risks = pairs["risk_mean"].to_list()
+        risks = free.group_by("rate", "size").agg(pl.mean("risk_mean")).sort("rate", "size")["risk_mean"].to_list()
         educ = free.filter((pl.col("vars") == "E") & (pl.col("rate") == 0.05)).select(axes).rows()
         better = [free.filter(pl.col("rate") == 0.01, *(pl.col(axes[i]) < at[i] for i in (0, 1))) for at in educ]
         lacking = [f"{row['vars']} {row['rate']:g} {row['collection']}" for row in self.rows if not row["feasible"]]
@@ -165,8 +162,7 @@ class Collections:
 
 def _by_method(ru: RUMap) -> dict[str, Document]:
     spread = ru.points.group_by("method").agg(risk_sd=pl.col("risk").std(), utility_sd=pl.col("utility").std())
-    table = ru.means.join(spread, on="method", how="left")
-    return {row["method"]: row for row in table.iter_rows(named=True)}
+    return {row["method"]: row for row in ru.means.join(spread, on="method", how="left").iter_rows(named=True)}
 
 
 def _row(condition: Condition, whole: dict[str, Document], alone: dict[str, Document]) -> Document:

@@ -69,8 +69,7 @@ def _generated(n: int = 6_000) -> pl.DataFrame:
     common = rng.normal(size=(n, 1))
     x = np.exp(8 + common + rng.normal(size=(n, 11))).round() * (rng.random((n, 11)) < np.linspace(1, 0.1, 11))
     x[:, 0] = x[:, 1:].sum(axis=1) + 1
-    categories = {name: rng.geometric(0.5, n) for name in CATEGORIES}
-    return pl.DataFrame(x, schema=list(ELEVEN)).with_columns(**categories)
+    return pl.DataFrame(x, schema=list(ELEVEN)).with_columns(**{name: rng.geometric(0.5, n) for name in CATEGORIES})
 
 
 def large_file(data: Path | None, every: int, seed: int, workers: int | None) -> Result:
@@ -202,10 +201,9 @@ def unusual_records(units: Microdata, seed: int, workers: int | None) -> list[di
 
 
 def _figure(curve: list[dict[str, float]]) -> Chart:
-    series = {"informed": "reader of the method note", "l": "linkage, l metric"}
     rows = [
         {"series": said, "x": row["U"], "y": row[name], "se": row[f"{name}_se"], "lambda2": row["lambda2"]}
-        for name, said in series.items()
+        for name, said in (("informed", "reader of the method note"), ("l", "linkage, l metric"))
         for row in curve
     ]
     return draw_curves(
@@ -215,21 +213,10 @@ def _figure(curve: list[dict[str, float]]) -> Chart:
 
 
 def _lines(document: Document, which: str) -> Iterator[str]:
-    titles = {
-        "table4": "Table 4, information loss, 11 variables",
-        "table5": "Table 5, information loss, 8 variables",
-        "table6": "Table 6, re-identified shares, l metric; zone: the best links, down to where a fifth of them is true",
-        "table7": "Table 7, overall scores 50 (loss + share)",
-        "table8": "Table 8, subpopulation of return type 4, moments corrected for noise",
-        "table9": "Table 9, subpopulation with schedule C, moments corrected for noise",
-    }
-    yield from (
-        "",
-        f"The large file: {which}. The printed cells are of the tax file, which is not public: for the shape alone.",
-    )
-    for name, title in titles.items():
-        yield ""
-        yield from beside(title, document[name], 2 if name == "table7" else 4)
+    yield ""
+    yield f"The large file: {which}. The printed cells are of the tax file, which is not public: for the shape alone."
+    for name in sorted(TABLES.keys() & document.keys()):
+        yield from beside(name, document[name])
     yield from ("", "Link files by weight, best first: share of true links down to")
     yield f"{'':<14}{'links':>8}{'linked':>8}{'zone':>8}" + "".join(f"{top:>8}" for top in TOP)
     for row, file in document["link_files"].items():

@@ -48,8 +48,7 @@ def generated() -> Array:
 
     def bent(lower: float, upper: float) -> Array:
         curve = np.where(whole == 2, part**lower, np.where(whole == 3, part**upper, part))
-        x: Array = np.exp(low + curve * (high - low))
-        return x
+        return np.asarray(np.exp(low + curve * (high - low)))
 
     files = (bent(*shape) for shape in product(np.linspace(0.3, 3, 28), repeat=2))
     return min(files, key=lambda x: abs(x.mean() / 20_100 - 1) + abs(x.std(ddof=1) / 13_300 - 1))
@@ -75,8 +74,7 @@ def truncated_efficiency(x: Array, noise_variance: Array | float) -> float:
 
 def noise_variances(x: Array, share: float, masking: str) -> Array:
     """Var e of each record: share S^2, and twice that above the sensitive income when masking is unequal."""
-    variances: Array = share * x.var(ddof=1) * np.where((x > SENSITIVE) & (masking == "unequal"), 2.0, 1.0)
-    return variances
+    return np.asarray(share * x.var(ddof=1) * np.where((x > SENSITIVE) & (masking == "unequal"), 2.0, 1.0))
 
 
 def noise(level: float, masking: str) -> Noise:

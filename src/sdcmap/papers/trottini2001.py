@@ -16,7 +16,7 @@ import polars as pl
 
 from sdcmap.charts.planes import draw_planes
 from sdcmap.core.chart import Chart
-from sdcmap.papers.reference import Document, Result, errata
+from sdcmap.papers.reference import PRINTED, Document, Result, errata
 from sdcmap.papers.trottini_choice import worked_choice
 from sdcmap.theory import decision as theory
 from sdcmap.theory.decision import GlobalRisk, GlobalUtility, KullbackLeibler, Normal
@@ -29,10 +29,6 @@ SOCIETY = Normal(np.array([-7.0, 7.0]), np.full(2, 2.0))
 AGENCY_OF_INTRUDERS_TARGET = Normal(4.9, 0.001)
 AGENCY_OF_SOCIETYS_TARGET = Normal(-6.9, 0.001)
 AGENCY_LIMIT, INTRUDER_LIMIT = -40.0, -0.8  # t_A and t_INT of figure 2
-PRINTED = {
-    "D1": {"IEK": -51.96, "RDH": -1.0, "SEK": -3.30, "DUS": -2.0},
-    "D2": {"IEK": -2.96, "RDH": -1.0, "SEK": -51.60, "DUS": -2.0},
-}
 OTHER_LIMITS = ((-60.0, -0.8), (-2.0, -0.8), (-40.0, -1.2), (-40.0, -1.0))  # (t_A, t_INT)
 
 
@@ -73,10 +69,11 @@ def _lines(
     document: Document, risk: GlobalRisk, utility: GlobalUtility, decision: theory.Decision, agency_limit: float,
     intruder_limit: float,
 ) -> Iterator[str]:  # fmt: skip
+    printed = PRINTED["trottini2001"]["example1"]
     yield "Trottini (2001)"
     yield "Example 1: ours [printed]; KL in nats plus the agency's variance; N(m, v) has variance v"
     for name in NAMES:
-        numbers = ", ".join(f"{key} {document[name][key]:.6f} [{value:.2f}]" for key, value in PRINTED[name].items())
+        numbers = ", ".join(f"{key} {document[name][key]:.6f} [{value:.2f}]" for key, value in printed[name].items())
         yield f"  {name}: {numbers}"
         yield f"      distance from (0, 0) {document[name]['distance']:.6f}, region {document[name]['region']}"
     said = f"release {document['choice']}" if document["choice"] else "release nothing: region D is empty"

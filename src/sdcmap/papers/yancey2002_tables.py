@@ -26,7 +26,7 @@ def method_of(row: str, on: tuple[str, ...]) -> Method:
     return MixtureNoise(on=on, variance=strength, rescale=row.startswith("scal"))
 
 
-def _table(columns: Sequence[str], rows: str) -> Table:
+def _table(columns: Sequence[str], rows: str, **_: str) -> Table:
     cells = (line.split() for line in rows.splitlines())
     return {name: dict(zip(columns, map(float, numbers), strict=True)) for name, *numbers in cells}
 
@@ -56,15 +56,15 @@ def cells_beside(table: str, row: str, draws: Mapping[str, Sequence[float]]) -> 
     return cells
 
 
-def beside(title: str, ours: Mapping[str, Mapping[str, Mapping[str, Any]]], digits: int = 4) -> Iterator[str]:
-    """Our means, the standard deviation of one run, and the printed cells.
+def beside(table: str, ours: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:
+    """The title of a table after an empty line; our means, the standard deviation of one run, and the printed cells.
 
     Cells of ours have mean, sd (None: one run), paper (None: not printed) and, where the print is wrong, erratum. * and **:
     the printed cell is more than 2 and 3 standard deviations from our mean, rounding allowed; e: an erratum.
     """
-    columns = list(next(iter(ours.values())))
+    columns, digits = list(next(iter(ours.values()))), 2 if table in ("table3", "table7") else 4
     width = max(10, *(len(name) + 2 for name in columns))
-    yield title
+    yield from ("", PRINTED["yancey2002"][table]["title"])
     yield " " * 22 + "".join(f"{name:>{width}}" for name in columns)
     for row, cells in ours.items():
         for label, fact in (("ours", "mean"), ("sd", "sd"), ("paper", "paper")):

@@ -167,10 +167,9 @@ def _likelihoods(
     The method states its likelihood of known records; a field's coordinate is a monotone function of the value, so it is
     known between the values of the file too, and beyond them where it is a straight line.
     """
-    held = [n for n in original.names if n == name or n not in method.masked_names]
     rows = np.flatnonzero(np.isfinite(original.numbers(name)))
     rows = rows[np.argsort(original.numbers(name)[rows], kind="stable")]
-    known = original.only(held).take(rows)
+    known = original.only([n for n in original.names if n == name or n not in method.masked_names]).take(rows)
     try:
         fields = method.log_likelihood(Microdata(known.schema, known.columns), masked)
     except SchemaError as reason:
@@ -199,8 +198,7 @@ def _summed(curves: list[tuple[Curve, Field]]) -> LogLikelihood:
         for curve, field in curves:
             at = curve(values)
             released = np.broadcast_to(field.released[rows][:, None], at.shape)
-            log_density = field.density(np.where(np.isnan(at), 0.0, at), released)
-            total += np.where(np.isnan(at), IMPOSSIBLE, log_density)
+            total += np.where(np.isnan(at), IMPOSSIBLE, field.density(np.where(np.isnan(at), 0.0, at), released))
         return total
 
     return log_likelihood
@@ -211,7 +209,6 @@ def _curve(x: Array, coordinate: Array) -> Curve:
     met, first = np.unique(x, return_index=True)
     at = coordinate[first]
     slope = (at[-1] - at[0]) / (met[-1] - met[0]) if len(met) > 1 else 0.0
-    straight = at[0] + slope * (met - met[0])
-    if np.allclose(straight, at, rtol=1e-9, atol=1e-9 * float(np.abs(at).max())):
+    if np.allclose(at[0] + slope * (met - met[0]), at, rtol=1e-9, atol=1e-9 * float(np.abs(at).max())):
         return lambda values: at[0] + slope * (values - met[0])
     return lambda values: np.interp(values, met, at, left=np.nan, right=np.nan)

@@ -46,8 +46,7 @@ def _minimal(m: Margins, count: Array, sets: Array) -> tuple[Array, Array]:
     room, made = 1024, 0
     cells, uniques, before = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     for chosen in sets:
-        size = margin_places(m, chosen, place)
-        records = np.zeros(size, dtype=np.int64)
+        records = np.zeros(margin_places(m, chosen, place), dtype=np.int64)
         for cell in range(len(place)):
             records[place[cell]] += count[cell]
         for cell in range(len(place)):
@@ -164,8 +163,7 @@ class KeyMeasure(RiskMeasure):
     def cells(self, data: Microdata) -> tuple[DistinctCells, Array]:
         """The combinations of keys that occur, and their codes, MISSING only where it is to match every value."""
         met = data.view(distinct_cells, self.variables(data))
-        category = self.missing_is == "a category" and bool((met.codes < 0).any())
-        return met, met.codes + 1 if category else met.codes
+        return met, met.codes + 1 if self.missing_is == "a category" and (met.codes < 0).any() else met.codes
 
     def minimal_uniques(self, data: Microdata, largest: int | None) -> tuple[DistinctCells, Array, Array]:
         """The combinations that occur, and the minimal uniques of up to so many keys: which combination, on which keys."""

@@ -102,8 +102,7 @@ def _strangeness(drawn: Split, names: tuple[str, ...]) -> list[Array]:
     groups = drawn.insiders, drawn.outsiders
     total = np.zeros(sum(map(len, groups)))
     for name in names:
-        columns = [file.column(name) for file in (*groups, drawn.archive)]
-        ours, theirs = np.split(_equal_codes(columns), [len(total)])
+        ours, theirs = np.split(_equal_codes([file.column(name) for file in (*groups, drawn.archive)]), [len(total)])
         there = np.bincount(theirs, minlength=int(ours.max(initial=0)) + 1)[ours] > 0
         known = ~np.concatenate([group.missing(name) for group in groups])
         total += np.where(there & known, np.log(np.bincount(ours)[ours] / len(ours)), 0.0)

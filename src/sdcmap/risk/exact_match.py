@@ -93,8 +93,7 @@ class ExactMatch(RiskMeasure):
     def _look_up(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
         """Whether each released record is found, and how many released records equal it."""
         *ways, alike = looked_up(original, masked, self.checked(original))
-        found = [way.own & (way.left < self.k) for way in ways if way is not None]
-        return np.logical_or.reduce(found), alike
+        return np.logical_or.reduce([way.own & (way.left < self.k) for way in ways if way is not None]), alike
 
 
 # The risk of the record that is easiest to look up.

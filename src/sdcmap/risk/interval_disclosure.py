@@ -105,8 +105,7 @@ class IntervalDisclosure(ValueMeasure):
         """The share of the record's values, over the ten widths, that lie in their interval; NaN where it has none."""
         inside = np.column_stack(self._inside(original, masked, self.checked(original)))
         count = (~np.isnan(inside)).sum(axis=1)
-        share = np.nansum(inside, axis=1) / np.maximum(count, 1) / len(PERCENTS)
-        return np.where(count > 0, share, np.nan)
+        return np.where(count > 0, np.nansum(inside, axis=1) / np.maximum(count, 1) / len(PERCENTS), np.nan)
 
     def _inside(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> list[Array]:
         """For each variable, at how many of the ten widths each value is disclosed; NaN: missing before or after."""
@@ -185,8 +184,7 @@ def _spreads(x: Array) -> Array:
 
 def _all_of(inside: Array) -> Array:
     known = ~np.isnan(inside)
-    every = (np.nan_to_num(inside, nan=1.0) == 1).all(axis=1).astype(float)
-    return np.where(known.any(axis=1), every, np.nan)
+    return np.where(known.any(axis=1), (np.nan_to_num(inside, nan=1.0) == 1).all(axis=1).astype(float), np.nan)
 
 
 # Records with a value near its original, where outliers count as near from further away: sdcMicro's dRiskRMD.

@@ -122,8 +122,7 @@ def records_needed(k: int, fraction: float, level: float, *, truncated: bool) ->
 
     mean = k * fraction
     count = np.arange(1, k + 1)
-    tail = pdtrc(count - 1, mean) / (-np.expm1(-mean) if truncated else 1.0)
-    rare = np.flatnonzero(tail <= level)
+    rare = np.flatnonzero(pdtrc(count - 1, mean) / (-np.expm1(-mean) if truncated else 1.0) <= level)
     least = int(count[rare[0]]) if len(rare) else k
     return min(k, least if truncated else least + 1)
 
@@ -267,9 +266,8 @@ class DeltaPresence(PopulationMeasure):
             raise Undefined("nobody is left in the file of the population.")
         share = matches.persons / matches.persons.sum()
         above = float(share @ (delta > self.high + SLACK))
-        value = min(1.0, above + float(share @ (delta < self.low - SLACK)))
         parts = {"smallest": float(delta[there].min()), "largest": float(delta[there].max()), "above": above}
-        return Estimate(value=value, parts=parts)
+        return Estimate(value=min(1.0, above + float(share @ (delta < self.low - SLACK))), parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The chance of being in the file of the persons with each record's keys; 1 where the population has none."""

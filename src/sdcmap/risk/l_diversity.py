@@ -195,8 +195,7 @@ class AlphaKAnonymity(SensitiveMeasure):
     def judged(self, groups: SensitiveGroups) -> Judged:
         group, share = shares_within(groups.start, groups.count)
         largest = largest_within(group, share, len(groups.met.count))
-        wild = bool((groups.codes < 0).any())
-        records = wildcard_sums(groups.codes, groups.met.count) if wild else groups.met.count
+        records = wildcard_sums(groups.codes, groups.met.count) if (groups.codes < 0).any() else groups.met.count
         exposed = (records < self.k) | (largest > self.share + SLACK)
         return exposed, {"smallest group": float(records.min()), "largest share": float(largest.max())}
 
@@ -277,8 +276,7 @@ class DeltaDisclosure(SensitiveMeasure):
 
     def judged(self, groups: SensitiveGroups) -> Judged:
         group, share = shares_within(groups.start, groups.count)
-        moved = np.abs(np.log(share / groups.whole[groups.value]))
-        largest = largest_within(group, moved, len(groups.met.count))
+        largest = largest_within(group, np.abs(np.log(share / groups.whole[groups.value])), len(groups.met.count))
         exposed = largest > self.delta + SLACK
         if self.absent:
             values = np.diff(groups.start)

@@ -106,8 +106,7 @@ class LargestUnits(RiskMeasure):
         size, units = original.numbers(self.on), int(target.sum())
         rates = {name: math.fsum(found) / units for name, found in chances.items()}
         first, best = target & (ranks.above == 0), max(chances.values(), key=math.fsum)
-        very_largest = math.fsum(best[first[rows]]) / int(first.sum())
-        parts = rates | {"units": float(units), "the very largest": very_largest}
+        parts = rates | {"units": float(units), "the very largest": math.fsum(best[first[rows]]) / int(first.sum())}
         total = float(np.nansum(size))
         if total > 0 and not (size < 0).any():
             parts["share of the total"] = float(size[target].sum()) / total

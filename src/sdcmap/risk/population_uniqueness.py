@@ -80,8 +80,7 @@ def pitman_fit(sizes: Array, counts: Array) -> tuple[float, float]:
         turn = digamma(ratio + u) - digamma(ratio + 1)
         by_theta = turn / alpha - digamma(theta + n) + digamma(theta + 1)
         by_alpha = (u - 1) / alpha - turn * theta / alpha**2 - counts @ (digamma(sizes - alpha) - digamma(1 - alpha))
-        slope = np.array([(by_alpha - by_theta) * alpha * (1 - alpha), by_theta * rest])
-        return float(-value / n), -slope / n
+        return float(-value / n), -np.array([(by_alpha - by_theta) * alpha * (1 - alpha), by_theta * rest]) / n
 
     options, bounds = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500}, [(-LARGEST, LARGEST)] * 2
     fit = minimize(loss, [0.0, np.log(u)], jac=True, method="L-BFGS-B", bounds=bounds, options=options)

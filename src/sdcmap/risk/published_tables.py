@@ -114,8 +114,7 @@ class PublishedTables(RiskMeasure):
 
     def named_columns(self, data: Microdata) -> tuple[str, ...]:
         """The columns that the tables are of, each once; SchemaError where a table cannot be read."""
-        names = (name for table in self._tables(data) for name in table.columns if name != COUNT)
-        return tuple(dict.fromkeys(names))
+        return tuple(dict.fromkeys(name for table in self._tables(data) for name in table.columns if name != COUNT))
 
     def _tables(self, data: Microdata) -> list[pl.DataFrame]:
         return data.remember(("published tables", self.tables, self.sha256), self._read)
@@ -176,16 +175,14 @@ class PublishedTables(RiskMeasure):
 
 def _code_of(original: Microdata, name: str, codes: Array) -> dict[str | None, int]:
     """The code of each value of the original, which may be that of a wider category of the release."""
-    values = original.frame()[name].cast(pl.String).to_list()
-    return dict(zip(values, codes[: len(original)].tolist(), strict=True))
+    return dict(zip(original.frame()[name].cast(pl.String).to_list(), codes[: len(original)].tolist(), strict=True))
 
 
 def _chances(cells: Array, slip: float) -> Array:
     """The chance that masking makes one combination of another, if it changes each value with probability `slip`."""
     chance = np.ones((len(cells), len(cells)))
     for code in cells.T:
-        others = max(1, len(np.unique(code)) - 1)
-        chance *= np.where(code[:, None] == code[None, :], 1 - slip, slip / others)
+        chance *= np.where(code[:, None] == code[None, :], 1 - slip, slip / max(1, len(np.unique(code)) - 1))
     return chance
 
 
@@ -193,5 +190,4 @@ def _hits(score: Array, released: Array, known: Array, got: Array) -> Array:
     """The chance that a person's own record is taken: one of the best-scoring combinations, all records of them alike."""
     there = np.where(released[None, :] > 0, score, -1.0)
     best = there >= there.max(axis=1, keepdims=True) * (1 - CLOSE)
-    records = best @ released
-    return np.asarray(best[known, got] / np.maximum(records[known], 1.0))
+    return np.asarray(best[known, got] / np.maximum((best @ released)[known], 1.0))

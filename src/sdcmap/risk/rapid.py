@@ -123,8 +123,7 @@ class RAPID(SecretMeasure):
     def _of_numbers(self, known: _Known, names: tuple[str, ...]) -> Estimate:
         guess = self._asked(known, names)
         explained = 1 - float(((guess - known.truth) ** 2).mean() / (known.truth.var() or 1.0))
-        naive = self._share_near(known.truth, np.median(known.told))
-        parts = {"naive": naive, "explained": max(0.0, explained)}
+        parts = {"naive": self._share_near(known.truth, np.median(known.told)), "explained": max(0.0, explained)}
         return Estimate(value=self._share_near(known.truth, guess), parts=parts)
 
     def _of_categories(self, known: _Known, names: tuple[str, ...]) -> Estimate:

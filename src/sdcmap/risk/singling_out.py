@@ -205,8 +205,7 @@ def _from_records(released: Array, ordered: Array, width: int, count: int, rng: 
     column = np.sort(rng.permuted(np.tile(np.arange(released.shape[1]), (count, 1)), axis=1)[:, :width], axis=1)
     at = released[row[:, np.newaxis], column]
     high = np.where(at > middle[column], AT_LEAST, AT_MOST)
-    test = np.where(np.isnan(at), MISSING, np.where(ordered[column], high, EQUAL))
-    return Predicates(column, test, at)
+    return Predicates(column, np.where(np.isnan(at), MISSING, np.where(ordered[column], high, EQUAL)), at)
 
 
 def _rare(released: Array, ordered: Array, count: int, rng: Generator) -> Predicates:
@@ -232,6 +231,5 @@ def _random(released: Array, ordered: Array, width: int, count: int, rng: Genera
     for j, x in enumerate(released.T):
         values, chosen = np.unique(x), column == j
         at[chosen] = values[(place[chosen] * len(values)).astype(np.int64)]
-    kinds = np.where(ordered[column], len(ORDERED), 2)
-    test = ORDERED[(rng.random(column.shape) * kinds).astype(np.int64)]
+    test = ORDERED[(rng.random(column.shape) * np.where(ordered[column], len(ORDERED), 2)).astype(np.int64)]
     return Predicates(column, np.where(np.isnan(at), MISSING, test), at)

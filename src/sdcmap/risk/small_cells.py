@@ -96,8 +96,7 @@ class ReplicatedUniques(RiskMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
-        known = in_released_categories(original, masked, names)
-        before, after, size = _cells_of_both(known, masked, names)
+        before, after, size = _cells_of_both(in_released_categories(original, masked, names), masked, names)
         original_count, released_count = (np.bincount(side, minlength=size) for side in (before, after))
         alone, released = original_count[before] == 1, released_count[before]
         parts = {

@@ -42,8 +42,7 @@ def matching_records(known: Array, released: Array) -> Array:
     count = np.bincount(code[len(known) :], minlength=int(code.max(initial=0)) + 1)
     if (codes != MISSING).all():
         return count[code[: len(known)]]
-    first = np.unique(code, return_index=True)[1]
-    return wildcard_sums(codes[first], count)[code[: len(known)]]
+    return wildcard_sums(codes[np.unique(code, return_index=True)[1]], count)[code[: len(known)]]
 
 
 @dataclass(frozen=True)
@@ -172,9 +171,8 @@ def _looked_up(searches: list[Search], person: Array, row: Array) -> LookUps:
     left, own = np.zeros(len(row)), np.zeros(len(row), dtype=np.bool_)
     for known, released, _ in searches:
         values, theirs, nobody = known[person], released[row], left == 0
-        agree = ((values == theirs) | (values == MISSING) | (theirs == MISSING)).all(axis=1)
         left = np.where(nobody, matching_records(values, released), left)
-        own = np.where(nobody, agree, own)
+        own = np.where(nobody, ((values == theirs) | (values == MISSING) | (theirs == MISSING)).all(axis=1), own)
     return row, left == 1, (left == 1) & own
 
 
@@ -232,8 +230,7 @@ class SUDA(KeyMeasure):
         total = float(each.sum())
         parts = {"uniques": float(len(np.unique(cell))), "score": total}
         for j, name in enumerate(names):
-            own = float(each[variables >> j & 1 > 0].sum())
-            parts[f"contribution of {name}"] = own / total if total else 0.0
+            parts[f"contribution of {name}"] = float(each[variables >> j & 1 > 0].sum()) / total if total else 0.0
         return Estimate(value=float(met.count @ self._dis(masked, met, cell, each) / len(masked)), parts=parts)
 
     def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:

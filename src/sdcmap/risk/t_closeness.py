@@ -99,8 +99,7 @@ class TCloseness(SensitiveMeasure):
         hierarchy = Hierarchy.parse(content_of(self.hierarchy, self.sha256), self.hierarchy)
         rows = {row[0]: row for row in hierarchy.rows}
         texts = _texts(data, secret)
-        lacking = sum(text is not None and text not in rows for text in texts)
-        if lacking:
+        if lacking := sum(text is not None and text not in rows for text in texts):
             raise Undefined(
                 f"the hierarchy {self.hierarchy} misses {lacking} of the {len(texts)} values of {secret!r}."
             )

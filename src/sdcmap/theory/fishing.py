@@ -32,8 +32,7 @@ def fishing_in_population(noise_variance: ArrayLike, *, n: int, variance: float,
     """
     require(n=n, variance=variance, entities=entities)
     spread = np.sqrt((1 + noise_variances(noise_variance) / variance) / n)  # of Ybar, in units of s
-    far = 40 + 12 * float(spread.max())
-    u, step = _distances(1 / entities, far)
+    u, step = _distances(1 / entities, 40 + 12 * float(spread.max()))
     mse = np.zeros(spread.shape)
     for z, weight in zip(HERMITE, HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum(), strict=True):
         t = (spread * z)[..., None]
@@ -50,8 +49,7 @@ def fishing_in_file(noise_variance: ArrayLike, x: ArrayLike) -> Floats:
     values = np.unique(records(x))
     spread = np.sqrt(noise_variances(noise_variance) / len(np.asarray(x)))
     centre = float(np.mean(np.asarray(x, dtype=float)))
-    mse = [_nearest(values, centre, float(s)) for s in spread.ravel()]
-    return reciprocal(np.array(mse).reshape(spread.shape))
+    return reciprocal(np.array([_nearest(values, centre, float(s)) for s in spread.ravel()]).reshape(spread.shape))
 
 
 def fishing_linked(noise_variance: ArrayLike, *, n: int) -> Floats:

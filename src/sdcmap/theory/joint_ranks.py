@@ -66,8 +66,7 @@ def _nodes(rank: int, n: int) -> tuple[Floats, Floats]:
 
 
 def _log_density(z: Floats | float, rank: int, n: int) -> Floats:
-    log_density: Floats = (rank - 1) * log_ndtr(z) + (n - rank) * log_ndtr(-z) - np.square(z) / 2
-    return log_density
+    return np.asarray((rank - 1) * log_ndtr(z) + (n - rank) * log_ndtr(-z) - np.square(z) / 2)
 
 
 def _slope(z: float, rank: int, n: int) -> float:
@@ -115,8 +114,7 @@ def _far(r: int, n: int, noise: float) -> float:
     mean, variance = normal_moments(n + 1 - r, n)
     s, weight = _legendre(*normal_window(n + 1 - r, n))
     x, y = s[:, None], s[None, :]  # y in units of sqrt(1 + noise)
-    both = _corner(-x, -y, x - y * root, y - x * root, noise)
-    apart = _at_most_and_at_least(r, n, ndtr(-x), ndtr(-y), both)
+    apart = _at_most_and_at_least(r, n, ndtr(-x), ndtr(-y), _corner(-x, -y, x - y * root, y - x * root, noise))
     below = betainc(n + 1 - r, r, ndtr(s))  # P(X_(k) <= s)
     covariance = float(weight @ (below[:, None] * (1 - below) - apart) @ weight) * root
     return variance * (1 + root**2) + mean**2 * (root - 1) ** 2 - 2 * covariance
@@ -148,8 +146,7 @@ def _at_most_and_at_least(r: int, n: int, first: Floats, second: Floats, both: F
 
 
 def _binomial(k: int, n: int, p: Floats) -> Floats:
-    chance: Floats = np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + xlogy(k, p) + xlogy(n - k, 1 - p))
-    return chance
+    return np.asarray(np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + xlogy(k, p) + xlogy(n - k, 1 - p)))
 
 
 def _legendre(low: float, high: float) -> tuple[Floats, Floats]:

@@ -48,9 +48,8 @@ def _window(x: Floats, rank: int, scale: float) -> tuple[float, float]:
         share = count / n
         return float(n * (xlogy(share, share / mean) + xlogy(1 - share, (1 - share) / (1 - mean)))) - DEPTH
 
-    middle = float(
-        brentq(lambda y: ndtr((y - x) / scale).mean() - (rank - 0.5) / n, x[0] - 40 * scale, x[-1] + 40 * scale)
-    )
+    ends = x[0] - 40 * scale, x[-1] + 40 * scale
+    middle = float(brentq(lambda y: ndtr((y - x) / scale).mean() - (rank - 0.5) / n, *ends))
     if low < middle and depth(low, rank) > 0 > depth(middle, rank):
         low = float(brentq(depth, low, middle, args=(rank,), xtol=1e-3 * scale))
     if high > middle and depth(high, rank - 1) > 0 > depth(middle, rank - 1):

@@ -96,8 +96,7 @@ def position_in_file(noise_variance: ArrayLike, x: ArrayLike, rank: int) -> Floa
     values = records(x)
     require(n=len(values), rank=rank)
     l2 = noise_variances(noise_variance)
-    mse = [mse_of_rank(values, rank, float(noise)) for noise in l2.ravel()]
-    return reciprocal(np.array(mse).reshape(l2.shape))
+    return reciprocal(np.array([mse_of_rank(values, rank, float(noise)) for noise in l2.ravel()]).reshape(l2.shape))
 
 
 def position_known(noise_variance: ArrayLike, *, n: int, variance: float, rank: int) -> Floats:
@@ -131,8 +130,7 @@ def extreme_in_sample(noise_variance: ArrayLike, *, n: int, variance: float, r: 
 def normal_scores(n: int, variance: float) -> Floats:
     """A file that looks like its population: s z_((i - 1/2)/n), i = 1..n."""
     require(n=n, variance=variance)
-    scores: Floats = math.sqrt(variance) * ndtri((np.arange(n) + 0.5) / n)
-    return scores
+    return np.asarray(math.sqrt(variance) * ndtri((np.arange(n) + 0.5) / n))
 
 
 # A target known to be the largest, the smallest or the r-th of the file: the snooper takes the r-th of the masked file.

@@ -117,10 +117,9 @@ def solve(risk: Curve, utility: Curve, max_risk: float, grid: Floats, *, bounded
     R falls to 5 at a noise variance of 0.2; U is 166.667 there, 83.3 % of the unmasked file's.
     """
     require(max_risk=max_risk)
-    limit = 1 / max_risk
 
     def room(l2: object) -> Floats:
-        return mse(risk, l2) - limit  # type: ignore[arg-type]
+        return mse(risk, l2) - (1 / max_risk)  # type: ignore[arg-type]
 
     edges = [float(grid[0]), *zeros(room, grid), float(grid[-1])]
     safe = islice(pairwise(edges), 0 if room(grid[0]) >= 0 else 1, None, 2)
@@ -192,16 +191,14 @@ def strongest(attacks: Mapping[str, Curve], noise_variance: ArrayLike) -> tuple[
     names = _names(attacks)
     l2 = noise_variances(noise_variance)
     risks = np.array([np.broadcast_to(attacks[name](l2), l2.shape) for name in names])
-    best = risks.argmax(axis=0)
-    return risks.max(axis=0)[()], tuple(names[i] for i in np.ravel(best))
+    return risks.max(axis=0)[()], tuple(names[i] for i in np.ravel(risks.argmax(axis=0)))
 
 
 def switches(attacks: Mapping[str, Curve], grid: Floats) -> tuple[Switch, ...]:
     """Where the best attack changes, between the ends of `grid` (0 left out: there several risks are infinite)."""
     names = _names(attacks)
     l2 = grid[grid > 0]
-    errors = np.array([np.broadcast_to(mse(attacks[name], l2), l2.shape) for name in names])
-    best = errors.argmin(axis=0)
+    best = np.array([np.broadcast_to(mse(attacks[name], l2), l2.shape) for name in names]).argmin(axis=0)
     switches: list[Switch] = []
     for i in np.flatnonzero(best[1:] != best[:-1]):
         before, after = names[best[i]], names[best[i + 1]]

@@ -81,8 +81,7 @@ class Atoms(Distribution):
         with np.errstate(divide="ignore", invalid="ignore"):
             centre = np.where(mass > 0, once / mass, 0.0)
             loss = np.where(mass > 0, twice - once * centre, np.inf) + cap * (1 - mass)
-        best = np.argmin(loss, axis=-1)[..., np.newaxis]
-        return unwrap(np.take_along_axis(centre, best, -1)[..., 0] + self.mean)
+        return unwrap(np.take_along_axis(centre, np.argmin(loss, axis=-1)[..., np.newaxis], -1)[..., 0] + self.mean)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,9 +131,7 @@ class Samples(Atoms):
         weights = np.ones(np.shape(self.draws)) if self.weights is None else self.weights
         draws, weights = _pair(self, self.draws, weights)
         if ((weights > 0).sum(axis=-1) < 2).any():
-            raise PlanError(
-                "Samples needs at least 2 draws with a weight above 0; a known value is Discrete([v], [1])."
-            )
+            raise PlanError("Samples needs at least 2 draws with a weight above 0; a known value: Discrete([v], [1]).")
         object.__setattr__(self, "draws", draws)
         object.__setattr__(self, "weights", weights / weights.sum(axis=-1, keepdims=True))
 
@@ -212,6 +209,5 @@ def _windows(values: Floats, width: float) -> tuple[Index, Index]:
     # v - width and u + width meet in spite of rounding
     span = 1e-12 * np.abs(values).max(axis=-1, keepdims=True, initial=0.0)
     events = np.concatenate([values - width, values + width + span], axis=-1)
-    order = np.argsort(events, axis=-1, kind="stable")
-    enters = order < values.shape[-1]
+    enters = np.argsort(events, axis=-1, kind="stable") < values.shape[-1]
     return np.cumsum(~enters, axis=-1), np.cumsum(enters, axis=-1)

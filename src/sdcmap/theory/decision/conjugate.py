@@ -79,9 +79,8 @@ class NoiseScenario(Value):
     def expected_utility(self, agency: Normal, prior: Normal, mean: float, **how: Unpack[Options]) -> GlobalUtility:
         """G.UTILITY of the method: its mean over the noise, for a file whose original mean is `mean`."""
         spread = self.noise_variance / self.n
-        return GlobalUtility(
-            *_over_noise(mean, spread, lambda y: global_utility(agency, self.society(prior, y), **how))
-        )
+        pair = _over_noise(mean, spread, lambda y: global_utility(agency, self.society(prior, y), **how))
+        return GlobalUtility(*pair)
 
 
 def _over_noise(

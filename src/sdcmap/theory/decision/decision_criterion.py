@@ -175,8 +175,7 @@ def decide(risk: GlobalRisk, utility: GlobalUtility, *, agency_limit: float, int
     order = kernel.ranked(iek, rdh, distances)
     if safe := tuple(order[letters[order] == "D"].tolist()):
         return Decision(safe[0], letters, distances, safe, None)
-    misses = kernel.excess(iek, rdh, agency_limit, intruder_limit)
-    return Decision(None, letters, distances, (), int(np.argmin(misses)))
+    return Decision(None, letters, distances, (), int(np.argmin(kernel.excess(iek, rdh, agency_limit, intruder_limit))))
 
 
 class LimitSweep(NamedTuple):

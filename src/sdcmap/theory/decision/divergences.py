@@ -56,8 +56,7 @@ class KullbackLeibler(Divergence):
         if isinstance(p, Normal) and isinstance(q, Normal):
             return normal_divergence(p.mean, p.variance, q.mean, q.variance)
         if isinstance(p, LocationScale):  # the difference of the logs is 0 where p = q, whatever the quadrature
-            ratio = p.expected(lambda x: p.log_density(x) - q.log_density(x), len(q.shape))
-            return unwrap(np.maximum(ratio, 0.0))
+            return unwrap(np.maximum(p.expected(lambda x: p.log_density(x) - q.log_density(x), len(q.shape)), 0.0))
         return unwrap(np.maximum(Log().expected(p, q) - p.entropy, 0.0))  # what is below 0 is rounding
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
@@ -88,9 +87,7 @@ class PlugIn(Divergence):
 
     def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         if not all(np.all(np.isfinite(belief.variance) & (np.asarray(belief.variance) > 0)) for belief in (p, q)):
-            raise Undefined(
-                "the normal plug-in needs variances that are finite and above 0 on both sides: use LossInduced."
-            )
+            raise Undefined("the normal plug-in needs finite variances above 0 on both sides: use LossInduced.")
         return normal_divergence(p.mean, p.variance, q.mean, q.variance)
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
@@ -126,9 +123,7 @@ class Neighbours(Divergence):
 
     def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         if not (isinstance(p, Samples) and isinstance(q, Samples)):
-            raise Undefined(
-                "Neighbours compares Samples with Samples; other distributions have their KL in closed form."
-            )
+            raise Undefined("Neighbours compares Samples with Samples; other distributions have a KL in closed form.")
         if not all(np.allclose(belief.atoms[1], 1 / belief.atoms[1].shape[-1], rtol=1e-9) for belief in (p, q)):
             raise Undefined("Neighbours needs draws of equal weight: draw again by the weights, or use PlugIn.")
         if min(p.atoms[0].shape[-1] - 1, q.atoms[0].shape[-1]) < self.k:
@@ -212,9 +207,7 @@ class LossInduced(Divergence):
             return KullbackLeibler()(p, q)
         least = self.loss.uncertainty(p)
         if not np.isfinite(least).all():
-            raise Undefined(
-                "the agency's own uncertainty is infinite under this loss: use Bounded, Absolute or ZeroOne."
-            )
+            raise Undefined("the agency's uncertainty is infinite under this loss: use Bounded, Absolute or ZeroOne.")
         return unwrap(np.maximum(self.loss.expected(p, self.loss.best(q)) - least, 0.0))  # below 0 is rounding
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
