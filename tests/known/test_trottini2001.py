@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from commands import sdcmap
-from sdcmap.papers.reference import Result, errata
-from sdcmap.papers.trottini2001 import AGENCY_OF_INTRUDERS_TARGET, INTRUDER, NAMES, PRINTED, _four, run
+from sdcmap.papers.reference import PRINTED, Result, errata
+from sdcmap.papers.trottini2001 import AGENCY_OF_INTRUDERS_TARGET, INTRUDER, NAMES, _four, run
 from sdcmap.theory.decision import (
     Absolute,
     Bounded,
@@ -62,7 +62,7 @@ def test_example_1_to_the_golden_digits(found: Result, shared: Path) -> None:
         assert ours["distance"] == pytest.approx(golden[name]["dist"], abs=1e-9)
         for number in ("IEK", "RDH", "SEK", "DUS"):
             assert ours[number] == pytest.approx(golden[name][number], abs=1e-9)
-            assert round(ours[number], 2) == PRINTED[name][number]  # par. 28
+            assert round(ours[number], 2) == PRINTED["trottini2001"]["example1"][name][number]  # par. 28
     assert found.document["choice"] == "D1"  # par. 29
 
 

@@ -112,7 +112,7 @@ def test_marks() -> None:
     assert mark({"mean": 0.10, "sd": 0.01, "paper": 0.131, "erratum": "x"}) == "e**"
     assert mark({"mean": 0.10, "sd": None, "paper": 0.2}) == ""
     lines = list(beside("table1", {"row": {"IL1": {"mean": 0.1, "sd": 0.01, "paper": 0.125}}}))
-    assert [line.split() for line in lines[2:]] == [["row", "ours", "0.1000"], ["sd", "0.0100"], ["paper", "0.1250*"]]
+    assert [line.split() for line in lines[3:]] == [["row", "ours", "0.1000"], ["sd", "0.0100"], ["paper", "0.1250*"]]
 
 
 def test_scores_add_losses_and_shares() -> None:

@@ -119,7 +119,7 @@ def solve(risk: Curve, utility: Curve, max_risk: float, grid: Floats, *, bounded
     require(max_risk=max_risk)
 
     def room(l2: object) -> Floats:
-        return mse(risk, l2) - (1 / max_risk)  # type: ignore[arg-type]
+        return mse(risk, l2) - 1 / max_risk  # type: ignore[arg-type]
 
     edges = [float(grid[0]), *zeros(room, grid), float(grid[-1])]
     safe = islice(pairwise(edges), 0 if room(grid[0]) >= 0 else 1, None, 2)

@@ -87,7 +87,7 @@ class PlugIn(Divergence):
 
     def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         if not all(np.all(np.isfinite(belief.variance) & (np.asarray(belief.variance) > 0)) for belief in (p, q)):
-            raise Undefined("the normal plug-in needs finite variances above 0 on both sides: use LossInduced.")
+            raise Undefined("the normal plug-in needs two variances that are finite and above 0: use LossInduced.")
         return normal_divergence(p.mean, p.variance, q.mean, q.variance)
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
