@@ -59,7 +59,7 @@ def test_157_firms() -> None:
 @needs_files
 def test_the_quantile_is_the_inverted_distribution_function() -> None:
     """Linear interpolation gives .045041 and all pairs pooled .044360: neither is delta."""
-    pairs = firms().assessment.pairs
+    pairs = firms().pairs
     assert pairs is not None
     distances = pairs.distances()
     assert np.quantile(distances, 0.05, method="linear") == pytest.approx(0.045041, abs=1e-6)

@@ -53,10 +53,10 @@ def test_the_fast_table_equals_brute_force_at_2000(
     table = sm.records(x, y, KEYS, alpha=alpha)
     assert table.delta == nonlinks[max(1, int(np.ceil(alpha * len(nonlinks)))) - 1]
     assert np.array_equal(table.neighbours, (z < table.delta).sum(axis=1))
-    assert np.array_equal(table.assessment.link_in, own < table.delta)
-    assert np.array_equal(table.assessment.nearest, own <= z.min(axis=1))
-    tied = np.where(table.assessment.nearest, (z == own[:, None]).sum(axis=1) - 1, 0)
-    assert np.array_equal(table.assessment.ties, tied) and (not rounded or table.ties > 0)
+    assert np.array_equal(table.link_in, own < table.delta)
+    assert np.array_equal(table.nearest, own <= z.min(axis=1))
+    tied = np.where(table.nearest, (z == own[:, None]).sum(axis=1) - 1, 0)
+    assert np.array_equal(table.rivals, tied) and (not rounded or table.ties > 0)
     p = np.sqrt(((y.to_numpy() - x.to_numpy()) ** 2).sum(axis=1)) / np.sqrt((x.to_numpy() ** 2).sum(axis=1))
     assert np.allclose(table.perturbation, p, rtol=1e-14)
 
@@ -79,7 +79,7 @@ def test_any_small_cloud_equals_brute_force(n: int, m: int, seed: int, alpha: fl
     z = np.sqrt(squares) / np.sqrt(unit)[:, None]
     assert table.delta == np.sort(z[~np.eye(n, dtype=bool)])[rank_of(alpha, n * (n - 1)) - 1]
     assert np.array_equal(table.neighbours, (z < table.delta).sum(axis=1))
-    assert np.array_equal(table.assessment.nearest, np.diag(z) <= z.min(axis=1))
+    assert np.array_equal(table.nearest, np.diag(z) <= z.min(axis=1))
 
 
 def test_threads_and_a_limit_on_the_count_change_nothing() -> None:
@@ -147,11 +147,11 @@ def test_fellegi_sunter_keeps_the_error_and_finds_more_links() -> None:
     x, y = cloud(500, noise=0.6)
     near = sm.records(x, y, KEYS)
     best = sm.records(x, y, KEYS, neighbourhood="fellegi-sunter")
-    pairs = best.assessment.pairs
+    pairs = best.pairs
     assert pairs is not None and best.links_in_reach >= near.links_in_reach
-    held = sum(int(np.diff(pairs.nonlinks_below(np.array(ends)))[0]) for ends in best.assessment.region)
+    held = sum(int(np.diff(pairs.nonlinks_below(np.array(ends)))[0]) for ends in best.region)
     assert held == rank_of(0.05, 500 * 499) - 1
-    inside = sum(pairs.count(stop) - pairs.count(start) for start, stop in best.assessment.region)
+    inside = sum(pairs.count(stop) - pairs.count(start) for start, stop in best.region)
     assert np.array_equal(best.neighbours, inside)
 
 
@@ -191,7 +191,7 @@ def test_the_information_each_record_lost() -> None:
     assert loss == pytest.approx([0.25, 0.75, 0.75, 0.25])
     step = data.change(np.array([0]), {"age": data.codes("age")[[2]]})
     assert record_loss(data, step, ("age",), np.arange(4)) == pytest.approx([2 / 3, 0, 0, 0])
-    assert sm.records(nominal, masked, k=2).assessment.link_in.tolist() == [True, True, False, True]
+    assert sm.records(nominal, masked, k=2).link_in.tolist() == [True, True, False, True]
 
 
 def test_a_measure_may_be_the_vertical_axis() -> None:
@@ -362,8 +362,8 @@ def test_the_plot_shows_every_record_its_links_and_the_largest() -> None:
     table = sm.records(*cloud(120), KEYS)
     info = plot_info(table)
     kinds = dict(info.marks.group_by("kind").len().iter_rows())
-    largest = table.assessment.rows == table.largest
-    assert kinds["nearest"] == table.nearest_links - int(table.assessment.nearest[largest].sum())
+    largest = table.rows == table.largest
+    assert kinds["nearest"] == table.nearest_links - int(table.nearest[largest].sum())
     assert kinds["record"] + kinds["link"] + kinds["largest"] == 120 and kinds["largest"] == 1
     assert set(info.lines) == {1.0, 0.5} and len(info.density) == 0
     straight = info.lines[1.0]
@@ -421,7 +421,7 @@ def test_zoom_and_densities() -> None:
         table.draw_zoom(4000)
     layers = table.draw_densities().spec["hconcat"][0]["layer"]
     steps = [layer["data"]["values"] for layer in layers if layer["mark"]["type"] == "line"]
-    pairs = table.assessment.pairs
+    pairs = table.pairs
     assert pairs is not None
     for values, distances in zip(steps, (pairs.distances(), pairs.link_distances()), strict=True):
         edges = np.array([row["z"] for row in values])

@@ -109,7 +109,7 @@ def safety_line(k: float, r: float, q: float) -> pl.DataFrame:
 
 def _marks(table: RecordTable, many: bool) -> pl.DataFrame:
     """A row for each mark: a record is drawn as a point or, where its link is in the neighbourhood, as a cross."""
-    judged = table.assessment
+    judged = table
     largest = judged.rows == table.largest
     shown = np.flatnonzero(~judged.safe) if many else np.arange(len(table))
     if len(shown) > MOST_MARKS:
@@ -128,7 +128,7 @@ def _x_title(table: RecordTable) -> str:
     if table.social:
         where = "the population" if table.rule.frequency == "population" else "the file"
         return f"Records of {where} with the same combination"
-    stopped = table.assessment.counted_to
+    stopped = table.counted_to
     return "Number of neighbours" + (f", counted to {stopped}" if stopped else "")
 
 

@@ -23,7 +23,7 @@ BORDER = {"color": LINE, "strokeDash": [6, 4], "strokeWidth": 1.4}
 
 def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
     """Histogram densities of m(z) and u(z) up to a few critical distances, with delta."""
-    pairs = table.assessment.pairs
+    pairs = table.pairs
     if pairs is None or table.delta is None:
         raise PlanError("densities of distances need numeric variables.")
     own = pairs.link_distances()
@@ -40,7 +40,7 @@ def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
         layers.append(layer(steps, {"type": "area", **look, "opacity": 0.18}))
         layers.append(layer(steps, {"type": "line", **look, "strokeWidth": 1.5}))
     whole = {"y": {"value": 0}, "y2": {"value": 260}}
-    for start, stop in table.assessment.region:
+    for start, stop in table.region:
         band = [{"z": float(start), "stop": float(min(stop, edges[-1]))}]
         shade = {"type": "rect", "color": LINE, "opacity": 0.07}
         layers.insert(0, layer(band, shade, x=number("z"), x2={"field": "stop"}, **whole))
@@ -63,7 +63,7 @@ def density(values: Array, total: int, edges: Array) -> Array:
 
 
 def _legend(table: RecordTable, links: int) -> list[Entry]:
-    share = f"{100 * table.assessment.link_in.mean():.3g} %"
+    share = f"{100 * table.link_in.mean():.3g} %"
     where, line = "in the neighbourhood", "borders of the neighbourhood"
     if table.rule.neighbourhood == "distance":
         where, line = "below δ", f"δ = {table.delta:.4g}"

@@ -29,7 +29,7 @@ OWN = {"shape": "circle", "filled": False, "size": 110, "color": LINK, "strokeWi
 def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") -> Chart:
     """Panel (a) shows all originals and the released records as triangles; each further panel one of these, with the
     circle of its neighbourhood. The axes are the rule's first two variables on its scale."""
-    pairs = table.assessment.pairs
+    pairs = table.pairs
     if pairs is None or pairs.x.shape[1] < 2 or table.delta is None:
         raise PlanError("the zoom needs at least two numeric variables in `on`.")
     chosen = [_place(table, row) for row in rows] if rows else _typical(table)
@@ -41,7 +41,7 @@ def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") 
 
 
 def _place(table: RecordTable, row: int) -> int:
-    places = np.flatnonzero(table.assessment.rows == row)
+    places = np.flatnonzero(table.rows == row)
     if len(places) == 0:
         raise PlanError("the zoom shows judged rows of the masked file; one of those given is none.")
     return int(places[0])
@@ -81,7 +81,7 @@ def _near(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
     inside = np.flatnonzero((np.abs(pairs.x[:, :2] - y[:2]) <= reach).all(axis=1))
     shown = pairs.x[inside[np.linspace(0, len(inside) - 1, min(len(inside), MOST_POINTS)).astype(np.int64)]]
     z = np.sqrt(((shown - y) ** 2).sum(axis=1)) / pairs.unit[place]
-    near = np.logical_or.reduce([(start <= z) & (z < stop) for start, stop in table.assessment.region] or [z < 0])
+    near = np.logical_or.reduce([(start <= z) & (z < stop) for start, stop in table.region] or [z < 0])
     turn = np.linspace(0, 2 * np.pi, 91)
     circle = [
         {"x": float(y[0] + radius * np.cos(t)), "y": float(y[1] + radius * np.sin(t)), "turn": float(t)} for t in turn
@@ -100,7 +100,7 @@ def _near(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
 
 def _released(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
     y = pairs.y[place]
-    return {"x": float(y[0]), "y": float(y[1]), "name": name, "row": int(table.assessment.rows[place])}
+    return {"x": float(y[0]), "y": float(y[1]), "name": name, "row": int(table.rows[place])}
 
 
 def _tips(table: RecordTable) -> list[Spec]:

@@ -85,28 +85,25 @@ def correct(
 
 def method_of(note: Method | Mapping[str, Any] | str | Path) -> Method:
     """The method that a note, a specification or a text such as "Noise(on='wage')" names."""
-    if isinstance(note, Method):
-        return note
-    if isinstance(note, str) and "(" in note:
-        return parse(note, Method)
-    note = _content(note)
-    content = note.get("method", note) if isinstance(note, Mapping) else None
-    if not isinstance(content, Mapping):
+    content = _content(note)
+    method = content.get("method", content) if isinstance(content, Mapping) else content
+    if not isinstance(method, Method | Mapping):
         raise SchemaError("the method note names no method: give the note.json of a release.")
-    return decode(content, Method)
+    return method if isinstance(method, Method) else decode(method, Method)
 
 
 def missing_codes(note: Method | Mapping[str, Any] | str | Path) -> list[str]:
     """The codes for missing values that a note names, as `read` takes them; none where it is only a method."""
-    if isinstance(note, Method) or (isinstance(note, str) and "(" in note):
-        return []
     content = _content(note)
-    codes = content.get("missing_codes", []) if isinstance(content, Mapping) else []
+    codes = content.get("missing_codes") if isinstance(content, Mapping) else None
     return [str(code) for code in codes] if isinstance(codes, list) else []
 
 
-def _content(note: Mapping[str, Any] | str | Path) -> Any:
-    if isinstance(note, Mapping):
+def _content(note: Method | Mapping[str, Any] | str | Path) -> Any:
+    """What a note says, or the method that was given in its place."""
+    if isinstance(note, str) and "(" in note:
+        return parse(note, Method)
+    if isinstance(note, Method | Mapping):
         return note
     try:
         return json.loads(Path(note).read_text(encoding="utf-8"))
@@ -243,9 +240,7 @@ class _Work:
         noisy = [name in self.noise.on for name in made.names]
         most = max(sum(noisy[column] for column in term) for term in made.design.terms)
         if not self.noise.normal and most > 1:
-            raise Undefined(
-                "products of noisy variables need normal noise: a mixture's fourth moments are not taken off."
-            )
+            raise Undefined("products of noisy variables need normal noise: a mixture's fourth moments stay in.")
 
 
 def _complete(columns: Array) -> Array:

@@ -133,9 +133,8 @@ class AdditiveNoise(Method):
         for j, name in enumerate(self.on):
             x, y = data.numbers(name), noise[j]
             above = False if self.above is None else x > self.above
-            y *= np.sqrt(np.where(above, self.variance_above or 0.0, self.variance)) * (
-                1.0 if spread is None else spread[j]
-            )
+            share = np.sqrt(np.where(above, self.variance_above or 0.0, self.variance))
+            y *= share * (1.0 if spread is None else spread[j])
             y += x
             y = noise_covariance.rescaled(y, self.variance) if self.rescale else y
             changed[name] = noise_covariance.finished(x, y, self.keep_zeros, self.integers, self.lower, self.upper)
@@ -380,9 +379,8 @@ def _cuts(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, d
 def _by_pattern(known: Array, released: Array, fields_of: Callable[[Array, Array, Array], Fields]) -> Fields:
     """The fields of the records that have values in the same variables, from their rows in both files and these columns."""
     part, _ = compress(list(np.isnan(np.concatenate([known, released])).T.astype(np.uint8)))
-    return in_parts(
-        part, len(known), lambda rows, others: fields_of(rows, others, np.flatnonzero(~np.isnan(known[rows[0]])))
-    )
+    there = ~np.isnan(known)
+    return in_parts(part, len(known), lambda rows, others: fields_of(rows, others, np.flatnonzero(there[rows[0]])))
 
 
 def _whitening_of(covariance: Array, live: Array) -> Array:

@@ -236,9 +236,8 @@ class HouseholdSwap(Method):
         first, second = self._pairs(data, household, units, rng)
         moved, partners = np.concatenate([first, second]), np.concatenate([second, first])
         source = np.repeat(units.members[units.start[partners]], units.start[moved + 1] - units.start[moved])
-        return data.change(
-            units.rows(moved), {name: data.column(name).values.take(source) for name in self.masked_names}
-        )
+        places = {name: data.column(name).values.take(source) for name in self.masked_names}
+        return data.change(units.rows(moved), places)
 
     def _pairs(self, data: Microdata, household: str, units: Households, rng: Generator) -> tuple[Array, Array]:
         count = len(units.start) - 1

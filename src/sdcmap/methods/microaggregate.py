@@ -121,9 +121,7 @@ class Microaggregate(Method):
     households: ClassVar[str] = "not used; persons are grouped one by one"
     random: ClassVar[bool] = False
     growth: ClassVar[float] = 2.0
-    kept: ClassVar[str] = (
-        "the mean of each numeric variable, with average='mean'; its weighted mean, with weighted means"
-    )
+    kept: ClassVar[str] = "the mean of each numeric variable, with average='mean'; its weighted mean, if weighted"
     distorted: ClassVar[str] = "every value; variances shrink, and correlations grow"
 
     revision: ClassVar[int] = 2  # 2: records of a rare pattern of missing values join others; `importance`

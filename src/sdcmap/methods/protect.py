@@ -90,9 +90,7 @@ class Protect(Method):
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if data.origin is not None:
-            raise Infeasible(
-                "Protect needs the original beside each record, and an earlier step took or moved records."
-            )
+            raise Infeasible("Protect needs the original beside each record; an earlier step took or moved records.")
         original = data if data.base is None else data.base
         for _ in range(self.rounds):
             stream = Stream(rng.bytes(32))
@@ -226,9 +224,7 @@ class SwapReidentified(Method):
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if data.base is None or data.origin is not None:
-            raise Infeasible(
-                "there is no original to link with: SwapReidentified is a later step of a Chain, after noise."
-            )
+            raise Infeasible("there is no original to link with: SwapReidentified is a step of a Chain, after noise.")
         if {v.name for v in data.schema.variables if v.role not in NEVER_RELEASED} <= set(self.on):
             raise Infeasible("every variable would be exchanged: whole records change places, and nobody is protected.")
         reidentified = np.flatnonzero(own_is_nearest(data.base.matrix(self.on), data.matrix(self.on)))

@@ -277,10 +277,8 @@ class Recode(Method):
             into = {old: new for group, new in zip(self.merge, self._merged, strict=True) for old in group}
             return [into.get(text, text) for text in texts]
         group_of = Hierarchy.parse(content_of(self.hierarchy, self.sha256), self.hierarchy).at(self.level)
-        if lacking := sum(text not in group_of for text in texts):
-            raise SchemaError(
-                f"the hierarchy {self.hierarchy} misses {lacking} of the {len(texts)} values of {name!r}."
-            )
+        if lost := sum(text not in group_of for text in texts):
+            raise SchemaError(f"the hierarchy {self.hierarchy} misses {lost} of the {len(texts)} values of {name!r}.")
         return [group_of[text] for text in texts]
 
 

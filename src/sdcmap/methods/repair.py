@@ -95,9 +95,7 @@ class Repair(Method):
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if data.base is None and data.origin is not None:
-            raise Infeasible(
-                "Repair needs to know what was masked: put the step that takes records before the masking."
-            )
+            raise Infeasible("Repair must know what was masked: put the step that takes records before the masking.")
         for _ in range(ROUNDS if data.base is not None else 0):
             before = data
             for rule in self.rules:

@@ -101,10 +101,8 @@ def predictor_problems(data: Microdata, method: Method, names: tuple[str, ...]) 
     """Why these variables cannot be predictors of a regression, a sentence each."""
     for name in names:
         if name in data.schema and data.schema[name].kind == "nominal" and data.level_count(name) > MOST_CATEGORIES:
-            predictor = (
-                f"{type(method).__name__}: the nominal predictor {name!r} has {data.level_count(name)} categories"
-            )
-            yield f"{predictor}, more than {MOST_CATEGORIES}: group them, or name it in `within`."
+            start = f"{type(method).__name__}: the nominal predictor {name!r} has {data.level_count(name)} categories"
+            yield f"{start}, more than {MOST_CATEGORIES}: group them, or name it in `within`."
 
 
 def name_problems(on: tuple[str, ...], given: tuple[str, ...], verb: str) -> Iterator[str]:

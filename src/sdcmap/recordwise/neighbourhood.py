@@ -102,7 +102,7 @@ class Assessment:
     rows : the judged records, as rows of the masked file. links : their rows in the original.
     neighbours : N(y) or F_y. perturbation : p, or the record's information loss where frequencies are counted.
     link_in : whether its own original is in the neighbourhood. nearest : whether no unit is nearer than its own original
-        (with frequencies: whether it is the only one). ties : other units exactly as near, where it is nearest.
+        (with frequencies: whether it is the only one). rivals : other units exactly as near, where it is nearest.
     safe : by the rule. left_out : rows of the masked file that have no place.
     delta : the critical distance; None with frequencies. region : the distances [from, to) that make a neighbour.
     pairs : the cloud of points on the rule's scale; None with frequencies. counted_to : where counting stopped, if it did.
@@ -115,7 +115,7 @@ class Assessment:
     perturbation: Array
     link_in: Array
     nearest: Array
-    ties: Array
+    rivals: Array
     safe: Array
     left_out: Array
     delta: float | None = None

@@ -25,54 +25,38 @@ from sdcmap.recordwise.neighbourhood import Assessment, Unsafe, assess
 CURVE = 0.5  # q of the second safety line in figure 3
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RecordTable:
-    """One row a judged record; see `Assessment` for the columns. `sizes`: the original's values of the first variable."""
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RecordTable(Assessment):
+    """One row a judged record; see `Assessment` for the columns. `sizes`: the original's values of the first variable.
 
-    assessment: Assessment
+    `Protect(table.rule, method)` protects the records that its rule names.
+    """
+
     sizes: Array
     rows_in_file: int
 
     # ---- numbers ----------------------------------------------------------------------------------------------
-    @property
-    def rule(self) -> Unsafe:
-        """The rule, with everything written out: `Protect(table.rule, method)` protects the records it names."""
-        return self.assessment.rule
-
-    @property
-    def delta(self) -> float | None:
-        """The critical distance; None where frequencies are counted."""
-        return self.assessment.delta
-
-    @property
-    def neighbours(self) -> Array:
-        return self.assessment.neighbours
-
-    @property
-    def perturbation(self) -> Array:
-        return self.assessment.perturbation
-
     @property
     def social(self) -> bool:
         """Whether neighbours are counted by equal combinations of categories."""
         return self.rule.neighbourhood == "frequency"
 
     def __len__(self) -> int:
-        return len(self.assessment.rows)
+        return len(self.rows)
 
     @property
     def links_in_reach(self) -> int:
         """Records whose own original is in their neighbourhood."""
-        return int(self.assessment.link_in.sum())
+        return int(self.link_in.sum())
 
     @property
     def nearest_links(self) -> int:
         """Records to which no unit is nearer than their own original; a tie counts, and `ties` tells how many have one."""
-        return int(self.assessment.nearest.sum())
+        return int(self.nearest.sum())
 
     @property
     def ties(self) -> int:
-        return int((self.assessment.ties > 0).sum())
+        return int((self.rivals > 0).sum())
 
     @property
     def empty(self) -> int:
@@ -82,12 +66,7 @@ class RecordTable:
     @property
     def unsafe(self) -> Array:
         """The unsafe records, as rows of the masked file."""
-        return self.assessment.rows[~self.assessment.safe]
-
-    @property
-    def left_out(self) -> Array:
-        """Rows of the masked file that have no place on the rule's scale and are not judged."""
-        return self.assessment.left_out
+        return self.rows[~self.safe]
 
     @property
     def mean_perturbation(self) -> float:
@@ -96,7 +75,7 @@ class RecordTable:
     @property
     def largest(self) -> int:
         """The row of the masked file whose original has the largest value of the first variable; -1: none is numeric."""
-        return -1 if np.isnan(self.sizes).all() else int(self.assessment.rows[np.nanargmax(self.sizes)])
+        return -1 if np.isnan(self.sizes).all() else int(self.rows[np.nanargmax(self.sizes)])
 
     def unsafe_at(self, q: float) -> int:
         """Number of unsafe records with another shape of the line."""
@@ -111,16 +90,16 @@ class RecordTable:
             "links_in_reach": self.links_in_reach, "nearest_links": self.nearest_links, "ties": self.ties,
             "empty": self.empty, "unsafe": len(self.unsafe),
             "unsafe_line": self.unsafe_at(1.0), "unsafe_curve": self.unsafe_at(CURVE),
-            "mean_neighbours": None if self.assessment.counted_to else float(self.neighbours.mean()),
+            "mean_neighbours": None if self.counted_to else float(self.neighbours.mean()),
             "mean_perturbation": self.mean_perturbation,
         }  # fmt: skip
 
     def frame(self) -> pl.DataFrame:
         """The table: row (of the masked file), original_row, neighbours, perturbation, link_in, nearest, ties, safe."""
-        own = self.assessment
         columns = {
-            "row": own.rows, "original_row": own.links, "neighbours": own.neighbours, "perturbation": own.perturbation,
-            "link_in_neighbourhood": own.link_in, "nearest_is_link": own.nearest, "ties": own.ties, "safe": own.safe,
+            "row": self.rows, "original_row": self.links, "neighbours": self.neighbours,
+            "perturbation": self.perturbation, "link_in_neighbourhood": self.link_in, "nearest_is_link": self.nearest,
+            "ties": self.rivals, "safe": self.safe,
         }  # fmt: skip
         return pl.DataFrame(columns)
 
@@ -130,15 +109,14 @@ class RecordTable:
         Sizes are the first variable's. Columns row, rank (in the original), released_rank, and chance: the probability
         that matching the two lists place by place finds the record, ties broken at random.  Seri (2005), conclusions
         """
-        if self.assessment.pairs is None or top < 1:
+        if (pairs := self.pairs) is None or top < 1:
             raise PlanError("the biggest units need a numeric first variable, and `top` of at least 1.")
-        pairs = self.assessment.pairs
         first, last = _places(pairs.x[pairs.link, 0])
         first_after, last_after = _places(pairs.y[:, 0])
         overlap = np.minimum(last, last_after) - np.maximum(first, first_after) + 1
         chance = np.maximum(overlap, 0) / ((last - first + 1) * (last_after - first_after + 1))
-        order = np.lexsort((self.assessment.rows, first))[:top]
-        columns = {"row": self.assessment.rows, "rank": first, "released_rank": first_after, "chance": chance}
+        order = np.lexsort((self.rows, first))[:top]
+        columns = {"row": self.rows, "rank": first, "released_rank": first_after, "chance": chance}
         return pl.DataFrame({name: values[order] for name, values in columns.items()})
 
     def __repr__(self) -> str:
@@ -214,7 +192,7 @@ def records(
         assessment = replace(assessment, perturbation=loss.records(data, released)[assessment.rows])
     first = data.column(assessment.rule.on[0])
     sizes = first.values[assessment.links] if first.levels is None else np.full(len(assessment.rows), np.nan)
-    return RecordTable(assessment, sizes, len(released))
+    return RecordTable(**vars(assessment), sizes=sizes, rows_in_file=len(released))
 
 
 def compare_records(

@@ -76,9 +76,8 @@ class SubpopulationLoss(WeightedMeasure):
         if not self.by:
             return [slice(None)], [slice(None)]
         if masked.origin is None and masked.base is original and masked.changes.keys().isdisjoint(self.by):
-            before = after = original.remember(
-                ("groups", self.by), lambda: _rows_of(original.view(cells, self.by).code)
-            )
+            key = "groups", self.by
+            before = after = original.remember(key, lambda: _rows_of(original.view(cells, self.by).code))
         else:
             code, _ = compress([common_codes(original, masked, name) for name in self.by])
             before, after = (_rows_of(part, int(code.max()) + 1) for part in np.split(code, [len(original)]))
@@ -188,12 +187,9 @@ class MomentLoss(SubpopulationLoss):
 
     def losses(self, original: Microdata, masked: Microdata) -> Mapping[str, list[float]]:
         pairs = self._moments_of_both(original, masked)
-        return {
-            name: self.mean_losses(original, masked, VALUE_LOSSES[name])
-            if name in VALUE_LOSSES
-            else [_mean_moment_loss(name, *pair) for pair in pairs]
-            for name in self.averages
-        }
+        of_values = {n: self.mean_losses(original, masked, VALUE_LOSSES[n]) for n in self.averages if n in VALUE_LOSSES}
+        of_moments = {n: [_mean_moment_loss(n, *pair) for pair in pairs] for n in self.averages if n in MOMENT_LOSSES}
+        return of_values | of_moments
 
     def _moments_of_both(self, original: Microdata, masked: Microdata) -> list[tuple[Moments, Moments]]:
         """The moments of each subpopulation before and after masking."""
@@ -217,11 +213,8 @@ class MomentLoss(SubpopulationLoss):
         noise = self.made_by.added_noise()
         seen = self._moments(masked, unmasked_scale(masked, names, noise), populations)
         strata, weights = noise_strata(masked, names, noise), self.weights_of(masked)
-        return [
-            replace(m, covariance=c, correlation=correlation_of(c))
-            for m, rows in zip(seen, populations, strict=True)
-            for c in [m.covariance - noise_covariance(strata, rows, weights)]
-        ]
+        true = [m.covariance - noise_covariance(strata, at, weights) for m, at in zip(seen, populations, strict=True)]
+        return [replace(m, covariance=c, correlation=correlation_of(c)) for m, c in zip(seen, true, strict=True)]
 
 
 def _mean_moment_loss(name: str, before: Moments, after: Moments) -> float:

@@ -73,8 +73,7 @@ def _shares_in_leaves(bins: Array, sizes: Array, ordered: Array, released: Array
     """For each record the share of released ones in its leaf."""
     at = leaves_of(grow(bins, sizes, ordered, released, 2, leaf), bins)
     share = np.bincount(at, released) / np.maximum(np.bincount(at), 1)
-    scores: Array = share[at]
-    return scores
+    return np.asarray(share[at])
 
 
 # A logistic regression with many terms, held to small slopes.
@@ -119,8 +118,7 @@ def ridge_logit(design: TwoWay, ones: Array, zeros: Array, ridge: float) -> Ridg
         return None
 
     def slopes_at(place: Array) -> Array:
-        slopes: Array = start + solve_triangular(root, place, trans="T", lower=True, check_finite=False)
-        return slopes
+        return np.asarray(start + solve_triangular(root, place, trans="T", lower=True, check_finite=False))
 
     def loss(place: Array) -> tuple[float, Array]:
         slopes = slopes_at(place)

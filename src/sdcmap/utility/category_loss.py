@@ -29,8 +29,7 @@ def covered_weight(before: Array, after: Array, weight: Array) -> Array:
     occurs = np.unique(before)
     if len(occurs) < len(pairs):
         covered[occurs] = weight[occurs]
-    spanned: Array = covered[after]
-    return spanned
+    return np.asarray(covered[after])
 
 
 def covered_range(x: Array, after: Array) -> Array:
@@ -39,8 +38,7 @@ def covered_range(x: Array, after: Array) -> Array:
     low, high = np.full(size, np.inf), np.full(size, -np.inf)
     np.minimum.at(low, after, x)
     np.maximum.at(high, after, x)
-    width: Array = (high - low)[after]
-    return width
+    return np.asarray((high - low)[after])
 
 
 def share_lost(lost: Mapping[str, float], whole: Mapping[str, float], reason: str) -> Estimate:

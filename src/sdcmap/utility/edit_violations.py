@@ -38,12 +38,8 @@ class EditViolations(EditMeasure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.checked(original)
         self.check_readable(original, masked)
-        before = [rule.broken(original) for rule in self.rules]
-        after = [rule.broken(masked) for rule in self.rules]
+        before, after = ([rule.broken(data) for rule in self.rules] for data in (original, masked))
         strict = [broken for broken, earlier in zip(after, before, strict=True) if not earlier.any()]
-        parts = {
-            "released": float(np.logical_or.reduce(after).mean()),
-            "original": float(np.logical_or.reduce(before).mean()),
-            "marked": float(np.logical_or.reduce(strict).mean()) if strict else 0.0,
-        }
+        broken = {"released": after, "original": before, "marked": strict}
+        parts = {name: float(np.logical_or.reduce(rules).mean()) if rules else 0.0 for name, rules in broken.items()}
         return Estimate(value=max(0.0, parts["released"] - parts["original"]), parts=parts)

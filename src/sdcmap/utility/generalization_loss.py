@@ -89,8 +89,7 @@ class Precision(Measure):
             gap = f"{lacking} of the {len(texts)} values of {self.on!r}"
             raise Undefined(f"the hierarchy {self.hierarchy} misses {gap}.")
         heights = [hierarchy.levels if text is None else level_of[text] for text in texts]
-        shares: Array = np.array(heights, dtype=float)[code] / max(hierarchy.levels, 1)
-        return shares
+        return np.asarray(np.array(heights, dtype=float)[code] / max(hierarchy.levels, 1))
 
 
 def _texts(column: Column) -> tuple[list[str | None], Array]:

@@ -47,8 +47,7 @@ def _eigenvalues(x: Array, weights: Array) -> Array:
     correlation = complete_correlation(x, weights)
     if np.isnan(correlation).any():
         raise Undefined("fewer than 2 records have all measured values, so there is no correlation matrix.")
-    eigenvalues: Array = np.linalg.eigvalsh(correlation)[::-1]
-    return eigenvalues
+    return np.asarray(np.linalg.eigvalsh(correlation)[::-1])
 
 
 def robust_eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
@@ -60,8 +59,7 @@ def robust_eigenvalues(data: Microdata, names: tuple[str, ...]) -> Array:
     if scatter is None:
         flat = "half of the records lie in a plane, or there are too few"
         raise Undefined(f"{flat}, so that there is no robust covariance.")
-    eigenvalues: Array = np.linalg.eigvalsh(scatter.covariance)[::-1]
-    return eigenvalues
+    return np.asarray(np.linalg.eigvalsh(scatter.covariance)[::-1])
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ class MomentChange(NumericMeasure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
         if self.of in ("eigenvalues", "robust eigenvalues"):
-            return summary_of(self._eigenvalue_changes(original, masked, names), self.summary)
+            return self._change_of_eigenvalues(original, masked, names)
         view = weighted_moments if self.weighted else plain_moments
         before, after = (data.view(view, self.with_weight(data, *names)) for data in (original, masked))
         sd = np.sqrt(np.diag(before.covariance))
@@ -129,15 +127,14 @@ class MomentChange(NumericMeasure):
             raise Undefined("no pair of measured variables has a correlation in both files.")
         return summary_of(changes, self.summary)
 
-    def _eigenvalue_changes(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> list[float]:
+    def _change_of_eigenvalues(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Estimate:
         plain = robust_eigenvalues if self.of == "robust eigenvalues" else eigenvalues
         view = weighted_eigenvalues if self.weighted else plain
         before, after = (data.view(view, self.with_weight(data, *names)) for data in (original, masked))
         if before[-1] < SINGULAR:
             zero = "the correlation matrix has an eigenvalue of 0, so that its change has no scale"
             raise Undefined(f"{zero}: a measured variable is a sum of others; leave it out.")
-        changes: list[float] = (np.abs(after - before) / before).tolist()
-        return changes
+        return summary_of((np.abs(after - before) / before).tolist(), self.summary)
 
 
 def _scaled(change: Array, scale: Array) -> list[float]:
@@ -191,5 +188,4 @@ class CorrelationLoss(NumericMeasure):
         if np.isnan(correlation).any() or np.linalg.eigvalsh(correlation)[0] < SINGULAR:
             raise Undefined("a measured variable is a sum of others in one of the files: leave it out.")
         diagonal = np.diagonal(np.linalg.inv(correlation))
-        turned: Array = diagonal / np.sqrt((diagonal**2).sum())
-        return turned
+        return np.asarray(diagonal / np.sqrt((diagonal**2).sum()))

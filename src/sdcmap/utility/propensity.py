@@ -158,8 +158,7 @@ class Propensity(WeightedMeasure):
         def draw_signs(spread: Array) -> Array:
             """Residuals with these variances, one column a draw."""
             signs = 2.0 * rng.integers(2, size=(len(spread), self.resamples)) - 1.0
-            residuals: Array = np.sqrt(spread)[:, np.newaxis] * signs
-            return residuals
+            return np.asarray(np.sqrt(spread)[:, np.newaxis] * signs)
 
         if moved is None:
             intercept = fit.share * (1 - fit.share) ** 2 * effect
@@ -167,9 +166,8 @@ class Propensity(WeightedMeasure):
         else:
             old, new, share = moved
             intercept, swapped = 0.0, draw_signs(0.25 * share).T
-            residuals = np.column_stack(
-                [np.bincount(new, own, units) - np.bincount(old, own, units) for own in swapped]
-            )
+            moves = [np.bincount(new, own, units) - np.bincount(old, own, units) for own in swapped]
+            residuals = np.column_stack(moves)
         squares = size @ fit.first_step(design, residuals) ** 2
         return value, {"null": (float(squares.mean()) - intercept) / float(size.sum()), "ridge": RIDGE}
 

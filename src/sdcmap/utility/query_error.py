@@ -170,5 +170,4 @@ def _numbers_after(original: Microdata, masked: Microdata, name: str) -> Array:
         levels, own = levels.cast(pl.String), own.cast(pl.String)
     place = {level: float(code) for code, level in enumerate(levels.to_list()) if level is not None}
     codes = np.array([place.get(level, np.nan) for level in own.to_list()])
-    released: Array = codes[masked.column(name).values]
-    return released
+    return np.asarray(codes[masked.column(name).values])

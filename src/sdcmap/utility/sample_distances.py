@@ -126,8 +126,7 @@ class _SampleDistance(Measure):
         width = self.width(first)
         other = row_means(*first, *second, width, across) + row_means(*second, *first, width, across)
         own = row_means(*first, *first, width, within) + row_means(*second, *second, width, within)
-        added: Array = other - own if width == 0 else own - other
-        return added
+        return np.asarray(other - own if width == 0 else own - other)
 
 
 @dataclass(frozen=True)

@@ -34,126 +34,6 @@ class Belief(NamedTuple):
     records: float
 
 
-@dataclass(frozen=True)
-class Estimand:
-    """What is wanted: `of` "mean", "total", "proportion" or "coefficient"; see `SocietyKnowledge` for the fields."""
-
-    of: str
-    on: str
-    formula: str
-    category: str
-    above: float | None
-    weighted: bool
-
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        """Every reason why the file does not tell it, half a sentence each."""
-        if self.weighted and data.weight is None:
-            yield ".weighted needs a file with a weight."
-        if self.of == "coefficient":
-            try:
-                formula = parse_nested_formula(self.formula)
-                lacking = [name for name in formula.names if name not in data.schema]
-                yield from (f".formula: no column {name!r}.{did_you_mean(name, data.names)}" for name in lacking)
-                if not lacking:
-                    check_linear(data, formula)
-                    labels = predictors(data, formula).labels
-                    if self.on not in labels:
-                        yield f".on must name a term of the formula.{did_you_mean(self.on, labels)}"
-            except (PlanError, SchemaError) as problem:
-                yield f".formula: {problem}"
-            return
-        if self.on not in data.schema:
-            yield f".on: no column {self.on!r}.{did_you_mean(self.on, data.names)}"
-            return
-        levels = data.column(self.on).levels
-        if self.of != "proportion" and levels is not None:
-            yield f".of {self.of!r} needs a numeric variable; {self.on!r} is {data.schema[self.on].kind}."
-        if self.of == "proportion" and (levels is None) != (self.above is not None):
-            yield '.of "proportion" needs .category for a category, or .above for a number.'
-        if self.of == "proportion" and levels is not None and self.category not in levels.cast(pl.String):
-            yield f".category is not one of the categories of {self.on!r}."
-
-    def belief(self, data: Microdata) -> Belief:
-        """What a file says as it is, to a user who does not know that it was masked, or to the agency."""
-        if self.of == "coefficient":
-            return self._coefficient(data)
-        y = self._values(data)
-        known = np.isfinite(y)
-        y, weights = y[known], self._weights(data)[known]
-        if len(y) < 2:
-            raise Undefined(f"{self.on!r} has fewer than 2 values.")
-        share, records = _shares(weights)
-        size = self._size(weights)
-        counted = y[share > 0]  # of a constant the mean is itself, to the last digit
-        mean = float(counted[0] if counted.min() == counted.max() else share @ y)
-        variance = float(share @ (y - mean) ** 2) / (records + 1)
-        return Belief(size * mean, size**2 * variance, records)
-
-    def corrected(self, data: Microdata, method: Method | None) -> Belief | None:
-        """What a reader of the method note gets with the noise taken off (`correct`); None where the note tells no more
-        than the file: another method, nothing masked that is wanted, or a proportion."""
-        if method is None or self.of == "proportion":
-            return None
-        fitted = self.of == "coefficient"
-        used = parse_nested_formula(self.formula).names if fitted else (self.on,)
-        if not set(used) & set(method.masked_names):
-            return None
-        regress, on = (self.formula,) if fitted else (), () if fitted else (self.on,)
-        try:
-            result = correct(data, method, regress=regress, on=on, weighted=self.weighted)
-        except Undefined:
-            return None
-        row = result.of("coefficient" if fitted else "mean").filter(pl.col("with" if fitted else "of") == self.on)
-        value, se = row["corrected"][0], row["se"][0]
-        if value is None or se is None:
-            return None
-        weights = self._weights(data)
-        size = self._size(weights[np.isfinite(self._values(data))]) if self.of == "total" else 1.0
-        return Belief(size * value, (size * se) ** 2, _shares(weights)[1])
-
-    def _values(self, data: Microdata) -> Array:
-        levels = data.column(self.on).levels
-        if self.of != "proportion" or levels is None:
-            x = data.numbers(self.on)
-            return x if self.of != "proportion" else np.where(np.isnan(x), np.nan, x > (self.above or 0.0))
-        is_it = (levels.cast(pl.String) == self.category).fill_null(False).to_numpy()
-        return np.where(data.missing(self.on), np.nan, is_it[data.codes(self.on)])
-
-    def _weights(self, data: Microdata) -> Array:
-        weights = data.weights if self.weighted else np.ones(len(data))
-        if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-            raise Undefined("survey weights must be finite and not below 0, with a sum above 0.")
-        return weights
-
-    def _size(self, weights: Array) -> float:
-        """What a mean is multiplied by: the weights' sum for a total."""
-        return float(weights.sum()) if self.of == "total" else 1.0
-
-    def _coefficient(self, data: Microdata) -> Belief:
-        """Weighted least squares; the variance is that of the influence of each record, p_i (M^-1 x_i e_i)^2."""
-        formula = parse_nested_formula(self.formula)
-        check_linear(data, formula)
-        made = predictors(data, formula)
-        x, y = made.design.block(slice(0, len(data))), data.numbers(formula.response)
-        complete = ~np.isnan(x).any(axis=1) & ~np.isnan(y)
-        x, y, weights = x[complete], y[complete], self._weights(data)[complete]
-        if self.on not in made.labels or len(y) <= x.shape[1] or not weights.sum() > 0:
-            raise Undefined("the regression has more coefficients than complete records, or a term is gone.")
-        share, records = _shares(weights)
-        scale = np.sqrt(share @ x**2)
-        x = x / np.where(scale > 0, scale, 1.0)
-        normal = (x * share[:, None]).T @ x
-        values = np.linalg.eigvalsh(normal)
-        if values[0] <= SINGULAR * values[-1]:
-            raise Undefined("the predictors of the regression say the same, so it has no coefficients.")
-        inverse = np.linalg.inv(normal)
-        beta = inverse @ ((x * share[:, None]).T @ y)
-        term = made.labels.index(self.on)
-        influence = (x @ inverse[term]) * (y - x @ beta)
-        variance = float(share @ influence**2) / (records + 1)
-        return Belief(float(beta[term] / scale[term]), variance / float(scale[term]) ** 2, records)
-
-
 def _shares(weights: Array) -> tuple[Array, float]:
     """The share of each record, and the effective number of records (Kish)."""
     share: Array = weights / weights.sum()
@@ -232,7 +112,7 @@ class SocietyKnowledge(Measure):
         return parse_nested_formula(self.formula).names if self.formula else (self.on,)
 
     def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from (f"{type(self).__name__}{problem}" for problem in self._wanted.misfits(data))
+        yield from (f"{type(self).__name__}{problem}" for problem in self._lacks(data))
 
     def knowing(self, method: Method) -> Measure:
         return replace(self, method=method)
@@ -240,7 +120,7 @@ class SocietyKnowledge(Measure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.checked(original)
         agency = self._agency(original)
-        key = "society", self._wanted, self.user, self.method if self.user == "informed" else None
+        key = "society", *self._wanted, self.user, self.method if self.user == "informed" else None
         society, corrected = masked.remember(key, lambda: self._believed(masked))
         prior = self._prior_variance(agency)
         value = -self._uncertainty(agency, society)
@@ -266,11 +146,11 @@ class SocietyKnowledge(Measure):
         return (society.mean - agency.mean) ** 2 + agency.variance
 
     def _believed(self, masked: Microdata) -> tuple[Belief, bool]:
-        corrected = self._wanted.corrected(masked, self.method) if self.user == "informed" else None
-        return (self._wanted.belief(masked), False) if corrected is None else (corrected, True)
+        corrected = self._corrected(masked, self.method) if self.user == "informed" else None
+        return (self._belief(masked), False) if corrected is None else (corrected, True)
 
     def _agency(self, original: Microdata) -> Belief:
-        return original.remember(("agency", self._wanted), lambda: self._wanted.belief(original))
+        return original.remember(("agency", *self._wanted), lambda: self._belief(original))
 
     def _prior_variance(self, agency: Belief) -> float:
         spread = agency.variance * (agency.records + 1)
@@ -279,8 +159,117 @@ class SocietyKnowledge(Measure):
         return spread / self.prior_records
 
     @property
-    def _wanted(self) -> Estimand:
-        return Estimand(self.of, self.on, self.formula, self.category, self.above, self.weighted)
+    def _wanted(self) -> tuple[object, ...]:
+        """What tells the number that is wanted from others."""
+        return self.of, self.on, self.formula, self.category, self.above, self.weighted
+
+    def _lacks(self, data: Microdata) -> Iterator[str]:
+        """Every reason why the file does not tell the number, half a sentence each."""
+        if self.weighted and data.weight is None:
+            yield ".weighted needs a file with a weight."
+        if self.of == "coefficient":
+            try:
+                formula = parse_nested_formula(self.formula)
+                lacking = [name for name in formula.names if name not in data.schema]
+                yield from (f".formula: no column {name!r}.{did_you_mean(name, data.names)}" for name in lacking)
+                if not lacking:
+                    check_linear(data, formula)
+                    labels = predictors(data, formula).labels
+                    if self.on not in labels:
+                        yield f".on must name a term of the formula.{did_you_mean(self.on, labels)}"
+            except (PlanError, SchemaError) as problem:
+                yield f".formula: {problem}"
+            return
+        if self.on not in data.schema:
+            yield f".on: no column {self.on!r}.{did_you_mean(self.on, data.names)}"
+            return
+        levels = data.column(self.on).levels
+        if self.of != "proportion" and levels is not None:
+            yield f".of {self.of!r} needs a numeric variable; {self.on!r} is {data.schema[self.on].kind}."
+        if self.of == "proportion" and (levels is None) != (self.above is not None):
+            yield '.of "proportion" needs .category for a category, or .above for a number.'
+        if self.of == "proportion" and levels is not None and self.category not in levels.cast(pl.String):
+            yield f".category is not one of the categories of {self.on!r}."
+
+    def _belief(self, data: Microdata) -> Belief:
+        """What a file says as it is, to a user who does not know that it was masked, or to the agency."""
+        if self.of == "coefficient":
+            return self._coefficient(data)
+        y = self._values(data)
+        known = np.isfinite(y)
+        y, weights = y[known], self._weights(data)[known]
+        if len(y) < 2:
+            raise Undefined(f"{self.on!r} has fewer than 2 values.")
+        share, records = _shares(weights)
+        size = self._size(weights)
+        counted = y[share > 0]  # of a constant the mean is itself, to the last digit
+        mean = float(counted[0] if counted.min() == counted.max() else share @ y)
+        variance = float(share @ (y - mean) ** 2) / (records + 1)
+        return Belief(size * mean, size**2 * variance, records)
+
+    def _corrected(self, data: Microdata, method: Method | None) -> Belief | None:
+        """What a reader of the method note gets with the noise taken off (`correct`); None where the note tells no more
+        than the file: another method, nothing masked that is wanted, or a proportion."""
+        if method is None or self.of == "proportion":
+            return None
+        fitted = self.of == "coefficient"
+        used = parse_nested_formula(self.formula).names if fitted else (self.on,)
+        if not set(used) & set(method.masked_names):
+            return None
+        regress, on = (self.formula,) if fitted else (), () if fitted else (self.on,)
+        try:
+            result = correct(data, method, regress=regress, on=on, weighted=self.weighted)
+        except Undefined:
+            return None
+        row = result.of("coefficient" if fitted else "mean").filter(pl.col("with" if fitted else "of") == self.on)
+        value, se = row["corrected"][0], row["se"][0]
+        if value is None or se is None:
+            return None
+        weights = self._weights(data)
+        size = self._size(weights[np.isfinite(self._values(data))]) if self.of == "total" else 1.0
+        return Belief(size * value, (size * se) ** 2, _shares(weights)[1])
+
+    def _values(self, data: Microdata) -> Array:
+        levels = data.column(self.on).levels
+        if self.of != "proportion" or levels is None:
+            x = data.numbers(self.on)
+            return x if self.of != "proportion" else np.where(np.isnan(x), np.nan, x > (self.above or 0.0))
+        is_it = (levels.cast(pl.String) == self.category).fill_null(False).to_numpy()
+        return np.where(data.missing(self.on), np.nan, is_it[data.codes(self.on)])
+
+    def _weights(self, data: Microdata) -> Array:
+        weights = data.weights if self.weighted else np.ones(len(data))
+        if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+            raise Undefined("survey weights must be finite and not below 0, with a sum above 0.")
+        return weights
+
+    def _size(self, weights: Array) -> float:
+        """What a mean is multiplied by: the weights' sum for a total."""
+        return float(weights.sum()) if self.of == "total" else 1.0
+
+    def _coefficient(self, data: Microdata) -> Belief:
+        """Weighted least squares; the variance is that of the influence of each record, p_i (M^-1 x_i e_i)^2."""
+        formula = parse_nested_formula(self.formula)
+        check_linear(data, formula)
+        made = predictors(data, formula)
+        x, y = made.design.block(slice(0, len(data))), data.numbers(formula.response)
+        complete = ~np.isnan(x).any(axis=1) & ~np.isnan(y)
+        x, y, weights = x[complete], y[complete], self._weights(data)[complete]
+        if self.on not in made.labels or len(y) <= x.shape[1] or not weights.sum() > 0:
+            raise Undefined("the regression has more coefficients than complete records, or a term is gone.")
+        share, records = _shares(weights)
+        scale = np.sqrt(share @ x**2)
+        x = x / np.where(scale > 0, scale, 1.0)
+        normal = (x * share[:, None]).T @ x
+        values = np.linalg.eigvalsh(normal)
+        if values[0] <= SINGULAR * values[-1]:
+            raise Undefined("the predictors of the regression say the same, so it has no coefficients.")
+        inverse = np.linalg.inv(normal)
+        beta = inverse @ ((x * share[:, None]).T @ y)
+        term = made.labels.index(self.on)
+        influence = (x @ inverse[term]) * (y - x @ beta)
+        variance = float(share @ influence**2) / (records + 1)
+        return Belief(float(beta[term] / scale[term]), variance / float(scale[term]) ** 2, records)
 
 
 # How sure society is after a release.

@@ -103,9 +103,8 @@ class WorstSubgroup(Measure):
         return groups
 
     def _parts(self, losses: Array, sizes: Array, n: int) -> dict[str, float]:
-        parts = {
-            "median": float(np.median(losses)), "subgroups": float(len(losses)), "left out": 1 - float(sizes.sum() / n),
-        }  # fmt: skip
+        left_out = 1 - float(sizes.sum() / n)
+        parts = {"median": float(np.median(losses)), "subgroups": float(len(losses)), "left out": left_out}
         for place, group in zip(("1st", "2nd", "3rd"), np.argsort(-losses, kind="stable"), strict=False):
             parts |= {place: float(losses[group]), f"records of the {place}": float(sizes[group])}
         return parts
