@@ -26,19 +26,14 @@ from sdcmap.kernels.statistics.precision import NORMAL_95
 ROUNDING = 0.01  # rounding may add this share of the noise variance; the correction leaves it in
 BELOW_ZERO = -1e-9  # an eigenvalue below this share of the largest is no rounding
 NO_COVARIANCE = "the corrected covariance matrix is not positive semidefinite"
+Note = Method | Mapping[str, Any] | str | Path
 Row = dict[str, Any]
 
 
 def correct(
-    released: Readable,
-    note: Method | Mapping[str, Any] | str | Path,
-    *,
-    regress: str | Sequence[str] = (),
-    on: str | Sequence[str] = (),
-    by: str | Sequence[str] = (),
-    least: int = 30,
-    weighted: bool = False,
-) -> Corrected:
+    released: Readable, note: Note, *, regress: str | Sequence[str] = (), on: str | Sequence[str] = (),
+    by: str | Sequence[str] = (), least: int = 30, weighted: bool = False,
+) -> Corrected:  # fmt: skip
     """Means, covariances, correlations and regression coefficients of a noise-masked file with the noise taken off.
 
     Parameters
@@ -83,7 +78,7 @@ def correct(
     return Corrected(table, tuple(notes), not any(NO_COVARIANCE in sentence for sentence in notes))
 
 
-def method_of(note: Method | Mapping[str, Any] | str | Path) -> Method:
+def method_of(note: Note) -> Method:
     """The method that a note, a specification or a text such as "Noise(on='wage')" names."""
     content = _content(note)
     method = content.get("method", content) if isinstance(content, Mapping) else content
@@ -92,14 +87,14 @@ def method_of(note: Method | Mapping[str, Any] | str | Path) -> Method:
     return method if isinstance(method, Method) else decode(method, Method)
 
 
-def missing_codes(note: Method | Mapping[str, Any] | str | Path) -> list[str]:
+def missing_codes(note: Note) -> list[str]:
     """The codes for missing values that a note names, as `read` takes them; none where it is only a method."""
     content = _content(note)
     codes = content.get("missing_codes") if isinstance(content, Mapping) else None
     return [str(code) for code in codes] if isinstance(codes, list) else []
 
 
-def _content(note: Method | Mapping[str, Any] | str | Path) -> Any:
+def _content(note: Note) -> Any:
     """What a note says, or the method that was given in its place."""
     if isinstance(note, str) and "(" in note:
         return parse(note, Method)
@@ -211,10 +206,9 @@ class _Work:
         records = self.records(rows, made.beside(response), names, self.strata(names))
         estimate = estimate_regression(records, made.terms_beside)
         if estimate is None:
-            notes.append(
-                f"{_shown(domain)}the corrected normal matrix of {formula.response!r} is not positive definite: "
-                "predictors say the same, or there is more noise than these records can bear; no coefficients."
-            )
+            matrix = f"the corrected normal matrix of {formula.response!r} is not positive definite"
+            why = "predictors say the same, or there is more noise than these records can bear"
+            notes.append(f"{_shown(domain)}{matrix}: {why}; no coefficients.")
         none = np.full(len(made.labels), np.nan)
         naive, (values, errors) = self._as_is(formula, rows), estimate or (none, none)
         for label, before, value, se in zip(made.labels, none if naive is None else naive, values, errors, strict=True):

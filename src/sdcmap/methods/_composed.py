@@ -22,15 +22,8 @@ from sdcmap.core.method import in_strata
 from sdcmap.core.steps import done_again
 from sdcmap.data.cells import common_codes
 from sdcmap.kernels.masking.noise_covariance import spreads
-from sdcmap.methods._noise_likelihood import (
-    LEAST,
-    UNKNOWN_SHAPE,
-    AdditiveNoise,
-    means_of,
-    rounding_covariance,
-    rounding_step,
-    whitened,
-)
+from sdcmap.methods import _noise_likelihood
+from sdcmap.methods._noise_likelihood import AdditiveNoise, means_of, rounding_covariance, rounding_step, whitened
 from sdcmap.methods._transition import TransitionMethod
 from sdcmap.methods.mixture_noise import MixtureNoise
 from sdcmap.methods.noise import MultiplicativeNoise
@@ -142,7 +135,7 @@ def accumulated(
     for turn, noise in enumerate(noises):
         here = [names.index(name) for name in noise.on if name in names]
         later = {name for other in noises[turn + 1 :] for name in other.on}
-        new = max(noise.variance, LEAST) * spread[np.ix_(here, here)]
+        new = max(noise.variance, _noise_likelihood.LEAST) * spread[np.ix_(here, here)]
         new = new if noise.correlated else np.diag(np.diag(new))
         rounded = [WHOLE if noise.integers and (names[j] in later or j in ends) else 0.0 for j in here]
         for total in (added, spread):
@@ -161,7 +154,7 @@ def _covariance_before(noises: Noises, names: Names, x: Array, y: Array, ends: d
     theirs = len(x) != len(y) and not ends
     table = y if theirs else x
     if len(complete := table[~np.isnan(table).any(axis=1)]) < 2:
-        raise Undefined(UNKNOWN_SHAPE)
+        raise Undefined(_noise_likelihood.UNKNOWN_SHAPE)
     spread = spreads(table)
     shape = np.atleast_2d(np.cov(complete, rowvar=False))
     sd = np.sqrt(np.diag(shape))

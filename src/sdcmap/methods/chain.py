@@ -31,6 +31,11 @@ def _from_steps(name: str, join: Callable[[Iterable[Any]], Any]) -> Any:
     return property(lambda chain: join(getattr(step, name) for step in chain.methods))
 
 
+def _by_step(name: str) -> Any:
+    """A property of a chain: what each step says under this name, after the name of the step."""
+    return property(lambda chain: "; then ".join(f"{type(s).__name__}: {getattr(s, name)}" for s in chain.methods))
+
+
 def _first_not_kept(missing: Iterable[str]) -> str:
     """Missing values are kept when every step keeps them."""
     return next((words for words in missing if words != "kept"), "kept")
@@ -112,24 +117,14 @@ class Chain(Method):
         if self.within:
             yield ".within belongs to the steps of a chain."
 
-    random = _from_steps("random", any)
-    reweights = _from_steps("reweights", any)
-    mixes = _from_steps("mixes", any)
+    random, reweights, mixes = (_from_steps(name, any) for name in ("random", "reweights", "mixes"))
     missing = _from_steps("missing", _first_not_kept)
-    weights = _from_steps("weights", _said_once)
-    households = _from_steps("households", _said_once)
+    weights, households = (_from_steps(name, _said_once) for name in ("weights", "households"))
+    kept, distorted = map(_by_step, ("kept", "distorted"))
     masked_names = _from_steps("masked_names", _union)
 
     def cost_ratio(self, few: int, rows: int) -> float:
         return max(step.cost_ratio(few, rows) for step in self.methods)
-
-    @property
-    def kept(self) -> str:  # type: ignore[override]
-        return "; then ".join(f"{type(step).__name__}: {step.kept}" for step in self.methods)
-
-    @property
-    def distorted(self) -> str:  # type: ignore[override]
-        return "; then ".join(f"{type(step).__name__}: {step.distorted}" for step in self.methods)
 
     @property
     def steps(self) -> tuple[Method, ...]:

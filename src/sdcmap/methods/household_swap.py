@@ -176,9 +176,7 @@ class HouseholdSwap(Method):
     weights: ClassVar[str] = "not used to draw pairs; each record keeps its own weight"
     households: ClassVar[str] = "moved whole"
     at_zero: ClassVar[Mapping[str, Any] | None] = {"rate": 0.0, "k": 0}
-    kept: ClassVar[str] = (
-        "the number of households per area, and of persons with equal sizes; all variables but the exchanged ones"
-    )
+    kept: ClassVar[str] = "households per area, and persons with equal sizes; all variables but the exchanged ones"
     distorted: ClassVar[str] = "relations between the geography and variables that are not in the profiles"
 
     on: tuple[str, ...]

@@ -156,10 +156,8 @@ def assess(
     ties[nearest] = pairs.ties(np.flatnonzero(nearest))
     safe = is_safe(counts, perturbation, rule.k, rule.r, rule.q)
     left_out = np.delete(np.arange(len(masked)), rows)
-    return Assessment(
-        rule, rows, links[rows], counts, perturbation, link_in, nearest, ties, safe, left_out, delta, region, pairs,
-        count_to,
-    )  # fmt: skip
+    found = counts, perturbation, link_in, nearest, ties, safe
+    return Assessment(rule, rows, links[rows], *found, left_out, delta, region, pairs, count_to)
 
 
 def _by_frequency(

@@ -146,7 +146,7 @@ class SocietyKnowledge(Measure):
         return (society.mean - agency.mean) ** 2 + agency.variance
 
     def _believed(self, masked: Microdata) -> tuple[Belief, bool]:
-        corrected = self._corrected(masked, self.method) if self.user == "informed" else None
+        corrected = self._corrected(masked) if self.user == "informed" else None
         return (self._belief(masked), False) if corrected is None else (corrected, True)
 
     def _agency(self, original: Microdata) -> Belief:
@@ -201,16 +201,16 @@ class SocietyKnowledge(Measure):
         if len(y) < 2:
             raise Undefined(f"{self.on!r} has fewer than 2 values.")
         share, records = _shares(weights)
-        size = self._size(weights)
+        size = float(weights.sum()) if self.of == "total" else 1.0
         counted = y[share > 0]  # of a constant the mean is itself, to the last digit
         mean = float(counted[0] if counted.min() == counted.max() else share @ y)
         variance = float(share @ (y - mean) ** 2) / (records + 1)
         return Belief(size * mean, size**2 * variance, records)
 
-    def _corrected(self, data: Microdata, method: Method | None) -> Belief | None:
+    def _corrected(self, data: Microdata) -> Belief | None:
         """What a reader of the method note gets with the noise taken off (`correct`); None where the note tells no more
         than the file: another method, nothing masked that is wanted, or a proportion."""
-        if method is None or self.of == "proportion":
+        if (method := self.method) is None or self.of == "proportion":
             return None
         fitted = self.of == "coefficient"
         used = parse_nested_formula(self.formula).names if fitted else (self.on,)
@@ -226,7 +226,7 @@ class SocietyKnowledge(Measure):
         if value is None or se is None:
             return None
         weights = self._weights(data)
-        size = self._size(weights[np.isfinite(self._values(data))]) if self.of == "total" else 1.0
+        size = float(weights[np.isfinite(self._values(data))].sum()) if self.of == "total" else 1.0
         return Belief(size * value, (size * se) ** 2, _shares(weights)[1])
 
     def _values(self, data: Microdata) -> Array:
@@ -242,10 +242,6 @@ class SocietyKnowledge(Measure):
         if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
             raise Undefined("survey weights must be finite and not below 0, with a sum above 0.")
         return weights
-
-    def _size(self, weights: Array) -> float:
-        """What a mean is multiplied by: the weights' sum for a total."""
-        return float(weights.sum()) if self.of == "total" else 1.0
 
     def _coefficient(self, data: Microdata) -> Belief:
         """Weighted least squares; the variance is that of the influence of each record, p_i (M^-1 x_i e_i)^2."""
