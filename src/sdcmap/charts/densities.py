@@ -58,8 +58,7 @@ def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
 
 def density(values: Array, total: int, edges: Array) -> Array:
     """Histogram density of `total` values, of which those below the last edge are given."""
-    heights: Array = np.histogram(values, edges)[0] / total / np.diff(edges)
-    return heights
+    return np.histogram(values, edges)[0] / total / np.diff(edges)
 
 
 def _legend(table: RecordTable, links: int) -> list[Entry]:

@@ -36,8 +36,7 @@ class RecordAxis:
 
     def place(self, values: Array) -> Array:
         """Values as shares of the drawn length, apart from where it begins."""
-        bent: Array = np.sign(values) * np.log1p(np.abs(values) / self.threshold) if self.bent else values
-        return bent
+        return np.sign(values) * np.log1p(np.abs(values) / self.threshold) if self.bent else values
 
     def edges(self, bins: int) -> Array:
         """Borders of bins of about equal width in the picture; whole numbers, and 0, lie in the middle of theirs."""

@@ -63,8 +63,7 @@ class Threshold(ByRelease):
         def miss() -> str:
             if len(rows) == 0:
                 return "Release nothing: no candidate could be made and scored."
-            masked = np.where(rows["anchor"], np.inf, ru.losses(rows)[0])
-            place = int(np.argmin(masked))
+            place = int(np.argmin(np.where(rows["anchor"], np.inf, ru.losses(rows)[0])))
             near = rows.row(place, named=True)
             none = "holds every limit" if by_limits else f"has a {speech} ({ru.labels[0]}) of {word} {self.risk:g}"
             unit = " times a limit" if by_limits else ""

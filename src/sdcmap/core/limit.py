@@ -65,8 +65,7 @@ class Limit:
         if isinstance(outcome, Absent):
             return Verdict(self, "no value" if outcome.applies else "not tested", reason=outcome.reason)
         end = self.confidence_limit(outcome, level)
-        met = bool(self.admits(end))
-        return Verdict(self, "met" if met else "exceeded", estimate=outcome, end=end)
+        return Verdict(self, "met" if self.admits(end) else "exceeded", estimate=outcome, end=end)
 
 
 @dataclass(frozen=True)

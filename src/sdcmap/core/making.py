@@ -59,8 +59,7 @@ def fold_of(data: Microdata, held_out: float, strata: tuple[str, ...], rng: Gene
     _, first, place = np.unique(unit, return_index=True, return_inverse=True)
     order = rng.permutation(len(first))
     if strata:
-        stratum = data.view(cells, strata).code[first]
-        order = order[np.argsort(stratum[order], kind="stable")]
+        order = order[np.argsort(data.view(cells, strata).code[first][order], kind="stable")]
     rank = np.empty(len(first), dtype=np.int64)
     rank[order] = np.arange(len(first))
     return np.asarray((rank % parts_of(held_out))[place])

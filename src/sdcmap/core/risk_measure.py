@@ -31,8 +31,7 @@ class RiskMeasure(Measure):
         return self.label.format_map(vars(self))
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
-        names: tuple[str, ...] = super().variables(data) or getattr(data, self.columns_by_default)
-        return names
+        return super().variables(data) or getattr(data, self.columns_by_default)
 
     def misfits(self, data: Microdata) -> Iterator[str]:
         problems = [*super().misfits(data), *self.other_misfits(data)]

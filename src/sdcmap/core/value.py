@@ -211,9 +211,7 @@ def plain(value: object, *, whole: bool = False) -> object:
     """A field's value as TOML holds it; `whole`: values in it with their whole identity."""
     if isinstance(value, Value):
         return value.identity() if whole else value.spec()
-    if isinstance(value, tuple):
-        return [plain(item, whole=whole) for item in value]
-    return value
+    return [plain(item, whole=whole) for item in value] if isinstance(value, tuple) else value
 
 
 def type_name(cls: type) -> str:

@@ -59,8 +59,7 @@ def _ranged(x: Array) -> Array:
     """Numbers between the least (0) and the largest (1) of those that are finite; others stay what they are."""
     known = x[np.isfinite(x)]
     low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
-    scaled: Array = (x - low) / (high - low if high > low else 1.0)
-    return scaled
+    return (x - low) / (high - low if high > low else 1.0)
 
 
 def nearby(method: Method) -> list[Method]:

@@ -48,8 +48,7 @@ def _objects(first: Any) -> Iterator[Any]:
 def _attributes(thing: Any) -> dict[str, Any]:
     pair, attributes = thing.attributes, {}
     while pair is not None and isinstance(pair.value, tuple):
-        symbol = pair.tag.referenced_object or pair.tag
-        attributes[_text(symbol.value) or ""] = pair.value[0]
+        attributes[_text((pair.tag.referenced_object or pair.tag).value) or ""] = pair.value[0]
         pair = pair.value[1]
     return attributes
 

@@ -184,8 +184,7 @@ class _Bins:
         self.ordered: list[bool] = []
 
     def add(self, data: Microdata, name: str, values: Array) -> None:
-        levels = data.column(name).levels
-        edges = data.view(_edges, name) if levels is None else None
+        edges = data.view(_edges, name) if data.column(name).levels is None else None
         self.ordered.append(data.schema[name].kind != "nominal")
         self.columns.append(values.astype(np.int64) if edges is None else binned(values, edges))
         self.sizes.append(data.level_count(name) if edges is None else len(edges) + 2)

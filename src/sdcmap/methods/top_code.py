@@ -139,8 +139,7 @@ class TopCode(Method):
 
 def onto_ellipse(x: Array, scatter: Scatter, squared: float) -> Array:
     """Records beyond the ellipse of this squared distance drawn straight towards its centre, until they lie on it."""
-    distance = scatter.distances(x)
-    share = np.sqrt(squared / np.maximum(distance, squared))[:, np.newaxis]
+    share = np.sqrt(squared / np.maximum(scatter.distances(x), squared))[:, np.newaxis]
     return np.where(share < 1, scatter.center + share * (x - scatter.center), x)
 
 

@@ -76,8 +76,7 @@ def record_loss(original: Microdata, masked: Microdata, names: tuple[str, ...], 
 
 def _codes(original: Microdata, masked: Microdata, name: str) -> tuple[Array, Array, Array]:
     """Codes before and after in one alphabet, and where the released category is none of the original's."""
-    both = common_codes(original, masked, name).astype(np.int64)
-    before, after = np.split(both, [len(original)])
+    before, after = np.split(common_codes(original, masked, name).astype(np.int64), [len(original)])
     levels = original.column(name).levels
     same = levels is None or levels is masked.column(name).levels
     return before, after, np.zeros(len(after), dtype=bool) if same else ~np.isin(after, before)

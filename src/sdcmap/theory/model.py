@@ -61,8 +61,7 @@ class NoiseModel(Value):
 
     def efficiency(self, noise_variance: ArrayLike) -> Floats:
         """U(l2)/U(0): the share of the unmasked file's utility that is left."""
-        efficiency: Floats = self.utility(noise_variance) * (self.variance / self.n)
-        return efficiency
+        return self.utility(noise_variance) * (self.variance / self.n)
 
     def risk(self, noise_variance: ArrayLike, knowledge: str | Sequence[str]) -> Floats:
         """R of a snooper with this knowledge; of the best of them, where several are named."""

@@ -227,8 +227,7 @@ def _distinct_pairs(old: Array, new: Array, weights: Array, units: int) -> tuple
     """The pairs of units, before and after, that differ, each once, with the sum of its weights."""
     moved = old != new
     pairs, place = np.unique(old[moved] * np.int64(units) + new[moved], return_inverse=True)
-    share = np.bincount(place.ravel(), weights[moved], minlength=len(pairs))
-    return (*np.divmod(pairs, units), share)
+    return (*np.divmod(pairs, units), np.bincount(place.ravel(), weights[moved], minlength=len(pairs)))
 
 
 class _Seen(NamedTuple):

@@ -62,8 +62,7 @@ def make_picture(study: Path, form: str, risk: tuple[str, ...], utility: str, by
     with files_below(study.parent):
         ru = open_map(study, risk, utility)
         chart = ru.draw(mark=own_choice(study, ru), by=by or None)
-    made: bytes = chart.png() if form == "png" else chart.svg().encode()
-    return made
+    return chart.png() if form == "png" else chart.svg().encode()
 
 
 def make_report(study: Path, audience: str, candidate: str = "", reason: str = "") -> bytes:

@@ -46,8 +46,7 @@ def turn(process: str, cards: int) -> int:
 @cache
 def mine() -> Any:
     """The card of this process."""
-    cards = cupy().cuda.runtime.getDeviceCount()
-    return cupy().cuda.Device(turn(current_process().name, cards))
+    return cupy().cuda.Device(turn(current_process().name, cupy().cuda.runtime.getDeviceCount()))
 
 
 def name() -> str:
@@ -59,8 +58,7 @@ def name() -> str:
 
 def room() -> int:
     """Bytes that lists may take now."""
-    free = mine().mem_info[0] + cupy().get_default_memory_pool().free_bytes()
-    return min(MOST_BYTES, int(free) // 2)
+    return min(MOST_BYTES, int(mine().mem_info[0] + cupy().get_default_memory_pool().free_bytes()) // 2)
 
 
 @cache

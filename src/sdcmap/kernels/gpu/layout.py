@@ -129,8 +129,7 @@ def laid_capped(a: Array, slope: Array, cap: Array, b: Array, square: bool) -> L
 
 def padded(columns: Array, to: int) -> Array:
     """The same with so many more fields of 0 that their number is a multiple of `to`."""
-    more = -columns.shape[1] % to
-    return np.ascontiguousarray(np.pad(columns, ((0, 0), (0, more))))
+    return np.ascontiguousarray(np.pad(columns, ((0, 0), (0, -columns.shape[1] % to))))
 
 
 def plain_capped(laid: Laid, rows: Array, columns: Array) -> Array:

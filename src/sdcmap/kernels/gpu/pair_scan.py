@@ -136,8 +136,7 @@ def keys_on_card(files: OnCard, rows: Any, keep: int, scatter: Any) -> Any:
     files.ready()
     looks = looks_at(files.of, keep)
     per_block = THREADS * int(files.laid.settings["ROWS"])
-    lanes = lanes_of(files, count, per_block, looks[-1])
-    room = room_of(looks, keep, lanes)
+    room = room_of(looks, keep, lanes_of(files, count, per_block, looks[-1]))
     step = max(per_block, card.room() // (8 * room + 4 * looks[0]) // per_block * per_block)
     for first in range(0, count, step):
         last = min(count, first + step)

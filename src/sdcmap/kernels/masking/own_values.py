@@ -51,8 +51,7 @@ def unowned_codes(drawn: Array, original: Array, known: int, ordered: bool, rng:
         return drawn
     moved = drawn.copy()
     if ordered:
-        nearest = np.abs(drawn[rows, np.newaxis] - crowds).argmin(axis=1)
-        moved[rows] = crowds[nearest]
+        moved[rows] = crowds[np.abs(drawn[rows, np.newaxis] - crowds).argmin(axis=1)]
     else:
         moved[rows] = rng.choice(crowds, len(rows), p=counts[crowds] / counts[crowds].sum())
     return moved

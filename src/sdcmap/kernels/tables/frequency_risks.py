@@ -71,9 +71,7 @@ def individual_risk(f: float, total: float) -> float:
     p = f / total
     if p >= 1:
         return 1 / f
-    if f <= 2:
-        return mean_inverse(max(f, 1.0), p)
-    return p / (f - (1 - p))
+    return mean_inverse(max(f, 1.0), p) if f <= 2 else p / (f - (1 - p))
 
 
 def household_risks(risk: Array, household: Array) -> Array:

@@ -215,8 +215,7 @@ def _ordered(columns: Sequence[Array]) -> tuple[Array, Array]:
     for column in columns:
         above, below = column[order[:-1]], column[order[1:]]
         new |= ~((above == below) | (np.isnan(above) & np.isnan(below)))
-    group = np.concatenate([[0], np.cumsum(new)]) if len(order) else order
-    return order, group
+    return order, np.concatenate([[0], np.cumsum(new)]) if len(order) else order
 
 
 # ---- links ----------------------------------------------------------------------------------------------------

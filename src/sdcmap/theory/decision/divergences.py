@@ -62,9 +62,7 @@ class KullbackLeibler(Divergence):
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
         if isinstance(p, LocationScale) != isinstance(q, LocationScale):
             return (POINT_MASS,)
-        if isinstance(p, Discrete) and np.isinf(self(p, q)).any():
-            return (SUPPORT,)
-        return ()
+        return (SUPPORT,) if isinstance(p, Discrete) and np.isinf(self(p, q)).any() else ()
 
 
 POINT_MASS = "KL of a point mass and a density is infinite: use LossInduced, or give the agency a measurement variance."
