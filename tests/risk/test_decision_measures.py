@@ -26,7 +26,6 @@ from sdcmap.risk.linkage.cost_models import links_of_cheapest, links_to
 from sdcmap.testing import check_measure
 from sdcmap.theory.decision import Discrete, KullbackLeibler, NoiseScenario, Normal, global_risk, global_utility
 from sdcmap.theory.decision import normal_posterior as in_theory
-from sdcmap.utility.society_knowledge import Estimand
 from stored_numbers import changed_lines
 
 NAMES = ("a", "b", "c")
@@ -328,9 +327,7 @@ def test_beliefs_are_those_of_the_weighted_bayesian_bootstrap(wanted: dict[str, 
         {"a": a, "b": a + (1 + np.abs(a)) * rng.standard_normal(n), "c": rng.exponential(size=n), "w": w}
     )
     data = sm.read(frame, numeric=["a", "b", "c"], weight="w")
-    fields = {"of": "mean", "formula": "", "category": "", "above": None} | wanted
-    fields.pop("prior_records", None)
-    found = Estimand(**fields, weighted=True).belief(data)
+    found = sm.utility.SocietyKnowledge(**wanted, weighted=True)._belief(data)
     share = w / w.sum()
     drawn = rng.dirichlet(share / (share**2).sum(), size=4_000)
     if wanted is SLOPE:
@@ -349,9 +346,7 @@ def test_totals_proportions_and_weights() -> None:
     data = sm.read(frame, numeric=["x"], keys=["g"], weight="w")
 
     def belief(**fields: Any) -> tuple[float, float]:
-        return Estimand(
-            **({"on": "x", "formula": "", "category": "", "above": None, "weighted": False} | fields)
-        ).belief(data)[:2]
+        return sm.utility.SocietyKnowledge(**({"on": "x"} | fields))._belief(data)[:2]
 
     assert belief(of="mean") == pytest.approx((3, 3.5 / 5))
     assert belief(of="total") == pytest.approx((12, 16 * 3.5 / 5))
@@ -379,8 +374,8 @@ def test_an_informed_society_is_at_least_as_close(data: Microdata) -> None:
 def test_the_paper_s_divergence_of_society(data: Microdata) -> None:
     method = sm.Noise(on=NAMES, variance=0.2)
     how: dict[str, Any] = {"on": "c", "divergence": "kl", "scale": "raw"}
-    wanted = Estimand("mean", "c", "", "", None, False)
-    agency, society = (Normal(*wanted.belief(file)[:2]) for file in (data, masked(data, method)))
+    wanted = sm.utility.SocietyKnowledge(on="c")
+    agency, society = (Normal(*wanted._belief(file)[:2]) for file in (data, masked(data, method)))
     expected = global_utility(agency, society, divergence=KullbackLeibler())
     assert score(sm.utility.SocietyKnowledge(**how), data, method).value == pytest.approx(expected.sek)
     assert score(sm.utility.SocietyUtility(**how), data, method).value == pytest.approx(expected.dus)

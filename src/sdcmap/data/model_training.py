@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -122,11 +122,11 @@ class Learner:
             parts.append(np.nan_to_num((rows[:, [place]] - mean) / spread))
         return np.hstack(parts).astype(np.float64)
 
-    def chances(self, model: Any, rows: Array, count: int) -> Array:
+    def chances(self, model: Model, rows: Array, count: int) -> Array:
         """The probability of each category from 0 to count - 1, for rows as `shown` gives them; 0 of one that the training
         file lacks."""
-        found = np.zeros((len(rows), count))
-        found[:, model.classes_.astype(np.int64)] = model.predict_proba(rows)
+        found, classifier = np.zeros((len(rows), count)), cast(Any, model)
+        found[:, classifier.classes_.astype(np.int64)] = classifier.predict_proba(rows)
         return found
 
     def _made(self, features: Features, *, constant: bool) -> Any:
