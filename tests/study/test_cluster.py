@@ -212,8 +212,8 @@ def test_a_lost_scheduler_gets_one_sentence_and_nothing_is_lost(
     with processes(tmp_path / "c", 1) as running:
 
         def lose(done: int, total: int) -> None:
+            monkeypatch.setattr(cluster, "PATIENCE", 20)  # what is on its way when the scheduler dies is waited for
             if done > 8 and running.scheduler.poll() is None:
-                monkeypatch.setattr(cluster, "PATIENCE", 2)
                 running.scheduler.kill()
                 running.scheduler.wait()
 
