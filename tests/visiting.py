@@ -27,7 +27,10 @@ expect.set_options(timeout=SLOW)
 def watched(page: Page, base: str) -> list[str]:
     """Everything that goes wrong in a page, as it comes."""
     wrong: list[str] = []
-    page.on("console", lambda said: said.type in ("error", "warning") and wrong.append(said.text))
+    page.on(
+        "console",
+        lambda said: said.type in ("error", "warning") and wrong.append(f"{said.text} {said.location.get('url', '')}"),
+    )
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on(
         "request", lambda asked: asked.url.startswith((base, "data:", "blob:")) or wrong.append(f"asked {asked.url}")

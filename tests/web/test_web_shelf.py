@@ -12,6 +12,7 @@ import pytest
 import sdcmap as sm
 from samples import PAST_THE_GATE
 from sdcmap.study.folder import locked
+from sdcmap.web.room import Room
 from webroom import ok, swept
 
 HOSTILE = ["../up", "a/b", ".hidden", "-rf", "x\n", "", " cps", "x" * 91, "releases", "Releases", "con\0"]
@@ -57,6 +58,16 @@ def test_a_copy_of_the_plan_begins_anew_and_a_whole_copy_has_the_same_numbers(
     assert made[0] == made[1]
     assert not stat.S_IMODE((folder / "all of it").stat().st_mode) & 0o077
     ok(client.post("/api/studies/plan alone/copies", json={"name": "x", "scores": True}), 404)  # there are none
+
+
+@pytest.mark.parametrize("choices", [False, True])
+def test_the_list_leaves_out_a_study_that_is_deleted_while_it_is_made(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, choices: bool
+) -> None:
+    before = names(client)
+    monkeypatch.setattr(Room, "studies", lambda _: [*sorted(before), "deleted meanwhile"])
+    listed = ok(client.get("/api/studies", params={"choices": choices}))["studies"]
+    assert {entry["name"] for entry in listed} == before
 
 
 def test_a_name_goes_to_all_that_belongs_to_a_study(client: httpx.Client, folder: Path) -> None:

@@ -19,6 +19,7 @@ from sdcmap.study.folder import Study
 from sdcmap.web.api_plans import Title
 from sdcmap.web.api_releases import WrittenRelease, written_releases
 from sdcmap.web.models import Answer
+from sdcmap.web.room import Absent
 from sdcmap.web.shelf import version_of
 from sdcmap.web.sweeps import SweepState, SweepStatus, Wish
 from sdcmap.web.views import measures_on
@@ -144,7 +145,11 @@ def studies(
     choices: Annotated[bool, Query(description="Say what each rule chooses too, which takes longer.")] = False,
 ) -> Studies:
     """Every study below the served folder: its file, how far it is, and what was released of it."""
-    return Studies([entry_of(bench, name, choices=choices) for name in bench.room.studies()])
+    entries = []
+    for name in bench.room.studies():
+        with suppress(Absent, FileNotFoundError):  # deleted or renamed since the names were listed
+            entries.append(entry_of(bench, name, choices=choices))
+    return Studies(entries)
 
 
 def entry_of(bench: Workbench, name: str, *, choices: bool = False) -> StudyEntry:
@@ -152,7 +157,7 @@ def entry_of(bench: Workbench, name: str, *, choices: bool = False) -> StudyEntr
     room, shelf = bench.room, bench.shelf
     path, begun = room.plan(name), room.is_begun(name)
     scores = room.place_of(name) / "scores.sqlite"
-    changed = max(file.stat().st_mtime for file in (path, scores) if file.is_file())
+    changed = max(file.stat().st_mtime for file in (path, scores) if file is path or file.is_file())
     file, released, status = "", "", None
     with suppress(SdcmapError):
         data = read_table(path.read_text(encoding="utf-8")).get("data")
