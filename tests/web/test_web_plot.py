@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -24,7 +24,19 @@ FRAME = """() => {
   return [box.left + left, box.left + right, box.top + top, box.top + bottom];
 }"""
 UNDER = """([x, y]) => workbench.plot.under({ clientX: x, clientY: y })"""
-SETTLED = "new Promise((done) => setTimeout(() => requestAnimationFrame(() => done(true)), 400))"
+# nothing was drawn and nothing asked for 400 milliseconds, and no question is open
+SETTLED = """new Promise((done) => {
+  let last = "", since = 0;
+  const look = () => {
+    const { busy } = document.documentElement.dataset, asked = performance.getEntriesByType("resource").length;
+    const now = JSON.stringify([workbench.plot.work, workbench.plot.width, asked, location.href]);
+    if (busy || now !== last) since = performance.now();
+    last = now;
+    if (performance.now() - since < 400) setTimeout(look, 40);
+    else requestAnimationFrame(() => done(true));
+  };
+  look();
+})"""
 TOUCHING = """() => {
   const boxes = [...document.querySelectorAll(".texts .label")].map((text) => [text.textContent, text.getBBox()]);
   const apart = (a, b, side, length) => a[side] + a[length] - 2 <= b[side] + 2 || b[side] + b[length] - 2 <= a[side] + 2;
@@ -90,11 +102,8 @@ def test_labels_stand_where_python_places_them_and_touch_no_other(inside: Inside
             page.set_viewport_size({"width": width, "height": 900})
             page.evaluate(SETTLED)
             until(page, "workbench.plot.labels.length > 0")
-            asked = page.evaluate(
-                "performance.getEntriesByType('resource').map((one) => one.name)"
-                ".filter((name) => name.includes('/map/labels')).at(-1)"
-            )
-            size = {name: int(value[0]) for name, value in parse_qs(urlsplit(asked).query).items() if name != "by"}
+            asked = parse_qs(page.evaluate("workbench.plot.askedLabels"))
+            size = {name: int(asked[name][0]) for name in ("width", "height")}
             placed = page_labels(ru, "release", size["width"], size["height"])
             rows = [(one.text, one.utility, one.risk, one.across, one.down) for one in placed]
             assert [tuple(row) for row in page.evaluate(LABELS)] == [pytest.approx(row) for row in rows]

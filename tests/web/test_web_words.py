@@ -40,7 +40,8 @@ def test_the_page_says_pythons_reason_and_counts_no_set_itself(inside: Inside, s
     with inside.at(f"/studies/axes/map?{asked}") as page:
         until(page, "workbench.state.choice")
         expect(page.locator("#choice .verdict p").first).to_have_text(choice.reason)
-        page.evaluate("new Promise((done) => setTimeout(done, 300))")  # the rule goes along when the hand rests
+        # the rule goes along when the hand rests
+        until(page, "Object.keys(sessionStorage).some((key) => key.endsWith(' rule'))")
         page.click("nav >> text=Choose and release")
         expect(page.locator("#choice .verdict p").first).to_have_text(choice.reason)
 

@@ -47,6 +47,7 @@ export class Plot extends Picture {
   guides = [];
   /** @type {Api.PageLabel[]} */
   labels = [];
+  askedLabels = "";
   /** @type {Map<string, () => void>} */
   waiting = new Map();
   work = { points: 0, labels: 0 };
@@ -315,8 +316,9 @@ export class Plot extends Picture {
     asked.set("height", String(Math.round(bottom - top)));
     if (part) asked.set("part", [...part.x, ...part.y].join());
     this.work.labels += 1;
+    this.askedLabels = asked.toString();
     const { labels } = await get(`${base}/map/labels?${asked}`);
-    if (part !== this.seen) return;
+    if (part !== this.seen || asked.toString() !== this.askedLabels) return; // labels of another size or part
     this.labels = labels;
     this.drawLabels();
   }
