@@ -80,7 +80,7 @@ def main(wanted: list[str]) -> None:
         if wanted and cls.__name__ not in wanted:
             continue
         try:
-            measure = cls(**FIELDS.get(cls.__name__, {})).knowing(METHOD)
+            measure = cls(**FIELDS.get(cls.__name__, {})).for_informed_attacker(METHOD)
             measure.apply(few, small, STREAM.rng())  # compiled
             said = cost_guess(data, sm.Plan(METHOD, [measure], 1, seed=0)) / 2  # the file as it is comes with a plan
             print(f"| `{cls.__name__}` | {seconds(measure, data, masked):.2g} | {said:.2g} |", flush=True)

@@ -67,7 +67,7 @@ def plain_pass(data: Microdata, masked: Microdata, rows: int) -> float:
 def worst_of_all_targets(n: int) -> tuple[float, float]:
     """Seven attacks and the leading one one-to-one; the peer is one plain pass over the pairs."""
     data, chain, masked = masked_mixture(n)
-    measure = sm.WorstLinkage().knowing(chain)
+    measure = sm.WorstLinkage().for_informed_attacker(chain)
     measure.score(*(masked_mixture(200)[k] for k in (0, 2)), RNG)  # compiled
     start = time.perf_counter()
     measure.score(data, masked, RNG)
@@ -77,7 +77,7 @@ def worst_of_all_targets(n: int) -> tuple[float, float]:
 def worst_of_drawn_targets(n: int) -> tuple[float, float]:
     """17 columns, 2,500 targets; the peer is one plain pass over the pairs of as many targets."""
     data, chain, masked = masked_mixture(n, extra=3)
-    measure = sm.WorstLinkage(targets=2_500).knowing(chain)
+    measure = sm.WorstLinkage(targets=2_500).for_informed_attacker(chain)
     measure.score(*(masked_mixture(200, extra=3)[k] for k in (0, 2)), RNG)  # compiled
     start = time.perf_counter()
     measure.score(data, masked, RNG)
@@ -88,7 +88,7 @@ def knowledge_of_drawn_records(n: int) -> tuple[float, float]:
     """What an intruder learns of an amount, 1,000 records drawn, 16 columns known; the peer is one plain pass over as many
     pairs."""
     data, chain, masked = masked_mixture(n, extra=3)
-    measure = sm.risk.IntruderKnowledge("a1", attack=sm.WorstLinkage(targets=1_000)).knowing(chain)
+    measure = sm.risk.IntruderKnowledge("a1", attack=sm.WorstLinkage(targets=1_000)).for_informed_attacker(chain)
     measure.score(*(masked_mixture(1_200, extra=3)[k] for k in (0, 2)), RNG)  # compiled
     start = time.perf_counter()
     measure.score(data, masked, RNG)

@@ -34,11 +34,11 @@ import polars as pl
 import sdcmap as sm
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
-from sdcmap.frontier.ends import DRAWS, Ends, Member, fresh_area
-from sdcmap.frontier.evaluation import Workshop, workshop
-from sdcmap.frontier.growing import SIZE
-from sdcmap.frontier.plane import Plane
-from sdcmap.frontier.space import Point, Space
+from sdcmap.searches.stopping import DRAWS, Ends, Member, fresh_area
+from sdcmap.searches.evaluation import SearchSession, workshop
+from sdcmap.searches.generations import SIZE
+from sdcmap.searches.objective_space import Plane
+from sdcmap.searches.space import Point, Space
 from sdcmap.kernels.decision.pareto import hypervolume
 from sdcmap.study.jobs import Job, run_job
 from sdcmap.study.plan import Candidate
@@ -109,7 +109,7 @@ def cross_grid(data: Microdata) -> list[sm.Method]:
 
 # ---- a room in which contenders meet --------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Room:
+class Workspace:
     """One file, one seed: what every contender is given."""
 
     data: Microdata
@@ -125,14 +125,14 @@ class Room:
         return Space(self.data, Search(), paired=True).checked()
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[Workshop, Plane]]:
+    def opened(self) -> Iterator[tuple[SearchSession, Plane]]:
         """A study of the file as it is, and the plane in which all are measured."""
         with private_folder() as folder:
             sm.sweep(self.data, self.plan, folder, workers=1)
             with workshop(self.data, self.plan, folder, workers=1, engine="serial", executor=None) as shop:
                 yield shop, Plane.of(shop.scores(()), shop.plan)
 
-    def ended(self, shop: Workshop, plane: Plane, methods: Sequence[sm.Method]) -> Facts:
+    def ended(self, shop: SearchSession, plane: Plane, methods: Sequence[sm.Method]) -> Facts:
         """What is told of so many methods that were evaluated."""
         scores = shop.scores(methods)
         table = plane.table(scores, shop.plan)
@@ -142,7 +142,7 @@ class Room:
 
     def further(self, members: Sequence[Member], plane: Plane) -> float:
         """The area of the same members by draws, targets and queries that nobody has seen."""
-        measures = tuple(measure.fresh().fresh().fresh() for measure in self.plan.measures)
+        measures = tuple(measure.resample().resample().resample() for measure in self.plan.measures)
         drawn = [replace(member, **self._drawn(member.method, measures)) for member in members]
         return fresh_area(drawn, plane)[1]
 
@@ -176,7 +176,7 @@ class Here(Executor):
 
 
 # ---- contenders -----------------------------------------------------------------------------------------------
-def searched(room: Room) -> Iterator[Facts]:
+def searched(room: Workspace) -> Iterator[Facts]:
     began, here = time.process_time(), Here()
     found = sm.search(room.data, room.plan, room.budget, workers=1, executor=here)
     spent = time.process_time()
@@ -188,14 +188,14 @@ def searched(room: Room) -> Iterator[Facts]:
     }  # fmt: skip
 
 
-def gridded(room: Room) -> Iterator[Facts]:
+def gridded(room: Workspace) -> Iterator[Facts]:
     methods = cross_grid(room.data)
     with room.opened() as (shop, plane):
         shop.evaluate(methods, None)
         yield room.ended(shop, plane, methods)
 
 
-def drawn(room: Room) -> Iterator[Facts]:
+def drawn(room: Workspace) -> Iterator[Facts]:
     """Random search, and the same with more evaluations; who is beaten by those before is left, as in a search."""
     methods = random_methods(room.space, round(2.5 * room.budget), room.seed)
     made = 0
@@ -219,7 +219,7 @@ def random_methods(space: Space, count: int, seed: int) -> list[sm.Method]:
     return list(methods.values())
 
 
-def by_optuna(room: Room, sampler: str) -> Iterator[Facts]:
+def by_optuna(room: Workspace, sampler: str) -> Iterator[Facts]:
     """Optuna on the same space, one candidate at a time."""
     import optuna
 
@@ -246,7 +246,7 @@ def by_optuna(room: Room, sampler: str) -> Iterator[Facts]:
         yield room.ended(shop, plane, list(methods.values()))
 
 
-Run = Callable[[Room], Iterator[Facts]]
+Run = Callable[[Workspace], Iterator[Facts]]
 CONTENDERS: Mapping[tuple[str, ...], Run] = {
     ("search",): searched,
     ("cross-grid",): gridded,
@@ -265,7 +265,7 @@ def run(asked: argparse.Namespace) -> None:
     """Every file, seed and contender that is asked for and not in the output yet."""
     have = {(row["file"], row["rows"], row["budget"], row["seed"], row["contender"]) for row in read(asked.out)}
     for seed, file in itertools.product(range(asked.first, asked.first + asked.seeds), asked.file or FILES):
-        room = Room(FILES[file](asked.rows, seed), seed, asked.budget)
+        room = Workspace(FILES[file](asked.rows, seed), seed, asked.budget)
         for names, contender in CONTENDERS.items():
             label = {"file": file, "rows": asked.rows, "budget": asked.budget, "seed": seed}
             wanted = not asked.only or set(names) & set(asked.only)

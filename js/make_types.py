@@ -54,7 +54,7 @@ def declarations(document: dict[str, Any]) -> str:
 
 
 def write(target: Path) -> None:
-    from sdcmap.web.room import Room
+    from sdcmap.web.workspace import Room
     from sdcmap.web.service import make_app
 
     with tempfile.TemporaryDirectory() as folder:

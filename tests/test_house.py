@@ -43,7 +43,7 @@ CONTRACT_TYPES = {
     "independence": independence.IndependenceContract,
     "protected": protected.ProtectedContract,
 }
-USE_PUBLIC_NAMES = {"cli", "web", "papers", "tour", "dossier", "bundle"}  # packages that may import sdcmap itself
+USE_PUBLIC_NAMES = {"cli", "web", "papers", "demo_run", "reports", "bundle"}  # packages that may import sdcmap itself
 IMPORT_BY_NAME = {"sdcmap.core.catalogue", "sdcmap.cli"}  # values of a plan, charts; commands
 KERNELS_MAY_IMPORT = {"numpy", "scipy", "numba", "cachetools"}
 SLOW = ("scipy.stats", "scipy.optimize")
@@ -116,7 +116,7 @@ def broken_contracts(importer: str, imported: str) -> list[str]:
         ("sdcmap.choose.two_axes", "sdcmap.map"),
         ("sdcmap.testing.laws", "sdcmap.methods"),
         ("sdcmap.bundle.releasing", "sdcmap.cli"),
-        ("sdcmap.frontier.space", "sdcmap.charts"),
+        ("sdcmap.searches.space", "sdcmap.charts"),
         ("sdcmap.papers.seri2005", "sdcmap.bundle"),
         ("sdcmap.web.service", "sdcmap.papers.seri2005"),
         ("sdcmap.study.plan", "sdcmap.helpers"),
@@ -217,8 +217,8 @@ def test_imports_are_late_and_stated_where_they_must_be() -> None:
         ("sdcmap.core.method", "import sdcmap"),
         ("sdcmap.testing.laws", "import sdcmap"),
         ("sdcmap.study.folder", "def f():\n    from sdcmap import RUMap"),
-        ("sdcmap.dossier", "importlib.import_module('sdcmap.web')"),
-        ("sdcmap.dossier", "importlib.import_module(name)"),
+        ("sdcmap.reports", "importlib.import_module('sdcmap.web')"),
+        ("sdcmap.reports", "importlib.import_module(name)"),
         ("sdcmap.risk.linkage.link_search", "from scipy import stats"),
         ("sdcmap.risk.linkage.link_search", "from scipy.special import ndtr"),
         ("sdcmap.kernels.tables.coding", "from scipy.optimize import brentq"),
@@ -234,7 +234,7 @@ def test_an_import_that_is_not_allowed_is_reported(module: str, line: str) -> No
     [
         ("sdcmap.kernels.jit", "import numba"),
         ("sdcmap.kernels.tables.coding", "import scipy.spatial\nfrom cachetools import cached"),
-        ("sdcmap.kernels.gpu.card", "def f():\n    import cupy"),
+        ("sdcmap.kernels.gpu.cuda", "def f():\n    import cupy"),
         ("sdcmap.study.folder", "from sdcmap import __version__\nfrom sdcmap.errors import StudyMismatch"),
         ("sdcmap.core.catalogue", "importlib.import_module(name)"),
         ("sdcmap.cli", "def demo():\n    import sdcmap as sm"),

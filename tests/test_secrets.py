@@ -217,7 +217,7 @@ def leaks(files: dict[str, bytes], secrets: Secrets) -> set[tuple[str, str]]:
 
 
 # ---- a whole run ----------------------------------------------------------------------------------------------
-class Room:
+class Workspace:
     """A folder in which everything is done, with everything that was printed."""
 
     def __init__(self, folder: Path) -> None:
@@ -263,8 +263,8 @@ class Room:
 
 
 @pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Room:
-    room = Room(tmp_path_factory.mktemp("room"))
+def room(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    room = Workspace(tmp_path_factory.mktemp("room"))
     folder = room.folder
     people().write_csv(folder / "people.csv")
     (folder / "leaky.py").write_text(LEAKY)
@@ -326,7 +326,7 @@ def provoke(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def secrets(room: Room) -> Secrets:
+def secrets(room: Workspace) -> Secrets:
     frame = people()
     study = sm.Study.open(room.folder / "study")
     candidates = [candidate for candidate in study.plan.candidates if candidate.method.random]
@@ -366,7 +366,7 @@ def may_be(file: str, secret: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def found(room: Room, secrets: Secrets) -> set[tuple[str, str]]:
+def found(room: Workspace, secrets: Secrets) -> set[tuple[str, str]]:
     return leaks(room.files, secrets)
 
 
@@ -374,7 +374,7 @@ def test_nothing_secret_is_where_it_must_not_be(found: set[tuple[str, str]]) -> 
     assert {leak for leak in found if not may_be(*leak)} == set()
 
 
-def test_the_search_finds_what_may_be_there(room: Room, secrets: Secrets, found: set[tuple[str, str]]) -> None:
+def test_the_search_finds_what_may_be_there(room: Workspace, secrets: Secrets, found: set[tuple[str, str]]) -> None:
     """The seed in the manifest, the data in the working copy and in the release: else the search would prove nothing."""
     assert {("study/manifest.json", "seed"), ("study/data.bin", "wage"), ("study/schema.arrow", "town"),
             ("public/data.csv", "town"), ("study/manifest.json", "digest")} <= found  # fmt: skip
@@ -424,7 +424,7 @@ def test_an_origin_kept_as_a_column_is_found(secrets: Secrets, tmp_path: Path) -
     assert leaks({"x.parquet": (tmp_path / "x.parquet").read_bytes()}, {"origin": secrets["origin"]}) == set()
 
 
-def test_the_run_was_what_it_claims(room: Room) -> None:
+def test_the_run_was_what_it_claims(room: Workspace) -> None:
     """Errors were provoked, a release and reports were made, and the plug-ins failed with their type and place alone."""
     files = room.files
     assert {"public/data.csv", "public/note.json", "internal.html", "external.html", "map.png"} <= set(files)

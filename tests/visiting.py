@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
-from webroom import Server
+from web_workspace import Server
 
 SLOW = 180_000  # milliseconds: a guard against hanging; the machine may be busy
 DRAWN = {  # what is there when a page has drawn itself

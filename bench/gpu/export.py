@@ -25,7 +25,7 @@ from sdcmap.risk.linkage.field_costs import Cost, block_costs, mean_costs
 from sdcmap.risk.linkage.field_links import FieldCosts, scan_of_fields
 from sdcmap.risk.linkage.link_search import _agreement_costs, _distance_costs, agreement_links, nearest_links
 from sdcmap.risk.linkage.pair_search import Race, Search
-from sdcmap.risk.linkage.worst_linkage import Siege
+from sdcmap.risk.linkage.worst_linkage import AttackRun
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 RNG = np.random.default_rng(7)
@@ -193,18 +193,18 @@ def export_worst(store: Store, n: int = 50_000) -> None:
     from jobs_attacks import masked_mixture
 
     data, chain, masked = masked_mixture(n)
-    measure = sm.WorstLinkage().knowing(chain)
+    measure = sm.WorstLinkage().for_informed_attacker(chain)
     pair = measure.pair(data, masked, measure.checked(data))
-    siege = Siege(pair, measure._targets(pair))
+    attack_run = AttackRun(pair, measure._targets(pair))
     certain = certain_fields(pair, measure.method)
     for name, attack in measure._attacks(pair).items():
         courses = attack.courses(pair)
-        siege.courses[name] = asking_first(courses, certain, by_column=attack.by_column)
-        siege.hits[name] = hits(pair, siege.courses[name], siege.targets, siege.lead)
-        (course,) = siege.courses[name]
+        attack_run.courses[name] = asking_first(courses, certain, by_column=attack.by_column)
+        attack_run.hits[name] = hits(pair, attack_run.courses[name], attack_run.targets, attack_run.lead)
+        (course,) = attack_run.courses[name]
         store.put_costs(name, course.costs)
-        store.put_all(name, mean=course.mean, rate=siege.hits[name].rate, complete=siege.hits[name].complete)
-    store.update(names=np.array(list(siege.hits)), targets=siege.targets, truth=pair.truth)
+        store.put_all(name, mean=course.mean, rate=attack_run.hits[name].rate, complete=attack_run.hits[name].complete)
+    store.update(names=np.array(list(attack_run.hits)), targets=attack_run.targets, truth=pair.truth)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from .explore.looking import look as look
 from .files.reading import Source as Source
 from .files.reading import read as read
 from .files.writing import write as write
-from .frontier.searching import search as search
+from .searches.searching import search as search
 from .map import RUMap as RUMap
 from .methods import PRAM as PRAM
 from .methods import AverageWeights as AverageWeights

@@ -350,7 +350,7 @@ class RUMap:
     def choose(self, rule: Rule) -> Choice:
         """The `Choice` that a rule makes on this map."""
         choice = rule.choose(self)
-        return choice if choice.candidate is None else replace(choice, seal=self.scores.seal_of(choice.candidate))
+        return choice if choice.candidate is None else replace(choice, stream_id=self.scores.stream_id_of(choice.candidate))
 
     def draw(self, **options: Unpack[MapOptions]) -> Chart:
         """The map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.charts.draw_map`."""

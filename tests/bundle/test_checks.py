@@ -143,7 +143,7 @@ class ReaderOfNotes(sm.Measure):
     variance: float = 0.0
     sampled: ClassVar[bool] = True
 
-    def knowing(self, method: sm.Method) -> sm.Measure:
+    def for_informed_attacker(self, method: sm.Method) -> sm.Measure:
         return ReaderOfNotes(self.on, getattr(method, "variance", 0.0))
 
     def score(self, original: sm.Microdata, masked: sm.Microdata, rng: Generator) -> sm.Estimate:

@@ -17,7 +17,7 @@ import sdcmap as sm
 from samples import PAST_THE_GATE, SEED
 from sdcmap.bundle.pairing import PairChoice, TriedPair, least_loss, shortlist
 from sdcmap.cli import app
-from sdcmap.dossier.decision import pair_of
+from sdcmap.reports.decision import pair_of
 from sdcmap.errors import PlanError, Refused, StudyDamaged, StudyMismatch
 from sdcmap.methods import Synthesise
 from sdcmap.study.plan import Candidate

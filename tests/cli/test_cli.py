@@ -16,7 +16,7 @@ from commands import sdcmap
 from samples import PAST_THE_GATE
 from sdcmap.bundle.releasing import Release
 from sdcmap.cli import app
-from sdcmap.tour import MARK
+from sdcmap.demo_run import MARK
 from sizes import GUARD
 
 COMMANDS = [

@@ -32,7 +32,7 @@ FRAME = pl.DataFrame(
 def test_who_breaks_a_rule(text: str, broken: list[int]) -> None:
     data = sm.read(FRAME, keys="marital", numeric=["age", "net pay"])
     rule = parse_edit(text)
-    assert list(rule.misfits(data)) == []
+    assert list(rule.incompatibilities(data)) == []
     assert rule.broken(data).nonzero()[0].tolist() == broken
 
 
@@ -56,7 +56,7 @@ def test_what_is_no_rule(text: str) -> None:
 )
 def test_a_rule_that_does_not_fit(text: str, words: str) -> None:
     data = sm.read(FRAME, keys="marital", numeric=["age", "net pay"])
-    (problem,) = parse_edit(text).misfits(data)
+    (problem,) = parse_edit(text).incompatibilities(data)
     assert words in problem
     plan = sm.Plan(sm.Noise(on="age"), sm.utility.EditViolations(text))
     assert problem in plan.problems_with(data)

@@ -121,8 +121,8 @@ def test_a_measure_looks_at_a_file_once(monkeypatch: pytest.MonkeyPatch) -> None
     data = sm.read(pl.DataFrame({"age": [1, 2], "sex": ["f", "m"]}), keys=["age", "sex"])
     other = sm.read(pl.DataFrame({"age": [1, 2]}), other=["age"])
     looks = Counter[int]()
-    misfits = sm.SmallCells.misfits
-    monkeypatch.setattr(sm.SmallCells, "misfits", lambda self, file: (looks.update([id(file)]), misfits(self, file))[1])
+    incompatibilities = sm.SmallCells.incompatibilities
+    monkeypatch.setattr(sm.SmallCells, "misfits", lambda self, file: (looks.update([id(file)]), incompatibilities(self, file))[1])
     for file in (data, other, data, other):
         if file is data:
             sm.SmallCells().checked(file)

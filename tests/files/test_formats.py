@@ -13,7 +13,7 @@ from sdcmap.files import formats
 from sdcmap.files.formats import FORMATS, Format, endings, format_named, format_of
 from sdcmap.files.plain import Asked
 from sdcmap.files.weighing import check_decoded
-from sdcmap.web.room import Room
+from sdcmap.web.workspace import Workspace
 
 
 def read_lines(path: Path, asked: Asked) -> tuple[pl.DataFrame, dict[str, Variable]]:
@@ -61,7 +61,7 @@ def test_a_new_format_is_a_row_a_reader_and_a_writer(file: Path, tmp_path: Path)
 
 @pytest.mark.usefixtures("bars")
 def test_the_workbench_knows_a_new_format(file: Path, tmp_path: Path) -> None:
-    room = Room(tmp_path)
+    room = Workspace(tmp_path)
     assert [found.name for found in room.files()] == ["people.bar"]
     with file.open("rb") as source:
         assert room.take("C:\\more.bars", source) == tmp_path / "more.bars"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from sdcmap.kernels import device, gpu
-from sdcmap.kernels.device import NoCard, OnTheCPU, Unfit, held_on_device, on_device, running_on
+from sdcmap.kernels.device import GpuUnavailable, OnTheCPU, Unfit, held_on_device, on_device, running_on
 
 asked: list[str] = []
 
@@ -36,7 +36,7 @@ class OnCard:
 
     def __call__(self, more: int) -> str:
         if more > 9:
-            raise NoCard("the memory of the GPU is full")
+            raise GpuUnavailable("the memory of the GPU is full")
         return f"gpu {self.value + more}"
 
 
@@ -44,7 +44,7 @@ def named_on_card(value: int) -> str:
     if value < 0:
         raise Unfit("not for the card")
     if value > 9:
-        raise NoCard("the GPU does not answer")
+        raise GpuUnavailable("the GPU does not answer")
     return f"gpu {value}"
 
 
@@ -72,9 +72,9 @@ def test_a_device_holds_in_its_own_block_and_thread() -> None:
 
 
 def test_a_lost_gpu_is_an_error_where_it_was_asked_for() -> None:
-    with running_on("gpu"), pytest.raises(NoCard, match="does not answer"):
+    with running_on("gpu"), pytest.raises(GpuUnavailable, match="does not answer"):
         named(10)
-    with running_on("gpu"), pytest.raises(NoCard, match="full"):
+    with running_on("gpu"), pytest.raises(GpuUnavailable, match="full"):
         Held(1)(10)
 
 

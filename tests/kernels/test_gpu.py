@@ -14,7 +14,7 @@ from numpy.random import default_rng
 
 import sdcmap
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.device import NoCard, present_card, running_on
+from sdcmap.kernels.device import GpuUnavailable, present_card, running_on
 from sdcmap.kernels.gpu import KERNELS, card, layout, nearest_records, neighbours, pair_scan, races
 from sdcmap.kernels.gpu.groups import plain_groups
 from sdcmap.kernels.neighbours.counting import Pairs, count_between
@@ -53,7 +53,7 @@ def no_gpu() -> str:
     """Why no GPU can be used here; empty: one can."""
     try:
         present_card()
-    except NoCard as reason:
+    except GpuUnavailable as reason:
         return str(reason)
     return ""
 

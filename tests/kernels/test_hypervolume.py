@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sdcmap.frontier.search_proposals import latin_hypercube
+from sdcmap.searches.search_proposals import latin_hypercube
 from sdcmap.kernels.decision.pareto import gains, hypervolume, picked
 
 STEPS = 16

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from sdcmap.kernels.tables import identifying_columns
-from sdcmap.kernels.tables.identifying_columns import alone_on, alone_on_pairs, most_telling
+from sdcmap.kernels.tables.identifying_columns import alone_on, alone_on_pairs, most_identifying
 
 
 def plainly(codes: list[np.ndarray], size: int) -> list[int]:
@@ -27,7 +27,7 @@ def test_the_best_sets_are_those_of_plain_counting(
     monkeypatch.setattr(identifying_columns, "DENSE", dense)
     rng = np.random.default_rng(5)
     codes = [rng.integers(0, size, 400).astype(np.uint16) for size in sizes]
-    told = most_telling(codes, 3)
+    told = most_identifying(codes, 3)
     for size in (1, 2, 3):
         mine = [alone for members, alone in told if len(members) == size]
         assert mine == plainly(codes, size)[: min(3, len(mine))]
@@ -36,8 +36,8 @@ def test_the_best_sets_are_those_of_plain_counting(
 
 
 def test_nobody_and_nothing() -> None:
-    assert most_telling([], 3) == [] and alone_on([]) == 0
-    assert most_telling([np.zeros(5, dtype=int)], 3) == [((0,), 0)]
+    assert most_identifying([], 3) == [] and alone_on([]) == 0
+    assert most_identifying([np.zeros(5, dtype=int)], 3) == [((0,), 0)]
 
 
 def test_pairs_are_counted_as_a_frame_counts_them() -> None:

@@ -33,7 +33,7 @@ def test_position_and_index_by_hand() -> None:
     assert score(sm.risk.Position(on="x", target="minimum")) == 1
     assert score(sm.risk.Index(on="x", target=0.5)) == pytest.approx(1 / 5)  # ties: the mean of 1 and 9
     assert score(sm.risk.Position(on="x", target=0.5)) == 1  # rank 2 of 2, 4, 7, 8 is 4
-    assert sm.risk.Index(on="x").nothing(data) == pytest.approx(1 / 16)  # the mean 5 is 4 away
+    assert sm.risk.Index(on="x").baseline(data) == pytest.approx(1 / 16)  # the mean 5 is 4 away
     assert sm.risk.Position(on="x").score(data, data.change(None, {}), RNG).value == np.inf
 
 

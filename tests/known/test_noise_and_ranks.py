@@ -56,7 +56,7 @@ def test_one_file_has_its_worst_record_beside_it(incomes: Microdata) -> None:
     assert found.parts["worst"] == pytest.approx(squared.min())
     assert sm.risk.KnownIndex(on="x").records(incomes, masked) == pytest.approx(1 / squared)
     assert sm.risk.KnownIndex(on="x").score(incomes, incomes.change(None, {}), RNG).value == np.inf
-    assert sm.risk.KnownIndex(on="x").nothing(incomes) == pytest.approx(1 / incomes["x"].var(ddof=1))
+    assert sm.risk.KnownIndex(on="x").baseline(incomes) == pytest.approx(1 / incomes["x"].var(ddof=1))
 
 
 def test_bounds_and_larger_variance_above_a_value() -> None:

@@ -126,7 +126,7 @@ def test_mahalanobis(rate, row: str) -> None:  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize(("p", "least"), [(0.10, 0.99), (0.15, 0.97), (0.20, 0.90)])
 def test_intersected_rank_windows_undo_a_rank_swap(casc_census: Microdata, p: float, least: float) -> None:
     method = sm.RankSwap(on=casc_census.numeric, p=p)
-    attack = sm.risk.Informed().knowing(method)
+    attack = sm.risk.Informed().for_informed_attacker(method)
     rates = [attack.score(casc_census, sm.mask(casc_census, method, seed=seed), RNG).value for seed in range(3)]
     assert min(rates) >= least
 
@@ -135,7 +135,7 @@ def test_intersected_rank_windows_undo_a_rank_swap(casc_census: Microdata, p: fl
 def test_a_mixture_of_noise_falls_completely_to_who_has_read_the_note(casc_census: Microdata, variance: float) -> None:
     method = sm.methods.MixtureNoise(on=casc_census.numeric, variance=variance)
     masked = sm.mask(casc_census, method, seed=1)
-    assert sm.risk.Informed().knowing(method).score(casc_census, masked, RNG).value == 1
+    assert sm.risk.Informed().for_informed_attacker(method).score(casc_census, masked, RNG).value == 1
 
 
 def test_the_papers_attack_understates_what_a_snooper_can_do(casc_census: Microdata) -> None:
@@ -146,7 +146,7 @@ def test_the_papers_attack_understates_what_a_snooper_can_do(casc_census: Microd
     bounds = {bound.attack: bound.estimate.value for bound in blind.bounds}
     assert bounds["l"] < blind.value and sm.WorstLinkage().rates(casc_census, masked)["l"] < 0.42
     assert blind.value == blind.parts["mahalanobis one-to-one"] > 0.96
-    told = sm.WorstLinkage().knowing(method).score(casc_census, masked, RNG)
+    told = sm.WorstLinkage().for_informed_attacker(method).score(casc_census, masked, RNG)
     assert told.value == 1 and told.parts["informed"] > 0.99
 
 

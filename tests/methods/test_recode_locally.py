@@ -85,7 +85,7 @@ def test_attacks_read_labels_of_several_depths() -> None:
     assert len({label[:1] == "(" for label in masked.frame()["age"]}) == 2
     plain, rng = (1 / fitting(data, masked).sum(axis=1)).mean(), np.random.default_rng(0)
     assert sm.risk.NearestRecord("gower").score(data, masked, rng).value == pytest.approx(plain)
-    for worst in (sm.WorstLinkage(), sm.WorstLinkage().knowing(method)):
+    for worst in (sm.WorstLinkage(), sm.WorstLinkage().for_informed_attacker(method)):
         assert worst.score(data, masked, rng).value >= plain
     assert sm.risk.Linkage().score(data, masked, rng).value > 0.8 * plain
 

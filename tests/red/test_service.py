@@ -23,10 +23,10 @@ import pytest
 
 from sdcmap.web import safety, server
 from sdcmap.web.entrance import Entrance
-from sdcmap.web.room import KEPT, Busy, Room
+from sdcmap.web.workspace import KEPT, Busy, Workspace
 from sizes import GUARD
 from waiting import until
-from webroom import HEAD, TOKEN, Server, served
+from web_workspace import HEAD, TOKEN, Server, served
 
 PEOPLE = b"a,b\n1,2\n"
 
@@ -54,7 +54,7 @@ def kept(folder: Path) -> list[str]:
 def test_of_two_uploads_of_one_name_the_first_to_be_whole_is_kept(tmp_path: Path) -> None:
     """Of 12 uploads of one name at once two were lost and two left empty files: they shared the name of their parts, and
     each took the other's away."""
-    room = Room(tmp_path.resolve())
+    room = Workspace(tmp_path.resolve())
     second = Interrupted(PEOPLE, lambda: room.take("people.csv", io.BytesIO(PEOPLE * 2)))
     with pytest.raises(Busy, match="already"):
         room.take("people.csv", second)
@@ -69,13 +69,13 @@ def test_a_disk_without_hard_links_takes_uploads(tmp_path: Path, monkeypatch: py
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", no_links)
-    Room(tmp_path.resolve()).take("people.csv", io.BytesIO(PEOPLE))
+    Workspace(tmp_path.resolve()).take("people.csv", io.BytesIO(PEOPLE))
     assert (tmp_path / "people.csv").read_bytes() == PEOPLE and kept(tmp_path) == ["people.csv"]
 
 
 def test_an_upload_that_fails_leaves_nothing(tmp_path: Path) -> None:
     """Nor does the name of a file stand for an empty one at any time."""
-    room = Room(tmp_path.resolve())
+    room = Workspace(tmp_path.resolve())
     empty = Interrupted(b"", lambda: None)
     with pytest.raises(Exception, match="is empty"):
         room.take("people.csv", empty)
@@ -98,7 +98,7 @@ def heard(guest: socket.socket) -> bytes:
 def test_a_guest_without_the_token_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """205 connections that got a 401 and sent one byte more stayed open, and the owner got a 503."""
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
-    with served(Room(tmp_path.resolve())) as client:
+    with served(Workspace(tmp_path.resolve())) as client:
         with connected(client) as guest:
             guest.sendall(b"GET /api/files HTTP/1.1\r\nhost: x\r\n\r\n")
             assert heard(guest).startswith(b"HTTP/1.1 401")
@@ -121,7 +121,7 @@ def crowd(client: httpx.Client, words: bytes, count: int = server.MOST_AT_ONCE +
 @pytest.mark.parametrize("words", [b"", b"G", b"POST /api/files HTTP/1.1\r\nhost: x\r\n"])
 def test_a_crowd_of_guests_does_not_shut_the_owner_out(tmp_path: Path, words: bytes) -> None:
     """205 connections that said nothing, or not all, took every place, and the owner got a 503: now guests go first."""
-    with served(Room(tmp_path.resolve())) as client, ExitStack() as stack:
+    with served(Workspace(tmp_path.resolve())) as client, ExitStack() as stack:
         assert client.get("/api/files").status_code == 200
         for guest in crowd(client, words):
             stack.enter_context(guest)
@@ -133,7 +133,7 @@ def test_a_body_that_trickles_is_cut_off(tmp_path: Path, monkeypatch: pytest.Mon
     """A byte now and then was enough to stay: every byte bought half a minute more."""
     clock = iter(range(0, 10_000, 20))  # a byte every twenty seconds
     monkeypatch.setattr(safety, "now", lambda: float(next(clock)), raising=False)
-    with served(Room(tmp_path.resolve())) as client, connected(client) as owner:
+    with served(Workspace(tmp_path.resolve())) as client, connected(client) as owner:
         head = f"POST /api/plans HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 20\r\n"
         owner.sendall(f"{head}content-type: application/json\r\n\r\n".encode())
         answer = b""
@@ -206,7 +206,7 @@ def test_a_file_leads_in_for_a_short_time(tmp_path: Path, monkeypatch: pytest.Mo
     assert entrance.exchange("") is None
     monkeypatch.setattr(server, "DOOR_SECONDS", 0.2)
     monkeypatch.setattr(server.webbrowser, "open", lambda _: None)
-    with server._browser(Room(tmp_path.resolve()), entrance, str):
+    with server._browser(Workspace(tmp_path.resolve()), entrance, str):
         assert len(list(tmp_path.rglob("open.html"))) == 1
         until(lambda: not list(tmp_path.rglob("open.html")), "the end of its time")
 
@@ -214,7 +214,7 @@ def test_a_file_leads_in_for_a_short_time(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_token_that_was_used_opens_nothing(tmp_path: Path) -> None:
     """An address in a history, or one that somebody else has seen, let in whoever had it."""
     entrance = Entrance(TOKEN)
-    with served(Room(tmp_path.resolve()), entrance, headers={}) as client:
+    with served(Workspace(tmp_path.resolve()), entrance, headers={}) as client:
         address = client.base_url.join(f"{entrance.place}/?token={entrance.once}")
         assert httpx.get(address, timeout=GUARD).status_code == 200
         assert httpx.get(address, timeout=GUARD).status_code == 401
@@ -237,7 +237,7 @@ def test_the_cookie_goes_to_no_other_server(tmp_path: Path) -> None:
 
     entrance = Entrance(TOKEN)
     with (
-        served(Room(tmp_path.resolve()), entrance, headers={}) as client,
+        served(Workspace(tmp_path.resolve()), entrance, headers={}) as client,
         HTTPServer(("127.0.0.1", 0), Neighbour) as other,
     ):
         threading.Thread(target=other.serve_forever, daemon=True).start()

@@ -85,7 +85,7 @@ def test_of_two_first_sweeps_one_is_the_first(tmp_path: Path, data: sm.Microdata
         assert len(fates) == 3 and "swept" in fates
         with sm.Study.open(study) as opened:
             plan, scores = opened.plan, opened.scores()
-        seals = {made.id: made.stream(plan.seed).seal for made in plan.candidates}
+        seals = {made.id: made.stream(plan.seed).stream_id for made in plan.candidates}
         assert dict(scores.candidate.select("id", "seal").iter_rows()) == seals
 
 

@@ -147,7 +147,7 @@ def test_a_constant_file_leaves_a_guess(attack: Attack) -> None:
     original = numeric([3, 3, 3, 3], [7, 7, 7, 7])
     masked = original.change(None, {})
     assert rate(attack, original, masked) == pytest.approx(1 / 4)
-    assert attack.nothing(original) == 1 / 4
+    assert attack.baseline(original) == 1 / 4
 
 
 @pytest.mark.parametrize("attack", BLIND, ids=str)
@@ -307,8 +307,8 @@ def test_without_a_method_or_its_likelihood_there_is_no_informed_attack(people: 
         rate(sm.risk.Informed(), people, same)
     twice = sm.Chain([sm.Noise(on="age"), sm.RankSwap(on="age", p=0.1)])
     with pytest.raises(sm.errors.Undefined, match="likelihood"):
-        rate(sm.risk.Informed().knowing(twice), people, same)
-    estimate = sm.WorstLinkage().knowing(twice).score(people, same, RNG)
+        rate(sm.risk.Informed().for_informed_attacker(twice), people, same)
+    estimate = sm.WorstLinkage().for_informed_attacker(twice).score(people, same, RNG)
     assert "informed" not in estimate.parts and "calibrated" in estimate.parts
     assert [one for one in estimate.skipped if one.attack == "informed" and "likelihood" in one.reason]
 
@@ -331,7 +331,7 @@ def test_a_slip_of_the_archive_does_not_lose_the_record(tmp_path: Path) -> None:
     masked = sm.mask(data, method, seed=1)
     wrong = np.array(["b" if c == "a" else "a" for c in frame["c"][:10]] + frame["c"][10:].to_list())
     frame.with_columns(c=pl.Series(wrong)).write_parquet(tmp_path / "archive.parquet")
-    attack = sm.risk.Informed(archive=str(tmp_path / "archive.parquet")).knowing(method)
+    attack = sm.risk.Informed(archive=str(tmp_path / "archive.parquet")).for_informed_attacker(method)
     assert rate(attack, data, masked) > 0.9
 
 
@@ -349,7 +349,7 @@ def test_a_snooper_who_knows_some_masked_variables_uses_those(people: Microdata)
 def test_the_worst_linkage_is_the_best_single_attack(people: Microdata) -> None:
     method = sm.Noise(on=["age", "hours", "gain"], variance=0.05)
     masked = sm.mask(people, method, seed=1)
-    attack = sm.WorstLinkage().knowing(method)
+    attack = sm.WorstLinkage().for_informed_attacker(method)
     found = attack.score(people, masked, RNG)
     tables = attack.attacks(people, masked)
     rates = {name: table.rate for name, table in tables.items()}
@@ -459,7 +459,7 @@ def test_membership_that_is_not_sure_lowers_the_risk(data: Microdata) -> None:
     assert found.parts["prosecutor"] == rate(sure, data, masked)
     assert found.value == pytest.approx(0.1 * found.parts["prosecutor"])
     np.testing.assert_allclose(unsure.records(data, masked), 0.1 * sure.records(data, masked))
-    assert unsure.nothing(data) == pytest.approx(0.1 / 50)
+    assert unsure.baseline(data) == pytest.approx(0.1 / 50)
 
 
 # ---- interval disclosure --------------------------------------------------------------------------------------
@@ -542,7 +542,7 @@ def test_a_reader_of_the_note_with_few_targets_takes_the_noises_shape_from_the_r
     method = sm.Noise(on=names, variance=0.05, correlated=True)
     releases = [sm.mask(data, method, seed=seed) for seed in range(12)]
     for measure in (sm.risk.Informed(archive=str(tmp_path / "targets.csv"), row="who"), sm.risk.Informed()):
-        attack = measure.knowing(method)
+        attack = measure.for_informed_attacker(method)
         rates = [attack.links(data, masked).found[targets].mean() for masked in releases]
         found[measure.archive != ""] = float(np.mean(rates))
     assert found[True] > 0.75 * found[False] > 0.3

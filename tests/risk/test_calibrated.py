@@ -139,7 +139,7 @@ def test_a_chain_that_states_no_likelihood_is_seen_through() -> None:
     yardstick = np.mean([rate(Calibrated(learnt="pairs"), data, masked) for masked in draws])
     assert calibrated > yardstick - 0.1  # a shadow teaches as much as the truth
     larger = people(1000)
-    assert sm.WorstLinkage().knowing(method).score(larger, method.apply(larger, ONCE), default_rng(1)).value >= 0.85
+    assert sm.WorstLinkage().for_informed_attacker(method).score(larger, method.apply(larger, ONCE), default_rng(1)).value >= 0.85
 
 
 def test_what_is_learnt_from_the_files_alone_finds_much_of_it() -> None:

@@ -13,7 +13,7 @@ import pytest
 from numpy.random import Generator
 
 import sdcmap as sm
-from sdcmap.core.making import Folds, fold_of, made_without
+from sdcmap.core.refits import Folds, fold_of, refit_without
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
@@ -33,7 +33,7 @@ class Copies(Method):
     """A synthesiser that gives its input away."""
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
-    mixes: ClassVar[bool] = True
+    mixes_records: ClassVar[bool] = True
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         return replace(data.take(rng.permutation(len(data))), paired=False)
@@ -44,7 +44,7 @@ class FromAfar(Method):
     """A synthesiser that never looks at its input."""
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
-    mixes: ClassVar[bool] = True
+    mixes_records: ClassVar[bool] = True
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         other = people(len(data), int(rng.integers(1 << 40)))
@@ -57,7 +57,7 @@ class FromAfarAgain(Method):
     """A synthesiser that draws each column on its own from what any file of these columns may hold."""
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
-    mixes: ClassVar[bool] = True
+    mixes_records: ClassVar[bool] = True
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         drawn = {}
@@ -145,8 +145,8 @@ def test_a_control_file_is_taken_before_makings(tmp_path: Path) -> None:
     shuffle = sm.methods.Shuffle(on="wage")
     masked = sm.mask(data, shuffle, seed=1)
     member = sm.risk.ClosestRecord(on="wage", control_file=outside)
-    assert member.knowing(shuffle).makings(masked) is None
-    assert replace(member, control="makings").knowing(shuffle).makings(masked) == Folds(2, 0.1)
+    assert member.for_informed_attacker(shuffle).refits(masked) is None
+    assert replace(member, control="makings").for_informed_attacker(shuffle).refits(masked) == Folds(2, 0.1)
     assert sm.score(data, masked, member, method=shuffle).popitem()[1].value > 0.95
 
 
@@ -154,7 +154,7 @@ def test_methods_that_mask_each_record_alone_are_made_once() -> None:
     data = people()
     for method in (sm.Noise(on="wage"), sm.Swap(on="a", rate=0.1), sm.Identity()):
         masked = sm.mask(data, method, seed=1)
-        assert INFER.knowing(method).makings(masked) is MEMBER.knowing(method).makings(masked) is None
+        assert INFER.for_informed_attacker(method).refits(masked) is MEMBER.for_informed_attacker(method).refits(masked) is None
         told = sm.score(data, masked, MEMBER, method=method)
         assert told == sm.score(data, masked, MEMBER)
 
@@ -198,10 +198,10 @@ def test_what_was_recoded_first_is_read_in_its_categories(recode: Method) -> Non
 
 def by_makings(measure: Measure, data: Microdata, method: Method, seed: int = 1) -> Estimate:
     stream = Stream.of_seed(seed, "test")
-    masked, informed = method.apply(data, stream), measure.knowing(method)
-    folds = informed.makings(masked)
+    masked, informed = method.apply(data, stream), measure.for_informed_attacker(method)
+    folds = informed.refits(masked)
     assert folds is not None
-    return informed.apply(data, masked, stream.rng(), made_without(data, method, stream, folds))
+    return informed.apply(data, masked, stream.rng(), refit_without(data, method, stream, folds))
 
 
 def test_a_secret_in_other_categories_is_no_zero(tmp_path: Path) -> None:
@@ -231,14 +231,14 @@ def test_makings_leave_other_people_out_and_say_who_came_in() -> None:
     data = people(100)
     folds, stream = Folds(3, 0.25), Stream.of_seed(1, "test")
     shuffle = sm.methods.Shuffle(on="wage", within=("a",))
-    made = made_without(data, shuffle, stream, folds)
+    made = refit_without(data, shuffle, stream, folds)
     assert sum(making.outside.astype(int) for making in made).max() == 1
     for making in made:
         origin = making.released.origin
         assert origin is not None and sorted(origin) == np.flatnonzero(~making.outside).tolist()
         np.testing.assert_array_equal(making.released["rent"], data["rent"][origin])
         assert sorted(making.released["wage"]) == sorted(data["wage"][~making.outside])
-    again = made_without(data, shuffle, stream, Folds(1, 0.25))[0]
+    again = refit_without(data, shuffle, stream, Folds(1, 0.25))[0]
     np.testing.assert_array_equal(again.released["wage"], made[0].released["wage"])  # more folds move none
 
 
@@ -263,8 +263,8 @@ def test_a_making_is_masked_as_the_file_is() -> None:
 def test_the_same_people_are_attacked_in_makings_with_them_and_without() -> None:
     """Plain lines: each person's success in the makings that hold them, less that in the one that does not."""
     data, stream = people(120), Stream.of_seed(3, "test")
-    infer = sm.risk.AttributeInference(on=("a", "b"), held_out=0.5, folds=4).knowing(Copies())
-    made = made_without(data, Copies(), stream, Folds(4, 0.125))
+    infer = sm.risk.AttributeInference(on=("a", "b"), held_out=0.5, folds=4).for_informed_attacker(Copies())
+    made = refit_without(data, Copies(), stream, Folds(4, 0.125))
     told = infer.apply(data, Copies().apply(data, stream), stream.rng(), made)
     rows = data.frame().to_dicts()
     each = []

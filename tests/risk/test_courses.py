@@ -155,7 +155,7 @@ ATTACKS: dict[str, Attack] = {
 def test_every_attack_has_its_twin(attack: str, method: str) -> None:
     data = people()
     masked = METHODS[method].apply(data, ONCE)
-    snooper = ATTACKS[attack].knowing(METHODS[method]) if attack == "informed" else ATTACKS[attack]
+    snooper = ATTACKS[attack].for_informed_attacker(METHODS[method]) if attack == "informed" else ATTACKS[attack]
     assert isinstance(snooper, Attack)
     pair = snooper.pair(data, masked, (*KEYS, *NUMBERS))
     try:
@@ -183,7 +183,7 @@ def test_one_to_one_is_the_best_assignment(attack: str, matrix: bool, monkeypatc
     data = people()
     method = METHODS["noise"]
     masked = method.apply(data, ONCE)
-    snooper = ATTACKS[attack].knowing(method) if attack == "informed" else ATTACKS[attack]
+    snooper = ATTACKS[attack].for_informed_attacker(method) if attack == "informed" else ATTACKS[attack]
     assert isinstance(snooper, Attack)
     pair = snooper.pair(data, masked, (*KEYS, *NUMBERS))
     (course,) = snooper.courses(pair)
@@ -216,7 +216,7 @@ def test_a_column_left_open_finds_everybody_in_every_attack(method: Method) -> N
     frame = people(300).frame().with_columns(pl.col("wage").fill_null(0.0), tag=pl.Series(np.arange(300.0) * 7 + 1000))
     data = sm.read(frame, keys=KEYS, numeric=(*NUMBERS, "tag"))
     masked = method.apply(data, ONCE)
-    found = sm.WorstLinkage().knowing(method).score(data, masked, default_rng(1))
+    found = sm.WorstLinkage().for_informed_attacker(method).score(data, masked, default_rng(1))
     assert found.value == 1.0
     assert all(found.parts[name] == 1.0 for name in ("d", "l", "nearest", "mahalanobis", "gower", "calibrated"))
     unaware = sm.WorstLinkage().rates(data, masked)  # nobody told him what was left open
@@ -268,7 +268,7 @@ def test_an_archive_with_errors_is_not_asked_for_equality(tmp_path: Path) -> Non
     masked = method.apply(data, ONCE)
     frame = data.frame().with_columns(pl.col("age") + 1)  # a year later
     frame.write_parquet(tmp_path / "archive.parquet")
-    attack = sm.WorstLinkage(archive=str(tmp_path / "archive.parquet")).knowing(method)
+    attack = sm.WorstLinkage(archive=str(tmp_path / "archive.parquet")).for_informed_attacker(method)
     assert attack.rates(data, masked)["nearest"] > 0.5
     alone = NearestRecord(archive=str(tmp_path / "archive.parquet"))
     assert alone.links(data, masked).rate == replace(alone, open_columns="as any").links(data, masked).rate > 0.5
@@ -278,7 +278,7 @@ def test_an_archive_with_errors_is_not_asked_for_equality(tmp_path: Path) -> Non
 def test_a_draw_of_targets_has_its_interval_and_the_same_people() -> None:
     data, method = people(600, 3), sm.Noise(NUMBERS, 0.3)
     masked = method.apply(data, ONCE)
-    whole = sm.WorstLinkage().knowing(method)
+    whole = sm.WorstLinkage().for_informed_attacker(method)
     every = whole.score(data, masked, default_rng(1))
     assert every.se is None and "targets" not in every.parts
     assert isinstance(whole, sm.WorstLinkage)
@@ -330,7 +330,7 @@ def test_deterministic_steps_are_done_again() -> None:
     data = people(300, 7)
     method = sm.Chain((sm.Recode("age", bins=4), sm.Suppress((*KEYS, "age"), 3)))
     masked = method.apply(data, ONCE)
-    told = sm.WorstLinkage(on=(*KEYS, "age")).knowing(method).score(data, masked, default_rng(1))
+    told = sm.WorstLinkage(on=(*KEYS, "age")).for_informed_attacker(method).score(data, masked, default_rng(1))
     rows = masked.frame().select(*KEYS, "age").rows()
     assert told.value == pytest.approx(len(set(rows)) / 300)  # one of each group that looks alike
     assert told.value > sm.WorstLinkage(on=(*KEYS, "age")).score(data, masked, default_rng(1)).parts["gower"]
@@ -341,7 +341,7 @@ def test_what_depends_on_rows_that_were_not_released_is_not_certain() -> None:
     data = people(200, 8)
     method = sm.Chain((sm.methods.Sample(0.5), sm.Microaggregate(("wage", "rent"), 5)))
     masked = method.apply(data, ONCE)
-    attack = sm.WorstLinkage().knowing(method)
+    attack = sm.WorstLinkage().for_informed_attacker(method)
     assert isinstance(attack, sm.WorstLinkage)
     pair = attack.pair(data, masked, attack.checked(data))
     assert {pair.names[place] for place in certain_columns(pair, method)} == {*KEYS, "age"}
@@ -360,7 +360,7 @@ def test_what_a_chain_or_a_release_rounds_is_rounded_again(size: int) -> None:
     written = written.change(None, {"age": np.rint(written.numbers("age"))})
     for method, masked in ((chain, in_chain), (means, written)):
         assert (masked.numbers("age") == np.rint(masked.numbers("age"))).all()
-        attack = sm.WorstLinkage().knowing(method)
+        attack = sm.WorstLinkage().for_informed_attacker(method)
         assert isinstance(attack, sm.WorstLinkage)
         pair = attack.pair(data, masked, attack.checked(data))
         assert pair.names.index("age") in certain_columns(pair, method)
@@ -373,7 +373,7 @@ def test_a_chain_states_what_it_can_and_says_what_was_learnt() -> None:
         sm.Noise(("age", "rent"), 0.2), sm.RankSwap(("rent",), 0.1),
     ))  # fmt: skip
     masked = method.apply(data, ONCE)
-    attack = sm.WorstLinkage().knowing(method)
+    attack = sm.WorstLinkage().for_informed_attacker(method)
     found = attack.score(data, masked, default_rng(1))
     learnt = {skipped.attack: skipped.reason for skipped in found.skipped if skipped.attack.startswith("informed on ")}
     assert sorted(learnt) == ["informed on age", "informed on rent"]
@@ -397,7 +397,7 @@ class Blur(Method):
 
 
 def worst(data: Microdata, masked: Microdata, method: Method | None = None) -> Estimate:
-    attack = sm.WorstLinkage() if method is None else sm.WorstLinkage().knowing(method)
+    attack = sm.WorstLinkage() if method is None else sm.WorstLinkage().for_informed_attacker(method)
     return attack.score(data, masked, default_rng(1))
 
 
@@ -440,7 +440,7 @@ def test_a_known_file_that_lacks_columns_or_has_others(tmp_path: Path) -> None:
     masked = method.apply(data, ONCE)
     own = data.frame().drop("school", "rent").with_columns(nickname=pl.Series(map(str, range(120))))
     own.write_parquet(tmp_path / "own.parquet")
-    attack = sm.WorstLinkage(archive=str(tmp_path / "own.parquet")).knowing(method)
+    attack = sm.WorstLinkage(archive=str(tmp_path / "own.parquet")).for_informed_attacker(method)
     assert 0.3 < attack.score(data, masked, default_rng(1)).value <= 1
     pl.DataFrame({"nickname": ["a"]}).write_parquet(tmp_path / "nobody.parquet")
     with pytest.raises(sm.errors.SchemaError, match="no variable in common"):
@@ -453,7 +453,7 @@ def test_one_member_found_gives_the_household_away() -> None:
     data = sm.read(frame, keys=KEYS, numeric=NUMBERS, household="home")
     method = sm.Chain((sm.Noise(NUMBERS, 1.0), sm.methods.PRAM(KEYS, 0.5)))
     masked = method.apply(data, ONCE)
-    attack = sm.WorstLinkage().knowing(method)
+    attack = sm.WorstLinkage().for_informed_attacker(method)
     found = attack.score(data, masked, default_rng(1))
     (together,) = [name for name in found.parts if name.endswith(", then the household")]
     leader = together.removesuffix(", then the household")
@@ -463,11 +463,11 @@ def test_one_member_found_gives_the_household_away() -> None:
     assert found.parts[together] == pytest.approx(np.mean(homes), abs=1e-9)
     wholes = {name: share for name, share in found.parts.items() if name.endswith(", households as wholes")}
     for name in ("informed", "calibrated"):  # the same as the measure of households
-        told = HouseholdLink({"informed": Informed, "calibrated": Calibrated}[name](on=data.knowable)).knowing(method)
+        told = HouseholdLink({"informed": Informed, "calibrated": Calibrated}[name](on=data.knowable)).for_informed_attacker(method)
         assert wholes[f"{name}, households as wholes"] == pytest.approx(told.score(data, masked, default_rng(1)).value)
     assert found.value == max(found.parts[together], *wholes.values()) > found.parts[together]
     moved = data.change(None, {"home": np.random.default_rng(1).permutation(data.codes("home"))})
-    apart = sm.WorstLinkage().knowing(sm.methods.Identity()).score(data, moved, default_rng(1))
+    apart = sm.WorstLinkage().for_informed_attacker(sm.methods.Identity()).score(data, moved, default_rng(1))
     assert all(share <= 1 for share in apart.parts.values())
 
 
@@ -543,13 +543,13 @@ def overlapped() -> Method:
 def test_the_file_before_a_step_that_nobody_can_state_bounds_what_it_leaves() -> None:
     data, method = people(300, 9), overlapped()
     masked = method.apply(data, ONCE)
-    found = sm.WorstLinkage(inclusion=0.5).knowing(method).score(data, masked, default_rng(1))
+    found = sm.WorstLinkage(inclusion=0.5).for_informed_attacker(method).score(data, masked, default_rng(1))
     (bound,) = [bound for bound in found.bounds if bound.attack == "the file before RankSwap"]
     before = sm.Chain(
         (sm.Noise(NUMBERS, 0.2), sm.methods.Round(("age",), 5.0))
     )  # who rounds the ages does not look at wages
     draws = [before.apply(data, Stream.of_seed(seed)) for seed in range(6)]
-    attack = sm.WorstLinkage(inclusion=0.5).knowing(before)
+    attack = sm.WorstLinkage(inclusion=0.5).for_informed_attacker(before)
     values = [attack.score(data, draw, default_rng(1)).value for draw in draws]
     assert bound.estimate.value == pytest.approx(np.mean(values), abs=4 * 0.5 * 0.5 / math.sqrt(300))
     assert found.value < bound.estimate.value == found.upper(0.95) and found.value == 0.5 * found.parts["prosecutor"]
@@ -574,6 +574,6 @@ def test_a_step_that_looks_back_at_the_original_is_not_bounded() -> None:
     data = people(120, 2)
     more = sm.methods.Protect(sm.recordwise.Unsafe(on=("wage", "age"), k=5), sm.Noise(("wage", "age"), 0.5))
     method = sm.Chain((sm.Noise(("wage", "age"), 0.3), more))
-    found = sm.WorstLinkage().knowing(method).score(data, method.apply(data, ONCE), default_rng(1))
+    found = sm.WorstLinkage().for_informed_attacker(method).score(data, method.apply(data, ONCE), default_rng(1))
     assert not any(bound.attack.startswith("the file before") for bound in found.bounds)
     assert any(str(skipped).startswith("the file before Protect: it bounds nothing") for skipped in found.skipped)

@@ -48,7 +48,7 @@ def masked(data: Microdata, method: Method, seed: int = 1) -> Microdata:
 
 
 def score(measure: Measure, data: Microdata, method: Method, seed: int = 1) -> Estimate:
-    return measure.knowing(method).score(data, masked(data, method, seed), RNG)
+    return measure.for_informed_attacker(method).score(data, masked(data, method, seed), RNG)
 
 
 # ---- scenario (i): noise and normal models --------------------------------------------------------------------
@@ -118,10 +118,10 @@ def test_strata_and_rescaling_have_their_own_noise() -> None:
         sm.Noise(on="x", variance=0.5, within="g"),
         sm.Noise(on="x", variance=0.5, within="g", rescale=True),
     ):
-        each = harm.knowing(method).records(data, masked(data, method))
+        each = harm.for_informed_attacker(method).records(data, masked(data, method))
         l2 = 0.5 * np.array([data["x"][:400].var(ddof=1), data["x"][400:].var(ddof=1)])
         assert each[[0, 400]] == pytest.approx(-l2 / (l2 + data["x"].var()))
-        linked = sm.risk.DiscreditHarm(on="x", attack=sm.risk.NearestRecord("gower")).knowing(method)
+        linked = sm.risk.DiscreditHarm(on="x", attack=sm.risk.NearestRecord("gower")).for_informed_attacker(method)
         assert np.isfinite(linked.score(data, masked(data, method), RNG).value)
 
 
@@ -158,7 +158,7 @@ def test_certain_links_of_noise_are_the_noise_scenario(data: Microdata) -> None:
     for method in (sm.Noise(on="c", variance=0.3), sm.Noise(on="c", variance=0.3, correlated=True, rescale=True)):
         file = masked(data, method)
         for kind in (sm.risk.IntruderKnowledge, sm.risk.DiscreditHarm):
-            linked, known = kind(**INTRUDER).knowing(method), kind(on="c", scenario="noise").knowing(method)
+            linked, known = kind(**INTRUDER).for_informed_attacker(method), kind(on="c", scenario="noise").for_informed_attacker(method)
             assert linked.records(data, file) == pytest.approx(known.records(data, file), rel=5e-3, abs=5e-4)
 
 
@@ -167,12 +167,12 @@ def test_the_identity_is_full_knowledge_and_nothing_the_prior(data: Microdata) -
         measure = kind(**INTRUDER)
         found = score(measure, data, sm.Identity())
         assert found.value == pytest.approx(0, abs=1e-12) and found.parts["linked"] == 1
-        assert measure.nothing(data) == pytest.approx(-1)
+        assert measure.baseline(data) == pytest.approx(-1)
     far = sm.risk.IntruderKnowledge(on="c", targets="maximum", attack=NEAREST)
     x = data["c"]
-    assert far.nothing(data) == pytest.approx(-((x.max() - x.mean()) ** 2) / x.var())
-    assert sm.utility.SocietyKnowledge(on="c").nothing(data) == pytest.approx(-1 - 1 / 301)
-    assert sm.utility.SocietyUtility(on="c").nothing(data) == -1
+    assert far.baseline(data) == pytest.approx(-((x.max() - x.mean()) ** 2) / x.var())
+    assert sm.utility.SocietyKnowledge(on="c").baseline(data) == pytest.approx(-1 - 1 / 301)
+    assert sm.utility.SocietyUtility(on="c").baseline(data) == -1
 
 
 def test_a_target_that_may_not_be_in_the_file_keeps_the_prior(data: Microdata) -> None:
@@ -275,7 +275,7 @@ def test_named_targets_are_looked_at_whatever_is_drawn() -> None:
         sm.risk.IntruderKnowledge(on="wage", attack=attack, over="worst").score(data, masked(data, method), RNG)
     each = sm.risk.DiscreditHarm(on="wage", attack=attack).records(data, masked(data, method))
     assert np.isfinite(each).sum() == 20
-    assert worst.fresh() == sm.risk.IntruderKnowledge(
+    assert worst.resample() == sm.risk.IntruderKnowledge(
         on="wage", attack=sm.WorstLinkage(targets=20, draw=1), targets=("maximum", 0.5), over="worst"
     )
 
@@ -283,7 +283,7 @@ def test_named_targets_are_looked_at_whatever_is_drawn() -> None:
 # ---- targets, harm, missing values ----------------------------------------------------------------------------
 def test_targets_are_named_by_rank_and_combined(data: Microdata) -> None:
     method = sm.Noise(on=NAMES, variance=0.01)
-    each = sm.risk.IntruderKnowledge(**INTRUDER).knowing(method).records(data, masked(data, method))
+    each = sm.risk.IntruderKnowledge(**INTRUDER).for_informed_attacker(method).records(data, masked(data, method))
     order = np.argsort(data["c"])
     for targets, rows in ((("maximum",), [299]), ((0.5, "minimum"), [0, 149]), ((), range(300))):
         for over, of in (("mean", np.mean), ("worst", np.max)):
@@ -299,7 +299,7 @@ def test_harm_weights_divide_the_risk(data: Microdata) -> None:
     for kind in (sm.risk.IntruderKnowledge, sm.risk.DiscreditHarm):
         plain, heavy = kind(on="c", attack=attack), kind(on="c", attack=attack, harm="harm")
         assert score(heavy, weighed, method).value == pytest.approx(score(plain, weighed, method).value / 2)
-        assert heavy.nothing(weighed) == pytest.approx(-0.5)
+        assert heavy.baseline(weighed) == pytest.approx(-0.5)
     zero = sm.read(frame.with_columns(harm=pl.lit(0.0)), numeric="all")
     with pytest.raises(sm.errors.Undefined, match="harm weights must be above 0"):
         score(sm.risk.DiscreditHarm(on="c", attack=attack, harm="harm"), zero, method)
@@ -310,7 +310,7 @@ def test_missing_values_are_no_targets(data: Microdata) -> None:
     c[:50] = np.nan
     holed = sm.read(pl.DataFrame({"a": data["a"], "b": data["b"], "c": c}, nan_to_null=True), numeric="all")
     for method in (sm.Identity(), sm.Noise(on="c", variance=0.2), sm.RankSwap(on="c", p=0.1)):
-        each = sm.risk.IntruderKnowledge(**INTRUDER).knowing(method).records(holed, masked(holed, method))
+        each = sm.risk.IntruderKnowledge(**INTRUDER).for_informed_attacker(method).records(holed, masked(holed, method))
         assert np.isnan(each[:50]).all() and np.isfinite(each[50:]).all()
         assert score(sm.risk.IntruderKnowledge(**INTRUDER), holed, method).value == pytest.approx(each[50:].mean())
 
@@ -477,7 +477,7 @@ def test_files_without_a_value(data: Microdata) -> None:
     for measure in (sm.risk.IntruderKnowledge(**INTRUDER), sm.utility.SocietyKnowledge(on="c")):
         with pytest.raises(sm.errors.Undefined, match="nothing to learn"):
             score(measure, flat, sm.Identity())
-        assert measure.nothing(flat) is None
+        assert measure.baseline(flat) is None
     alone = sm.read(pl.DataFrame({"c": data["c"]}), numeric="all")
     with pytest.raises(sm.errors.SchemaError, match="knows nothing to link by"):
         score(sm.risk.IntruderKnowledge(on="c"), alone, sm.Identity())

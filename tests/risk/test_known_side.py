@@ -73,7 +73,7 @@ def test_columns_that_every_release_is_compared_with_are_sorted_once(monkeypatch
     data, attack = people(), sm.WorstLinkage()
     sizes = []
     for seed in range(3):
-        attack.knowing(METHODS[0]).score(data, METHODS[0].apply(data, Stream.of_seed(seed)), default_rng(1))
+        attack.for_informed_attacker(METHODS[0]).score(data, METHODS[0].apply(data, Stream.of_seed(seed)), default_rng(1))
         sizes.append(sum(not values.flags.writeable for values in sorted_columns))
     assert sizes[0] > 10 and sizes[1] == sizes[2] == sizes[0]
 
@@ -94,10 +94,10 @@ def test_what_is_kept_changes_no_value(attack: Attack) -> None:
         fresh = Microdata(data.schema, data.columns)
         moved = Microdata(masked.schema, {name: masked.column(name) for name in masked.names})
         try:
-            kept = attack.knowing(method).score(data, masked, default_rng(1))
+            kept = attack.for_informed_attacker(method).score(data, masked, default_rng(1))
         except sm.errors.Undefined:
             continue
-        assert kept == attack.knowing(method).score(fresh, moved, default_rng(1))
+        assert kept == attack.for_informed_attacker(method).score(fresh, moved, default_rng(1))
 
 
 def test_what_is_kept_is_closed_to_writing() -> None:

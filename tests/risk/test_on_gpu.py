@@ -15,7 +15,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels import gpu
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.device import NoCard, present_card, running_on
+from sdcmap.kernels.device import GpuUnavailable, present_card, running_on
 from sdcmap.kernels.gpu import groups, layout, nearest_records, neighbours, pair_scan, races
 from sdcmap.recordwise.neighbourhood import Unsafe, assess
 from sdcmap.risk.linkage import cost_models, file_pair
@@ -95,7 +95,7 @@ PLAIN = (scan_of, scan_of_fields, Race, Search, mdav_groups, gower_groups, neare
 def no_gpu() -> str:
     try:
         present_card()
-    except NoCard as reason:
+    except GpuUnavailable as reason:
         return str(reason)
     return ""
 
@@ -145,8 +145,8 @@ CASES: list[tuple[Measure, set[str]]] = [
     (NEAREST("gower", one_to_one=True), {"Search"}),
     *((sm.risk.Linkage(metric), {"Search"}) for metric in ("d", "l")),  # Age and Sex are left open
     *((sm.risk.NearestRecord(metric), {"Search"}) for metric in ("standardised", "gower", "mixed")),
-    (sm.WorstLinkage().knowing(CHAIN), {"Race"}),
-    (sm.WorstLinkage(on=("wage", "interest", "total")).knowing(CHAIN), {"Race", "Search"}),  # somebody is not found
+    (sm.WorstLinkage().for_informed_attacker(CHAIN), {"Race"}),
+    (sm.WorstLinkage(on=("wage", "interest", "total")).for_informed_attacker(CHAIN), {"Race", "Search"}),  # somebody is not found
     (sm.risk.ClosestRecord(targets=40), {"nearest"}),
     (sm.risk.AttributeInference("Sex", targets=40), {"nearest"}),
 ]
@@ -167,7 +167,7 @@ def test_measures(people: Microdata, card: set[str], measure: Measure, kernels: 
 
 
 @pytest.mark.parametrize(
-    "attack", [sm.risk.Linkage("d"), sm.risk.NearestRecord("gower"), sm.WorstLinkage().knowing(CHAIN)]
+    "attack", [sm.risk.Linkage("d"), sm.risk.NearestRecord("gower"), sm.WorstLinkage().for_informed_attacker(CHAIN)]
 )
 def test_links(people: Microdata, card: set[str], attack: Attack) -> None:
     masked = CHAIN.apply(people, Stream.of_seed(5))

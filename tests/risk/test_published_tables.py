@@ -93,14 +93,14 @@ def test_what_a_table_must_be(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="there is no file"):
         sm.risk.PublishedTables([str(tmp_path / "none.csv")])
     (tmp_path / "bad.csv").write_text("age,people\n34,2\n50,1\n")
-    (bad,) = sm.risk.PublishedTables([str(tmp_path / "bad.csv")]).misfits(original)
+    (bad,) = sm.risk.PublishedTables([str(tmp_path / "bad.csv")]).incompatibilities(original)
     assert "needs a column 'count'" in bad
     (tmp_path / "other.csv").write_text("agee,count\nx,2\ny,1\n")
-    (other,) = sm.risk.PublishedTables([str(tmp_path / "other.csv")]).misfits(original)
+    (other,) = sm.risk.PublishedTables([str(tmp_path / "other.csv")]).incompatibilities(original)
     assert "a column 'agee'" in other and "'age'" in other
     amounts = sm.read(TRUE.with_columns(wage=pl.Series([1.0, 2.0, 3.5])), keys=["age"], numeric=["wage"])
     assert any("holds amounts" in p for p in sm.risk.PublishedTables([table(TRUE, tmp_path / "t.csv", "age")], on="wage")
-               .misfits(amounts))  # fmt: skip
+               .incompatibilities(amounts))  # fmt: skip
 
 
 def test_too_many_combinations_are_undefined(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_errors_below_epsilon_are_counted(error: str, epsilon: float, share: flo
     measure = sm.risk.RAPID(on="a", secret="y", error=error, epsilon=epsilon, model="linear")
     found = measure.apply(truth, released, RNG)
     assert found.value == share and found.parts["naive"] < share and found.parts["explained"] > 0.5
-    assert 0 < measure.nothing(truth) < 1
+    assert 0 < measure.baseline(truth) < 1
 
 
 def test_rows_of_nobody_in_any_order_say_the_same() -> None:

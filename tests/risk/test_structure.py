@@ -124,7 +124,7 @@ def test_a_family_is_found_where_nobody_is_alone() -> None:
     estimate = scored(HouseholdLink(), data, data.change(None, {}))
     assert estimate.value == estimate.parts["equal composition"] == (2 + 2 + 4 / 2) / 8
     assert estimate.parts["persons one by one"] == pytest.approx(3 / 8)
-    assert HouseholdLink().nothing(data) == 1 / 4
+    assert HouseholdLink().baseline(data) == 1 / 4
 
 
 def test_one_of_a_large_family_is_found_in_a_tiny_sample() -> None:
@@ -146,7 +146,7 @@ def test_who_has_read_the_note_asks_that_open_columns_are_equal() -> None:
     data = people(40, gone=0.0)
     method = sm.methods.Shuffle(on=["wage", "rent"], given=["sex"])
     masked = released(method, data)
-    blind, reader = HouseholdLink(), HouseholdLink().knowing(method)
+    blind, reader = HouseholdLink(), HouseholdLink().for_informed_attacker(method)
     assert scored(reader, data, masked).value >= scored(blind, data, masked).value
     open_columns = HouseholdLink(NearestRecord("gower", on=(*KEYS, "area")))
     assert scored(reader, data, masked).value >= scored(open_columns, data, masked).value
@@ -295,7 +295,7 @@ def largest_by_brute_force(data: Microdata, masked: Microdata, measure: LargestU
     group = [tuple(known[name][row] for name in measure.within) for row in range(len(data))]
     theirs = [tuple(masked[name][row] for name in measure.within) for row in range(len(masked))]
     size, shown, people_of = data["wage"], masked["wage"], origin(masked)
-    by_rank = by_value = units = 0.0
+    by_rank = is_value_map = units = 0.0
     for i in range(len(data)):
         inside = [j for j in range(len(data)) if group[j] == group[i] and not np.isnan(size[j])]
         above, ties = sum(size[j] > size[i] for j in inside), sum(size[j] == size[i] for j in inside)
@@ -310,8 +310,8 @@ def largest_by_brute_force(data: Microdata, masked: Microdata, measure: LargestU
             if people_of[r] == i:
                 over, even = sum(shown[q] > shown[r] for q in there), sum(shown[q] == shown[r] for q in there)
                 by_rank += len({*range(above, above + ties)} & {*range(over, over + even)}) / (ties * even)
-                by_value += (r in near) / len(near)
-    return by_rank / units, by_value / units
+                is_value_map += (r in near) / len(near)
+    return by_rank / units, is_value_map / units
 
 
 @every_method
@@ -327,10 +327,10 @@ def test_the_largest_are_found_by_rank_and_by_value(method: sm.Method, measure: 
     data = people()
     masked = released(method, data)
     estimate = scored(measure, data, masked)
-    by_rank, by_value = largest_by_brute_force(data, masked, measure)
+    by_rank, is_value_map = largest_by_brute_force(data, masked, measure)
     assert estimate.parts["by rank"] == pytest.approx(by_rank)
-    assert estimate.parts["by value"] == pytest.approx(by_value)
-    assert estimate.value == pytest.approx(max(by_rank, by_value))
+    assert estimate.parts["by value"] == pytest.approx(is_value_map)
+    assert estimate.value == pytest.approx(max(by_rank, is_value_map))
     assert np.nansum(measure.records(data, masked)) == pytest.approx(estimate.value * estimate.parts["units"])
 
 

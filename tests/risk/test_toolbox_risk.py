@@ -441,8 +441,8 @@ def test_weights_of_one_say_what_no_weights_say() -> None:
 def test_releasing_nothing_leaves_the_naive_chance() -> None:
     data = people()
     shares = np.bincount(data.codes("secret")) / len(data)
-    assert sm.risk.CorrectAttribution().nothing(data) == pytest.approx((shares**2).sum())
-    assert sm.risk.CorrectAttribution(form="TCAP").nothing(data) == pytest.approx(shares.max())
+    assert sm.risk.CorrectAttribution().baseline(data) == pytest.approx((shares**2).sum())
+    assert sm.risk.CorrectAttribution(form="TCAP").baseline(data) == pytest.approx(shares.max())
 
 
 @pytest.mark.parametrize(

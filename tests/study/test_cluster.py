@@ -28,7 +28,7 @@ from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.study import cluster, engines
-from sdcmap.study.engines import crew, run_all
+from sdcmap.study.engines import worker_pool, run_all
 from sdcmap.study.jobs import Job
 from sizes import GUARD
 
@@ -199,7 +199,7 @@ def test_a_candidate_that_kills_its_worker_is_found(tmp_path: Path, monkeypatch:
     with processes(tmp_path / "c", 0, nannies=True, failures=0) as running:
         running.add_worker(PYTHONPATH=path)
         jobs = iter([Job(c, c.stream(SEED).key, plan.measures) for c in plan.candidates])
-        with crew(running.engine, 2, None, data, copy) as (make, run):
+        with worker_pool(running.engine, 2, None, data, copy) as (make, run):
             found = [row for batch in run_all(jobs, run, make, 2) for row in batch]
     assert sorted(row.status for row in found) == ["failed"] + ["ok"] * 3
     assert all("killed every time" in row.reason for row in found if row.status == "failed")

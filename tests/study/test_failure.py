@@ -28,7 +28,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.study import cluster, engines
 from sdcmap.study import folder as study
 from sdcmap.study.database import _connect_to_read
-from sdcmap.study.engines import crew, lasting, run_all
+from sdcmap.study.engines import worker_pool, lasting, run_all
 from sdcmap.study.jobs import Job
 from sdcmap.study.worker import run_here
 from sizes import GUARD, SOAK
@@ -163,7 +163,7 @@ def test_a_dask_worker_out_of_memory_is_not_done(tmp_path: Path, monkeypatch: py
     with processes(tmp_path / "c", 0, "--memory-limit", "600MB", nannies=True, failures=0) as running:
         running.add_worker(PYTHONPATH=path)
         jobs = iter([Job(c, c.stream(plan.seed).key, plan.measures) for c in plan.candidates])
-        with crew(running.engine, 1, None, data, copy) as (make, run):
+        with worker_pool(running.engine, 1, None, data, copy) as (make, run):
             status = {row.method: row.status for batch in run_all(jobs, run, make, 1) for row in batch}
     greedy = next(ended for method, ended in status.items() if "Greedy" in method)
     assert greedy == "failed" and sorted(status.values()) == ["failed", "ok", "ok"]

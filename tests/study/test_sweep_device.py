@@ -10,10 +10,10 @@ import pytest
 import sdcmap as sm
 from commands import sdcmap
 from sdcmap.data.microdata import Microdata
-from sdcmap.dossier.study_rows import history
+from sdcmap.reports.study_rows import history
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.kernels import device, gpu
-from sdcmap.kernels.device import NoCard, OnTheCPU, present_card
+from sdcmap.kernels.device import GpuUnavailable, OnTheCPU, present_card
 from sdcmap.study import device_choice as settling
 from sdcmap.study.folder import Study
 from sdcmap.study.progress import bar
@@ -24,7 +24,7 @@ NEAREST = sm.risk.NearestRecord()
 def has_gpu() -> bool:
     try:
         present_card()
-    except NoCard:
+    except GpuUnavailable:
         return False
     return True
 
@@ -38,7 +38,7 @@ def people() -> Microdata:
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+def resample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "_gone", [])
 
 
@@ -55,7 +55,7 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """A card that answers once, when it is asked its name, and never again."""
 
     def gone(*_: object, **__: object) -> None:
-        raise NoCard("the GPU does not answer")
+        raise GpuUnavailable("the GPU does not answer")
 
     monkeypatch.setattr(settling, "present_card", lambda: "NVIDIA H200")
     monkeypatch.setattr(gpu, "KERNELS", dict.fromkeys(gpu.KERNELS, gone))

@@ -304,7 +304,7 @@ def test_corrected_subpopulations(groups: Microdata, rescale: bool, correlated: 
         before = np.cov(groups.matrix(("x", "y"))[rows], rowvar=False)
         after = np.cov(y[rows], rowvar=False) - noise
         losses.append((np.abs(before - after) / np.abs(before))[np.tril_indices(2)].mean())
-    told = sm.utility.IL3(by="group", corrected=True).knowing(made)
+    told = sm.utility.IL3(by="group", corrected=True).for_informed_attacker(made)
     assert told.score(groups, masked, RNG).value == pytest.approx(np.mean(losses), rel=1e-9)
     assert sm.utility.IL3(by="group", corrected=True, made_by=made) == told
 
@@ -316,7 +316,7 @@ def test_correction_restores_what_noise_took(groups: Microdata) -> None:
     for cls in (sm.utility.IL2, sm.utility.IL3, sm.utility.IL4, sm.utility.IL5, sm.utility.S0):
         plain, corrected = (
             np.mean([measure.score(groups, file, RNG).value for file in files])
-            for measure in (cls(by="group"), cls(by="group", corrected=True).knowing(made))
+            for measure in (cls(by="group"), cls(by="group", corrected=True).for_informed_attacker(made))
         )
         assert corrected < 0.75 * plain, cls.__name__
 
@@ -324,7 +324,7 @@ def test_correction_restores_what_noise_took(groups: Microdata) -> None:
 def test_correction_is_refused_with_the_reason(groups: Microdata) -> None:
     masked = sm.RankSwap(on=["x", "y"]).apply(groups, Stream.of_seed(5))
     with pytest.raises(sm.errors.Undefined, match="RankSwap is not plain additive noise"):
-        sm.utility.IL4(corrected=True).knowing(sm.RankSwap(on=["x", "y"])).score(groups, masked, RNG)
+        sm.utility.IL4(corrected=True).for_informed_attacker(sm.RankSwap(on=["x", "y"])).score(groups, masked, RNG)
     with pytest.raises(sm.errors.Undefined, match="correcting needs the method"):
         sm.utility.IL4(corrected=True).score(groups, masked, RNG)
     with pytest.raises(sm.errors.PlanError, match="made_by is for corrected=True"):

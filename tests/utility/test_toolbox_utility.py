@@ -295,7 +295,7 @@ def test_all_files_are_asked_the_same_queries_and_a_fresh_measure_asks_others(da
     masked = sm.Noise(on="income", variance=0.5).apply(data, Stream.of_seed(1))
     measure = sm.utility.QueryError(on="income", ways=1)
     assert value(measure, data, masked, 1) == value(measure, data, masked, 2)
-    fresh = measure.fresh()
+    fresh = measure.resample()
     assert fresh.text == "QueryError(on='income', ways=1, draw=1)"
     assert value(fresh, data, masked, 1) != value(measure, data, masked, 1)
 

@@ -14,9 +14,9 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from sdcmap.web import service
-from sdcmap.web.room import Room
+from sdcmap.web.workspace import Workspace
 from visiting import Inside
-from webroom import Server, finished_studies, served
+from web_workspace import Server, finished_studies, served
 
 ALONE = ("--no-sandbox", "--disable-gpu", "--in-process-gpu")  # pictures are made by the processor, in fewer processes
 service.QUIET_SECONDS = 1e6  # a server in the tests' own process draws what is asked for, when it is
@@ -39,7 +39,7 @@ def folder(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[httpx.Client]:
     """Who asks a server in this process over the module's folder."""
-    with served(Room(folder, ledger=folder / ".ledger")) as made:
+    with served(Workspace(folder, ledger=folder / ".ledger")) as made:
         yield made
 
 

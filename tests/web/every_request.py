@@ -13,12 +13,12 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
 
-from sdcmap.web.room import Room
+from sdcmap.web.workspace import Workspace
 from sdcmap.web.service import make_app
 from sizes import size
-from webroom import HEAD, served, swept
+from web_workspace import HEAD, served, swept
 
-schema = schemathesis.openapi.from_dict(make_app(Room(Path("/nowhere"))).openapi())
+schema = schemathesis.openapi.from_dict(make_app(Workspace(Path("/nowhere"))).openapi())
 SLOW_OR_LASTING = (
     "/sweep",
     "/releases",
@@ -35,7 +35,7 @@ SLOW_OR_LASTING = (
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home = tmp_path_factory.mktemp("served").resolve()
     swept(home, rates=(0.05,), replicates=2)
-    with served(Room(home, upload_limit=1 << 20, ledger=home / ".ledger")) as client:
+    with served(Workspace(home, upload_limit=1 << 20, ledger=home / ".ledger")) as client:
         yield str(client.base_url)
 
 

@@ -23,9 +23,9 @@ from samples import PAST_THE_GATE
 from sdcmap.explore.looking import look, source_of
 from sdcmap.methods import METHODS
 from sdcmap.web import pages
-from sdcmap.web.room import Room
+from sdcmap.web.workspace import Workspace
 from waiting import until
-from webroom import ALIKE, KEYS, ROLES, endless_plan, ok, served
+from web_workspace import ALIKE, KEYS, ROLES, endless_plan, ok, served
 
 
 def status_of(client: httpx.Client, name: str) -> dict[str, Any]:
@@ -232,7 +232,7 @@ def test_a_sweep_pauses_goes_on_and_has_one_writer(client: httpx.Client, folder:
 
 def test_a_study_made_elsewhere_grows_from_its_own_copy_of_the_data(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "cps", tmp_path / "made")
-    with served(Room(tmp_path.resolve())) as client:
+    with served(Workspace(tmp_path.resolve())) as client:
         found = ok(client.get("/api/studies/made"))
         assert found["sweep"]["state"] == "done"
         grown = found["toml"].replace("replicates = 3", "replicates = 4")
@@ -370,7 +370,7 @@ import asyncio, sys, httpx, pydantic, sdcmap.cli, sdcmap.web.server
 from pathlib import Path
 from sdcmap.web.service import make_app
 from sdcmap.web.entrance import Entrance
-from sdcmap.web.room import Room
+from sdcmap.web.workspace import Room
 
 made, init = [], pydantic.TypeAdapter.__init__
 pydantic.TypeAdapter.__init__ = lambda self, *given, **more: made.append(self) or init(self, *given, **more)

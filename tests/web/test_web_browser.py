@@ -17,7 +17,7 @@ import sdcmap as sm
 from sdcmap.core.value import decode
 from sdcmap.web.pages import render
 from visiting import SLOW, Inside, ready, until
-from webroom import Server, people, plan_of
+from web_workspace import Server, people, plan_of
 
 pytestmark = pytest.mark.slow
 PAGES = ("/", "/data?file=people.csv", "/studies/cps/data", "/studies/cps/plan", "/studies/cps/sweep", "/studies/cps/map",

@@ -10,7 +10,7 @@ import pytest
 
 import sdcmap as sm
 from samples import PAST_THE_GATE
-from webroom import decided, ok, swept
+from web_workspace import decided, ok, swept
 
 
 @pytest.fixture(scope="module")

@@ -13,18 +13,18 @@ import sdcmap as sm
 from documents import run_page
 from samples import PAST_THE_GATE
 from sdcmap.explore.looking import source_of
-from sdcmap.web.room import Room
+from sdcmap.web.workspace import Workspace
 from sdcmap.web.service import make_app
 from waiting import until
 from webclient import Generated
-from webroom import KEYS, ROLES, TOKEN, people, plan_of, served
+from web_workspace import KEYS, ROLES, TOKEN, people, plan_of, served
 
 
 def test_a_generated_client_goes_from_an_upload_to_a_release(tmp_path: Path) -> None:
     home = tmp_path / "served"
     home.mkdir()
     content = people(tmp_path, 400).read_bytes()
-    with served(Room(home.resolve(), ledger=tmp_path / "ledger")) as http:
+    with served(Workspace(home.resolve(), ledger=tmp_path / "ledger")) as http:
         api = Generated(http)
         assert api.upload(file=("people.csv", content))["name"] == "people.csv"
         assert [file["name"] for file in api.files()["files"]] == ["people.csv"]
@@ -86,7 +86,7 @@ def test_a_generated_client_goes_from_an_upload_to_a_release(tmp_path: Path) -> 
 
 
 def test_every_operation_has_a_typed_answer() -> None:
-    document = make_app(Room(Path("/nowhere"))).openapi()
+    document = make_app(Workspace(Path("/nowhere"))).openapi()
     for path, methods in document["paths"].items():
         for operation in methods.values():
             good = [answer for status, answer in operation["responses"].items() if status.startswith("2")]
@@ -111,7 +111,7 @@ def test_python_of_the_page_goes_from_an_upload_to_a_release(tmp_path: Path, mon
         [synthetic], [risk, sm.Hellinger()], profile="scientific-use", rule=rule, data=stated, seed=(1 << 200) + 11
     )
     plan.write("plan.toml")
-    with served(Room(home.resolve(), ledger=tmp_path / "ledger")) as http:
+    with served(Workspace(home.resolve(), ledger=tmp_path / "ledger")) as http:
         here = str(http.base_url).rstrip("/")
         smaller = {
             "http://127.0.0.1:41207": here,

@@ -23,11 +23,11 @@ from sdcmap.kernels.tables.identifying_columns import alone_on_pairs
 from sdcmap.web import shelf
 from sdcmap.web.child import Telling, _run
 from sdcmap.web.entrance import KEPT_SECONDS, Entrance, Kept
-from sdcmap.web.room import KEPT, Room
+from sdcmap.web.workspace import KEPT, Workspace
 from sdcmap.web.server import _door
 from sdcmap.web.sweeps import PACE_SECONDS, Pace, Phase, Sweeps, Wanted
 from waiting import until
-from webroom import KEYS, ROLES, ok, people, plan_of, served
+from web_workspace import KEYS, ROLES, ok, people, plan_of, served
 
 # ---- sweeps ---------------------------------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ def test_a_good_sweep_leaves_no_error_and_no_wish(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, replicates=1, rates=(0.05,))
     (tmp_path / "short.toml").write_text(plan.toml())
     phases = set()
-    with served(Room(tmp_path.resolve())) as client:
+    with served(Workspace(tmp_path.resolve())) as client:
         ok(client.put("/api/studies/short/sweep", json={"state": "running"}))
 
         def is_done() -> bool:
@@ -61,7 +61,7 @@ def test_a_good_sweep_leaves_no_error_and_no_wish(tmp_path: Path) -> None:
 def test_a_sweep_says_what_it_is_at_from_the_first_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     people(tmp_path, 60)
     (tmp_path / "short.toml").write_text(plan_of(tmp_path, replicates=1, rates=(0.05,)).toml())
-    room = Room(tmp_path.resolve())
+    room = Workspace(tmp_path.resolve())
     told: list[str] = []
     really = Telling.at
 
@@ -90,7 +90,7 @@ def test_the_pace_is_counted_from_the_first_candidate_and_steady() -> None:
 
 
 def test_a_session_outlives_its_server_as_a_digest_alone(tmp_path: Path) -> None:
-    room = Room(tmp_path.resolve())
+    room = Workspace(tmp_path.resolve())
     listening, first = _door(room, "127.0.0.1", 0)
     session = first.exchange(first.once)
     assert session is not None
@@ -125,7 +125,7 @@ def test_a_note_that_is_none_lets_nobody_in(tmp_path: Path, text: str) -> None:
 
 def test_who_is_not_let_in_is_told_how_to_come_in(folder: Path) -> None:
     entrance = Entrance()
-    with served(Room(folder), entrance, headers={"accept": "text/html"}) as guest:
+    with served(Workspace(folder), entrance, headers={"accept": "text/html"}) as guest:
         page = guest.get(f"{entrance.place}/studies/cps/map")
         assert page.status_code == 401 and "last address that it printed" in page.text
         assert "<a " not in page.text and f'href="{entrance.place}/static/workbench.css"' in page.text
@@ -451,14 +451,14 @@ def test_the_same_order_is_written_once(client: httpx.Client, folder: Path) -> N
 def test_a_search_that_was_stopped_is_not_done_when_its_plan_is(
     tmp_path: Path, wanted: Wanted | None, whole: bool, state: str
 ) -> None:
-    room = Room(tmp_path)
+    room = Workspace(tmp_path)
     if wanted:
         room.kept("found.wish").write_text(json.dumps(asdict(wanted)))
     assert Sweeps(room)._state("found", alive=False, whole=whole) == state
 
 
 def test_the_generations_of_a_search_are_told_as_they_come(tmp_path: Path) -> None:
-    room = Room(tmp_path)
+    room = Workspace(tmp_path)
     tell = Telling(room, "found")
     for evaluations, area in ((24, 0.25), (32, 0.5)):
         tell.searched(evaluations, 200, area)

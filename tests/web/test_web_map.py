@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from visiting import Inside, dragged, ready, until
-from webroom import COUNTED, SILENT, Server
+from web_workspace import COUNTED, SILENT, Server
 
 pytestmark = pytest.mark.slow
 LIMIT_PIXEL = "workbench.plot.pixel({ utility: workbench.plot.x[0], risk: workbench.state.rule.risk })[1]"

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 import sdcmap as sm
 from sdcmap.charts.page_labels import page_labels
 from visiting import Inside, dragged, until
-from webroom import ALIKE, Server
+from web_workspace import ALIKE, Server
 
 pytestmark = pytest.mark.slow
 SPOT = """id => {

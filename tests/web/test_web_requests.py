@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sdcmap.web.room import Room
+from sdcmap.web.workspace import Workspace
 from sdcmap.web.service import make_app
 
 HERE = Path(__file__).parent
@@ -34,5 +34,5 @@ def test_every_operation_is_described() -> None:
 
 
 def _paths() -> dict[str, dict[str, dict[str, str]]]:
-    paths: dict[str, dict[str, dict[str, str]]] = make_app(Room(Path("/nowhere"))).openapi()["paths"]
+    paths: dict[str, dict[str, dict[str, str]]] = make_app(Workspace(Path("/nowhere"))).openapi()["paths"]
     return paths

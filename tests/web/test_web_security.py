@@ -26,11 +26,11 @@ from sdcmap.files.formats import format_of
 from sdcmap.files.weighing import check_decoded
 from sdcmap.web import safety, server
 from sdcmap.web.entrance import Entrance
-from sdcmap.web.room import KEPT, Room
+from sdcmap.web.workspace import KEPT, Workspace
 from sdcmap.web.service import make_app
 from sizes import GUARD
 from waiting import until
-from webroom import HEAD, TOKEN, Server, endless_plan, people, served, swept
+from web_workspace import HEAD, TOKEN, Server, endless_plan, people, served, swept
 
 SMALL = 1 << 20
 NOISE = random.Random(1).randbytes(400)
@@ -38,7 +38,7 @@ NOISE = random.Random(1).randbytes(400)
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[httpx.Client]:
-    with served(Room(folder, upload_limit=2 * SMALL, ledger=folder / ".ledger")) as made:
+    with served(Workspace(folder, upload_limit=2 * SMALL, ledger=folder / ".ledger")) as made:
         yield made
 
 
@@ -57,7 +57,7 @@ def addresses() -> list[tuple[str, str]]:
         "{file}": "api.js",
     }
     found = []
-    for route in make_app(Room(Path("/nowhere"))).openapi()["paths"]:
+    for route in make_app(Workspace(Path("/nowhere"))).openapi()["paths"]:
         path = route
         for name, value in filled.items():
             path = path.replace(name, value)
@@ -99,7 +99,7 @@ def entered(client: httpx.Client, entrance: Entrance, page: str = "/") -> httpx.
 
 def test_the_token_becomes_a_strict_cookie_and_goes_out_of_the_address(folder: Path) -> None:
     entrance = Entrance(TOKEN, port=7)
-    with served(Room(folder), entrance, headers={}) as visitor:
+    with served(Workspace(folder), entrance, headers={}) as visitor:
         address = f"{entrance.place}/studies/cps/map?by=mean&token={entrance.once}"
         first = visitor.get(address)
         name, *facts = first.headers["set-cookie"].split("; ")
@@ -115,7 +115,7 @@ def test_the_token_becomes_a_strict_cookie_and_goes_out_of_the_address(folder: P
 
 def test_writes_come_from_this_sites_own_pages(folder: Path) -> None:
     entrance, body = Entrance(TOKEN), {"toml": ""}
-    with served(Room(folder), entrance, headers={}) as browser:
+    with served(Workspace(folder), entrance, headers={}) as browser:
         own = f"http://{browser.base_url.netloc.decode()}"
         assert entered(browser, entrance).status_code == 200
         plans = f"{entrance.place}/api/plans"
@@ -312,13 +312,13 @@ def test_a_request_that_comes_too_slowly_is_cut_off(folder: Path, monkeypatch: p
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(make_app(Room(folder), Entrance(TOKEN))(scope, never, send))  # type: ignore[arg-type]
+    asyncio.run(make_app(Workspace(folder), Entrance(TOKEN))(scope, never, send))  # type: ignore[arg-type]
     assert sent[0]["status"] == 408
 
 
 def test_a_connection_that_asks_nothing_is_closed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
-    with served(Room(folder)) as client, socket.create_connection((client.base_url.host, client.base_url.port)) as slow:
+    with served(Workspace(folder)) as client, socket.create_connection((client.base_url.host, client.base_url.port)) as slow:
         slow.settimeout(GUARD)
         slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
         assert slow.recv(100) == b""
@@ -332,11 +332,11 @@ def test_a_connection_that_asks_nothing_is_closed(folder: Path, monkeypatch: pyt
 def test_a_fault_of_ours_tells_type_and_place_but_no_value(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(self: Room) -> None:
+    def fail(self: Workspace) -> None:
         raise RuntimeError("a secret value, 31415")
 
-    monkeypatch.setattr(Room, "files", fail)
-    with served(Room(folder)) as client:
+    monkeypatch.setattr(Workspace, "files", fail)
+    with served(Workspace(folder)) as client:
         answers = [client.get("/api/files"), client.get("/", headers={"accept": "text/html"})]
     for answer in answers:
         assert answer.status_code == 500 and "RuntimeError in test_web_security.py" in answer.text

@@ -12,8 +12,8 @@ import pytest
 import sdcmap as sm
 from samples import PAST_THE_GATE
 from sdcmap.study.folder import locked
-from sdcmap.web.room import Room
-from webroom import ok, swept
+from sdcmap.web.workspace import Workspace
+from web_workspace import ok, swept
 
 HOSTILE = ["../up", "a/b", ".hidden", "-rf", "x\n", "", " cps", "x" * 91, "releases", "Releases", "con\0"]
 
@@ -65,7 +65,7 @@ def test_the_list_leaves_out_a_study_that_is_deleted_while_it_is_made(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch, choices: bool
 ) -> None:
     before = names(client)
-    monkeypatch.setattr(Room, "studies", lambda _: [*sorted(before), "deleted meanwhile"])
+    monkeypatch.setattr(Workspace, "studies", lambda _: [*sorted(before), "deleted meanwhile"])
     listed = ok(client.get("/api/studies", params={"choices": choices}))["studies"]
     assert {entry["name"] for entry in listed} == before
 

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 import sdcmap as sm
 from visiting import Inside, until
-from webroom import ALIKE, COUNTED, Server
+from web_workspace import ALIKE, COUNTED, Server
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from sdcmap.explore.bars import column_counts
 from sdcmap.explore.looking import source_of
 from sdcmap.study.sweeping import standing
 from visiting import Inside, Visitor, ready, until
-from webroom import KEYS, ROLES, Server, endless_plan, people
+from web_workspace import KEYS, ROLES, Server, endless_plan, people
 
 pytestmark = pytest.mark.slow
 CHECK = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8").rstrip("\n;")

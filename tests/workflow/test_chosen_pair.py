@@ -18,8 +18,8 @@ import sdcmap as sm
 from samples import PAST_THE_GATE
 from sdcmap.cli import app
 from sdcmap.web.drawing import make_picture
-from sdcmap.web.room import Room
-from webroom import ok, served, swept
+from sdcmap.web.workspace import Workspace
+from web_workspace import ok, served, swept
 
 REASON = "these two files were chosen together"
 
@@ -49,7 +49,7 @@ def home(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 @pytest.fixture
 def client(home: Path) -> Iterator[httpx.Client]:
-    with served(Room(home, ledger=home / ".ledger")) as made:
+    with served(Workspace(home, ledger=home / ".ledger")) as made:
         yield made
 
 

@@ -10,7 +10,7 @@ import sdcmap as sm
 from samples import PAST_THE_GATE
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.workflow import choose, open_map, own_choice, prepare_release, report
-from webroom import ALIKE, COUNTED, plan_of, swept
+from web_workspace import ALIKE, COUNTED, plan_of, swept
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ def _method(entry: Earlier, data: Microdata) -> Method | None:
     names = {n: present[n.casefold()] for n in entry.columns if n not in data.names and n.casefold() in present}
     try:
         method = decode(_renamed(entry.method, names), Method)
-        return None if list(method.misfits(data)) else method
+        return None if list(method.incompatibilities(data)) else method
     except SdcmapError:
         return None
 

@@ -20,7 +20,7 @@ from sdcmap.core.limit import Limit
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.data.cells import common_codes
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.kernels.tables.identifying_columns import alone_on, most_telling
+from sdcmap.kernels.tables.identifying_columns import alone_on, most_identifying
 from sdcmap.methods import Identity
 from sdcmap.risk import ExactMatch, WorstLinkage
 from sdcmap.study.jobs import ScoreRow
@@ -72,7 +72,7 @@ class Gate:
         data = self.prepared.data
         ranked = sorted(names, key=lambda name: -data.level_count(name))[:MOST_TOLD]
         best: dict[int, str] = {}
-        for places, alone in most_telling([data.codes(name) for name in ranked], 1):
+        for places, alone in most_identifying([data.codes(name) for name in ranked], 1):
             if alone:
                 best.setdefault(len(places), f"{' and '.join(ranked[place] for place in places)} ({alone:,})")
         return f"by {'; '.join(best.values())}" if best else "by no three of them"

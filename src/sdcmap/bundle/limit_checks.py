@@ -39,7 +39,7 @@ def score_file(
     Several releases together (not `alone`) are no method that could be run again.
     """
     make = maker(original, method, stream) if method is not None and alone else None
-    rows = [score_row(measure.fresh(), original, released, stream, method, make) for measure in measures]
+    rows = [score_row(measure.resample(), original, released, stream, method, make) for measure in measures]
     return [row._replace(measure_id=m.id, measure=m.text) for m, row in zip(measures, rows, strict=True)]
 
 

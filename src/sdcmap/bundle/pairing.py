@@ -215,7 +215,7 @@ def _key(first: Choice, second: Choice, plan: Plan) -> str:
     """What names a measured pair: both candidates with the seals of their draws, and what was measured."""
     limits = [(limit.measure.id, limit.value) for limit in limits_of(plan, [plan.rule], None)]
     utility = [measure.id for measure in plan.measures if measure.text == plan.utility]
-    parts = [first.candidate, first.seal, second.candidate, second.seal, limits, utility, LINKAGE.id]
+    parts = [first.candidate, first.stream_id, second.candidate, second.stream_id, limits, utility, LINKAGE.id]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 

@@ -60,7 +60,7 @@ def measured_pairs(folder: Path, data: Microdata, plan: Plan) -> Iterator[Callab
     The folder is made where it is not there, private, and locked meanwhile; StudyMismatch where it belongs to other data or
     another seed than those of the scientific study.
     """
-    path, whose = folder / NAME, Stream.of_seed(plan.seed, "pairs", data.digest).seal
+    path, whose = folder / NAME, Stream.of_seed(plan.seed, "pairs", data.digest).stream_id
     if folder.exists() and any(folder.iterdir()) and not path.exists() and not (folder / "first").exists():
         raise StudyDamaged(f"{folder} is not empty and holds no pairs: name another folder.")
     try:

@@ -131,7 +131,7 @@ def demo(
 
     Example: sdcmap demo -o demo
     """
-    from sdcmap.tour import tour
+    from sdcmap.demo_run import tour
 
     for line in tour(out, rows):
         print(line)

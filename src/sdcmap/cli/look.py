@@ -16,7 +16,7 @@ from sdcmap.cli.app import ROLES, app, note, print_json, reads_a_file
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sdcmap.explore.looking import Glance, Look
+    from sdcmap.explore.looking import ColumnSummary, Look
 
 MOST_SHOWN = 60  # columns of the first table; more are counted
 
@@ -48,7 +48,7 @@ def _columns(title: str, seen: Look) -> Table:
     return table
 
 
-def _why(glance: Glance) -> str:
+def _why(glance: ColumnSummary) -> str:
     formula = f"= {glance.formula}" if glance.formula else ""
     harbor = f"Safe Harbor {glance.safe_harbor}" if glance.safe_harbor else ""
     return "; ".join(part for part in (glance.why, formula, harbor) if part)

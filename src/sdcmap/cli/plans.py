@@ -13,7 +13,7 @@ from sdcmap.cli.app import app, duration, note, print_json
 
 if TYPE_CHECKING:
     from sdcmap.data.microdata import Microdata
-    from sdcmap.frontier.found import Found
+    from sdcmap.searches.search_results import Found
     from sdcmap.study.plan import Plan
 
 

@@ -36,14 +36,14 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError:
         raise MissingExtra("the workbench needs: pip install 'sdcmap[web]'") from None
-    from sdcmap.web.room import Room
+    from sdcmap.web.workspace import Workspace
     from sdcmap.web.server import serve as run
 
     study = study and study.resolve()
     home = (folder or (study.parent if study else Path())).resolve()
     if not home.is_dir():
         raise SdcmapError(f"there is no folder {home}.")
-    room = Room(home, upload_limit << 20, ledger and ledger.resolve())
+    room = Workspace(home, upload_limit << 20, ledger and ledger.resolve())
     if study and study.parent != home:
         raise SdcmapError(f"the study must lie in the folder that is served, {home}.")
     page = f"/studies/{room.study(study.name).name}/map" if study else "/"

@@ -48,7 +48,7 @@ class Comparison:
         same = (column.levels.cast(pl.String) == self.value).fill_null(False).to_numpy()[column.values]
         return (same if self.sign == "=" else ~same) & ~data.missing(self.name)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
         if self.name not in data.schema:
             yield f"no column {self.name!r}.{did_you_mean(self.name, data.names)}"
         elif isinstance(self.value, float) and not holds_numbers(data.column(self.name)):
@@ -79,14 +79,14 @@ class EditRule:
         wrong = np.logical_or.reduce([~c.met(data) & ~data.missing(c.name) for c in self.then])
         return np.asarray(called & wrong)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Every reason why the rule does not fit these data, a sentence each."""
         for comparison in (*self.when, *self.then):
-            yield from (f"edit rule {self.text!r}: {problem}" for problem in comparison.misfits(data))
+            yield from (f"edit rule {self.text!r}: {problem}" for problem in comparison.incompatibilities(data))
 
     def unreadable(self, masked: Microdata, original: Microdata) -> Iterator[str]:
         """Every reason why the rule cannot be read in a masked file, whose columns may have been recoded."""
-        yield from self.misfits(masked)
+        yield from self.incompatibilities(masked)
         for name in dict.fromkeys(c.name for c in (*self.when, *self.then) if isinstance(c.value, str)):
             if name in masked.names and name in original.names:
                 now, before = masked.column(name).levels, original.column(name).levels
@@ -158,9 +158,9 @@ class EditMeasure(Measure):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for rule in self.rules for name in rule.names))
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
         for rule in self.rules:
-            yield from rule.misfits(data)
+            yield from rule.incompatibilities(data)
 
     def check_readable(self, original: Microdata, masked: Microdata) -> None:
         """Undefined where a rule's categories were recoded: nobody can tell who breaks it."""

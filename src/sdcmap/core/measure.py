@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from numpy.random import Generator
 
 from sdcmap.core.estimate import Estimate, merge_bounds, merge_skipped
-from sdcmap.core.making import Folds, Making
+from sdcmap.core.refits import Folds, Refit
 from sdcmap.core.method import Method
 from sdcmap.core.value import Value
 from sdcmap.core.words import MOST_NAMED, number, spoken
@@ -96,12 +96,12 @@ class Measure(Value):
         """The measure's value for this masked file."""
         raise TypeError(f"{type(self).__name__} has no score.")
 
-    def makings(self, masked: Microdata) -> Folds | None:
+    def refits(self, masked: Microdata) -> Folds | None:
         """The releases of the same method, made without some of the people, that it needs beside this one; by default
         none. Whoever scores a method makes them and hands them to `apply`."""
         return None
 
-    def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
+    def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         """The measure's value from the makings that it asked for."""
         raise TypeError(f"{type(self).__name__} asks for no makings.")
 
@@ -111,18 +111,18 @@ class Measure(Value):
         return self.score(original, masked, rng)
 
     def apply(
-        self, original: Microdata, masked: Microdata, rng: Generator, makings: Sequence[Making] = (),
+        self, original: Microdata, masked: Microdata, rng: Generator, refits: Sequence[Refit] = (),
         enough: IsEnough | None = None,
     ) -> Estimate:  # fmt: skip
-        """`score`, or `score_makings` where there are some, after the check that this measure can compare the files;
+        """`score`, or `score_refits` where there are some, after the check that this measure can compare the files;
         `Enough` where `enough` is seen on the way."""
         if self.paired and not masked.paired:
             raise Undefined(f"{type(self).__name__} compares records with their originals; a synthetic file has none.")
         lacking = [name for name in self.variables(original) if name in original.names and name not in masked.names]
         if lacking:
             raise Undefined(f"the released file has no column {', '.join(map(repr, lacking))}.")
-        if makings:
-            result = self.score_makings(original, makings, rng)
+        if refits:
+            result = self.score_refits(original, refits, rng)
         elif enough is None:
             result = self.score(original, masked, rng)
         else:
@@ -136,17 +136,17 @@ class Measure(Value):
             raise ContractBroken(f"{type(self).__name__} returned {kind}, not an Estimate: return Estimate(value=...).")
         return result
 
-    def knowing(self, method: Method) -> Measure:
+    def for_informed_attacker(self, method: Method) -> Measure:
         """The measure of a snooper (or data user) who has read in the method note that the file was made by `method`;
         by default it makes no difference. Scores keep the name of the measure that was asked for."""
         return self
 
-    def fresh(self) -> Measure:
+    def resample(self) -> Measure:
         """The same measure on another random sample, where it looks at a sample: what a release is held to, so that no
         candidate is chosen by the sample that judges it. By default itself."""
         return self
 
-    def quick(self, data: Microdata) -> Measure:
+    def screening_variant(self, data: Microdata) -> Measure:
         """A measure that costs less and puts candidates for these data in much the same order: what a search screens by.
         By default itself."""
         return self
@@ -167,7 +167,7 @@ class Measure(Value):
         """The measure of each record, where the measure has a record-level form."""
         raise Undefined(f"{type(self).__name__} has no record-level form.")
 
-    def nothing(self, original: Microdata) -> float | None:
+    def baseline(self, original: Microdata) -> float | None:
         """The value when nothing is released; a prior level may depend on the data."""
         return self.at_nothing
 
@@ -176,7 +176,7 @@ class Measure(Value):
         on = getattr(self, "on", ())
         return (on,) if isinstance(on, str) else tuple(on)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Every reason why this measure does not fit these data, a sentence each."""
         yield from data.schema.unserved("wave", "case")
         names = self.variables(data)
@@ -194,6 +194,6 @@ class Measure(Value):
         return data.remember(("variables", self.digest), lambda: self._fitting(data))
 
     def _fitting(self, data: Microdata) -> tuple[str, ...]:
-        if problems := list(self.misfits(data)):
+        if problems := list(self.incompatibilities(data)):
             raise SchemaError(" ".join(problems))
         return self.variables(data)

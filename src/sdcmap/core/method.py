@@ -36,9 +36,9 @@ class Method(Value):
     because it releases other rows; `masks_weight`: whether it may change the weight otherwise; `weights` and `households`:
     a sentence on what it does with them; `random`: whether replicates differ; `at_zero`: the parameters at which it is
     the identity; `kept` and `distorted`: for the method note, what it keeps exactly and what it distorts;
-    `in_every_plan`: a plan holds it unasked; `mixes`: a released record may hold what other people had, drawn from a model
-    of all or dealt out among them, so that a release without somebody is more than a release without his row; `by_value`:
-    what becomes of a value hangs on the values of its variable alone, and on nothing drawn; `looks_back`: as a step of a
+    `in_every_plan`: a plan holds it unasked; `mixes_records`: a released record may hold what other people had, drawn from a model
+    of all or dealt out among them, so that a release without somebody is more than a release without his row; `is_value_map`:
+    what becomes of a value hangs on the values of its variable alone, and on nothing drawn; `needs_original`: as a step of a
     chain it looks at the file before the first step.
 
     Parameters
@@ -59,9 +59,9 @@ class Method(Value):
     kept: ClassVar[str] = ""
     distorted: ClassVar[str] = ""
     in_every_plan: ClassVar[bool] = False
-    mixes: ClassVar[bool] = False
-    by_value: ClassVar[bool] = False
-    looks_back: ClassVar[bool] = False
+    mixes_records: ClassVar[bool] = False
+    is_value_map: ClassVar[bool] = False
+    needs_original: ClassVar[bool] = False
     searched: ClassVar[Strengths | None] = None  # the strengths that a search tries
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
 
@@ -109,7 +109,7 @@ class Method(Value):
     def by_column(self) -> tuple[Method, ...]:
         """The same as steps of one variable each, where each value goes its own way; else itself."""
         names = self.masked_names
-        if not self.by_value or self.random or self.within or len(names) < 2:
+        if not self.is_value_map or self.random or self.within or len(names) < 2:
             return (self,)
         masked: list[dict[str, Any]] = [{"on": (name,)} for name in names]
         return tuple(replace(self, **one) for one in masked)
@@ -180,7 +180,7 @@ class Method(Value):
         """Whether the records that it makes of these data are still somebody's; those of a synthetic file are nobody's."""
         return True
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Every reason why this method does not fit these data, a sentence each."""
         yield from data.schema.unserved("wave", "case")
         for name in self._columns():
@@ -212,7 +212,7 @@ class Method(Value):
 
     def apply(self, data: Microdata, stream: Stream) -> Microdata:
         """`mask`, after all checks, in each stratum of `within` with a stream of its own."""
-        if problems := list(self.misfits(data)):
+        if problems := list(self.incompatibilities(data)):
             raise SchemaError(" ".join(problems))
         if not self.within:
             return self._check_masked(self.mask(data, stream.rng()))

@@ -33,8 +33,8 @@ class RiskMeasure(Measure):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return super().variables(data) or getattr(data, self.columns_by_default)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        problems = [*super().misfits(data), *self.other_misfits(data)]
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        problems = [*super().incompatibilities(data), *self.other_incompatibilities(data)]
         yield from problems
         if not problems:
             try:
@@ -42,7 +42,7 @@ class RiskMeasure(Measure):
             except (SchemaError, Undefined) as problem:
                 yield f"{type(self).__name__}: {problem}"
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Describe what else does not fit these data, a sentence each; a subclass says it."""
         return iter(())
 

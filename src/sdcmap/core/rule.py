@@ -134,7 +134,7 @@ class Choice:
     runners_up: tuple[RunnerUp, ...] = ()
     verdicts: tuple[Verdict, ...] = field(default=(), repr=False)  # how it stands to every limit
     searched: int = 0  # random draws of the chosen method that were looked at before one was taken
-    seal: str = field(default="", repr=False, compare=False)  # of the candidate's stream: tells another seed's
+    stream_id: str = field(default="", repr=False, compare=False)  # of the candidate's stream: tells another seed's
     name: str = ""  # for people: the method in words, and the draw
 
     @property

@@ -31,7 +31,7 @@ class Stream:
         return Stream(hmac.digest(self.key, label.encode(), "sha256"))
 
     @property
-    def seal(self) -> str:
+    def stream_id(self) -> str:
         """Twelve digits that tell this stream from others and lead back to none."""
         return hashlib.sha256(b"seal" + self.key).hexdigest()[:12]
 

@@ -135,7 +135,7 @@ def trial_plan(
         if not trials and not cls.in_every_plan:
             left_out[cls.__name__] = NO_TRIAL
         for name, method in trials.items():
-            problem = method if isinstance(method, str) else next(method.misfits(data), None)
+            problem = method if isinstance(method, str) else next(method.incompatibilities(data), None)
             if problem is not None:
                 left_out[name] = problem
                 unfit |= {name: method} if isinstance(method, Method) else {}

@@ -16,7 +16,7 @@ from sdcmap.explore.missing_looks import missing_looks
 from sdcmap.explore.role_proposals import OF_COLUMNS, Proposal, proposals
 from sdcmap.files.reading import Source, read
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.kernels.tables.identifying_columns import alone_on, alone_on_pairs, most_telling
+from sdcmap.kernels.tables.identifying_columns import alone_on, alone_on_pairs, most_identifying
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import Profile, profile_of
 
@@ -81,7 +81,7 @@ def telling_sets(data: Microdata, names: Sequence[str], most: int = 3) -> Tellin
     while width > 3 and (width**3 / 6 + width**2 / 2) * (SET_COST + len(data)) > MOST_WORK:
         width -= 1
     chosen = [name for name in names if name in set(ranked[:width])]
-    told = most_telling([data.codes(name) for name in chosen], most) if chosen else []
+    told = most_identifying([data.codes(name) for name in chosen], most) if chosen else []
     sets = tuple((tuple(chosen[place] for place in places), alone) for places, alone in told if alone)
     return Telling(sets, len(chosen), len(names))
 
@@ -105,7 +105,7 @@ SIZE_ENDS = (1, 2, 4, 9, 19, 49, 99)  # class sizes 1, 2, 3-4, 5-9, ... of the k
 
 
 @dataclass(frozen=True)
-class Glance:
+class ColumnSummary:
     """What is seen of one variable; `role` is the stated role, or the proposed one, `kind` likewise."""
 
     name: str
@@ -125,7 +125,7 @@ class Look:
     """What is seen of a file."""
 
     rows: int
-    variables: tuple[Glance, ...]
+    variables: tuple[ColumnSummary, ...]
     cells: int  # combinations of the key variables that occur
     sizes: dict[str, int]  # records in key combinations of fewer than 2, 3, 5, 10 records
     class_sizes: tuple[tuple[str, int], ...] = ()  # the k-anonymity histogram: records by the size of their combination
@@ -157,7 +157,7 @@ class Look:
         """A plan to change, for the file at `path`: chains over every released column, at several strengths, the limits of
         the profile, and a rule that takes the least loss within all of them. `tables` were published of the same people:
         who holds them is one of the snoopers (see `PublishedTables`)."""
-        from sdcmap.explore.starting import starting_plan  # a look without a plan need not load methods
+        from sdcmap.explore.starting_plan import starting_plan  # a look without a plan need not load methods
 
         source = self.stated(path)
         if self.data is None:
@@ -230,14 +230,14 @@ def opened(source: Microdata | Source | str | Path) -> Microdata:
     return source.read() if isinstance(source, Source) else read(source)
 
 
-def _counted(data: Microdata, before: Look) -> dict[str, Glance]:
+def _counted(data: Microdata, before: Look) -> dict[str, ColumnSummary]:
     """What an earlier look saw of each column that is still coded as it was."""
     old = {} if before.data is None else before.data.columns
     seen = {g.name: g for g in before.variables if g.name in data.names}
     return {name: glance for name, glance in seen.items() if old.get(name) is data.column(name)}
 
 
-def _glance(data: Microdata, name: str, proposal: Proposal, counted: Glance | None = None) -> Glance:
+def _glance(data: Microdata, name: str, proposal: Proposal, counted: ColumnSummary | None = None) -> ColumnSummary:
     if counted is None:
         missing = data.missing(name)
         gone = int(missing.sum())
@@ -245,18 +245,18 @@ def _glance(data: Microdata, name: str, proposal: Proposal, counted: Glance | No
         distinct, once = int((counts > 0).sum()), int((counts == 1).sum())
     else:
         gone, distinct, once = counted.missing, counted.distinct, counted.once
-    return Glance(
+    return ColumnSummary(
         name, proposal.kind, proposal.role, data.schema[name].role is not None, distinct, gone, once, proposal.why,
         proposal.formula, proposal.safe_harbor,
     )  # fmt: skip
 
 
-def _released(glances: Sequence[Glance]) -> tuple[str, ...]:
+def _released(glances: Sequence[ColumnSummary]) -> tuple[str, ...]:
     apart = (*NEVER_RELEASED, "household", "stratum")
     return tuple(glance.name for glance in glances if glance.role not in apart)
 
 
-def _alone(data: Microdata, glances: Sequence[Glance]) -> dict[str, tuple[int, int]]:
+def _alone(data: Microdata, glances: Sequence[ColumnSummary]) -> dict[str, tuple[int, int]]:
     """Records that are alone by what a snooper knows: the keys; the keys and the numbers; every released column."""
     released = _released(glances)
     keys = tuple(g.name for g in glances if g.role == "key")

@@ -182,7 +182,7 @@ def price_of(value: Value, data: Microdata, plan: Plan, now: Cost) -> float | No
 def stated_price(cls: type[Measure], data: Microdata, plan: Plan) -> float | None:
     """The same of a measure that states its seconds by a formula; None of those that must be timed, or do not fit."""
     example = example_of(cls, data)
-    if not isinstance(example, Measure) or any(example.misfits(data)):
+    if not isinstance(example, Measure) or any(example.incompatibilities(data)):
         return None
     seconds = example.seconds(data)
     return None if seconds is None else plan.count * seconds

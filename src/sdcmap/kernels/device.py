@@ -15,8 +15,8 @@ from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 from sdcmap.kernels import gpu
-from sdcmap.kernels.gpu.card import NoCard, Unfit
-from sdcmap.kernels.gpu.card import name as present_card  # noqa: F401 - for those who show the device
+from sdcmap.kernels.gpu.cuda import GpuUnavailable, Unfit
+from sdcmap.kernels.gpu.cuda import name as present_card  # noqa: F401 - for those who show the device
 
 DEVICES = ("cpu", "gpu", "auto")
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
@@ -38,7 +38,7 @@ def running_on(device: str) -> Iterator[None]:
         _DEVICE.reset(before)
 
 
-def go_back(reason: NoCard) -> None:
+def go_back(reason: GpuUnavailable) -> None:
     """Stay on the CPU from now on, and say why, once."""
     if not _gone:
         _gone.append(str(reason))
@@ -84,7 +84,7 @@ def _asked(kernel: Callable[..., Any], ask: Callable[[Callable[..., Any]], Any])
             return ask(gpu.KERNELS[kernel.__name__])
         except Unfit:
             pass
-        except NoCard as reason:
+        except GpuUnavailable as reason:
             if device == "gpu":
                 raise
             go_back(reason)

@@ -287,7 +287,7 @@ def _check_order(steps: Steps) -> None:
     for step, other in combinations(steps, 2):
         if shared := sorted(set(step.masked_names) & set(other.masked_names)):
             alike = any(isinstance(step, family) and isinstance(other, family) for family in FAMILIES)
-            plain = not other.random and ((other.by_value and not other.within) or isinstance(other, Suppress))
+            plain = not other.random and ((other.is_value_map and not other.within) or isinstance(other, Suppress))
             ends = step.random and not isinstance(step, (*FAMILIES, RankSwap, Swap))  # no step may follow it
             if not (alike or plain) or (other.random and not step.random) or ends:
                 what = f"{type(other).__name__} masks what {type(step).__name__} has masked ({', '.join(shared)})"

@@ -74,8 +74,8 @@ class AverageWeights(Method):
     def masks(self, data: Microdata) -> tuple[str, ...]:
         return () if data.weight is None else (data.weight,)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         if data.weight is None:
             yield "AverageWeights needs a file with a weight."
 

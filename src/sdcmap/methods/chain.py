@@ -117,7 +117,7 @@ class Chain(Method):
         if self.within:
             yield ".within belongs to the steps of a chain."
 
-    random, reweights, mixes = (_from_steps(name, any) for name in ("random", "reweights", "mixes"))
+    random, reweights, mixes_records = (_from_steps(name, any) for name in ("random", "reweights", "mixes"))
     missing = _from_steps("missing", _first_not_kept)
     weights, households = (_from_steps(name, _said_once) for name in ("weights", "households"))
     kept, distorted = map(_by_step, ("kept", "distorted"))
@@ -136,9 +136,9 @@ class Chain(Method):
     def masks(self, data: Microdata) -> tuple[str, ...]:
         return _union(step.masks(data) for step in self.methods)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
         for step in self.methods:
-            yield from step.misfits(data)
+            yield from step.incompatibilities(data)
             after = step.schema_after(data.schema)
             if after is not data.schema:
                 data = Microdata(after, data.columns, data.origin, data.base, data.changes, paired=data.paired)

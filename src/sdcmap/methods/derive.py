@@ -184,8 +184,8 @@ class Derive(Method):
     def masked_names(self) -> tuple[str, ...]:
         return (self.on,)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         for name in self.arithmetic.names:
             if name not in data.schema:
                 yield f"{self.text}: no column {name!r}.{did_you_mean(name, data.names)}"

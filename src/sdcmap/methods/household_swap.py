@@ -218,8 +218,8 @@ class HouseholdSwap(Method):
     def _columns(self) -> tuple[str, ...]:
         return (*super()._columns(), *self.risk_on, *self._profile_names)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         if self.k and not self._risk_table(data):
             yield "HouseholdSwap.k needs a table: state keys, name variables in `risk_on`, or set k = 0."
         constant = dict.fromkeys((*self.masked_names, *self._profile_names, *self.within))

@@ -174,8 +174,8 @@ class Microaggregate(Method):
         if self.weighted and self.average != "mean":
             yield f".weighted needs average = 'mean'; it is {self.average!r}."
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         for name in self.on if self.method != "gower" else ():
             if name in data.schema and data.schema[name].kind != "numeric":
                 yield f"Microaggregate: method {self.method!r} needs numeric variables; {name!r} is not: use 'gower'."

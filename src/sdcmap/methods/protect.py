@@ -52,7 +52,7 @@ class Protect(Method):
     "Protect(rule=Unsafe(on='income', k=5), method=Noise(on='income', variance=0.5))"
     """
 
-    looks_back: ClassVar[bool] = True
+    needs_original: ClassVar[bool] = True
     revision: ClassVar[int] = 2  # 2: new numbers are as round as others
     kept: ClassVar[str] = "of records that are protected enough, what earlier steps left"
 
@@ -77,16 +77,16 @@ class Protect(Method):
         if self.within:
             yield ".within belongs to the method that protects."
 
-    random, mixes, missing, masked_names = map(_of_method, ("random", "mixes", "missing", "masked_names"))
+    random, mixes_records, missing, masked_names = map(_of_method, ("random", "mixes", "missing", "masked_names"))
 
     @property
     def distorted(self) -> str:  # type: ignore[override]
         name = type(self.method).__name__
         return f"the values of records with few neighbours, as {name} does: {self.method.distorted}"
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from self.rule.misfits(data)
-        yield from self.method.misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from self.rule.incompatibilities(data)
+        yield from self.method.incompatibilities(data)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if data.origin is not None:
@@ -197,8 +197,8 @@ class SwapReidentified(Method):
     >>> chain = Chain([Noise(on=["income", "tax"]), SwapReidentified(on=["income", "tax"])])
     """
 
-    mixes: ClassVar[bool] = True
-    looks_back: ClassVar[bool] = True
+    mixes_records: ClassVar[bool] = True
+    needs_original: ClassVar[bool] = True
     missing: ClassVar[str] = "category"
     weights: ClassVar[str] = "not used to draw pairs; each record keeps its own weight"
     kept: ClassVar[str] = "the joint distribution of the exchanged variables, in the file and in each subdomain"
@@ -218,7 +218,7 @@ class SwapReidentified(Method):
         return {f"{cls.__name__} after Noise .05": Chain((Noise(roles.numbers, 0.05, correlated=True), cls(swapped)))}
 
     def apply(self, data: Microdata, stream: Stream) -> Microdata:
-        if problems := list(self.misfits(data)):
+        if problems := list(self.incompatibilities(data)):
             raise SchemaError(" ".join(problems))
         return self.mask(data, stream.rng())
 

@@ -116,7 +116,7 @@ class RankSwap(Method):
     "RankSwap(on='income', p=0.1)"
     """
 
-    mixes: ClassVar[bool] = True
+    mixes_records: ClassVar[bool] = True
     kept: ClassVar[str] = "the unweighted distribution of each variable, value for value"
     distorted: ClassVar[str] = "relations between variables; weighted totals"
     searched: ClassVar[Strengths | None] = Strengths("p", 0.01, 0.9, tried=(0.02, 0.05, 0.15))

@@ -70,7 +70,7 @@ class Recode(Method):
     random: ClassVar[bool] = False
     kept: ClassVar[str] = "every value to within its category: nothing released is untrue"
     distorted: ClassVar[str] = "detail within categories"
-    by_value: ClassVar[bool] = True
+    is_value_map: ClassVar[bool] = True
 
     revision: ClassVar[int] = 3  # 2: no mean or median of one or two; 3: round breaks
 
@@ -162,8 +162,8 @@ class Recode(Method):
     def _of_numbers(self) -> bool:
         return any(getattr(self, way) for way in OF_NUMBERS)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         for name in self.on:
             if name not in data.schema:
                 continue

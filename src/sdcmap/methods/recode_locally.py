@@ -89,10 +89,10 @@ class RecodeLocally(Method):
             if not isinstance(step, Recode) or step.becomes != "label" or step.within:
                 yield f".steps_up must hold recodings into labels, of the whole file: {type(step).__name__} is none."
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         for step in self.steps_up:
-            yield from step.misfits(data)
+            yield from step.incompatibilities(data)
         for name in self.on:
             if name not in data.names:
                 yield f"RecodeLocally: no column {name!r}.{did_you_mean(name, data.names)}"

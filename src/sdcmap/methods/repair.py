@@ -44,8 +44,8 @@ class Repair(Method):
     '1 edit rule repaired'
     """
 
-    mixes: ClassVar[bool] = True
-    looks_back: ClassVar[bool] = True
+    mixes_records: ClassVar[bool] = True
+    needs_original: ClassVar[bool] = True
     kept: ClassVar[str] = "the edit rules, as far as donors are found"
     distorted: ClassVar[str] = "values that earlier steps changed and that no record can have beside its others"
 
@@ -85,10 +85,10 @@ class Repair(Method):
     def _columns(self) -> tuple[str, ...]:
         return self.looked_at
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from data.schema.unserved("wave", "case")
         for rule in self.rules:
-            yield from rule.misfits(data if data.base is None else data.base)  # what was recoded since is left
+            yield from rule.incompatibilities(data if data.base is None else data.base)  # what was recoded since is left
 
     def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
         return ()

@@ -45,7 +45,7 @@ class Round(Method):
     kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
     kept: ClassVar[str] = "values to half a base; when unbiased to one base, and means in expectation"
     distorted: ClassVar[str] = "digits below the base"
-    by_value: ClassVar[bool] = True
+    is_value_map: ClassVar[bool] = True
 
     on: tuple[str, ...]
     base: Positive

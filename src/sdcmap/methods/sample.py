@@ -60,8 +60,8 @@ class Sample(Method):
         if (self.rate is None) == (self.size is None):
             yield " needs a rate in (0, 1] or a size of at least 1, one of them."
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         if data.weight is not None and (bad := int((~(data.weights >= 0)).sum())):
             yield f"Sample adjusts the weight {data.weight!r}, which is missing or negative in {bad} records."
         if self.whole_households:

@@ -138,7 +138,7 @@ class Shuffle(Method):
 
     revision: ClassVar[int] = 2  # 2: eigenvectors have the same sign on every machine
     weights: ClassVar[str] = "not used; each record keeps its own weight"
-    mixes: ClassVar[bool] = True
+    mixes_records: ClassVar[bool] = True
     kept: ClassVar[str] = "the unweighted distribution of each variable, value for value; rank correlations, nearly"
     distorted: ClassVar[str] = "relations to variables not named in `given`; relations that ranks do not show"
 
@@ -173,8 +173,8 @@ class Shuffle(Method):
     def _columns(self) -> tuple[str, ...]:
         return (*super()._columns(), *self.given)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         yield from predictor_problems(data, self, self.given)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:

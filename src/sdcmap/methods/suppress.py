@@ -121,8 +121,8 @@ class Suppress(Method):
     def _columns(self) -> tuple[str, ...]:
         return (*super()._columns(), *self.importance, *self.blank)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         if not (keys := self.on or data.keys):
             yield "Suppress has no variables to protect: state keys, or name variables in `on`."
         for names in self.linked:

@@ -210,8 +210,8 @@ class Swap(Method):
     def _columns(self) -> tuple[str, ...]:
         return (*super()._columns(), *self.same, *self.differ, *self.risk_on)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         if self.target != "none" and not (self.risk_on or data.keys):
             yield "Swap.target needs a table: state keys, or name variables in `risk_on`."
         if self.whole_households:

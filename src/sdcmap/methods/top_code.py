@@ -62,7 +62,7 @@ class TopCode(Method):
     revision: ClassVar[int] = 2
     kept: ClassVar[str] = "every value between the bounds; with means as replacements, unweighted totals"
     distorted: ClassVar[str] = "the tails, and so variances and quantiles beyond the bounds"
-    by_value: ClassVar[bool] = True
+    is_value_map: ClassVar[bool] = True
 
     on: tuple[str, ...]
     top: float | None = None

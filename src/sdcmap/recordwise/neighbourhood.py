@@ -69,7 +69,7 @@ class Unsafe(Value):
 
     def resolved(self, data: Microdata) -> Unsafe:
         """The same rule with variables, distance and neighbourhood written out, or SchemaError with every misfit."""
-        if problems := list(self.misfits(data)):
+        if problems := list(self.incompatibilities(data)):
             raise SchemaError(" ".join(problems))
         names = self.on or data.keys
         numeric = all(data.column(name).levels is None for name in names)
@@ -77,7 +77,7 @@ class Unsafe(Value):
         neighbourhood = self.neighbourhood or ("distance" if numeric else "frequency")
         return replace(self, on=names, distance=distance, neighbourhood=neighbourhood)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Every reason why this rule does not fit these data, a sentence each."""
         if not (names := self.on or data.keys):
             yield "Unsafe has no variables to compare: state keys, or name them in `on`."

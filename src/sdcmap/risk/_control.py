@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, RiskMeasure, Undefined
-from sdcmap.core.making import Folds, Making
+from sdcmap.core.refits import Folds, Refit
 from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.data.label_layers import layered, read_column, spelt_out
 from sdcmap.kernels.tables.attribution import share_error
@@ -94,7 +94,7 @@ class Controlled(RiskMeasure):
     def problems(self) -> Iterator[str]:
         return importance_problems(getattr(self, "importance", ()), getattr(self, "on", ()))
 
-    def knowing(self, method: Method) -> Measure:
+    def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
 
     def pair_seconds(self, data: Microdata) -> float:
@@ -116,9 +116,9 @@ class Controlled(RiskMeasure):
         drawn = self.split(original, masked, others, rng)
         return self.estimate([self.attack(drawn, names, ranges_of(original, names), rng)])
 
-    def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
+    def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         names, seen = self.checked(original), self.as_recoded(original)
-        drawn = [self.split_making(seen, making, rng) for making in makings]
+        drawn = [self.split_making(seen, making, rng) for making in refits]
         return self.estimate([self.attack(split, names, ranges_of(seen, names), rng) for split in drawn])
 
     def compared_columns(self, data: Microdata) -> tuple[str, ...]:
@@ -133,14 +133,14 @@ class Controlled(RiskMeasure):
         """The most people drawn in each group."""
         return self.targets
 
-    def makings(self, masked: Microdata) -> Folds | None:
+    def refits(self, masked: Microdata) -> Folds | None:
         wanted = self.control == "makings" or (self._values_move(masked) and not self.control_file)
         return Folds(self.folds, self.held_out / self.folds) if wanted and self.method is not None else None
 
     def _values_move(self, masked: Microdata) -> bool:
         """Whether a released record may hold what other people had, so that taking rows out takes nobody out."""
-        mixes = self.method is not None and self.method.mixes
-        return self.control != "rows" and (mixes or not masked.paired)
+        mixes_records = self.method is not None and self.method.mixes_records
+        return self.control != "rows" and (mixes_records or not masked.paired)
 
     def check_files(self, data: Microdata) -> None:
         self.people_outside(data)
@@ -188,7 +188,7 @@ class Controlled(RiskMeasure):
         again = redone(original, self.method)
         return original if again is None else in_released_categories(original, again, self.compared_columns(original))
 
-    def split_making(self, original: Microdata, making: Making, rng: Generator) -> Split:
+    def split_making(self, original: Microdata, making: Refit, rng: Generator) -> Split:
         """Draw people who were in the making and people who were not."""
         known = self.can_be_attacked(original)
         groups = [self._drawn(np.flatnonzero(rows & known), rng) for rows in (_in_file(making), making.outside)]
@@ -198,10 +198,10 @@ class Controlled(RiskMeasure):
         insiders, outsiders = (original.take(rows[:most]) for rows in groups)
         return Split(insiders, outsiders, making.released)
 
-    def left_out_once(self, makings: Sequence[Making], known: Array, rng: Generator) -> tuple[Array, Array, Array]:
+    def left_out_once(self, refits: Sequence[Refit], known: Array, rng: Generator) -> tuple[Array, Array, Array]:
         """Draw people who were outside one of the makings and in the file of another; for each making, which of them are in
         its file, and which outside."""
-        inside, outside = (np.array([of(m) for m in makings]) for of in (_in_file, lambda m: m.outside))
+        inside, outside = (np.array([of(m) for m in refits]) for of in (_in_file, lambda m: m.outside))
         rows = self._drawn(np.flatnonzero(inside.any(axis=0) & outside.any(axis=0) & known), rng)
         if len(rows) == 0:
             raise Undefined("nobody is left to attack, inside a making and outside another.")
@@ -211,7 +211,7 @@ class Controlled(RiskMeasure):
         return rng.permutation(rows)[: self.most_drawn()]
 
 
-def _in_file(making: Making) -> Array:
+def _in_file(making: Refit) -> Array:
     """Who of the original is in the file of a making: all whom it was made with, but for those whose rows it left out."""
     came = making.released.origin
     return ~making.outside if not making.released.paired or came is None else _marked(came, len(making.outside))

@@ -207,7 +207,7 @@ class LinkMeasure(FrequencyMeasure):
     _: KW_ONLY
     form: Literal["approximate", "exact", "ratio"] = "approximate"
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         return positive_weights(self, data)
 
     def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:

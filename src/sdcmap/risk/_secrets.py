@@ -23,7 +23,7 @@ class SecretMeasure(RiskMeasure):
         secret = "" if getattr(self, "on", ()) else self.secret_in(data)
         return tuple(name for name in super().variables(data) if name != secret)
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         kind, secret = type(self).__name__, self.secret_in(data)
         if not secret:
             yield f"{kind} has no sensitive variable: state one, or name it in `secret`."

@@ -117,11 +117,11 @@ class AreaFromDesign(RiskMeasure):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return (*(self.by or data.schema.of_role("weight", "stratum")), *self.replicates)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
         if not self.variables(data):
             yield "AreaFromDesign needs design columns: state the role of the weight or of strata, or name them in `by`."
             return
-        yield from super().misfits(data)
+        yield from super().incompatibilities(data)
         yield from self.unknown_columns(data, [self.area])
         if self.replicates and data.weight is None:
             yield "AreaFromDesign reads replicate weights as ratios to the weight: state the role of the weight."

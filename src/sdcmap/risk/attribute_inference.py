@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range
-from sdcmap.core.making import Making
+from sdcmap.core.refits import Refit
 from sdcmap.data.cells import common_codes, stacked
 from sdcmap.kernels.tables.attribution import nearest
 from sdcmap.risk._control import Controlled, Difference, Split, positions, ranges_of
@@ -101,14 +101,14 @@ class AttributeInference(SecretMeasure, Controlled):
         others = super().people_outside(data)
         return others and others.take(np.flatnonzero(~others.missing(self.secret_in(data))))
 
-    def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
-        if len(makings) == 1:
-            return super().score_makings(original, makings, rng)
+    def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
+        if len(refits) == 1:
+            return super().score_refits(original, refits, rng)
         names, seen = self.checked(original), self.as_recoded(original)
-        rows, inside, outside = self.left_out_once(makings, self.can_be_attacked(seen), rng)
+        rows, inside, outside = self.left_out_once(refits, self.can_be_attacked(seen), rng)
         people, ranges = seen.take(rows), ranges_of(seen, names)
         secret = self.secret_in(seen)
-        success, naive = zip(*(self._success(people, m.released, names, secret, ranges) for m in makings), strict=True)
+        success, naive = zip(*(self._success(people, m.released, names, secret, ranges) for m in refits), strict=True)
         told = np.array(success)
         right, certain = ((_rate(hits, inside), _rate(hits, outside)) for hits in (told, told == 1))
         secrets = (people.column(secret),) * 2

@@ -68,7 +68,7 @@ class ClosestRecord(Controlled):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or tuple(dict.fromkeys((*data.keys, *data.numeric)))
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if data.schema.census:
             yield "ClosestRecord is off: the file is a census, and that somebody is in it is no secret."
 
@@ -160,7 +160,7 @@ class Identifiability(RiskMeasure):
     on: tuple[str, ...] = ()
     targets: Annotated[int, Range(1)] = 1000
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if len(data) < 2:
             yield "Identifiability needs at least 2 people."
 

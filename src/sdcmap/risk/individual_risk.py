@@ -114,8 +114,8 @@ class HouseholdRisk(LinkMeasure):
 
     households: ClassVar[str] = "used: the file needs a variable of this role"
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().other_misfits(data)
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().other_incompatibilities(data)
         if data.household is None:
             yield "HouseholdRisk needs a file with a household variable: state its role."
 

@@ -87,8 +87,8 @@ class IntruderKnowledge(RiskMeasure):
         return self.attack.cost_ratio(few, rows) if self.scenario == "links" else super().cost_ratio(few, rows)
 
     def seconds(self, data: Microdata) -> float | None:
-        siege = self.attack.seconds(data) if self.scenario == "links" else None
-        return None if siege is None else LINKING * siege
+        attack_run = self.attack.seconds(data) if self.scenario == "links" else None
+        return None if attack_run is None else LINKING * attack_run
 
     def problems(self) -> Iterator[str]:
         if self.divergence == "kl" and (self.scale != "raw" or not self.measured):
@@ -96,20 +96,20 @@ class IntruderKnowledge(RiskMeasure):
         if self.on in self.attack.on:
             yield f".attack may not know {self.on!r}: that is what he wants."
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if self.harm and (self.harm not in data.schema or data.schema[self.harm].kind != "numeric"):
             yield f"{type(self).__name__}.harm must name a numeric column; {self.harm!r} is none."
         if self.scenario == "links" and not self._knows(data):
             yield f"{type(self).__name__}: he knows nothing to link by but {self.on!r}: name variables in attack.on."
         elif self.scenario == "links":
-            yield from self._attack(data).misfits(data)
+            yield from self._attack(data).incompatibilities(data)
 
-    def fresh(self) -> Measure:
-        attack = self.attack.fresh()
+    def resample(self) -> Measure:
+        attack = self.attack.resample()
         return replace(self, attack=attack if isinstance(attack, Attack) else self.attack)
 
-    def knowing(self, method: Method) -> Measure:
-        attack = self.attack.knowing(method)
+    def for_informed_attacker(self, method: Method) -> Measure:
+        attack = self.attack.for_informed_attacker(method)
         return replace(self, method=method, attack=attack if isinstance(attack, Attack) else self.attack)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
@@ -138,7 +138,7 @@ class IntruderKnowledge(RiskMeasure):
         released_rows(original, masked)
         return each if masked.origin is None else each[masked.origin]
 
-    def nothing(self, original: Microdata) -> float | None:
+    def baseline(self, original: Microdata) -> float | None:
         try:
             before = Beliefs.before(len(original), prior_of(original, self.on))
             return self._combined(self._each(original, before)[self._targets(original)])

@@ -180,7 +180,7 @@ class KMap(PopulationMeasure):
         if self.fraction is not None and self.estimate == "weights":
             yield '.fraction belongs to the estimates "poisson" and "zero-truncated".'
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         return iter(()) if self.population else positive_weights(self, data)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:

@@ -95,10 +95,10 @@ class LargestUnits(RiskMeasure):
     share: Annotated[float | None, Range(0, 1, "(]")] = None
     within: tuple[str, ...] = ()
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         return self.unknown_columns(data, self.within)
 
-    def nothing(self, original: Microdata) -> float | None:
+    def baseline(self, original: Microdata) -> float | None:
         return 1 / len(original) if len(original) else None
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
@@ -132,13 +132,13 @@ class LargestUnits(RiskMeasure):
         rows = np.arange(len(masked)) if masked.origin is None else masked.origin
         there = np.flatnonzero(target[rows] & (group[rows] == released_group) & ~np.isnan(released))
         theirs = descending_ranks(released_group, released)
-        by_rank, by_value = np.zeros(len(masked)), np.zeros(len(masked))
+        by_rank, is_value_map = np.zeros(len(masked)), np.zeros(len(masked))
         by_rank[there] = same_rank(Ranks(*(r[rows[there]] for r in ranks)), Ranks(*(r[there] for r in theirs)))
         for g in np.unique(released_group[there]).tolist():
             here = there[released_group[there] == g]
             reach, ties = nearest_size(size[rows[here]], released[(released_group == g) & ~np.isnan(released)])
-            by_value[here] = (np.abs(released[here] - size[rows[here]]) <= reach) / ties
-        return target, ranks, rows, {"by rank": by_rank, "by value": by_value}
+            is_value_map[here] = (np.abs(released[here] - size[rows[here]]) <= reach) / ties
+        return target, ranks, rows, {"by rank": by_rank, "by value": is_value_map}
 
     def _groups(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
         """The group of each original and of each released record."""
@@ -214,7 +214,7 @@ class PPercent(RiskMeasure):
     by: tuple[str, ...] = ()
     p: Annotated[float, Range(0, None, "()")] = 10.0
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if not self._columns(data):
             yield "PPercent needs cells: state keys, or name columns in `by`."
         yield from self.unknown_columns(data, self.by)

@@ -67,7 +67,7 @@ class Linkability(Controlled):
         left, right = self.sides(data)
         return (*left, *right)
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if len(self.variables(data)) == 1:
             yield "Linkability needs at least 2 variables that somebody could know."
 

@@ -174,7 +174,7 @@ class PopulationUniqueness(RiskMeasure):
     fraction: Annotated[float | None, Range(1e-12, 1)] = None
     on: tuple[str, ...] = ()
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         return positive_weights(self, data) if self.fraction is None else iter(())
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
@@ -308,7 +308,7 @@ class LogLinearRisk(KeyMeasure):
     tau: Literal["tau1", "tau2"] = "tau1"
     fraction: Annotated[float | None, Range(0, 1, "(]")] = None
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         return positive_weights(self, data) if self.fraction is None else iter(())
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:

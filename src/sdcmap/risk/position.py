@@ -72,7 +72,7 @@ class Position(PrecisionMeasure):
         squared = self.squared_error(original, masked)
         return Estimate(value=1 / squared if squared else float("inf"), parts={"squared_error": squared})
 
-    def nothing(self, original: Microdata) -> float | None:
+    def baseline(self, original: Microdata) -> float | None:
         if np.isnan(original.numbers(self.on)).all():
             return None
         error = float(np.nanmean(original.numbers(self.on))) - self.value(original)
@@ -181,7 +181,7 @@ class KnownIndex(PrecisionMeasure):
         with np.errstate(divide="ignore"):
             return 1 / self._squared_errors(original, masked)
 
-    def nothing(self, original: Microdata) -> float | None:
+    def baseline(self, original: Microdata) -> float | None:
         x = original.numbers(self.on)
         spread = float(np.nanvar(x, ddof=1)) if (~np.isnan(x)).sum() > 1 else 0.0
         return 1 / spread if spread > 0 else None

@@ -93,7 +93,7 @@ class PublishedTables(RiskMeasure):
     def told(self) -> str:
         return f"found with {len(self.tables)} published table{'' if len(self.tables) == 1 else 's'} in hand"
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         amounts = [name for name in self.variables(data) if name in data.names and data.column(name).levels is None]
         if amounts:
             yield f"{type(self).__name__}: tables are of categories, and {amounts[0]!r} holds amounts."

@@ -92,12 +92,12 @@ class RAPID(SecretMeasure):
     model: Literal["boosting", "linear"] = "boosting"
     fewest: Annotated[int, Range(5)] = 20
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().other_misfits(data)
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().other_incompatibilities(data)
         if find_spec("sklearn") is None:
             yield f"RAPID: {EXTRA}."
 
-    def nothing(self, original: Microdata) -> float | None:
+    def baseline(self, original: Microdata) -> float | None:
         secret = self.secret_in(original)
         if original.column(secret).levels is not None:
             return 0.0
@@ -210,7 +210,7 @@ class CorrectAttribution(SecretMeasure):
     form: Literal["DCAP", "TCAP", "TCAP all", "DiSCO"] = "DCAP"
     unmatched: Literal["zero", "left out"] = "zero"
 
-    def nothing(self, original: Microdata) -> float:
+    def baseline(self, original: Microdata) -> float:
         self.checked(original)
         return self._naive(original.codes(self.secret_in(original)))
 

@@ -220,7 +220,7 @@ class SUDA(KeyMeasure):
     fraction: Annotated[float, Range(0, 1, "()")] = 0.01
     scores: Literal["Elliot", "IHSN"] = "Elliot"
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if len(self.variables(data)) == 1:
             yield "SUDA needs at least 2 variables."
 

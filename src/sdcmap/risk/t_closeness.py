@@ -62,8 +62,8 @@ class TCloseness(SensitiveMeasure):
         if (self.distance == "hierarchical") != bool(self.hierarchy):
             yield '.hierarchy must be given with distance = "hierarchical", and only there.'
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
-        problems, secret = list(super().other_misfits(data)), self.secret_in(data)
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
+        problems, secret = list(super().other_incompatibilities(data)), self.secret_in(data)
         yield from problems
         if not problems and self.distance == "ordered" and data.schema[secret].kind == "nominal":
             yield f'TCloseness.distance "ordered" needs a variable with an order; {secret!r} is nominal.'

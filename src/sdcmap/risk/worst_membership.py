@@ -124,7 +124,7 @@ class WorstMembership(Controlled):
     importance: tuple[float, ...] = ()
     targets: Annotated[int, Range(1)] = field(default=1000, kw_only=True)
 
-    def other_misfits(self, data: Microdata) -> Iterator[str]:
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if data.schema.census:
             yield "WorstMembership is off: the file is a census, and that somebody is in it is no secret."
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from sdcmap.core import Measure, Method, Microdata, SdcmapError, Stream
-from sdcmap.core.making import Folds, made_without
+from sdcmap.core.refits import Folds, refit_without
 from sdcmap.study.plan import Plan
 
 T = TypeVar("T")
@@ -106,10 +106,10 @@ def _made(data: Microdata, few: Microdata, method: Method, measures: Sequence[Me
 
 def _scored(data: Microdata, few: Microdata, masked: Microdata, method: Method, measure: Measure) -> float:
     """The seconds that a measure would take on all records, timed on a few that a method masked."""
-    knowing = measure.knowing(method)
-    folds = knowing.makings(masked)
-    makings = made_without(few, method, DRAWS, folds) if folds else ()
-    _, seconds = _timed(partial(knowing.apply, few, masked, DRAWS.rng(), makings))
+    knowing = measure.for_informed_attacker(method)
+    folds = knowing.refits(masked)
+    refits = refit_without(few, method, DRAWS, folds) if folds else ()
+    _, seconds = _timed(partial(knowing.apply, few, masked, DRAWS.rng(), refits))
     return seconds * knowing.cost_ratio(len(few), len(data))
 
 
@@ -121,7 +121,7 @@ def makings_of(data: Microdata, plan: Plan) -> int:
 
 def _asked(measures: Sequence[Measure], method: Method, masked: Microdata) -> set[Folds]:
     """The makings that measures ask for, beside a file that this method made."""
-    return {folds for measure in measures if (folds := measure.knowing(method).makings(masked)) is not None}
+    return {folds for measure in measures if (folds := measure.for_informed_attacker(method).refits(masked)) is not None}
 
 
 def _evenly(data: Microdata) -> Microdata:

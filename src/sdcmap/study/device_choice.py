@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from sdcmap.errors import PlanError, SdcmapError, did_you_mean
-from sdcmap.kernels.device import DEVICES, NoCard, go_back, present_card
+from sdcmap.kernels.device import DEVICES, GpuUnavailable, go_back, present_card
 
 
 class Device(NamedTuple):
@@ -26,7 +26,7 @@ def settled(device: str) -> Device:
     with told_if_lost():
         try:
             return Device(device, present_card())
-        except NoCard as reason:
+        except GpuUnavailable as reason:
             if device == "gpu":
                 raise
             go_back(reason)
@@ -38,5 +38,5 @@ def told_if_lost() -> Iterator[None]:
     """A GPU that is absent, lost or full, where one was asked for, ends with one sentence."""
     try:
         yield
-    except NoCard as reason:
+    except GpuUnavailable as reason:
         raise SdcmapError(f'no GPU can be used: {reason}; device="auto" would go on without one.') from None

@@ -90,7 +90,7 @@ class Workers(ProcessPoolExecutor):
 
 
 @contextmanager
-def crew(
+def worker_pool(
     engine: str, workers: int, executor: Executor | None, data: Microdata, copy: Path | None, memory: int = 0
 ) -> Iterator[tuple[Callable[[], Executor], Run]]:
     """How to make (again) the executor of an engine, and what its workers do with a chunk of jobs."""

@@ -210,7 +210,7 @@ class Study(AbstractContextManager["Study"]):
         return write(masked, kept / f"{candidate}.study.parquet")
 
     def add_measures(self, measures: Sequence[Measure], original: Microdata) -> None:
-        facts = [(m.id, m.text, m.direction, *m.bounds, m.unit, m.axis, m.nothing(original)) for m in measures]
+        facts = [(m.id, m.text, m.direction, *m.bounds, m.unit, m.axis, m.baseline(original)) for m in measures]
         self.database.insert({"measure": facts}, replace=True)
 
     def note(self, **facts: Unpack[Manifest]) -> None:
@@ -353,7 +353,7 @@ def _tell_what_changed(study: Study, plan: Plan, version: str) -> None:
     with study.database.snapshot():
         candidate, score = (study._table(name) for name in ("candidate", "score"))
     seals = dict(candidate.select("id", "seal").iter_rows())
-    if any(made.id in seals and seals[made.id] != made.stream(plan.seed).seal for made in plan.candidates):
+    if any(made.id in seals and seals[made.id] != made.stream(plan.seed).stream_id for made in plan.candidates):
         raise StudyDamaged(f"{study.path} holds numbers that were drawn from another seed than its own.")
     ids = _ids(plan)
     outdated = _outdated(plan, ids, candidate, score)

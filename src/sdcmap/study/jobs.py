@@ -15,13 +15,13 @@ from typing import Literal, NamedTuple
 from sdcmap.core import Infeasible, Method, Microdata, SchemaError, Stream, Undefined
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
-from sdcmap.core.making import Folds, Making, made_without
+from sdcmap.core.refits import Folds, Refit, refit_without
 from sdcmap.core.measure import Enough, IsEnough, Measure
 from sdcmap.data.readable import Readable
 from sdcmap.errors import ContractBroken
 from sdcmap.files.aligning import align, without_id
 from sdcmap.files.reading import read
-from sdcmap.kernels.device import NoCard, running_on
+from sdcmap.kernels.device import GpuUnavailable, running_on
 from sdcmap.study.device_choice import settled, told_if_lost
 from sdcmap.study.halting import Halt
 from sdcmap.study.parts import part_of
@@ -80,7 +80,7 @@ class CandidateRow(NamedTuple):
     status: str  # ok, infeasible, failed
     reason: str
     seconds: float
-    seal: str  # of the stream that it was drawn from
+    stream_id: str  # of the stream that it was drawn from
     scores: tuple[ScoreRow, ...] = ()
 
 
@@ -98,7 +98,7 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
             scores = _scored(part_of(data, job.part) if job.part else data, job)
     except (Infeasible, SchemaError) as error:
         status, reason = "infeasible", str(error)
-    except (NoCard, ContractBroken):
+    except (GpuUnavailable, ContractBroken):
         raise
     except Exception as error:
         status, reason = "failed", _type_and_place(error)
@@ -127,7 +127,7 @@ def _beaten_at(halt: Halt, scores: Sequence[ScoreRow], measure: str, value: floa
 def candidate_row(job: Job, status: str, reason: str, seconds: float, scores: Sequence[ScoreRow] = ()) -> CandidateRow:
     """The row of a job; one that was left before its last measure was taken to its end is a bound."""
     early = len(scores) < len(job.measures) or any(score.status == "bound" for score in scores)
-    made, row = job.candidate, (status, reason, seconds, Stream(job.key).seal, tuple(scores))
+    made, row = job.candidate, (status, reason, seconds, Stream(job.key).stream_id, tuple(scores))
     kind = "bound" if status == "ok" and early else job.kind or made.kind
     return CandidateRow(row_id(made, kind), kind, made.method.text, made.replicate, *row)
 
@@ -139,13 +139,13 @@ def row_id(candidate: Candidate, kind: Kind) -> str:
     return hashlib.sha256(f"{kind}/{candidate.id}".encode()).hexdigest()[:12]
 
 
-Maker = Callable[[Folds], tuple[Making, ...]]
+Maker = Callable[[Folds], tuple[Refit, ...]]
 
 
 def maker(data: Microdata, method: Method, stream: Stream) -> Maker:
     """Makes the method again without some of the people, for the measures that ask for it; measures of one release share
     what is made."""
-    return cache(partial(made_without, data, method, stream))
+    return cache(partial(refit_without, data, method, stream))
 
 
 def score_row(
@@ -163,7 +163,7 @@ def score_row(
     except (Undefined, SchemaError) as error:
         unpaired = measure.paired and not masked.paired
         return no_value(measure, "unpaired" if unpaired else "undefined", str(error))
-    except (NoCard, ContractBroken):
+    except (GpuUnavailable, ContractBroken):
         raise
     except Exception as error:
         return no_value(measure, "failed", _type_and_place(error))
@@ -173,12 +173,12 @@ def _estimate(
     measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None, make: Maker | None,
     enough: IsEnough | None = None,
 ) -> Estimate:  # fmt: skip
-    informed = measure if method is None else measure.knowing(method)
-    folds = None if make is None else informed.makings(masked)
-    makings = () if make is None or folds is None else make(folds)
+    informed = measure if method is None else measure.for_informed_attacker(method)
+    folds = None if make is None else informed.refits(masked)
+    refits = () if make is None or folds is None else make(folds)
     # only sampled measures have a stream of their own, the others draw nothing
     rng = stream.child(f"measure {measure.digest}").rng() if measure.sampled else UNUSED
-    return informed.apply(original, masked, rng, makings, enough)
+    return informed.apply(original, masked, rng, refits, enough)
 
 
 def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sdcmap.core import Microdata, Stream
-from sdcmap.core.making import fold_of
+from sdcmap.core.refits import fold_of
 
 SHARE = 0.25  # of the people
 

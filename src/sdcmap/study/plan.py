@@ -275,7 +275,7 @@ class Plan:
         if name is None:
             raise PlanError("the choice is to release nothing, so there is no candidate to make.")
         candidate = self.find(name)
-        if isinstance(choice, Choice) and choice.seal not in ("", candidate.stream(self.seed).seal):
+        if isinstance(choice, Choice) and choice.stream_id not in ("", candidate.stream(self.seed).stream_id):
             raise PlanError(OTHER_SEED)
         return candidate
 
@@ -316,11 +316,11 @@ class Plan:
     def problems_with(self, data: Microdata) -> list[str]:
         """Everything in which the plan does not fit these data, each once."""
         parts: tuple[Any, ...] = (*self.expanded, *self.measures, *map(parse_edit, self.edits))
-        misfits = [misfit for part in parts for misfit in part.misfits(data)]
-        misfits += [problem for step in self.derive for problem in [*step.misfits(data)] or step.doubts(data)]
+        incompatibilities = [misfit for part in parts for misfit in part.incompatibilities(data)]
+        incompatibilities += [problem for step in self.derive for problem in [*step.incompatibilities(data)] or step.doubts(data)]
         if self.data is None and not data.keys and not data.numeric:
-            misfits.append("the data have no keys and no numeric variables: state roles when reading them.")
-        return list(dict.fromkeys(misfits))
+            incompatibilities.append("the data have no keys and no numeric variables: state roles when reading them.")
+        return list(dict.fromkeys(incompatibilities))
 
     # ---- TOML -------------------------------------------------------------------------------------------------
     def toml(self) -> str:

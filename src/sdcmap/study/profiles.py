@@ -36,7 +36,7 @@ def default_risk(data: Microdata) -> tuple[tuple[Measure, ...], dict[str, str]]:
 
 def _fitting(measures: Iterable[Measure], data: Microdata) -> tuple[list[Measure], dict[str, str]]:
     """The measures that fit these data; and, by class name, why others do not."""
-    problems = [(measure, next(measure.misfits(data), None)) for measure in measures]
+    problems = [(measure, next(measure.incompatibilities(data), None)) for measure in measures]
     off = {type(measure).__name__: problem for measure, problem in problems if problem is not None}
     return [measure for measure, problem in problems if problem is None], off
 

@@ -24,9 +24,9 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
         if broken := int(parse_edit(text).broken(data).sum()):
             yield f"{broken:,} records of the file as it is break the edit rule {text!r}: only masked values are repaired."
     yield from _merging_nothing(data, plan)
-    if makings := makings_of(data, plan):
+    if refits := makings_of(data, plan):
         why = "who is in a synthetic or shuffled file is compared with them."
-        yield f"{makings:,} more releases are made, without some of the people each: {why}"
+        yield f"{refits:,} more releases are made, without some of the people each: {why}"
     free = [name for name in risks if name not in plan.limits and name not in plan.risk]
     if plan.limits and free:
         yield f"No limit is stated for {', '.join(free)}: measured, and nothing is held to it."

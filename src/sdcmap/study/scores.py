@@ -161,7 +161,7 @@ class Scores:
         """What to call a method, or one draw of it where there are several; its text where it has no name."""
         return drawn_name(self.names.get(method, method), draw if method in self._drawn_often else None)
 
-    def seal_of(self, candidate: str) -> str:
+    def stream_id_of(self, candidate: str) -> str:
         """The seal of a candidate's random stream; empty where the table has none."""
         seals = self.candidate.filter(pl.col("id") == candidate)["seal"]
         return str(seals[0]) if len(seals) else ""

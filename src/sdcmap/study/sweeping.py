@@ -19,7 +19,7 @@ from sdcmap.files.working_copy import passing_copy
 from sdcmap.kernels.machine import cores
 from sdcmap.kernels.scratch_memory import room_limited
 from sdcmap.study.device_choice import settled, told_if_lost
-from sdcmap.study.engines import CHUNK_SECONDS, check_engine, crew, run_all
+from sdcmap.study.engines import CHUNK_SECONDS, check_engine, worker_pool, run_all
 from sdcmap.study.folder import Done, Study
 from sdcmap.study.jobs import CandidateRow, Job
 from sdcmap.study.plan import Candidate, Plan
@@ -89,7 +89,7 @@ def sweep(
             here = executor is None and engine in ("serial", "threads")
             with (
                 nullcontext() if here else _copy(kept.path, data) as copy,
-                crew(engine, workers, executor, data, copy, memory // crowd) as (make, run),
+                worker_pool(engine, workers, executor, data, copy, memory // crowd) as (make, run),
             ):
                 for batch in run_all(todo, run, make, workers):
                     kept.add(batch)
@@ -140,7 +140,7 @@ def _worth_no_start(data: Microdata, todo: Iterator[Job], left: int) -> Iterator
 
 
 @dataclass(frozen=True)
-class Standing:
+class SweepProgress:
     """How far the sweep of a study has come; `refused`: (method, candidates, reason) of those that could not be made."""
 
     total: int
@@ -149,7 +149,7 @@ class Standing:
     refused: tuple[tuple[str, int, str], ...]
 
 
-def standing(study: Path, plan: Plan | None = None) -> Standing:
+def standing(study: Path, plan: Plan | None = None) -> SweepProgress:
     """How far a study has come with its plan, or with one that has grown; it may be read while a sweep writes."""
     with Study.open(study) as opened:
         plan = plan or opened.plan
@@ -161,4 +161,4 @@ def standing(study: Path, plan: Plan | None = None) -> Standing:
         refused = ask(f"select method, count(*), min(reason) {unmade}").fetchall()
     left, names = sum(1 for _ in _lacking(done, plan)), plan.method_names
     named = tuple((names.get(method, method), count, reason) for method, count, reason in refused)
-    return Standing(plan.count, plan.count - left, counts, named)
+    return SweepProgress(plan.count, plan.count - left, counts, named)

@@ -52,8 +52,8 @@ class SubpopulationLoss(WeightedMeasure):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or data.numeric
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         for name in self.by:
             if name not in data.schema:
                 yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
@@ -182,7 +182,7 @@ class MomentLoss(SubpopulationLoss):
         if self.made_by is not None and not self.corrected:
             yield ".made_by is for corrected=True."
 
-    def knowing(self, method: Method) -> Measure:
+    def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, made_by=method) if self.corrected and self.made_by is None else self
 
     def losses(self, original: Microdata, masked: Microdata) -> Mapping[str, list[float]]:

@@ -32,8 +32,8 @@ class WeightedMeasure(Measure):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or keys_and_numbers(data)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         if self.weighted and data.weight is None:
             yield f"{type(self).__name__}.weighted needs a file with a weight."
         if 0 < len(set(self.variables(data))) < self.fewest:
@@ -59,8 +59,8 @@ class NumericMeasure(WeightedMeasure):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or data.numeric
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         for name in self.variables(data):
             if name in data.schema and data.schema[name].kind == "ordinal" and not holds_numbers(data.column(name)):
                 yield f"{type(self).__name__} measures numbers; the categories of {name!r} are not."

@@ -55,8 +55,8 @@ class Precision(Measure):
         if not self.hierarchy:
             yield ".hierarchy must be given: the path of a file."
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        if problems := list(super().misfits(data)):
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        if problems := list(super().incompatibilities(data)):
             yield from problems
         else:
             try:
@@ -164,7 +164,7 @@ class Discernibility(_GroupSizes):
         sizes, suppressed = data.view(group_sizes, names)
         return float((sizes.astype(np.float64) ** 2).sum() / len(data) ** 2 + suppressed / len(data))
 
-    def nothing(self, original: Microdata) -> float | None:
+    def baseline(self, original: Microdata) -> float | None:
         return 1.0 - self.of(original, self.checked(original))
 
 

@@ -75,8 +75,8 @@ class IntervalMeasure(WeightedMeasure):
         named = (name for formula in self._formulas().values() for name in formula.names)
         return tuple(dict.fromkeys((*self._single(data), *named)))
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         for text, formula in self._formulas().items():
             if formula.response in data.schema:
                 levels = data.column(formula.response).levels

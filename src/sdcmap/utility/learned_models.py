@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, Undefined, did_you_mean
-from sdcmap.core.making import Folds, Making, fold_of, parts_of
+from sdcmap.core.refits import Folds, Refit, fold_of, parts_of
 from sdcmap.data.cells import in_released_categories, joint_codes
 from sdcmap.data.model_training import EXTRA, Features, Learner, check_told, features_of, learning
 from sdcmap.utility._numeric import keys_and_numbers
@@ -72,18 +72,18 @@ class _LearnedModel(Measure):
         if self.folds > parts_of(self.held_out):
             yield f".folds must be at most {parts_of(self.held_out)}, for each leaves other people out."
 
-    def knowing(self, method: Method) -> Measure:
+    def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
 
-    def makings(self, masked: Microdata) -> Folds | None:
-        moves = self.method is not None and (not masked.paired or self.method.mixes)
+    def refits(self, masked: Microdata) -> Folds | None:
+        moves = self.method is not None and (not masked.paired or self.method.mixes_records)
         return Folds(self.folds, self.held_out) if moves else None
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.predicts, *(self.on or keys_and_numbers(data)))))
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         for name in self.predicts:
             if name not in data.names:
                 yield f"{type(self).__name__}.predicts: no column {name!r}.{did_you_mean(name, data.names)}"
@@ -102,25 +102,25 @@ class _LearnedModel(Measure):
             raise Undefined("a synthetic file needs the method that made it, to make it without the people held out.")
         fold = fold_of(original, self.held_out, original.schema.of_role("stratum"), rng)
         came = np.arange(len(masked)) if masked.origin is None else masked.origin
-        makings = [Making(masked.take(np.flatnonzero(fold[came] != k)), fold == k) for k in range(self.folds)]
-        return self._graded(original, makings, rng, [in_released_categories(original, masked, names)] * self.folds)
+        refits = [Refit(masked.take(np.flatnonzero(fold[came] != k)), fold == k) for k in range(self.folds)]
+        return self._graded(original, refits, rng, [in_released_categories(original, masked, names)] * self.folds)
 
-    def score_makings(self, original: Microdata, makings: Sequence[Making], rng: Generator) -> Estimate:
+    def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         names = self.checked(original)
-        asked = [in_released_categories(original, making.released, names) for making in makings]
-        return self._graded(original, makings, rng, asked)
+        asked = [in_released_categories(original, making.released, names) for making in refits]
+        return self._graded(original, refits, rng, asked)
 
     def _features(self, data: Microdata, name: str) -> tuple[str, ...]:
         return tuple(other for other in self.on or keys_and_numbers(data) if other != name)
 
     def _graded(
-        self, original: Microdata, makings: Sequence[Making], rng: Generator, asked: Sequence[Microdata]
+        self, original: Microdata, refits: Sequence[Refit], rng: Generator, asked: Sequence[Microdata]
     ) -> Estimate:
         """The value from every column and fold; `asked`: the original in the categories of each release."""
         seed = int(rng.integers(2**31))
         with learning():
             sittings = {
-                name: [self._exam(original, *pair, name, seed) for pair in zip(makings, asked, strict=True)]
+                name: [self._exam(original, *pair, name, seed) for pair in zip(refits, asked, strict=True)]
                 for name in self.predicts
             }
             return self._value(sittings, rng)
@@ -128,7 +128,7 @@ class _LearnedModel(Measure):
     def _value(self, sittings: dict[str, list[Exam]], rng: Generator) -> Estimate:
         raise TypeError(f"{type(self).__name__} has no value.")
 
-    def _exam(self, original: Microdata, making: Making, asked: Microdata, name: str, seed: int) -> Exam:
+    def _exam(self, original: Microdata, making: Refit, asked: Microdata, name: str, seed: int) -> Exam:
         """Two models of one column, trained on the people inside: as the original has them, and as they were released."""
         names, released = self._features(original, name), making.released
         numeric = original.column(name).levels is None
@@ -168,7 +168,7 @@ class TrainOnRelease(_LearnedModel):
         column the scores "original" and "release", and "naive", that of the best single answer, and "classification",
         "regression", the mean loss of either kind. Below 0 is chance.
     People held out are not in the release that trains: their rows are left out, and where values are dealt out among
-    records or drawn from a model (`mixes`, synthetic files) the method is made again without them. A recoded column is
+    records or drawn from a model (`mixes_records`, synthetic files) the method is made again without them. A recoded column is
     asked about in the categories of the release; one that is predicted must be as it was. The standard error is that of
     the people asked about. Categories beyond the 100 most frequent are one.
     Missing is a category of its own; people whose answer is missing are left out. Weights are not used. Households are

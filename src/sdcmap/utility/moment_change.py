@@ -97,8 +97,8 @@ class MomentChange(NumericMeasure):
     of: Literal["mean", "variance", "covariance", "correlation", "eigenvalues", "robust eigenvalues"] = "mean"
     summary: Literal["mean", "worst"] = "mean"
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         if self.of not in ("mean", "variance") and len(set(self.variables(data))) < 2:
             yield f"MomentChange of {self.of} needs at least 2 variables."
         if self.of == "robust eigenvalues" and self.weighted:

@@ -114,7 +114,7 @@ class QueryError(WeightedMeasure):
     def told(self) -> str:
         return "error of counts"
 
-    def fresh(self) -> Measure:
+    def resample(self) -> Measure:
         return replace(self, draw=self.draw + 1)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:

@@ -111,10 +111,10 @@ class SocietyKnowledge(Measure):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return parse_nested_formula(self.formula).names if self.formula else (self.on,)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from (f"{type(self).__name__}{problem}" for problem in self._lacks(data))
 
-    def knowing(self, method: Method) -> Measure:
+    def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
@@ -127,7 +127,7 @@ class SocietyKnowledge(Measure):
         parts = {"bias": (society.mean - agency.mean) / prior**0.5, "corrected": float(corrected)}
         return Estimate(value=value / prior if self.scale == "prior" else value, parts=parts)
 
-    def nothing(self, original: Microdata) -> float | None:
+    def baseline(self, original: Microdata) -> float | None:
         try:
             agency = self._agency(original)
             prior = self._prior_variance(agency)

@@ -110,8 +110,8 @@ class MeanPrecision(Measure):
     on: str
     weighted: bool = False
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from super().misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from super().incompatibilities(data)
         if self.weighted and data.weight is None:
             yield "MeanPrecision.weighted needs a file with a weight."
 

@@ -65,14 +65,14 @@ class WorstSubgroup(Measure):
         if not self.by:
             yield ".by must name at least one variable."
 
-    def knowing(self, method: Method) -> Measure:
-        return replace(self, measure=self.measure.knowing(method))
+    def for_informed_attacker(self, method: Method) -> Measure:
+        return replace(self, measure=self.measure.for_informed_attacker(method))
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.measure.variables(data)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from self.measure.misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from self.measure.incompatibilities(data)
         for name in self.by:
             if name not in data.schema:
                 yield f"WorstSubgroup: no column {name!r}.{did_you_mean(name, data.names)}"

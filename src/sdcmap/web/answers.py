@@ -17,7 +17,7 @@ from starlette.types import Scope
 from sdcmap.core.plan_text import check_table
 from sdcmap.errors import Infeasible, MissingExtra, PlanError, SchemaError, SdcmapError, Undefined
 from sdcmap.web.models import Answer
-from sdcmap.web.room import Absent, Overtaken, TooLarge
+from sdcmap.web.workspace import Absent, Overtaken, TooLarge
 
 STATUS: dict[type[SdcmapError], int] = {
     Absent: 404, Overtaken: 412, TooLarge: 413, PlanError: 422, SchemaError: 422, Infeasible: 422, Undefined: 422,

@@ -16,11 +16,11 @@ from sdcmap.charts.change_charts import draw_change, draw_correlations, draw_den
 from sdcmap.core.audience import Audience
 from sdcmap.core.rule import Rule
 from sdcmap.core.words import listed
-from sdcmap.dossier.masked_columns import Table
-from sdcmap.dossier.masked_columns import changes as changes_of
-from sdcmap.dossier.study_rows import MeasureRow, score_table
+from sdcmap.reports.masked_columns import Table
+from sdcmap.reports.masked_columns import changes as changes_of
+from sdcmap.reports.study_rows import MeasureRow, score_table
 from sdcmap.web.models import Answer, Columns
-from sdcmap.web.room import Absent
+from sdcmap.web.workspace import Absent
 from sdcmap.web.workbench import Bench, Workbench
 
 router = APIRouter(prefix="/api/studies/{name}", tags=["candidates"])

@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from sdcmap.data.microdata import Microdata
 from sdcmap.explore.bars import Bars
-from sdcmap.explore.looking import Glance, source_of
+from sdcmap.explore.looking import ColumnSummary, source_of
 from sdcmap.files.reading import Source
 from sdcmap.web.models import Answer
-from sdcmap.web.room import DataFile
+from sdcmap.web.workspace import DataFile
 from sdcmap.web.workbench import Bench
 
 router = APIRouter(prefix="/api", tags=["files"])
@@ -46,7 +46,7 @@ class Files(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeenColumn(Glance):
+class SeenColumn(ColumnSummary):
     """What is seen of one column, how its values are spread, and the codes that count as missing, with their words."""
 
     spread: Bars

@@ -16,7 +16,7 @@ from sdcmap.core.limit import Limit
 from sdcmap.core.rule import Choice, Rule, RunnerUp
 from sdcmap.core.value import decode
 from sdcmap.errors import PlanError
-from sdcmap.frontier.parameters import Parameters
+from sdcmap.searches.parameters import Parameters
 from sdcmap.study.folder import Study
 from sdcmap.web.answers import Table, download
 from sdcmap.web.drawing import make_picture

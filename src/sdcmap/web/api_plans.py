@@ -30,7 +30,7 @@ from sdcmap.utility import UTILITIES
 from sdcmap.web.answers import Table
 from sdcmap.web.api_files import Codes, Name, Roles, Stated
 from sdcmap.web.models import Answer
-from sdcmap.web.room import Busy
+from sdcmap.web.workspace import Busy
 from sdcmap.web.shelf import EarlierPlan, version_of
 from sdcmap.web.sweeps import SweepStatus
 from sdcmap.web.workbench import Bench, Workbench

@@ -26,7 +26,7 @@ from sdcmap.web.answers import download
 from sdcmap.web.api_maps import Asked, chosen
 from sdcmap.web.drawing import make_report
 from sdcmap.web.models import Answer
-from sdcmap.web.room import RELEASES, Absent, Room
+from sdcmap.web.workspace import RELEASES, Absent, Workspace
 from sdcmap.web.workbench import Bench, Workbench
 from sdcmap.workflow import prepare_release
 
@@ -177,7 +177,7 @@ def written_releases(bench: Workbench, name: str) -> list[WrittenRelease]:
 def bundle(bench: Bench, name: str, release: str) -> Response:
     """A release as one file to download."""
     folder = _home(bench.room, name) / release
-    if not Room.is_name(release) or not folder.is_dir():
+    if not Workspace.is_name(release) or not folder.is_dir():
         raise Absent("there is no release of that name.")
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -251,7 +251,7 @@ def swap(
         data = sm.read(path, keys="all" if keys == "all" else _names(keys))
         method = sm.Swap(on=_names(on), rate=rate, same=_names(same), differ=_names(differ))
         small, distortion = sm.SmallCells(n=n), sm.Hellinger()
-        if problems := [*method.misfits(data), *small.misfits(data)]:
+        if problems := [*method.incompatibilities(data), *small.incompatibilities(data)]:
             raise sm.errors.PlanError(problems)
         masked = sm.mask(data, method, seed=secrets.randbits(256))
         out = folder / f"{path.stem}.study.{data.schema.format}"
@@ -274,6 +274,6 @@ def _files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def _home(room: Room, name: str) -> Path:
+def _home(room: Workspace, name: str) -> Path:
     room.study(name)
     return room.folder / RELEASES / name

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sdcmap.web.sweeps import Phase
 
 if TYPE_CHECKING:
-    from sdcmap.web.room import Room
+    from sdcmap.web.workspace import Workspace
 
 
 def _end_with_server() -> None:
@@ -32,7 +32,7 @@ def _end_with_server() -> None:
 class Telling:
     """What the process is at, noted for the server: a phase in words, and how far a search is."""
 
-    def __init__(self, room: Room, study: str) -> None:
+    def __init__(self, room: Workspace, study: str) -> None:
         self.room, self.study = room, study
         self.said = Phase()
         self.areas: list[float] = []
@@ -61,9 +61,9 @@ def work(plan: Path, study: Path, workers: int, task: str) -> int:
         signal.signal(told, signal.default_int_handler)
     threading.Thread(target=_end_with_server, daemon=True).start()
     import sdcmap as sm
-    from sdcmap.web.room import Room
+    from sdcmap.web.workspace import Workspace
 
-    room = Room(study.parent)
+    room = Workspace(study.parent)
     try:
         _run(room, plan, study, workers, task)
     except KeyboardInterrupt:
@@ -79,7 +79,7 @@ def work(plan: Path, study: Path, workers: int, task: str) -> int:
     return 0
 
 
-def _run(room: Room, plan: Path, study: Path, workers: int, task: str) -> None:
+def _run(room: Workspace, plan: Path, study: Path, workers: int, task: str) -> None:
     import sdcmap as sm
     from sdcmap.core.named_files import files_below
     from sdcmap.web.views import Views

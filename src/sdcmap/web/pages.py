@@ -17,7 +17,7 @@ from fastapi.responses import HTMLResponse, Response
 
 import sdcmap
 from sdcmap.files.formats import endings, words
-from sdcmap.web.room import Absent
+from sdcmap.web.workspace import Absent
 from sdcmap.web.workbench import Bench
 
 HOME = Path(__file__).parent

@@ -17,7 +17,7 @@ from sdcmap.core.named_files import files_below
 from sdcmap.web.answers import WORDS, asked_path, of_error, said
 from sdcmap.web.entrance import Entrance
 from sdcmap.web.pages import render
-from sdcmap.web.room import Room
+from sdcmap.web.workspace import Workspace
 
 SMALL_BODY = 1 << 20  # bytes of a request that carries no file
 FORM_ROOM = 64 << 10  # bytes around the file of an upload
@@ -45,7 +45,7 @@ class Safety:
     """The outermost layer of the application."""
 
     app: ASGIApp
-    room: Room
+    room: Workspace
     entrance: Entrance
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

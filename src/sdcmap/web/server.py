@@ -21,7 +21,7 @@ from sdcmap.errors import SdcmapError
 from sdcmap.files.apart import import_nothing_from
 from sdcmap.web.entrance import Entrance, Kept
 from sdcmap.web.pages import render
-from sdcmap.web.room import Room
+from sdcmap.web.workspace import Workspace
 from sdcmap.web.safety import OWNER
 from sdcmap.web.service import make_app
 
@@ -106,7 +106,7 @@ class Impatient(H11Protocol):
 
 
 def serve(
-    room: Room, *, host: str = "127.0.0.1", port: int = 0, page: str = "/", workers: int = 0, open_browser: bool = False
+    room: Workspace, *, host: str = "127.0.0.1", port: int = 0, page: str = "/", workers: int = 0, open_browser: bool = False
 ) -> None:
     """Serve until stopped. The first line printed is the address for one browser, the second the token for programs; when
     the address was used, one for the next browser is printed."""
@@ -133,7 +133,7 @@ def serve(
 
 
 @contextmanager
-def _browser(room: Room, entrance: Entrance, address: Callable[[str], str]) -> Iterator[None]:
+def _browser(room: Workspace, entrance: Entrance, address: Callable[[str], str]) -> Iterator[None]:
     """Open the address in a browser by a private file: what a command line says, every user of the machine can read. The
     file goes when the browser has come in or has had its time, with the server, or, after a kill, with the next start."""
     before = entrance.used
@@ -162,7 +162,7 @@ def settings(app: FastAPI) -> uvicorn.Config:
     )  # fmt: skip
 
 
-def _door(room: Room, host: str, port: int) -> tuple[socket.socket, Entrance]:
+def _door(room: Workspace, host: str, port: int) -> tuple[socket.socket, Entrance]:
     """Where to listen, and who is let in: on the port and path of the last server, so that its browsers are still in; where
     its port is taken, as by another server of this folder, with nothing of it."""
     note = room.notes / "sessions.json"

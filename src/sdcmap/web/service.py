@@ -24,7 +24,7 @@ from sdcmap.web import pages
 from sdcmap.web.answers import Problem, asked_path, of_error
 from sdcmap.web.drawing import Drawing
 from sdcmap.web.entrance import Entrance
-from sdcmap.web.room import Room
+from sdcmap.web.workspace import Workspace
 from sdcmap.web.safety import Safety
 from sdcmap.web.shelf import Shelf
 from sdcmap.web.sweeps import Sweeps
@@ -70,7 +70,7 @@ class App(BenchApp):
         return document
 
 
-def make_app(room: Room, entrance: Entrance | None = None, *, workers: int = 0) -> App:
+def make_app(room: Workspace, entrance: Entrance | None = None, *, workers: int = 0) -> App:
     """The workbench and the service over one folder; every request needs a token or a session."""
     sweeps, drawing = Sweeps(room, workers), Drawing()
 

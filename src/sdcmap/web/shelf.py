@@ -17,7 +17,7 @@ from filelock import FileLock
 
 from sdcmap.data.private_folder import private_folder, write_whole
 from sdcmap.errors import SchemaError, SdcmapError
-from sdcmap.web.room import RELEASES, Overtaken, Room
+from sdcmap.web.workspace import RELEASES, Overtaken, Workspace
 from sdcmap.web.sweeps import Sweeps
 
 NOTED = ("wish", "phase", "errors", "orders", "archived", "plans")  # endings of what the server notes of a study
@@ -36,7 +36,7 @@ class EarlierPlan:
 class Shelf:
     """The studies of a room; what a sweep or another process is writing is not touched (`Busy`)."""
 
-    room: Room
+    room: Workspace
     sweeps: Sweeps
 
     def copy(self, name: str, new: str, *, scores: bool) -> None:

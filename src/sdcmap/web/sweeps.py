@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from sdcmap.core.named_files import files_below, in_this_room
 from sdcmap.files.apart import environment, python
-from sdcmap.web.room import Busy, Room
+from sdcmap.web.workspace import Busy, Workspace
 
 Wish = Literal["running", "searching", "paused", "cancelled"]
 Task = Literal["sweep", "search"]
@@ -108,7 +108,7 @@ class Running:
 class Sweeps:
     """Every sweep of a room."""
 
-    room: Room
+    room: Workspace
     workers: int = 0
     _running: dict[str, Running] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -188,11 +188,11 @@ class Sweeps:
     def status(self, name: str) -> SweepStatus:
         """State, candidates done and in all, rate, seconds left, and why some could not be made."""
         from sdcmap.study.plan import Plan
-        from sdcmap.study.sweeping import Standing, standing
+        from sdcmap.study.sweeping import SweepProgress, standing
 
         plan, alive = Plan.read(self.room.plan(name)), self._is_alive(name)
         begun = self.room.is_begun(name)
-        progress = standing(self.room.study(name), plan) if begun else Standing(plan.count, 0, {}, ())
+        progress = standing(self.room.study(name), plan) if begun else SweepProgress(plan.count, 0, {}, ())
         running, done, total = self._running.get(name) if alive else None, progress.done, progress.total
         rate = running.pace.rate(time.monotonic(), done) if running else None
         state = self._state(name, alive, done >= total)

@@ -31,7 +31,7 @@ from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
 from sdcmap.study.search_settings import Proposal
 from sdcmap.web.models import Floor, Map, MapAxes, MapMeasure, Means, Points
-from sdcmap.web.room import Room
+from sdcmap.web.workspace import Workspace
 from sdcmap.workflow import open_map, own_choice
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class Fresh:
 class Views:
     """The views of a room."""
 
-    room: Room
+    room: Workspace
     _data: Results = field(default_factory=few_results)
     _choices: Results = field(default_factory=lambda: few_results(MOST_CHOICES))
     _costs: Results = field(default_factory=few_results)
@@ -333,7 +333,7 @@ def _compared(ru: RUMap, measure: str, rows: pl.DataFrame) -> list[float]:
 
 def _eras(plan: Plan, proposals: Sequence[Proposal], methods: Sequence[str]) -> tuple[list[str], list[int | None]]:
     """Spans of generations of a search in order, and the place of each method among them; none without a search."""
-    from sdcmap.frontier.search_review import eras
+    from sdcmap.searches.search_review import eras
 
     if not proposals:
         return [], []

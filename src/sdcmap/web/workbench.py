@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, FastAPI, Request
 
 from sdcmap.web.drawing import Drawing
-from sdcmap.web.room import Room
+from sdcmap.web.workspace import Workspace
 from sdcmap.web.shelf import Shelf
 from sdcmap.web.sweeps import Sweeps
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Workbench:
     """The served folder, and everything that is kept beside it."""
 
-    room: Room
+    room: Workspace
     sweeps: Sweeps
     drawing: Drawing
     shelf: Shelf

@@ -13,7 +13,7 @@ from typing import TypeAlias, TypedDict, Unpack
 
 from sdcmap.bundle.releasing import Release, release
 from sdcmap.core.rule import Choice, Rule
-from sdcmap.dossier.page import Report, make_report
+from sdcmap.reports.page import Report, make_report
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.map import RUMap
 from sdcmap.recordwise.neighbourhood import Unsafe
@@ -124,7 +124,7 @@ def _choice_of(ru: RUMap, candidate: str, rule: Rule, reason: str, searched: int
         method, replicate = row["method"], row["replicate"]
         return Choice(
             candidate, method, replicate, row["risk"], row["utility"], rule, reason, verdicts=ru.verdicts(candidate),
-            searched=searched, seal=ru.scores.seal_of(candidate), name=ru.scores.name_of(method, replicate),
+            searched=searched, stream_id=ru.scores.stream_id_of(candidate), name=ru.scores.name_of(method, replicate),
         )  # fmt: skip
     return None
 

@@ -19,7 +19,7 @@ FIBONACCI = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads keys o
 Told = tuple[tuple[int, ...], int]  # a set of columns, and the records alone on it
 
 
-def most_telling(codes: Sequence[Array], most: int) -> list[Told]:
+def most_identifying(codes: Sequence[Array], most: int) -> list[Told]:
     """Of the sets of one, of two and of three columns, the `most` each that leave the most records alone, exactly.
 
     A column is an array of codes 0, 1, ... No more records are alone than a table has cells, so that a set whose table is

@@ -11,7 +11,7 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, SchemaError, Undefined
 from sdcmap.files.reading import read
 from sdcmap.risk._archive import open_archive, read_archive
-from sdcmap.risk.linkage.cost_models import Course
+from sdcmap.risk.linkage.cost_models import CostModel
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, lay_out
 
 
@@ -60,19 +60,19 @@ class Attack(RiskMeasure):
         theirs = data.remember(key, lambda: open_archive(self.archive, self.sha256).names)
         return tuple(name for name in names if name in theirs)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
         try:
             if self.archive and not self.variables(data):
                 yield f"{type(self).__name__}: {self.archive} has no variable in common with the data."
                 return
-            yield from super().misfits(data)
+            yield from super().incompatibilities(data)
         except SchemaError as problem:
             yield f"{type(self).__name__}: {problem}"
 
     def check_files(self, data: Microdata) -> None:
         self._snooper(data)
 
-    def nothing(self, original: Microdata) -> float | None:
+    def baseline(self, original: Microdata) -> float | None:
         """A guess: one of the n records at random."""
         return self.inclusion / len(original) if len(original) else None
 
@@ -85,7 +85,7 @@ class Attack(RiskMeasure):
         """The links this snooper makes."""
         raise TypeError(f"{type(self).__name__} makes no links.")
 
-    def courses(self, pair: Pair) -> list[Course]:
+    def courses(self, pair: Pair) -> list[CostModel]:
         """What pairs cost this snooper, field by field; Undefined where that cannot be said."""
         raise Undefined(f"{type(self).__name__} does not add up costs.")
 

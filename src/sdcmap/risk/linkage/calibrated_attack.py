@@ -11,7 +11,7 @@ from sdcmap.core import Measure, Method, Microdata, Undefined
 from sdcmap.risk.linkage import column_readings
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.column_readings import Learnt, Lesson, learn, learnt_costs
-from sdcmap.risk.linkage.cost_models import Course, links_of_cheapest, links_one_to_one
+from sdcmap.risk.linkage.cost_models import CostModel, links_of_cheapest, links_one_to_one
 from sdcmap.risk.linkage.field_costs import block_costs
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair
 from sdcmap.risk.linkage.stated_columns import redone
@@ -60,20 +60,20 @@ class Calibrated(Attack):
     learnt: Literal["best", "shadow", "files", "pairs"] = "best"
     one_to_one: bool = False
 
-    def knowing(self, method: Method) -> Measure:
+    def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
 
     def link(self, pair: Pair) -> LinkTable:
         return (links_one_to_one if self.one_to_one else links_of_cheapest)(pair, self.courses(pair))
 
-    def courses(self, pair: Pair) -> list[Course]:
+    def courses(self, pair: Pair) -> list[CostModel]:
         """What he learnt, for all released records at once or for those of each fold."""
         if self.learnt == "shadow" and self.method is None:
             raise Undefined("nobody said how the file was made: score it in a sweep, or give Calibrated its method.")
         way = self.learnt if self.learnt != "best" else "pairs" if self.method is None else "shadow"
         return pair.remember((way, self.method), lambda: self._learnt_by(way, pair))
 
-    def _learnt_by(self, way: str, pair: Pair) -> list[Course]:
+    def _learnt_by(self, way: str, pair: Pair) -> list[CostModel]:
         every = np.arange(len(pair.released))
         released = column_readings.taken(pair.released_file, pair.released_rows)
         known, place = pair.known_file.remember("own order", lambda: column_readings.in_own_order(pair.known_file))
@@ -81,9 +81,9 @@ class Calibrated(Attack):
         again = redone(known, self.method)
         if way == "shadow" and self.method is not None:
             learnt = learn(known, released, pair.names, column_readings.shadow_of(known, self.method), again)
-            return [Course(every, learnt_costs(learnt, place))]
+            return [CostModel(every, learnt_costs(learnt, place))]
         if way == "files":
-            return [Course(every, learnt_costs(self._by_itself(pair, known, released, again), place))]
+            return [CostModel(every, learnt_costs(self._by_itself(pair, known, released, again), place))]
         truth = np.where(pair.truth >= 0, place[pair.truth], -1)
         courses = []
         for fold in range(FOLDS):
@@ -92,7 +92,7 @@ class Calibrated(Attack):
             if len(taught) == 0:
                 raise Undefined("there are no true pairs to learn from.")
             learnt = learn(known, released, pair.names, Lesson(truth[taught], released, taught), again)
-            courses.append(Course(np.flatnonzero(mine), learnt_costs(learnt, place)))
+            courses.append(CostModel(np.flatnonzero(mine), learnt_costs(learnt, place)))
         return courses
 
     def _by_itself(self, pair: Pair, known: Microdata, released: Microdata, again: Microdata | None) -> Learnt:

@@ -27,7 +27,7 @@ MATRIX_PAIRS = 2_000_000  # up to so many pairs one-to-one links are made from e
 CERTAIN = 1e6  # what a value costs that cannot be
 
 
-class Course(NamedTuple):
+class CostModel(NamedTuple):
     """What pairs cost, for some of the released records (places): all of them, or those of a fold."""
 
     places: Array
@@ -39,10 +39,10 @@ class Course(NamedTuple):
         return (mean_costs if self.mean else block_costs)(self.costs, known, released)
 
 
-def course_of(pair: Pair, costs: Sequence[Cost], *, mean: bool = False) -> Course:
+def cost_model_of(pair: Pair, costs: Sequence[Cost], *, mean: bool = False) -> CostModel:
     """The course of all released records; without a field, every pair costs nothing."""
     zeros = np.zeros(len(pair.known)), np.zeros(len(pair.released))
-    return Course(np.arange(len(pair.released)), list(costs) or [Cost(SAME, *zeros)], mean)
+    return CostModel(np.arange(len(pair.released)), list(costs) or [Cost(SAME, *zeros)], mean)
 
 
 class Hits(NamedTuple):
@@ -61,14 +61,14 @@ class Hits(NamedTuple):
         return float(self.possible.mean())
 
 
-class Lead(NamedTuple):
+class BestSoFar(NamedTuple):
     """The best shares so far: found, and with the true record among the cheapest."""
 
     rate: float
     potential: float
 
 
-NOBODY = Lead(0.0, 0.0)
+NOBODY = BestSoFar(0.0, 0.0)
 
 
 def certain_fields(pair: Pair, method: Method | None) -> dict[int, Cost]:
@@ -90,7 +90,7 @@ def open_fields(pair: Pair) -> dict[int, Cost]:
     return fields
 
 
-def asking_first(courses: Sequence[Course], certain: Mapping[int, Cost], *, by_column: bool) -> list[Course]:
+def asking_first(courses: Sequence[CostModel], certain: Mapping[int, Cost], *, by_column: bool) -> list[CostModel]:
     """The attack that asks for equality first, on the columns (by their place) whose values are certain; by_column: it has
     one cost for each column, in whose place the question comes."""
     if not by_column:
@@ -98,7 +98,7 @@ def asking_first(courses: Sequence[Course], certain: Mapping[int, Cost], *, by_c
     return [c._replace(costs=[certain.get(place, cost) for place, cost in enumerate(c.costs)]) for c in courses]
 
 
-def hits(pair: Pair, courses: Sequence[Course], targets: Array, lead: Lead = NOBODY) -> Hits:
+def hits(pair: Pair, courses: Sequence[CostModel], targets: Array, lead: BestSoFar = NOBODY) -> Hits:
     """Who is found among the released records at these places, each by the cheapest known record.
 
     The targets are attacked in parts; the attack is left as soon as it cannot reach the lead, whatever the rest bring.
@@ -116,13 +116,13 @@ def hits(pair: Pair, courses: Sequence[Course], targets: Array, lead: Lead = NOB
     return Hits(found, possible)
 
 
-def links_of_cheapest(pair: Pair, courses: Sequence[Course]) -> LinkTable:
+def links_of_cheapest(pair: Pair, courses: Sequence[CostModel]) -> LinkTable:
     """Each released record linked to its cheapest known record."""
     every = np.arange(len(pair.released))
     return link_nearest(pair, lambda known, keep: _best(courses, known)(every, keep))
 
 
-def links_to(pair: Pair, courses: Sequence[Course], wanted: Array) -> LinkTable:
+def links_to(pair: Pair, courses: Sequence[CostModel], wanted: Array) -> LinkTable:
     """The links of `links_of_cheapest` to the known records at these places, and no others; calibrated among themselves.
 
     A released record is linked to one of them where the cheapest of them is outrun by nobody: for most that is soon known.
@@ -138,7 +138,7 @@ def links_to(pair: Pair, courses: Sequence[Course], wanted: Array) -> LinkTable:
     return link_nearest(pair, lambda known, keep: _best(courses, known)(rows, keep), rows, groups)
 
 
-def links_one_to_one(pair: Pair, courses: Sequence[Course]) -> LinkTable:
+def links_one_to_one(pair: Pair, courses: Sequence[CostModel]) -> LinkTable:
     """Each known record takes one released record at most, and the costs in sum are the least.
 
     Records with equal values are exchanged at random, as in `link_one_to_one`.
@@ -162,7 +162,7 @@ def links_one_to_one(pair: Pair, courses: Sequence[Course]) -> LinkTable:
     return file_pair.one_to_one_table(pair, taken, known, weight, other, gap)
 
 
-def _weights(courses: Sequence[Course], known: Array, released: Array) -> Array:
+def _weights(courses: Sequence[CostModel], known: Array, released: Array) -> Array:
     """Minus the costs of pairs, one by one."""
     weight = np.empty(len(known))
     for course in courses:
@@ -173,7 +173,7 @@ def _weights(courses: Sequence[Course], known: Array, released: Array) -> Array:
     return weight
 
 
-def _best(courses: Sequence[Course], known: Array | slice = slice(None)) -> Callable[[Array, int], Links]:
+def _best(courses: Sequence[CostModel], known: Array | slice = slice(None)) -> Callable[[Array, int], Links]:
     """The cheapest known records, of those at some places, of released ones."""
     searches = [_among(course, known) for course in courses]
 
@@ -188,6 +188,6 @@ def _best(courses: Sequence[Course], known: Array | slice = slice(None)) -> Call
     return best
 
 
-def _among(course: Course, known: Array | slice) -> Search:
+def _among(course: CostModel, known: Array | slice) -> Search:
     """The search among the known records at these places."""
     return Search([cost._replace(known=cost.known[known]) for cost in course.costs], mean=course.mean)

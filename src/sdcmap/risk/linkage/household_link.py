@@ -16,7 +16,7 @@ from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.individual_risk import household_numbers
 from sdcmap.risk.linkage.assignment import finish
 from sdcmap.risk.linkage.attack import Attack
-from sdcmap.risk.linkage.cost_models import Course, certain_fields, hits
+from sdcmap.risk.linkage.cost_models import CostModel, certain_fields, hits
 from sdcmap.risk.linkage.file_pair import Pair
 from sdcmap.risk.linkage.nearest_record import NearestRecord
 
@@ -150,16 +150,16 @@ class HouseholdLink(RiskMeasure):
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.attack.variables(data)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        yield from self.attack.misfits(data)
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        yield from self.attack.incompatibilities(data)
         if data.household is None:
             yield "HouseholdLink needs a file with a household variable: state its role."
 
-    def knowing(self, method: Method) -> Measure:
-        attack = self.attack.knowing(method)
+    def for_informed_attacker(self, method: Method) -> Measure:
+        attack = self.attack.for_informed_attacker(method)
         return replace(self, method=method, attack=attack if isinstance(attack, Attack) else self.attack)
 
-    def nothing(self, original: Microdata) -> float | None:
+    def baseline(self, original: Microdata) -> float | None:
         if original.household is None or not len(original):
             return None
         return self.attack.inclusion / len(np.unique(original.view(household_numbers, original.household)))
@@ -187,7 +187,7 @@ class HouseholdLink(RiskMeasure):
         pair = self.attack.pair(original, masked, self.checked(original))
         return pair, *homes_of(pair, original, masked)
 
-    def _courses(self, pair: Pair) -> list[Course]:
+    def _courses(self, pair: Pair) -> list[CostModel]:
         """What pairs of persons cost; equality of certain columns is asked for first."""
         certain = certain_fields(pair, self.method).values()
         return [course._replace(costs=[*course.costs, *certain]) for course in self.attack.courses(pair)]
@@ -202,7 +202,7 @@ def homes_of(pair: Pair, original: Microdata, masked: Microdata) -> tuple[Homes,
     return Homes.by(known[pair.known_rows]), Homes.by(released[pair.released_rows])
 
 
-def found_as_wholes(pair: Pair, known: Homes, released: Homes, courses: Sequence[Course]) -> Array:
+def found_as_wholes(pair: Pair, known: Homes, released: Homes, courses: Sequence[CostModel]) -> Array:
     """The chance that the household of the released person at each place is taken for what it is."""
     own = known.of[pair.truth]
     whole = bool((released.size[released.of] == known.size[own]).all())
@@ -230,7 +230,7 @@ def _taken(costs: Array, home: Array, own: Array) -> Array:
     return np.asarray((among & tied[home, np.where(among, own, 0)]) / np.maximum(tied.sum(axis=1), 1)[home])
 
 
-def _costs(courses: Sequence[Course], known: Array, released: Array) -> Array:
+def _costs(courses: Sequence[CostModel], known: Array, released: Array) -> Array:
     """The costs of these released persons (rows) and these known ones (columns)."""
     cost = np.empty((len(released), len(known)))
     for course in courses:

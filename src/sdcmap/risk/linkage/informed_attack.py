@@ -15,7 +15,7 @@ from sdcmap.kernels.masking.mixtures import log_mixture
 from sdcmap.risk.linkage import file_pair
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.calibrated_attack import Calibrated
-from sdcmap.risk.linkage.cost_models import Course, course_of, links_one_to_one
+from sdcmap.risk.linkage.cost_models import CostModel, cost_model_of, links_one_to_one
 from sdcmap.risk.linkage.field_costs import BELOW, CATEGORY, CELL, MIXTURE, SAME, SQUARE, WINDOW, Cost
 from sdcmap.risk.linkage.field_links import FieldCosts, likeliest_links
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, link_one_to_one
@@ -65,21 +65,21 @@ class Informed(Attack):
     method: Method | None = None
     slip: Annotated[float, Range(0, 1, "()")] = 1e-9
 
-    def knowing(self, method: Method) -> Measure:
+    def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
 
     @property
     def by_column(self) -> bool:
         return False
 
-    def courses(self, pair: Pair) -> list[Course]:
+    def courses(self, pair: Pair) -> list[CostModel]:
         fields, unstated = self._stated(pair)
         exact = pair.originals and normal_coordinates(fields) is not None  # originals need no allowance for slips
         cap = math.inf if exact and not unstated else -math.log(self.slip)
         costs = [density_cost(field, cap) for field in fields]
         if unstated:
             costs += self._learnt(pair, unstated)
-        return [course_of(pair, costs)]
+        return [cost_model_of(pair, costs)]
 
     def _learnt(self, pair: Pair, unstated: Mapping[str, str]) -> list[Cost]:
         """What columns cost of which the method states nothing: learnt from a shadow. For one released record, a likelihood

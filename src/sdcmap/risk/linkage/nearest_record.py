@@ -12,7 +12,7 @@ from sdcmap.core import Array, Microdata, Undefined
 from sdcmap.risk.linkage import cost_models
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.column_readings import as_read
-from sdcmap.risk.linkage.cost_models import Course, course_of
+from sdcmap.risk.linkage.cost_models import CostModel, cost_model_of
 from sdcmap.risk.linkage.field_costs import GAP, SAME, SQUARE, Cost, importance_problems, relative_weights
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, link_nearest, link_one_to_one, scored_by_distance
 from sdcmap.risk.linkage.link_search import nearest_links
@@ -116,20 +116,20 @@ class NearestRecord(Attack):
         names = super().variables(data)
         return names if self.on or self.metric in OF_ALL else tuple(n for n in names if n in data.numeric)
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        problems = list(super().misfits(data))
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        problems = list(super().incompatibilities(data))
         yield from problems
         for name in self.on if self.metric not in OF_ALL and not problems else ():
             if data.schema[name].kind != "numeric":
                 yield f'NearestRecord({self.metric!r}) measures numeric variables; {name!r} is not one: use "gower".'
 
-    def courses(self, pair: Pair) -> list[Course]:
+    def courses(self, pair: Pair) -> list[CostModel]:
         if self.metric == "gower":
             gaps = bool(np.isnan(pair.known).any() or np.isnan(pair.released).any()) and not self.importance
-            return [course_of(pair, self._gower_fields(pair), mean=gaps)]
+            return [cost_model_of(pair, self._gower_fields(pair), mean=gaps)]
         known, released = self._known_columns(pair), self._released_coordinates(pair)
         numbers = [Cost(SQUARE, a, b) for a, b in zip(known, released.T, strict=True)]
-        return [course_of(pair, [*numbers, *(self._categories(pair) if self.metric == "mixed" else ())])]
+        return [cost_model_of(pair, [*numbers, *(self._categories(pair) if self.metric == "mixed" else ())])]
 
     def _categories(self, pair: Pair) -> list[Cost]:
         """1 where two values differ, one half where one is not known."""

@@ -159,14 +159,14 @@ def _boxes(code: Array, worth: Array, size: int) -> tuple[Array, Array]:
             continue
         inside = order[begin:end].copy()
         value = code[best][inside]
-        by_value = np.argsort(value, kind="mergesort")
+        is_value_map = np.argsort(value, kind="mergesort")
         for k in range(end - begin):
-            order[begin + k] = inside[by_value[k]]
+            order[begin + k] = inside[is_value_map[k]]
         middle = (end - begin) // 2
         below, above = middle, middle
-        while below > 0 and value[by_value[below - 1]] == value[by_value[below]]:
+        while below > 0 and value[is_value_map[below - 1]] == value[is_value_map[below]]:
             below -= 1
-        while above < end - begin and value[by_value[above - 1]] == value[by_value[above]]:
+        while above < end - begin and value[is_value_map[above - 1]] == value[is_value_map[above]]:
             above += 1
         cut = begin + (below if below > 0 and (middle - below <= above - middle or above == end - begin) else above)
         mine[best] *= 0.5

@@ -13,7 +13,7 @@ from sdcmap.core import Array, Microdata, Range, Undefined
 from sdcmap.kernels.jit import jit
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.column_readings import as_read, labelled
-from sdcmap.risk.linkage.cost_models import Course, asking_first, course_of, links_one_to_one, open_fields
+from sdcmap.risk.linkage.cost_models import CostModel, asking_first, cost_model_of, links_one_to_one, open_fields
 from sdcmap.risk.linkage.field_costs import LEAST_REACH, NEAR_ZERO, RELATIVE, SAME, Cost
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_one_to_one
 from sdcmap.risk.linkage.link_search import Links, agreement_links
@@ -245,15 +245,15 @@ class Linkage(Attack):
         if isinstance(self.weights, tuple) and (not self.weights or min(self.weights) < 0 or not any(self.weights)):
             yield ".weights must be numbers of at least 0, not all 0."
 
-    def misfits(self, data: Microdata) -> Iterator[str]:
-        problems = list(super().misfits(data))
+    def incompatibilities(self, data: Microdata) -> Iterator[str]:
+        problems = list(super().incompatibilities(data))
         yield from problems
         if not problems and isinstance(self.weights, tuple) and len(self.weights) != (k := len(self.variables(data))):
             yield f"Linkage.weights has {len(self.weights)} numbers for {k} variables."
 
-    def courses(self, pair: Pair) -> list[Course]:
+    def courses(self, pair: Pair) -> list[CostModel]:
         """wA less the weight of each field; agreement never counts against a link."""
-        return [course_of(pair, self._costs(pair, *self._weights(pair)[:2]))]
+        return [cost_model_of(pair, self._costs(pair, *self._weights(pair)[:2]))]
 
     def _costs(self, pair: Pair, low: Array, gain: Array) -> list[Cost]:
         known, released = self._known_columns(pair), self._as_seen(pair, pair.released)
@@ -269,7 +269,7 @@ class Linkage(Attack):
         opened = open_fields(pair) if self.open_columns == "exact" else {}
         low, gain, said = self._weights(pair)
         if opened or labelled(pair):
-            course = course_of(pair, self._costs(pair, low, gain))
+            course = cost_model_of(pair, self._costs(pair, low, gain))
             table = links_one_to_one(pair, asking_first([course], opened, by_column=True))
             return table._replace(weight=table.weight + float((low + gain).sum()), facts={**table.facts, **said})
         known, released, reach = self._comparable(pair)

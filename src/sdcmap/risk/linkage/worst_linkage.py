@@ -19,7 +19,7 @@ from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.linkage import cost_models
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.calibrated_attack import Calibrated
-from sdcmap.risk.linkage.cost_models import NOBODY, Course, Hits, Lead
+from sdcmap.risk.linkage.cost_models import NOBODY, CostModel, Hits, BestSoFar
 from sdcmap.risk.linkage.file_pair import DENSE_PAIRS, ROUNDING, LinkTable, Pair
 from sdcmap.risk.linkage.household_link import found_as_wholes, homes_of
 from sdcmap.risk.linkage.informed_attack import Informed
@@ -92,7 +92,7 @@ class WorstLinkage(Attack):
     targets: Annotated[int, Range(0)] = 0
     draw: Annotated[int, Range(0)] = 0
 
-    def knowing(self, method: Method) -> Measure:
+    def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
 
     def cost_ratio(self, few: int, rows: int) -> float:
@@ -103,10 +103,10 @@ class WorstLinkage(Attack):
         pair = PAIR if targets < rows else LINKED_PAIR
         return BEGIN + len(self.variables(data)) * rows * (EACH + pair * targets)
 
-    def fresh(self) -> Measure:
+    def resample(self) -> Measure:
         return replace(self, draw=self.draw + 1)
 
-    def quick(self, data: Microdata) -> Measure:
+    def screening_variant(self, data: Microdata) -> Measure:
         """Some of the records as targets, and so no attack one to one; who gives a household away is seen in all alone."""
         return self if data.household else replace(self, targets=min(self.targets or QUICK, QUICK))
 
@@ -120,31 +120,31 @@ class WorstLinkage(Attack):
 
         return self._estimated(original, self._siege(original, masked, tell=lead), rng)
 
-    def _estimated(self, original: Microdata, siege: Siege, rng: Generator) -> Estimate:
-        rates = siege.rates
+    def _estimated(self, original: Microdata, attack_run: AttackRun, rng: Generator) -> Estimate:
+        rates = attack_run.rates
         worst = max(rates, key=lambda name: rates[name])
-        parts = {"prosecutor": rates[worst], "linked": siege.linked, **rates}
-        left_early = siege.bounds.items()
+        parts = {"prosecutor": rates[worst], "linked": attack_run.linked, **rates}
+        left_early = attack_run.bounds.items()
         bounds = [Bound(attack=name, estimate=Estimate(value=self.inclusion * rate)) for name, rate in left_early]
-        se, share, targets = None, None, len(siege.targets)
-        if targets < len(siege.pair.released):
-            left = 1 - targets / len(siege.pair.released)  # of the records, those that were no targets
-            se = self.inclusion * math.sqrt(left * float(siege.found[worst].var()) / targets)
+        se, share, targets = None, None, len(attack_run.targets)
+        if targets < len(attack_run.pair.released):
+            left = 1 - targets / len(attack_run.pair.released)  # of the records, those that were no targets
+            se = self.inclusion * math.sqrt(left * float(attack_run.found[worst].var()) / targets)
             share = SampledShare(trials=targets, comparisons=len(rates), scale=self.inclusion)
             parts["targets"] = float(targets)
-        bounds += self._bounds_before(original, siege, rng) if rates[worst] < 1 else []
-        skipped = tuple(Skipped(attack=name, reason=reason) for name, reason in siege.not_run.items())
+        bounds += self._bounds_before(original, attack_run, rng) if rates[worst] < 1 else []
+        skipped = tuple(Skipped(attack=name, reason=reason) for name, reason in attack_run.not_run.items())
         value = self.inclusion * rates[worst]
         return Estimate(value=value, se=se, share=share, parts=parts, bounds=tuple(bounds), skipped=skipped)
 
-    def _bounds_before(self, original: Microdata, siege: Siege, rng: Generator) -> list[Bound]:
+    def _bounds_before(self, original: Microdata, attack_run: AttackRun, rng: Generator) -> list[Bound]:
         """What is found in the file before the steps that mask again what others have masked and state no likelihood with
         them: no attack on what they leave of it can expect more, and perhaps none reaches it."""
-        if self.method is None or not (steps := overlapping(self.method, siege.pair)):
+        if self.method is None or not (steps := overlapping(self.method, attack_run.pair)):
             return []
         name = listed(list(dict.fromkeys(type(step).__name__ for step in steps)))
-        if any(step.looks_back for step in steps):
-            siege.not_run[f"the file before {name}"] = "it bounds nothing, since a step looks back at the original."
+        if any(step.needs_original for step in steps):
+            attack_run.not_run[f"the file before {name}"] = "it bounds nothing, since a step looks back at the original."
             return []
         method = self.method.made_of(without(self.method.steps, steps))
         attack = replace(self, method=method)
@@ -156,7 +156,7 @@ class WorstLinkage(Attack):
         try:
             bound = original.remember(("before", attack.digest), draw_anew)
         except (Infeasible, SchemaError, Undefined) as reason:
-            siege.not_run[f"the file before {name}"] = str(reason)
+            attack_run.not_run[f"the file before {name}"] = str(reason)
             return []
         return [Bound(attack=f"the file before {name}", estimate=bound)]
 
@@ -167,18 +167,18 @@ class WorstLinkage(Attack):
 
     def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
         """The links of the attack that works best, all records being targets; of equals (to rounding), the first."""
-        siege = self._siege(original, masked, every=True)
-        return siege.pair, siege.table(siege.best)
+        attack_run = self._siege(original, masked, every=True)
+        return attack_run.pair, attack_run.table(attack_run.best)
 
     def linked_to_some(self, original: Microdata, masked: Microdata, named: Array) -> tuple[Pair, LinkTable, Array]:
         """As `linked`, but only the links to as many known records as there are targets, drawn at random, and to the
         `named` rows of the snooper's file; and the rows of these."""
-        siege = self._siege(original, masked)
-        pair = siege.pair
+        attack_run = self._siege(original, masked)
+        pair = attack_run.pair
         rng = Stream.of_seed(0, "persons", str(self.draw)).rng()
-        drawn = rng.choice(len(pair.known), min(len(siege.targets), len(pair.known)), replace=False)
+        drawn = rng.choice(len(pair.known), min(len(attack_run.targets), len(pair.known)), replace=False)
         wanted = np.union1d(drawn, np.flatnonzero(np.isin(pair.known_rows, named)))
-        return pair, cost_models.links_to(pair, siege.courses[siege.best], wanted), pair.known_rows[wanted]
+        return pair, cost_models.links_to(pair, attack_run.courses[attack_run.best], wanted), pair.known_rows[wanted]
 
     def draws_targets(self, known: int, released: int) -> bool:
         """Whether only some records of files of these sizes are targets."""
@@ -196,37 +196,37 @@ class WorstLinkage(Attack):
 
     def attacks(self, original: Microdata, masked: Microdata) -> dict[str, LinkTable]:
         """The links of every attack that fits the file, by its name."""
-        siege = self._siege(original, masked, every=True, to_the_end=True)
-        return {name: siege.table(name) for name in siege.found if name not in siege.revealed}
+        attack_run = self._siege(original, masked, every=True, to_the_end=True)
+        return {name: attack_run.table(name) for name in attack_run.found if name not in attack_run.revealed}
 
     def _siege(
         self, original: Microdata, masked: Microdata, *, every: bool = False, to_the_end: bool = False,
         tell: Callable[[float], None] = lambda rate: None,
-    ) -> Siege:  # fmt: skip
+    ) -> AttackRun:  # fmt: skip
         """Every attack on the file, those first that mostly lead; every: all records are targets, whatever it costs;
         to_the_end: no attack is left before; tell: is told after each how many the best has found."""
         pair = self.pair(original, masked, self.checked(original))
         targets = np.arange(len(pair.released)) if every else self._targets(pair)
         certain = cost_models.certain_fields(pair, self.method)
-        siege = Siege(pair, targets)
+        attack_run = AttackRun(pair, targets)
         for name, attack in self._attacks(pair).items():
             try:
                 courses = cost_models.asking_first(attack.courses(pair), certain, by_column=attack.by_column)
-                siege.courses[name] = courses
-                siege.hits[name] = cost_models.hits(pair, courses, targets, NOBODY if to_the_end else siege.lead)
+                attack_run.courses[name] = courses
+                attack_run.hits[name] = cost_models.hits(pair, courses, targets, NOBODY if to_the_end else attack_run.lead)
                 if isinstance(attack, Informed):
-                    siege.say_what_is_learnt(attack.unstated(pair), [pair.names[place] for place in certain])
+                    attack_run.say_what_is_learnt(attack.unstated(pair), [pair.names[place] for place in certain])
             except Undefined as reason:
-                siege.try_links(name, attack, reason)
-            tell(siege.lead.rate)
-        if not siege.hits and not siege.made:
-            raise Undefined(next(iter(siege.not_run.values())))
-        siege.lead_one_to_one()
-        tell(siege.lead.rate)
+                attack_run.try_links(name, attack, reason)
+            tell(attack_run.lead.rate)
+        if not attack_run.hits and not attack_run.made:
+            raise Undefined(next(iter(attack_run.not_run.values())))
+        attack_run.lead_one_to_one()
+        tell(attack_run.lead.rate)
         if (home := masked.household) is not None and original.household == home and masked.paired:
-            siege.compare_households(original, masked)
-            siege.reveal_households(original, masked, home)
-        return siege
+            attack_run.compare_households(original, masked)
+            attack_run.reveal_households(original, masked, home)
+        return attack_run
 
     def _targets(self, pair: Pair) -> Array:
         """Places of the released records that are targets, in random order: the same people for every candidate."""
@@ -248,12 +248,12 @@ class WorstLinkage(Attack):
 
 
 @dataclass
-class Siege:
+class AttackRun:
     """How the attacks on one file fare, by their names."""
 
     pair: Pair
     targets: Array
-    courses: dict[str, list[Course]] = field(default_factory=dict)
+    courses: dict[str, list[CostModel]] = field(default_factory=dict)
     hits: dict[str, Hits] = field(default_factory=dict)
     made: dict[str, LinkTable] = field(default_factory=dict)  # links that were made on the way
     revealed: dict[str, Array] = field(default_factory=dict)  # who is found because a member of the household is
@@ -272,10 +272,10 @@ class Siege:
         return {name: share.rate for name, share in self.hits.items() if not share.complete}
 
     @property
-    def lead(self) -> Lead:
+    def lead(self) -> BestSoFar:
         """What an attack must reach to count."""
         potential = max((share.potential for share in self.hits.values() if share.complete), default=0.0)
-        return Lead(max(self.rates.values(), default=0.0), potential)
+        return BestSoFar(max(self.rates.values(), default=0.0), potential)
 
     @property
     def rates(self) -> dict[str, float]:

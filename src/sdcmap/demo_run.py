@@ -1,0 +1,65 @@
+"""The whole workflow on demo data: a plan, a study, a map, a choice, a release and a report."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import sdcmap as sm
+from sdcmap.explore.starting_plan import starting_plan
+from sdcmap.study.profiles import profile_named
+
+MARK = "made by sdcmap demo"
+ROLES = ("keys", "sensitive", "numeric", "household", "weight")
+
+
+def tour(folder: Path, rows: int = 1500) -> Iterator[str]:
+    """Run the whole workflow in `folder` and say what was made, line by line; an earlier demo there is replaced.
+
+    A candidate that does not pass the release checks is followed by the next one in the order of the rule.
+    """
+    if (folder / MARK).exists():
+        shutil.rmtree(folder)
+    elif folder.exists() and any(folder.iterdir()):
+        raise sm.errors.SdcmapError(f"{folder} is not empty: name another folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).touch()
+    made = sm.demo.population(rows)
+    sm.write(made, folder / "population.csv")
+    roles: dict[str, Any] = {role: getattr(made, role) for role in ROLES}
+    source = sm.Source("population.csv", **roles, other=made.schema.of_role("other"))
+    people = source.read(folder)
+    plan = starting_plan(people, profile_named("public-use"), source)
+    plan.write(folder / "plan.toml")
+    yield f"{folder / 'plan.toml'}: {plan.count:,} candidates of {rows:,} persons"
+    scores = sm.sweep(people, plan, folder / "study")
+    yield f"{folder / 'study'}: every candidate made and scored"
+    ru = sm.RUMap.of_plan(scores, plan)
+    study = sm.Study.open(folder / "study")
+    rule = plan.rule or sm.Threshold(risk=1.0)
+    first = choice = ru.choose(rule)
+    before = ru.points.filter("anchor")["risk"][0]
+    yield f"unmasked, the risk is {before:.1f} times its limit; chosen: {first.risk or 0.0:.2f} times"
+    yield first.reason
+    while choice.candidate is not None:
+        try:
+            sm.release(people, plan, choice, study=study, ledger=folder / "ledger").write(folder / "public")
+        except sm.errors.Refused as refused:
+            yield f"{choice.name} does not pass the release checks, so the next candidate is tried ({refused})"
+            scores = replace(scores, candidate=scores.candidate.filter(pl.col("method") != choice.method))
+            choice = replace(ru, scores=scores).choose(rule)
+        else:
+            yield f"{folder / 'public'}: {choice.name}, released with its note, codebook and checksums"
+            break
+    else:
+        yield "No candidate passes the release checks, so nothing is released. Map and report show the study."
+        choice = first
+    ru.draw(mark=choice).save(folder / "map.html")
+    yield f"{folder / 'map.html'}: the R-U map"
+    sm.report(study, choice).save(folder / "report.html")
+    yield f"{folder / 'report.html'}: the report for the board"

@@ -1,0 +1,212 @@
+"""The rows of the report's tables: what the data, the plan and the scores hold, as values that the template formats."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sdcmap import __version__
+from sdcmap.bundle.limit_checks import decisive_bounds
+from sdcmap.core import Choice, Measure, Method
+from sdcmap.core.audience import Audience, significant
+from sdcmap.core.docstring import docstring, one_line
+from sdcmap.core.grid import Grid
+from sdcmap.reports.view import View
+from sdcmap.errors import StudyDamaged
+from sdcmap.study.folder import Manifest
+from sdcmap.study.plan import Plan
+from sdcmap.study.scores import Scores
+
+Row = dict[str, Any]
+ByReason = list[tuple[str, int, str]]  # what, how often, and the reason
+
+
+# ---- the plan -------------------------------------------------------------------------------------------------
+def axes_of(plan: Plan) -> str:
+    """What is on the axes, in words."""
+    return f"{'; '.join(_words(plan, name) for name in plan.risk)} against {_words(plan, plan.utility)}"
+
+
+def limits_of(plan: Plan) -> list[str]:
+    """Every limit, in words."""
+    return [f"{_words(plan, name)}: {limit:g}" for name, limit in plan.limits.items()]
+
+
+def _words(plan: Plan, name: str) -> str:
+    return next((measure.words for measure in plan.measures if measure.text == name), name)
+
+
+def methods_of(plan: Plan) -> list[tuple[str, str]]:
+    """Each method by its name and as a person writes it; a grid by its axes."""
+    return [
+        (_grid_words(entry), "") if isinstance(entry, Grid) else (plan.name_of_method(entry), entry.text)
+        for entry in plan.methods
+    ]
+
+
+def _grid_words(grid: Grid[Method]) -> str:
+    spec = grid.spec()
+    words = [f"{name} in {_axis_words(axis)}" for name, axis in spec.pop("grid").items()]
+    words += [f"{name} = {value}" for name, value in spec.items() if name != "type"]
+    return f"{spec['type']}: {'; '.join(words)}"
+
+
+def _axis_words(axis: Mapping[str, list[str]] | Sequence[object]) -> str:
+    if isinstance(axis, Mapping):
+        return f"all sets of {' or '.join(map(str, axis['sizes']))} of {', '.join(axis['subsets'])}"
+    return ", ".join(map(str, axis))
+
+
+def story_of(measure: Measure) -> str:
+    """How to read a measure: its docstring up to the parameters."""
+    doc = docstring(type(measure))
+    return one_line(f"{doc.summary} {doc.story}")
+
+
+# ---- the scores -----------------------------------------------------------------------------------------------
+def frontier_rows(view: View) -> list[Row]:
+    """The undominated methods of the map that is shown, with how often a draw of each is undominated."""
+    names = ("membership", "membership_low", "membership_high")
+    shown = view.shown.means.filter("frontier").drop("count", *names).sort("risk", "utility")
+    drawn = view.map.means.select("method", "count", *names)
+    return shown.join(drawn, on="method", how="left", maintain_order="left").to_dicts()
+
+
+@dataclass(frozen=True)
+class MeasureRow:
+    """One measure: its limit, the chosen release, its method, the original, and releasing nothing."""
+
+    name: str
+    limit: str
+    status: str  # of the chosen release: whether it meets the limit, exceeds it, or was not tested
+    unit: str
+    better: str
+    own: str
+    mean: str
+    error: str
+    spread: str
+    original: str
+    nothing: str
+
+
+def score_table(
+    scores: Scores, choice: Choice | None, axis: str, to: Audience, limits: Mapping[str, float]
+) -> list[MeasureRow]:
+    """Every measure of one axis: its limit, the chosen release, its method with both bands, the original, nothing."""
+    return [_measure_row(scores, choice, row, to, limits) for row in scores.measure.filter(axis=axis).to_dicts()]
+
+
+def _measure_row(
+    scores: Scores, choice: Choice | None, measure: Row, to: Audience, limits: Mapping[str, float]
+) -> MeasureRow:
+    name, unit = measure["name"], measure["unit"]
+    verdicts = () if choice is None else choice.verdicts
+    pooled = {row["method"]: row for row in scores.pooled(name).to_dicts()}
+    mean = pooled.get(choice.method) if choice is not None and choice.candidate is not None else None
+    whole = next((row for method, row in pooled.items() if scores.kinds[method] == "identity"), None)
+    bands = {} if mean is None or to.external else mean  # for the board alone
+    return MeasureRow(
+        name=scores.words_of(name),
+        limit=f"{limits[name]:g}" if name in limits else "",
+        status=next((v.status for v in verdicts if v.limit.measure.text == name), ""),
+        unit=unit,
+        better=measure["direction"],
+        own=_own(scores, name, choice, to),
+        mean="–" if mean is None else to.score(mean["value"], unit),
+        error="" if bands.get("se") is None else significant(bands["se"], 2),
+        spread="" if bands.get("low") is None else f"{to.number(bands['low'])} to {to.number(bands['high'])}",
+        original="–" if whole is None else to.score(whole["value"], unit),
+        nothing=to.score(measure["at_nothing"], unit),
+    )
+
+
+def _own(scores: Scores, name: str, choice: Choice | None, to: Audience) -> str:
+    if to.external or choice is None:
+        return ""
+    values = scores.column(name).filter(pl.col("id") == (choice.candidate or ""))["value"].to_list()
+    return to.number(values[0]) if values else "–"
+
+
+def untried(scores: Scores, choice: Choice | None) -> list[str]:
+    """The attacks that could not be tried on the chosen release, each with its reason, and their bounds."""
+    lines = []
+    chosen = "" if choice is None else choice.candidate or ""
+    for name in scores.measure.filter(axis="risk")["name"]:
+        if (own := scores.estimates(name).get(chosen)) is not None:
+            lines += [f"{name}: {skipped}" for skipped in own.skipped]
+            bounds = decisive_bounds(own)
+            lines += [f"{name}: at most {bound.estimate.value:.2g}, by {bound.attack}" for bound in bounds]
+    return lines
+
+
+def is_synthetic(scores: Scores, choice: Choice | None) -> bool:
+    """Whether the chosen file is fully synthetic, so that measures that compare records have no value."""
+    if choice is None or choice.candidate is None:
+        return False
+    risks = scores.measure.filter(axis="risk")["name"]
+    return any(choice.method in scores.unpaired(name)["method"].to_list() for name in risks)
+
+
+def missing_candidates(scores: Scores) -> dict[str, ByReason]:
+    """Candidates that were infeasible or failed, and measures without a value."""
+    candidates = scores.candidate.with_columns(pl.col("method").replace(dict(scores.names)))
+    tables = {s: _by_reason(candidates.filter(status=s), "method") for s in ("infeasible", "failed")}
+    unvalued = scores.score.filter(pl.col("status").is_in(["undefined", "unpaired", "failed"]))
+    words = {name: scores.words_of(name) for name in unvalued["measure"].unique()}
+    return tables | {"undefined": _by_reason(unvalued.with_columns(pl.col("measure").replace(words)), "measure")}
+
+
+def _by_reason(table: pl.DataFrame, name: str) -> ByReason:
+    grouped = table.group_by(name, maintain_order=True).agg(pl.len(), pl.col("reason").first())
+    return [(str(what), int(count), str(reason)) for what, count, reason in grouped.sort(name).iter_rows()]
+
+
+def tried(scores: Scores, choice: Choice | None, search: Mapping[str, str]) -> list[str]:
+    """How many candidates were tried and what became of them, how far a search went, and how many draws were looked at."""
+    counts = scores.candidate.group_by("status").len().sort("status").iter_rows()
+    kinds = ", ".join(f"{count:,} {status}" for status, count in counts)
+    lines = [f"{scores.candidate.height:,} candidates were tried, the unmasked file among them: {kinds}."]
+    if search.get("stopped"):
+        lines.append(f"The search ended: {search['stopped'].rstrip('.')}.")
+    if choice is not None and choice.candidate is not None:
+        one = "Of the chosen method one draw was looked at, and taken."
+        several = f"{choice.searched:,} random draws of the chosen method were looked at before one was taken."
+        lines.append(several if choice.searched > 1 else one)
+    return lines
+
+
+# ---- how the study went ---------------------------------------------------------------------------------------
+def history(manifest: Manifest, public_name: Callable[[str], str] | None = None) -> Row:
+    """What was overridden and released; for the board with times, reasons and places.
+
+    public_name : the name that people outside may read of a method, by its text; None: the board reads everything.
+    """
+    try:
+        overrides, releases = manifest.get("overrides", []), manifest.get("releases", [])
+        if public_name is not None:
+            releases = [{"method": public_name(r.get("method", "")), "when": r.get("when", "")[:10]} for r in releases]
+            return {"overrides": [{"check": entry["check"]} for entry in overrides], "releases": releases}
+        times = [(manifest.get("created", ""), "study begun"), (manifest.get("first_score", ""), "first score")]
+        times += [(entry["fixed"], f"rule fixed: {entry['rule'][0]}") for entry in manifest.get("rules", [])]
+        return {
+            "cards": manifest.get("cards", []),
+            "times": [
+                (what, f"{datetime.fromisoformat(at):%Y-%m-%d %H:%M:%S} UTC") for at, what in sorted(times) if at
+            ],
+            "overrides": overrides,
+            "releases": [{**entry, "method": entry.get("name") or entry.get("method", "")} for entry in releases],
+        }
+    except (TypeError, KeyError, IndexError, AttributeError):
+        raise StudyDamaged("manifest.json does not hold what a study writes there; restore it from a backup.") from None
+
+
+def versions() -> list[tuple[str, str]]:
+    """What the report was made with."""
+    ours = ("sdcmap", __version__), ("Python", platform.python_version())
+    return [*ours, ("NumPy", np.__version__), ("Polars", pl.__version__)]

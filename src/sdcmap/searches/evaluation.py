@@ -1,0 +1,155 @@
+"""Proposals made and scored: by the engine of a sweep, into the study of the plan, each number once.
+
+Screenings, bounds and redraws are rows of their own kinds, so none of them is ever on the map. Attacks run cheap to dear,
+after the losses, and stop where earlier generations have less risk and less loss already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from sdcmap.core import Measure, Method, Microdata, Stream
+from sdcmap.kernels.machine import cores
+from sdcmap.study.device_choice import settled, told_if_lost
+from sdcmap.study.engines import Run, check_engine, worker_pool, lasting, run_all
+from sdcmap.study.folder import Done, Study
+from sdcmap.study.halting import Halt
+from sdcmap.study.jobs import Job, Kind, row_id
+from sdcmap.study.plan import Candidate, Plan
+from sdcmap.study.scores import Scores
+from sdcmap.study.sweeping import START_SECONDS
+
+WORTH_PROCESSES = 3 * START_SECONDS  # seconds of work, below which they cost more than they save
+
+
+@dataclass(frozen=True)
+class SearchSession:
+    """An open study with the workers of its engine. plan : bound to the study's seed."""
+
+    data: Microdata
+    plan: Plan
+    study: Study = field(repr=False)
+    make: Callable[[], Executor] = field(repr=False)
+    run: Run = field(repr=False)
+    workers: int
+    device: str = "cpu"
+
+    # ---- scores -------------------------------------------------------------------------------------------------
+    def scores(self, methods: Sequence[Method]) -> Scores:
+        """The plan's own candidates and these methods, one draw each."""
+        return self.study.scores(self.plan.grown(methods))
+
+    def evaluate(self, methods: Sequence[Method], halt: Halt | None) -> None:
+        """One draw of each method, by every measure, losses first; left where `halt` says that it is beaten."""
+        measures, done = in_order(self.plan, self.data), self.study.done()
+        left = [c for c in map(Candidate, methods) if not self._is_beaten(c, halt, done)]
+        self._run([self._job(c, measures, halt=halt) for c in left], done)
+
+    def draw_again(self, candidates: Sequence[Candidate], plan: Plan) -> None:
+        """Fresh draws, by the measures of `plan`."""
+        self.study.add_measures(plan.measures, self.data)
+        self._run([self._job(c, plan.measures, kind="fresh") for c in candidates], self.study.done())
+
+    def screen(self, methods: Sequence[Method]) -> Scores:
+        """The axes of each method, made of a quarter of the rows: the same rows for all."""
+        plan = screening_plan(self.plan, self.data)
+        self.study.add_measures(plan.measures, self.data)
+        key = Stream.of_seed(self.plan.seed, "screening rows").key
+        jobs = [self._job(c, plan.measures, kind="screening", part=key) for c in map(Candidate, methods)]
+        self._run(jobs, self.study.done())
+        return self.study.scores_of(plan, [method_id(method, "screening") for method in methods])
+
+    # ---- jobs ---------------------------------------------------------------------------------------------------
+    def _job(
+        self, candidate: Candidate, measures: tuple[Measure, ...], *, kind: Kind | None = None, part: bytes = b"",
+        halt: Halt | None = None,
+    ) -> Job:  # fmt: skip
+        stream = candidate.stream(self.plan.seed)
+        key = (stream.child("screening") if part else stream).key
+        return Job(candidate, key, measures, kind, part, halt, self.device)
+
+    def _run(self, jobs: Sequence[Job], done: Mapping[str, Done]) -> None:
+        """The jobs that are not done yet, in their order; rows are stored as they come."""
+        lacking = [job for job in jobs if not _is_done(job, done)]
+        for rows in run_all(iter(lacking), self.run, self.make, self.workers) if lacking else ():
+            self.study.add(rows)
+
+    def _is_beaten(self, candidate: Candidate, halt: Halt | None, done: Mapping[str, Done]) -> bool:
+        """Whether a bound is stored of it, and what it shows is beaten."""
+        name = row_id(candidate, "bound")
+        if halt is None or name not in done:
+            return False
+        return halt.beaten(dict(self.study.scores_of(self.plan, [name]).score.select("measure", "value").iter_rows()))
+
+
+def _is_done(job: Job, done: Mapping[str, Done]) -> bool:
+    status, have = done.get(row_id(job.candidate, job.kind or job.candidate.kind), Done())
+    return status not in ("", "ok") or (status == "ok" and all(measure.id in have for measure in job.measures))
+
+
+def method_id(method: Method, kind: Kind) -> str:
+    """The id of the row that holds a method's screening, or (a bound) what was measured until it was beaten."""
+    return row_id(Candidate(method), kind)
+
+
+def in_order(plan: Plan, data: Microdata) -> tuple[Measure, ...]:
+    """The measures of a plan, losses first; of risks those on the axis, cheap ones before dear ones."""
+
+    def place(measure: Measure) -> tuple[bool, bool, bool, float, float]:
+        on_axis = measure.text in (*plan.risk, plan.utility)
+        return measure.axis == "risk", not on_axis, is_dear(measure), measure.growth, measure.seconds(data) or 0.0
+
+    return tuple(sorted(plan.measures, key=place))
+
+
+def is_dear(measure: Measure) -> bool:
+    """Whether a measure may ask for the method to be made again without some of the people."""
+    return type(measure).refits is not Measure.refits
+
+
+def screening_plan(plan: Plan, data: Microdata) -> Plan:
+    """The plan with the measures of its axes alone, in their quick forms; the dear ones are left out where others are on
+    the risk axis."""
+    by_text = {measure.text: measure for measure in plan.measures}
+    risk = tuple(name for name in plan.risk if not is_dear(by_text[name])) or plan.risk
+    quick = {name: by_text[name].screening_variant(data) for name in (*risk, plan.utility)}
+    return replace_measures(plan, quick, risk, [name for name in risk if name in plan.limits])
+
+
+def replace_measures(plan: Plan, measures: Mapping[str, Measure], risk: Iterable[str], limits: Iterable[str]) -> Plan:
+    """The plan with these measures in the place of those of the names, on the risk axis and with the limits named."""
+    names = {name: measure.text for name, measure in measures.items()}
+    return replace(
+        plan, measures=tuple(measures.values()), risk=tuple(names[name] for name in risk), utility=names[plan.utility],
+        limits={names[name]: plan.limits[name] for name in limits}, rule=None, profile=None, search=None, found=(),
+    )  # fmt: skip
+
+
+# ---- opening --------------------------------------------------------------------------------------------------
+@contextmanager
+def workshop(
+    data: Microdata, plan: Plan, folder: Path, *, workers: int | None, engine: str | None, executor: Executor | None,
+    device: str = "cpu",
+) -> Iterator[SearchSession]:  # fmt: skip
+    """The study of a plan that was swept into `folder`, open for a search, with workers that last for all of it."""
+    workers = workers or cores()
+    with Study.begin(folder, data, plan) as study, threadpool_limits(1):
+        bound = study.bound(plan)
+        engine = engine or _worth(study, bound, workers)
+        check_engine(engine)
+        copy = None if executor is None and engine in ("serial", "threads") else folder.resolve()
+        with worker_pool(engine, workers, executor, data, copy) as (make, run), lasting(make) as again, told_if_lost():
+            yield SearchSession(data, bound, study, again, run, workers, settled(device).name)
+
+
+def _worth(study: Study, plan: Plan, workers: int) -> str:
+    """Processes, where the budget is worth their start, by what the plan's own candidates took; else serial."""
+    taken = study.scores(plan).candidate["seconds"].to_list()
+    budget = 0 if plan.search is None else plan.search.budget
+    return "processes" if workers > 1 and budget * sum(taken) / max(len(taken), 1) > WORTH_PROCESSES else "serial"

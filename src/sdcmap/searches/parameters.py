@@ -1,0 +1,152 @@
+"""What the parameters of a study's methods have to do with risk and loss: a table of them, and which matter.
+
+Of any study, searched or not: the steps of its methods are taken apart, and each field of a step is a parameter. What a
+search says of its own choices is in telling.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import polars as pl
+
+from sdcmap.core import Array, Method, PlanError, Value
+from sdcmap.core.catalogue import drawn
+from sdcmap.core.chart import Chart
+from sdcmap.searches.forest import Predictors, importance_table
+from sdcmap.map import RUMap
+
+FEWEST = 8  # methods, below which a forest says nothing
+AXES = 7  # parameters shown side by side
+FEW = 7  # different numbers that are written beside an axis one by one
+MOST_LINES = 600
+
+Setting = float | str
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The methods of a map that have a risk and a loss, each with its settings; frontier : whether one is on it."""
+
+    names: tuple[str, ...]
+    settings: tuple[dict[str, Setting], ...]
+    risk: Array
+    utility: Array
+    frontier: Array
+
+    @staticmethod
+    def of(ru: RUMap, methods: Sequence[Method]) -> Parameters:
+        """From a map and the methods of its plan; each method counts once, by its mean over draws."""
+        known = {method.text: method for method in methods}
+        axes = pl.col("risk", "utility").is_finite()
+        rows = ru.means.filter(~pl.col("anchor"), pl.all_horizontal(axes), pl.col("method").is_in(list(known)))
+        texts = rows["method"].to_list()
+        return Parameters(
+            tuple(ru.scores.name_of(text) for text in texts), tuple(settings_of(known[text]) for text in texts),
+            rows["risk"].to_numpy(), rows["utility"].to_numpy(), np.isin(texts, ru.frontier["method"].to_list()),
+        )  # fmt: skip
+
+    @property
+    def varied(self) -> list[str]:
+        """Parameters that are not the same in all methods; that a method has no such parameter is a difference too."""
+        named = dict.fromkeys(name for settings in self.settings for name in settings)
+        return [name for name in named if len({settings.get(name) for settings in self.settings}) > 1]
+
+    def importance(self) -> pl.DataFrame:
+        """stage (the parameter), risk, loss: the share of the variance that is lost when it is shuffled among methods."""
+        if len(self.names) < FEWEST or not self.varied:
+            raise PlanError(f"which parameters matter is told of {FEWEST} methods and more that differ in one.")
+        ordered = np.array([self._is_number(name) for name in self.varied])
+        x = Predictors.of(np.column_stack([self._column(name) for name in self.varied]), ordered)
+        groups = {name: [place] for place, name in enumerate(self.varied)}
+        return importance_table(x, _logs(self.risk), _logs(self.utility), groups)
+
+    def draw_importance(self) -> Chart:
+        """Which parameters matter for risk and for loss."""
+        return drawn("draw_importance", self.importance(), title="Which parameters matter")
+
+    def draw_choices(self) -> Chart:
+        """Parallel coordinates: a line a method, from risk and loss to the parameters that matter most."""
+        shown = self.importance()["stage"].to_list()[:AXES]
+        lines = self._lines()
+        axes = {"risk": self.risk, "loss": self.utility}
+        ends = {name: _span(values) for name, values in axes.items()}
+        columns: dict[str, list[Setting | None]] = {name: values[lines].tolist() for name, values in axes.items()}
+        options: dict[str, tuple[str, ...]] = {}
+        for name in shown:
+            values = [settings.get(name) for settings in self.settings]
+            known = {value for value in values if value is not None}
+            if self._is_number(name) and len(known) > FEW:
+                ends[name] = _span(np.array(list(known), dtype=float))
+            else:
+                options[name] = _options(values)
+                values = [None if value is None else _word(value) for value in values]
+            columns[name] = [values[place] for place in lines]
+        facts = {"name": [self.names[place] for place in lines], "front": self.frontier[lines].tolist()}
+        title = f"{len(lines):,} of {len(self.names):,} methods" if len(lines) < len(self.names) else "Every method"
+        table = pl.DataFrame({**facts, **columns}, strict=False)
+        return drawn("draw_choices", table, options, ends=ends, title=f"{title}: risk, loss and parameters")
+
+    def _lines(self) -> Array:
+        """Those that are drawn: the frontier, and of the others some evenly spaced in risk."""
+        others = np.flatnonzero(~self.frontier)
+        others = others[np.argsort(self.risk[others], kind="stable")]
+        places = np.linspace(0, max(0, len(others) - 1), min(len(others), MOST_LINES)).astype(np.int64)
+        return np.sort(np.concatenate([np.flatnonzero(self.frontier), others[places]]))
+
+    def _is_number(self, name: str) -> bool:
+        return all(isinstance(settings[name], float) for settings in self.settings if name in settings)
+
+    def _column(self, name: str) -> Array:
+        """A number for every method: the setting, or its place among the options; NaN where it has none."""
+        values = [settings.get(name) for settings in self.settings]
+        if not self._is_number(name):
+            words = _options(values)
+            values = [None if value is None else words.index(_word(value)) for value in values]
+        return np.array(values, dtype=float)  # None is NaN
+
+
+def settings_of(method: Method) -> dict[str, Setting]:
+    """The settings of a method, step by step: numbers as they are, everything else in words.
+
+    >>> import sdcmap as sm
+    >>> settings_of(sm.Swap(on=["Age", "Sex"], rate=0.1))["Swap rate"], settings_of(sm.Swap(on="Age"))["Swap on"]
+    (0.1, 'Age')
+    """
+    settings: dict[str, Setting] = {"method": ", then ".join(type(step).__name__ for step in method.steps)}
+    for step in method.steps:
+        for field in fields(step):
+            settings[f"{type(step).__name__} {field.name}"] = _setting(getattr(step, field.name))
+    return settings
+
+
+def _setting(value: object) -> Setting:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, int | float):
+        return float(value)
+    if isinstance(value, tuple):
+        return ", ".join(str(_setting(part)) for part in value) or "none"
+    return value.text if isinstance(value, Value) else str(value)
+
+
+def _word(value: Setting) -> str:
+    return f"{value:g}" if isinstance(value, float) else value
+
+
+def _options(values: Sequence[Setting | None]) -> tuple[str, ...]:
+    """Every setting once, in words: numbers by size, then texts."""
+    known = {value for value in values if value is not None}
+    numbers = sorted(value for value in known if isinstance(value, float))
+    return (*map(_word, numbers), *sorted(value for value in known if isinstance(value, str)))
+
+
+def _logs(values: Array) -> Array:
+    """Logarithms where all values are positive, so that the largest do not drown the others."""
+    return np.log(values) if (values > 0).all() else values
+
+
+def _span(values: Array) -> tuple[float, float]:
+    return float(values.min()), float(values.max())

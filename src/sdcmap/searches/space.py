@@ -1,0 +1,272 @@
+"""The space of a search: what may be done to a file, from the roles of its columns. A point stands for a whole method.
+
+A point is a number in [0, 1) for each dimension. The columns that others could know fall into categories and numbers, and
+each kind into a few groups. One dimension says whether a kind is joined (one method, one strength over all its columns) or
+apart (each group has its own): without it no search beats a small grid. Others say whether the file is masked as a whole
+(groups of equal records, synthetic files), how far categories are recoded first, and which rare ones are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from sdcmap.core import Method, Microdata, PlanError, Roles, did_you_mean
+from sdcmap.core.catalogue import offered
+from sdcmap.core.words import listed
+from sdcmap.explore.starting_plan import Columns
+from sdcmap.methods import METHODS, Chain, Derive, Recode
+from sdcmap.study.search_settings import Search
+
+MOST_GROUPS = 8  # of one kind of columns; more columns share a group
+MIDDLE = 0.5  # the strength at which a method shows whether it fits
+AS_IT_IS = "as it is"
+BY_KIND, JOINED, APART = "by kind", "joined", "apart"
+FIRST, LAST = "recoded first", "recoded last"
+RARE = (0.01, 0.2)  # shares of the records below which categories are merged
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One choice: among `options`, or without them a strength in [0, 1]. stage : which part of the method it shapes."""
+
+    name: str
+    stage: str
+    options: tuple[str, ...] = ()
+
+    def value(self, coordinate: float) -> str | float:
+        """What a coordinate stands for: an option, or without options the strength that it is."""
+        place = min(int(coordinate * len(self.options)), len(self.options) - 1)
+        return self.options[place] if self.options else coordinate
+
+    def coordinate(self, option: str) -> float:
+        """The middle of the coordinates that stand for an option."""
+        return (self.options.index(option) + 0.5) / len(self.options)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Columns that are masked together, and the classes that may mask them, by name."""
+
+    name: str
+    columns: tuple[str, ...]
+    classes: tuple[type[Method], ...]
+    open: bool  # whether they may stay as they are
+
+    @property
+    def dimensions(self) -> tuple[Dimension, Dimension]:
+        options = (*(cls.__name__ for cls in self.classes), *([AS_IT_IS] if self.open else []))
+        method, strength = f"{self.name}: method", f"{self.name}: strength"
+        return Dimension(method, self.name, options), Dimension(strength, self.name)
+
+    def method(self, option: str, strength: float, roles: Roles) -> Method | None:
+        """What is done to the columns; None: nothing."""
+        chosen = (cls for cls in self.classes if cls.__name__ == option)
+        return next((cls.at_strength(strength, self.columns, roles) for cls in chosen), None)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The columns of one kind: all of them joined, or group by group."""
+
+    name: str
+    whole: Group
+    groups: tuple[Group, ...]
+
+    @property
+    def joins(self) -> Dimension:
+        ways = [JOINED] if self.whole.classes else []
+        ways += [APART] if len(self.groups) > 1 and all(group.classes for group in self.groups) else []
+        return Dimension(f"{self.name}: joined", self.name, tuple(ways))
+
+    def groups_of(self, settings: Settings) -> tuple[Group, ...]:
+        """The groups that settings mask, each by itself."""
+        return (self.whole,) if settings[self.joins.name] == JOINED else self.groups
+
+
+Point = tuple[float, ...]
+Settings = Mapping[str, Any]  # dimension name -> an option, or a strength
+
+
+@dataclass(frozen=True)
+class Space:
+    """Every method that a search may propose for a file."""
+
+    data: Microdata
+    settings: Search
+    last: tuple[Method, ...] = ()  # with which every candidate ends
+    paired: bool = False  # whether every risk on the axis compares records, and says nothing of fully synthetic files
+
+    # ---- columns ------------------------------------------------------------------------------------------------
+    @cached_property
+    def roles(self) -> Roles:
+        return Roles(self.data)
+
+    @cached_property
+    def untouched(self) -> frozenset[str]:
+        """Columns that are not searched: left open, computed, or masked by a fixed step."""
+        steps = (*self.settings.fixed, *(step for step in self.last if isinstance(step, Derive)))
+        return frozenset((*self.settings.leave, *(name for step in steps for name in step.masks(self.data))))
+
+    @cached_property
+    def classes(self) -> tuple[type[Method], ...]:
+        """The classes that may be tried, ours and those of plug-ins."""
+        known = {cls.__name__: cls for cls in (*METHODS, *offered(Method))}
+        for name in self.settings.methods:
+            if name not in known:
+                raise PlanError(f"Search.methods names {name[:40]!r}, which is no method.{did_you_mean(name, known)}")
+        return tuple(cls for name, cls in known.items() if not self.settings.methods or name in self.settings.methods)
+
+    @cached_property
+    def kinds(self) -> tuple[Kind, ...]:
+        columns = Columns(self.data)
+        kinds = (("categories", columns.categories), ("numbers", columns.numbers))
+        return tuple(self._kind(name, left) for name, all_ in kinds if (left := self._searched(all_)))
+
+    def _searched(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name for name in names if name not in self.untouched)
+
+    def _kind(self, name: str, columns: tuple[str, ...]) -> Kind:
+        parts = [tuple(part) for part in np.array_split(np.array(columns, dtype=object), MOST_GROUPS) if len(part)]
+        groups = [self._group(listed(part), part, may_stay=name == "categories") for part in parts]
+        return Kind(name, self._group(name, columns, may_stay=False), tuple(groups) if len(columns) > 1 else ())
+
+    def _group(self, name: str, columns: tuple[str, ...], *, may_stay: bool) -> Group:
+        fitting = tuple(cls for cls in self.classes if self._fits(cls, columns))
+        return Group(name, columns, fitting, may_stay and bool(fitting))
+
+    def _fits(self, cls: type[Method], columns: tuple[str, ...]) -> bool:
+        """Whether a class masks all of these columns, and fits them."""
+        method = cls.at_strength(MIDDLE, columns, self.roles)
+        if method is None or set(method.masks(self.data)) != set(columns):
+            return False
+        return (not self.paired or method.keeps_pairs(self.data)) and not any(method.incompatibilities(self.data))
+
+    @cached_property
+    def everything(self) -> Group:
+        """The columns of the whole file, where a method may take them at once."""
+        numbers, levels = self.roles.numbers, self.data.level_count
+        columns = self._searched(sorted(self.roles.everything, key=lambda name: (name in numbers, levels(name))))
+        free = len(columns) > 1 and len(self.kinds) > 1 and not self.settings.fixed
+        return self._group("whole file", columns, may_stay=False) if free else Group("whole file", (), (), False)
+
+    # ---- dimensions ---------------------------------------------------------------------------------------------
+    @cached_property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """Every dimension, in the order of a point's coordinates."""
+        return tuple(self._dimensions())
+
+    def _dimensions(self) -> Iterator[Dimension]:
+        yield self.shape
+        yield from self.everything.dimensions[1:] if self.everything.classes else ()
+        for kind in self.kinds:
+            yield kind.joins
+            for group in (kind.whole, *kind.groups):
+                yield from group.dimensions if group.classes else ()
+        if self.coarse_columns:
+            yield from (Dimension("recoding", "recoding", ("no", "yes")), Dimension("recoding: depth", "recoding"))
+        if self.rare_columns:
+            yield from (Dimension("rare merged", "rare", ("no", "yes")), Dimension("rare: share", "rare"))
+        if self.coarse_columns or self.rare_columns:
+            yield Dimension("order", "order", (FIRST, LAST))
+
+    @cached_property
+    def shape(self) -> Dimension:
+        ways = [BY_KIND] if all(kind.joins.options for kind in self.kinds) and self.kinds else []
+        return Dimension("shape", "shape", (*ways, *(cls.__name__ for cls in self.everything.classes)))
+
+    @cached_property
+    def coarse_columns(self) -> tuple[str, ...]:
+        """Categories that can be made coarser."""
+        return tuple(n for n in self._categories if Recode.coarser(n, 1.0, self.roles) is not None)
+
+    @cached_property
+    def rare_columns(self) -> tuple[str, ...]:
+        """Categories with rare ones among them."""
+        return tuple(n for n in self._categories if Recode.merging_rare(n, RARE[1], self.roles) is not None)
+
+    @property
+    def _categories(self) -> tuple[str, ...]:
+        allowed = Recode in self.classes
+        return next((kind.whole.columns for kind in self.kinds if kind.name == "categories" and allowed), ())
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """Dimension name -> its coordinate in a point."""
+        return {dimension.name: place for place, dimension in enumerate(self.dimensions)}
+
+    # ---- points -------------------------------------------------------------------------------------------------
+    def checked(self) -> Space:
+        """The same; PlanError where there is nothing to search."""
+        if not self.kinds:
+            raise PlanError("there is nothing to search: no column that others could know is left to be masked.")
+        if not self.shape.options:
+            allowed = f" of {', '.join(self.settings.methods)}" if self.settings.methods else ""
+            lost = [k.name for k in self.kinds if not k.joins.options]
+            raise PlanError(f"no method{allowed} fits the {' and '.join(lost)} of this file: allow others.")
+        return self
+
+    @cached_property
+    def settings_of(self) -> Callable[[Point], Settings]:
+        """What a point says, dimension by dimension, those left out that have no effect on its method. Points are
+        remembered: every generation reads all points of those before it."""
+        return cache(self._read)
+
+    def _read(self, point: Point) -> Settings:
+        settings = {d.name: d.value(coordinate) for d, coordinate in zip(self.dimensions, point, strict=True)}
+        return {name: settings[name] for name in self._active(settings)}
+
+    def _active(self, settings: Settings) -> Iterator[str]:
+        """The dimensions that have an effect with these settings."""
+        yield "shape"
+        if settings["shape"] != BY_KIND:
+            yield "whole file: strength"
+            return
+        for kind in self.kinds:
+            yield kind.joins.name
+            for group in kind.groups_of(settings):
+                method, strength = group.dimensions
+                yield from [method.name] if settings[method.name] == AS_IT_IS else [method.name, strength.name]
+        recoded = False
+        for switch, amount in (("recoding", "recoding: depth"), ("rare merged", "rare: share")):
+            if switch in settings:
+                yield from [switch, amount] if settings[switch] == "yes" else [switch]
+                recoded |= settings[switch] == "yes"
+        yield from ["order"] if recoded else []
+
+    def method(self, point: Point) -> Method | None:
+        """The method that a point stands for; None: it would leave the file as it is."""
+        steps = [*self.settings.fixed, *self._steps(self.settings_of(point))]
+        flat = tuple(leaf for step in steps if step is not None for leaf in step.steps)
+        if not flat:
+            return None
+        return flat[0] if len(flat) == 1 and not self.last else Chain((*flat, *self.last))
+
+    def _steps(self, settings: Settings) -> Iterator[Method | None]:
+        """The steps of a method; groups with one method at one strength are not joined: each has its own stream."""
+        if settings["shape"] != BY_KIND:
+            yield self.everything.method(settings["shape"], settings["whole file: strength"], self.roles)
+            return
+        coarse = list(self._coarser(settings))
+        last = settings.get("order") == LAST
+        yield from () if last else coarse
+        for group in (group for kind in self.kinds for group in kind.groups_of(settings)):
+            method, strength = group.dimensions
+            yield group.method(settings[method.name], settings.get(strength.name, 0.0), self.roles)
+        yield from coarse if last else ()
+
+    def _coarser(self, settings: Settings) -> Iterator[Method | None]:
+        """Rare categories merged, then the others made coarser; a column goes through one of them."""
+        rare: dict[str, Method | None] = {}
+        if settings.get("rare merged") == "yes":
+            low, high = RARE
+            share = float(f"{low * (high / low) ** settings['rare: share']:.2g}")
+            rare = {name: Recode.merging_rare(name, share, self.roles) for name in self.rare_columns}
+        yield from rare.values()
+        if settings.get("recoding") == "yes":
+            left = (name for name in self.coarse_columns if rare.get(name) is None)
+            yield from (Recode.coarser(name, settings["recoding: depth"], self.roles) for name in left)

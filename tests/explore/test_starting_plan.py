@@ -1,0 +1,118 @@
+"""The starting plan: from an ordinary file to a release that holds, or to "release nothing"."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from samples import SEED
+from sdcmap.errors import PlanError
+from sdcmap.explore.starting_plan import starting_plan
+from sdcmap.study.profiles import PROFILES, profile_named
+from sizes import SOAK
+
+
+def survey(rows: int = 700) -> pl.DataFrame:
+    """A mixed survey with calibrated weights, codes, a derived column and missing values."""
+    rng = np.random.default_rng(1)
+    age, schooling = rng.integers(18, 90, rows), rng.choice([1, 2, 3, 4, 5], rows, p=[0.1, 0.3, 0.3, 0.2, 0.1])
+    income = np.round(np.exp(7 + 0.2 * schooling + 0.01 * (age - 18) + rng.normal(0, 0.5, rows)))
+    rent, region = np.round(income * rng.uniform(0.15, 0.45, rows)), rng.integers(6, size=rows)
+    weight = np.exp(rng.normal(0, 0.3, rows)) * np.array([80, 100, 120, 130, 140, 150])[region]
+    return pl.DataFrame({
+        "id": np.arange(rows), "age": age, "sex": rng.choice(["f", "m"], rows), "region": np.array(list("ABCDEF"))[region],
+        "education": schooling, "income": pl.Series(income, nan_to_null=True).scatter([3, 8], None), "rent": rent,
+        "spent": income + 12 * rent, "trust": rng.integers(1, 6, rows), "weight": np.round(weight, 4),
+    })  # fmt: skip
+
+
+def personnel(rows: int = 700) -> pl.DataFrame:
+    """A personnel file with salaries."""
+    rng = np.random.default_rng(2)
+    grade = rng.integers(1, 9, rows)
+    salary = np.round(24_000 + 6500 * grade + rng.normal(0, 2500, rows))
+    return pl.DataFrame({
+        "employee_id": [f"E{number:06d}" for number in rng.permutation(rows)],
+        "department": rng.choice([f"D{i:02d}" for i in range(15)], rows), "gender": rng.choice(["F", "M"], rows),
+        "age": np.clip(np.round(22 + 3 * grade + rng.normal(0, 8, rows)), 18, 67).astype(int), "grade": grade,
+        "salary": salary, "bonus": np.round(np.where(rng.random(rows) < 0.4, 0, salary * rng.uniform(0, 0.15, rows))),
+    })  # fmt: skip
+
+
+def found_exactly(original: pl.DataFrame, released: pl.DataFrame) -> int:
+    """A snooper of a few plain lines: people alone with their values, whose values exactly one released row has."""
+    names = [name for name in released.columns if name != "weight"]
+    text = pl.col(names).cast(pl.String).fill_null("none")
+    before, after = (frame.select(text).filter(pl.struct(names).is_unique()) for frame in (original, released))
+    return before.join(after, on=names, how="inner").height
+
+
+@pytest.mark.parametrize(
+    "made", [survey, personnel] if SOAK else [personnel]
+)  # a survey: the demo, and test_newcomer.py
+def test_look_sweep_release_ends_in_a_release_that_holds(made: type, tmp_path: Path) -> None:
+    frame = made()
+    frame.write_csv(tmp_path / "file.csv")
+    plan = sm.Plan.from_toml(sm.look(tmp_path / "file.csv").plan(tmp_path / "file.csv").toml(), seed=SEED)
+    assert 15 <= plan.count <= 40 and plan.problems_with(plan.data.read()) == []  # type: ignore[union-attr]
+    again = sm.Plan.from_toml(plan.toml())
+    assert again == plan and again.limits == plan.limits
+    masked = {name for method in plan.expanded[1:] for name in method.masks(plan.data.read())}  # type: ignore[union-attr]
+    assert masked >= set(plan.data.read().knowable)  # type: ignore[union-attr]
+    scores = sm.sweep(plan.data.read(), plan, tmp_path / "study", workers=1)  # type: ignore[union-attr]
+    ru = sm.RUMap(scores, plan.risk, plan.utility, plan.limits)
+    assert ru.points.filter("anchor")["risk"][0] > 5  # unmasked it is many times over its limits
+    assert plan.rule is not None
+    choice = ru.choose(plan.rule)
+    assert choice.candidate is not None, choice.reason
+    study = sm.Study.open(tmp_path / "study")
+    ready = sm.release(study.data, scores.plan, choice, study=study, ledger=tmp_path / "ledger", confirm_roles=True)
+    ready.write(tmp_path / "public")
+    released = pl.read_csv(tmp_path / "public" / "data.csv")
+    assert not {"id", "employee_id"} & set(released.columns) and released.height == frame.height
+    assert found_exactly(frame, frame.select(released.columns)) > 0.95 * frame.height
+    assert found_exactly(frame, released) <= 0.05 * frame.height
+    if "weight" in frame.columns:
+        assert released["weight"].sum() == pytest.approx(frame["weight"].sum())
+        assert released.group_by("weight").len()["len"].min() >= 25  # type: ignore[operator]
+        assert (released["spent"] == released["income"] + 12 * released["rent"]).all()
+
+
+def test_where_nothing_holds_nothing_is_released() -> None:
+    data = sm.read(personnel(200), identifiers="employee_id", keys=["department", "gender", "age", "grade"],
+                   numeric=["salary", "bonus"])  # fmt: skip
+    plan = sm.Plan(
+        sm.RankSwap(on=["salary", "bonus"], p=0.05),
+        [sm.WorstLinkage(), sm.utility.QueryError()], rule=sm.Threshold(risk=1.0), profile="public-use",
+    )  # fmt: skip
+    scores = sm.sweep(data, plan, workers=1)
+    choice = sm.RUMap(scores, plan.risk, plan.utility, plan.limits).choose(sm.Threshold(risk=1.0))
+    assert choice.candidate is None and choice.reason.startswith("Release nothing: ")
+
+
+def test_keys_that_are_all_unique_are_handled() -> None:
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame(
+        {"street": [f"{c}{i}" for i, c in enumerate("ABCD" * 60)], "wage": rng.normal(0, 1, 240).round(3)}
+    )
+    data = sm.read(frame, keys="street", numeric="wage")
+    plan = starting_plan(data, profile_named("public-use"))
+    first = sm.mask(data, plan.expanded[1], seed=5)
+    assert plan.problems_with(data) == [] and first.level_count("street") <= 4
+
+
+def test_what_only_the_respondent_knows_is_left_open() -> None:
+    data = sm.read(survey(100), identifiers="id", keys=["age", "sex", "region", "education"], numeric=["income", "rent"],
+                   weight="weight", other="trust", kinds={"trust": "ordinal"},
+                   known_by={"trust": "respondent only: an opinion"})  # fmt: skip
+    plan = starting_plan(data, PROFILES["scientific-use"])
+    assert "trust" not in plan.expanded[1].masks(data)
+
+
+def test_a_file_without_anything_to_mask_is_said_in_one_sentence() -> None:
+    with pytest.raises(PlanError, match="no keys and no numeric"):
+        starting_plan(sm.read(pl.DataFrame({"w": [1.0, 2.0]}), weight="w"), PROFILES["public-use"])

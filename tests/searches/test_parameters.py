@@ -1,0 +1,62 @@
+"""Which parameters of a study's methods matter, and how they are drawn side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sdcmap as sm
+from sdcmap.errors import PlanError
+from sdcmap.searches.parameters import MOST_LINES, Parameters, settings_of
+
+RATES = tuple(n / 100 for n in range(1, 31))
+
+
+def made(seed: int, *, rates: tuple[float, ...] = RATES) -> Parameters:
+    """Methods whose risk depends on the rate alone and whose loss on the column alone."""
+    rng = np.random.default_rng(seed)
+    methods = [sm.Swap(on=on, rate=rate) for on in ("Age", "Sex", "Race") for rate in rates]
+    risk = np.array([1 - method.rate + 0.01 * rng.random() for method in methods])
+    loss = np.array([1 + len(method.on[0]) + 0.01 * rng.random() for method in methods])
+    names = tuple(method.text for method in methods)
+    front = np.arange(len(methods)) < 3
+    return Parameters(names, tuple(map(settings_of, methods)), risk, loss, front)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_parameter_that_makes_the_risk_is_found(seed: int) -> None:
+    table = {stage: (risk, loss) for stage, risk, loss in made(seed).importance().iter_rows()}
+    assert set(table) == {"Swap rate", "Swap on"}
+    assert table["Swap rate"][0] > 0.5 > 10 * table["Swap on"][0]  # of the variance of risk
+    assert table["Swap on"][1] > 0.5 > 10 * table["Swap rate"][1]  # of that of loss
+
+
+def test_steps_of_chains_are_taken_apart() -> None:
+    chain = sm.Chain([sm.Recode(on="Age", width=5), sm.Suppress(k=3)])
+    settings = settings_of(chain)
+    assert settings["method"] == "Recode, then Suppress"
+    assert (settings["Recode width"], settings["Suppress k"]) == (5.0, 3.0)
+    assert settings["Recode on"] == "Age"
+
+
+def test_numbers_have_their_ends_and_words_their_places() -> None:
+    spec = made(0).draw_choices().spec
+    rows = spec["layer"][0]["data"]["values"]
+    ends = {(row["axis"], row["text"]) for row in spec["layer"][1]["data"]["values"]}
+    assert {("Swap rate", "0.01"), ("Swap rate", "0.3"), ("Swap on", "Age")} <= ends
+    assert all(0 <= row["value"] <= 1 for row in rows)
+    rate = next(row for row in rows if row["axis"] == "Swap rate" and row["said"] == "0.3")
+    assert rate["value"] == 1
+    few = made(0, rates=(0.1, 0.2, 0.3)).draw_choices().spec["layer"][1]["data"]["values"]
+    assert [row["text"] for row in few if row["axis"] == "Swap rate"] == ["0.1", "0.2", "0.3"]
+
+
+def test_of_very_many_methods_the_frontier_and_some_others_are_drawn() -> None:
+    parameters = made(0, rates=tuple(n / 1000 for n in range(1, 301)))
+    lines = parameters._lines()
+    assert MOST_LINES <= len(lines) <= MOST_LINES + 3 and set(range(3)) <= set(lines.tolist())
+
+
+def test_too_few_methods_tell_nothing() -> None:
+    with pytest.raises(PlanError, match="8 methods and more"):
+        made(0, rates=(0.1, 0.2)).importance()

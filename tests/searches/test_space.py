@@ -1,0 +1,167 @@
+"""The space of a search comes from roles and from what methods say of themselves; what a person fixes stays fixed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from searched import plan_of
+
+import sdcmap as sm
+from sdcmap.core.roles import Strengths
+from sdcmap.data.microdata import Microdata
+from sdcmap.errors import PlanError
+from sdcmap.searches import space as spaces
+from sdcmap.searches.search_proposals import Lessons, children, starts, stronger
+from sdcmap.searches.space import AS_IT_IS, BY_KIND, Space
+from sdcmap.study.search_settings import Search
+
+KEYS, NUMBERS = ("Age", "Educ", "Sex"), ("wage", "total")
+NOTHING: frozenset[str] = frozenset()
+
+
+def points(space: Space, count: int, seed: int = 1) -> list[tuple[float, ...]]:
+    rng = np.random.default_rng(seed)
+    return [tuple(map(float, rng.random(len(space.dimensions)))) for _ in range(count)]
+
+
+def test_every_point_stands_for_a_method_that_masks_every_number(people: Microdata) -> None:
+    space = Space(people, Search()).checked()
+    for point in points(space, 100):
+        method = space.method(point)
+        assert method is not None and next(method.incompatibilities(people), None) is None
+        assert set(NUMBERS) <= set(method.masks(people))
+        left = {name for name, value in space.settings_of(point).items() if value == AS_IT_IS}
+        assert {f"{name}: method" for name in set(KEYS) - set(method.masks(people))} <= left
+
+
+def test_both_ways_of_joining_whole_files_and_recoding_are_met(people: Microdata) -> None:
+    space = Space(people, Search())
+    met = {(name, value) for p in points(space, 300) for name, value in space.settings_of(p).items()}
+    for name, value in (
+        ("shape", BY_KIND), ("shape", "Synthesise"), ("shape", "Microaggregate"), ("categories: joined", "joined"),
+        ("categories: joined", "apart"), ("numbers: joined", "apart"), ("rare merged", "yes"), ("order", "recoded last"),
+    ):  # fmt: skip
+        assert (name, value) in met
+
+
+def test_files_of_nobodys_records_are_left_out_where_every_risk_compares_records(people: Microdata) -> None:
+    space = Space(people, Search(), paired=True).checked()
+    assert "Synthesise" not in space.shape.options and "Microaggregate" in space.shape.options
+    partly = [p for p in points(space, 300) if "Synthesise" in space.settings_of(p).values()]
+    assert partly and all(space.method(p).keeps_pairs(people) for p in partly)  # type: ignore[union-attr]
+    assert plan_of().compares_records
+
+
+def test_strengths_go_from_weak_to_strong() -> None:
+    assert sm.Noise.searched is not None and sm.Noise.searched.at(0)["variance"] < sm.Noise.searched.at(1)["variance"]
+    assert Strengths("stay", 0.97, 0.05, log=False).at(1.0) == {"stay": 0.05}
+    people = sm.demo.population(150, seed=3)
+    sizes = [sm.Microaggregate.at_strength(s, NUMBERS, spaces.Roles(people)).size for s in (0.0, 0.5, 1.0)]  # type: ignore[union-attr]
+    assert sizes == sorted(sizes) and sizes[0] == 3
+
+
+def test_what_is_fixed_stays_fixed(people: Microdata) -> None:
+    fixed = sm.Recode("Age", merge=[["<25", "25-55"]])
+    space = Space(people, Search(fixed=[fixed], leave=["Sex"], methods=["PRAM", "RankSwap"]))
+    for point in points(space, 30):
+        method = space.method(point)
+        assert method is not None and method.steps[0] == fixed
+        assert not {"Age", "Sex"} & {name for step in method.steps[1:] for name in step.masks(people)}
+        assert {type(step).__name__ for step in method.steps[1:]} <= {"PRAM", "RankSwap"}
+
+
+def test_derived_columns_are_computed_last_and_masked_by_nobody(people: Microdata) -> None:
+    plan = sm.Plan([], [sm.SmallCells(), sm.Hellinger()], derive={"total": "2 * wage"})
+    space = Space(people, Search(), plan.derive)
+    method = space.method(points(space, 1)[0])
+    assert method is not None and method.steps[-1] == plan.derive[0]
+    assert all("total" not in step.masks(people) for step in method.steps[:-1])
+
+
+@pytest.mark.parametrize("columns", [KEYS, NUMBERS], ids=["no numbers", "no keys"])
+def test_one_kind_of_columns_is_enough(people: Microdata, columns: tuple[str, ...]) -> None:
+    space = Space(people.only(columns), Search()).checked()
+    assert len(starts(space, 24, np.random.default_rng(1), NOTHING)) == 24
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (Search(methods=["Noise"]), "no method of Noise fits the categories of this file: allow others."),
+        (Search(methods=["Nois"]), "Search.methods names 'Nois', which is no method. Did you mean 'Noise'?"),
+        (Search(leave=[*KEYS, *NUMBERS]), "there is nothing to search"),
+    ],
+)
+def test_a_space_without_methods_is_told(people: Microdata, settings: Search, said: str) -> None:
+    with pytest.raises(PlanError, match=said.replace(".", r"\.").replace("?", r"\?")):
+        Space(people, settings).checked()
+
+
+def test_one_method_alone_has_a_space_of_strengths(people: Microdata) -> None:
+    space = Space(people.only(NUMBERS), Search(methods=["Noise"])).checked()
+    assert {type(s) for p in points(space, 20) for s in space.method(p).steps} == {sm.Noise}  # type: ignore[union-attr]
+
+
+@dataclass(frozen=True)
+class Halve(sm.Method):
+    """Every number halved: a plug-in that states nothing but the range of its strength."""
+
+    searched: ClassVar[Strengths | None] = Strengths("by", 1.5, 8.0)
+
+    on: tuple[str, ...]
+    by: float = 2.0
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        return data.change(None, {name: data.numbers(name) / self.by for name in self.on})
+
+
+def test_a_plug_in_takes_part_with_its_own_range(people: Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spaces, "offered", lambda base: (Halve,))
+    space = Space(people.only(NUMBERS), Search(methods=["Halve"])).checked()
+    made = [step.by for p in points(space, 40) for step in space.method(p).steps]  # type: ignore[union-attr, attr-defined]
+    assert 1.5 <= min(made) < 2 and 6 < max(made) <= 8
+
+
+# ---- proposals ------------------------------------------------------------------------------------------------
+def test_starts_and_children_are_new_and_the_same_for_the_same_stream(people: Microdata) -> None:
+    space = Space(people, Search())
+    first = starts(space, 24, np.random.default_rng(4), NOTHING)
+    again = starts(space, 24, np.random.default_rng(4), NOTHING)
+    assert first == again and len({p.method.digest for p in first}) == 24
+    taken = frozenset(p.method.digest for p in first)
+    assert not taken & {p.method.digest for p in starts(space, 24, np.random.default_rng(4), taken)}
+    parents = [(str(i), p.method, p.point) for i, p in enumerate(first[:4])]
+    made = children(space, parents, Lessons(), 24, np.random.default_rng(5), taken)
+    assert len({p.method.digest for p in made} - taken) == 24
+    assert {name for child in made for name in child.parents} == {"0", "1", "2", "3"}
+
+
+def test_what_could_not_be_made_is_drawn_less_often(people: Microdata) -> None:
+    space = Space(people, Search())
+    dimension = next(d for d in space.dimensions if d.name == "numbers: method")
+    tried = [p for p in points(space, 400) if space.settings_of(p).get("numbers: method") == "Noise"]
+    shares = dict(zip(dimension.options, Lessons.of(space, [(p, False) for p in tried]).shares(dimension), strict=True))
+    assert len(tried) > 5 and np.isclose(shares["Noise"], shares["RankSwap"] / (len(tried) + 1))
+
+
+def test_methods_of_the_plan_have_children_at_other_strengths() -> None:
+    rng = np.random.default_rng(1)
+    chain = sm.Chain((sm.PRAM(KEYS, 0.6, alpha=1.0), sm.RankSwap(NUMBERS, 0.2)))
+    made = [stronger(chain, rng) for _ in range(20)]
+    windows = [m.steps[1].p for m in made if m is not None]  # type: ignore[attr-defined]
+    assert min(windows) < 0.2 < max(windows)
+    assert stronger(sm.Identity(), rng) is None
+
+
+def test_columns_of_edit_rules_are_masked_and_every_candidate_ends_with_their_repair() -> None:
+    data = sm.demo.population(120, seed=2).only(["Age", "Sex", "wage"])
+    rule = 'Sex = "Male" -> wage >= 0'
+    plan = sm.Plan([], [sm.SmallCells(), sm.Hellinger()], edits=[rule])
+    space = Space(data, Search(), plan.last)
+    assert not space.untouched
+    proposed = [method for point in points(space, 24) if (method := space.method(point))]
+    assert proposed and all(method.steps[-1] == sm.methods.Repair((rule,)) for method in proposed)
