@@ -47,7 +47,7 @@ def masked_mixture(n: int, extra: int = 0) -> tuple[Microdata, sm.Chain, Microda
     }
     frame = pl.DataFrame({**keys, **whole, **amounts}).with_columns(pl.col(*keys).cast(pl.String))
     data = sm.read(frame, keys=list(keys), numeric=[*whole, *amounts])
-    chain = sm.Chain((sm.methods.RandomisedResponse(tuple(keys), 2.0), sm.Noise(data.numeric, 0.05)))
+    chain = sm.Chain((sm.methods.RandomizedResponse(tuple(keys), 2.0), sm.Noise(data.numeric, 0.05)))
     return data, chain, chain.apply(data, Stream.of_seed(1))
 
 

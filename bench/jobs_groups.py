@@ -1,4 +1,4 @@
-"""Jobs of the methods that group, deal out, move and synthesise records; the shape of a job is told in jobs.py."""
+"""Jobs of the methods that group, deal out, move and synthesize records; the shape of a job is told in jobs.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sdcmap.methods.household_swap import moving_pairs
 
 
 def numbers(n: int, variables: int = 8) -> np.ndarray:
-    """Skewed numbers that go together a little, standardised."""
+    """Skewed numbers that go together a little, standardized."""
     rng = np.random.default_rng(1)
     x = np.exp(0.8 * rng.standard_normal((n, variables)) + 0.6 * rng.standard_normal((n, 1)))
     return (x - x.mean(axis=0)) / x.std(axis=0, ddof=1)
@@ -145,7 +145,7 @@ def synthetic(n: int) -> tuple[float, float]:
     frame = pl.DataFrame(x[:, :4], schema=[f"v{j}" for j in range(4)])
     frame = frame.with_columns(**{f"c{j}": pl.Series(np.clip((2 * x[:, j]).astype(int), -3, 3)) for j in range(4, 8)})
     data = sm.read(frame, keys=["c4", "c5", "c6", "c7"], numeric=["v0", "v1", "v2", "v3"])
-    trees, copula = (sm.Synthesise(data.names, model=model) for model in ("trees", "copula"))
+    trees, copula = (sm.Synthesize(data.names, model=model) for model in ("trees", "copula"))
     for method in (trees, copula):
         method.apply(data.take(np.arange(100)), Stream.of_seed(1))
     return seconds(lambda: trees.apply(data, Stream.of_seed(1))), seconds(lambda: copula.apply(data, Stream.of_seed(1)))

@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 
 import sdcmap as sm
 from jobs import seconds
-from sdcmap.kernels.neighbours.counting import Pairs
+from sdcmap.kernels.neighbors.counting import Pairs
 from sdcmap.kernels.quantiles import rank_of
 
 KEYS = ("turnover", "employees")
@@ -24,7 +24,7 @@ def firms(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def classify(n: int) -> tuple[float, float]:
-    """Every record safe or unsafe at a given delta (15 neighbours on average); peer: scipy's 15 nearest neighbours."""
+    """Every record safe or unsafe at a given delta (15 neighbors on average); peer: scipy's 15 nearest neighbors."""
     x, y = firms(n)
     frames = [pl.DataFrame(part, schema=list(KEYS)) for part in (x, y)]
     data = sm.read(frames[0])
@@ -52,7 +52,7 @@ def critical_distance(n: int) -> tuple[float, float]:
 
 
 def count_all(n: int) -> tuple[float, float]:
-    """All neighbours of every record at 5 % of the file on average; peer: scipy's range count, on 2,000 records, scaled."""
+    """All neighbors of every record at 5 % of the file on average; peer: scipy's range count, on 2,000 records, scaled."""
     x, y = firms(n)
     pairs = _pairs(x, y)
     delta = 0.0364
@@ -70,5 +70,5 @@ def _pairs(x: np.ndarray, y: np.ndarray) -> Pairs:
 JOBS: list[tuple[str, Callable[[int], tuple[float, float]], tuple[int, ...], str]] = [
     ("records: safe or not", classify, (100_000, 300_000, 1_000_000), "scipy, 15 nearest"),
     ("records: exact delta, alpha 0.05", critical_distance, (2_000, 6_000, 20_000), "numpy, all pairs"),
-    ("records: all neighbours, 5 %", count_all, (20_000, 45_000, 100_000), "scipy, range count"),
+    ("records: all neighbors, 5 %", count_all, (20_000, 45_000, 100_000), "scipy, range count"),
 ]

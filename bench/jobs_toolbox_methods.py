@@ -19,7 +19,7 @@ from sdcmap.testing.laws import with_missing
 STREAM = Stream.of_seed(2**130)
 
 
-def resample(data: Microdata) -> Microdata:
+def fresh(data: Microdata) -> Microdata:
     """The same file without what it remembers."""
     return Microdata(data.schema, data.columns)
 

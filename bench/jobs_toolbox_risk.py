@@ -21,7 +21,7 @@ from sdcmap.testing.laws import with_missing
 RNG = np.random.default_rng(1)
 
 
-def resample(data: Microdata) -> Microdata:
+def fresh(data: Microdata) -> Microdata:
     """The same file without what it remembers."""
     return Microdata(data.schema, data.columns)
 

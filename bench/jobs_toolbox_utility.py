@@ -23,7 +23,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(1)
 
 
-def resample(data: Microdata) -> Microdata:
+def fresh(data: Microdata) -> Microdata:
     """The same file without what it remembers."""
     return Microdata(data.schema, data.columns, data.origin, data.base, data.changes)
 

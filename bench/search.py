@@ -34,12 +34,12 @@ import polars as pl
 import sdcmap as sm
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
-from sdcmap.searches.stopping import DRAWS, Ends, Member, fresh_area
+from sdcmap.kernels.decision.pareto import hypervolume
 from sdcmap.searches.evaluation import SearchSession, workshop
 from sdcmap.searches.generations import SIZE
 from sdcmap.searches.objective_space import Plane
 from sdcmap.searches.space import Point, Space
-from sdcmap.kernels.decision.pareto import hypervolume
+from sdcmap.searches.stopping import DRAWS, Ends, Member, fresh_area
 from sdcmap.study.jobs import Job, run_job
 from sdcmap.study.plan import Candidate
 from sdcmap.study.search_settings import Search

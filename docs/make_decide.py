@@ -74,7 +74,7 @@ def categories() -> list[str]:
         "suppress to k = 3": sm.Suppress(on=KEYS, k=3),
         "suppress to k = 10": sm.Suppress(on=KEYS, k=10),
         "groups of 5": sm.Microaggregate(on=KEYS, size=5, method="gower"),
-        "synthetic, leaves of 50, given Sex": sm.Synthesise(
+        "synthetic, leaves of 50, given Sex": sm.Synthesize(
             on=("Age", "Educ", "MarStat", "Hours"), given="Sex", leaf=50
         ),
     }
@@ -96,7 +96,7 @@ def amounts() -> list[str]:
         "rank swap 40 %": sm.RankSwap(on=AMOUNTS, p=0.4),
         "groups of 3": sm.Microaggregate(on=AMOUNTS, size=3),
         "groups of 20": sm.Microaggregate(on=AMOUNTS, size=20),
-        "synthetic, copula": sm.Synthesise(on=AMOUNTS, model="copula"),
+        "synthetic, copula": sm.Synthesize(on=AMOUNTS, model="copula"),
     }
     measures: dict[str, Measure] = {
         "found": sm.WorstLinkage(),
@@ -118,7 +118,7 @@ def mixed() -> list[str]:
         "PRAM 40 %, rank swap 40 %": chain(sm.PRAM(on=KEYS, stay=0.4), sm.RankSwap(on="wage", p=0.4)),
         "groups of 5, whole records": sm.Microaggregate(on=MIXED, size=5, method="gower"),
         "groups of 25, whole records": sm.Microaggregate(on=MIXED, size=25, method="gower"),
-        "given Sex, the rest synthetic": sm.Synthesise(on=tuple(n for n in MIXED if n != "Sex"), given="Sex", leaf=50),
+        "given Sex, the rest synthetic": sm.Synthesize(on=tuple(n for n in MIXED if n != "Sex"), given="Sex", leaf=50),
     }
     measures: dict[str, Measure] = {
         "found by linkage": sm.WorstLinkage(),
@@ -176,7 +176,7 @@ def snoopers() -> list[str]:
         old = sm.mask(data, sm.Chain([sm.PRAM(on=KEYS, stay=0.9), sm.Noise(on="wage", variance=0.05)]), seed=SEED)
         old.frame().write_parquet(archive)
         attacks: dict[str, Measure] = {
-            "a neighbour: Age, Sex, MarStat": sm.WorstLinkage(on=("Age", "Sex", "MarStat")),
+            "a neighbor: Age, Sex, MarStat": sm.WorstLinkage(on=("Age", "Sex", "MarStat")),
             "a register: five keys": sm.WorstLinkage(on=KEYS),
             "an employer: keys and wage": sm.WorstLinkage(),
             "the same, from an old file with errors": sm.WorstLinkage(archive=str(archive)),
@@ -198,7 +198,7 @@ def users() -> list[str]:
         "rank swap of the wage 30 %": sm.RankSwap(on="wage", p=0.3),
         "PRAM of the keys 60 %": sm.PRAM(on=KEYS, stay=0.6),
         "groups of 10": sm.Microaggregate(on=MIXED, size=10, method="gower"),
-        "synthetic, leaves of 50": sm.Synthesise(on=rest, given="Sex", leaf=50),
+        "synthetic, leaves of 50": sm.Synthesize(on=rest, given="Sex", leaf=50),
     }
     model = "wage ~ Age + Sex + Hours"
     measures: dict[str, Measure] = {

@@ -133,7 +133,7 @@ def measure_facts(cls: type[Measure]) -> dict[str, str]:
         "unit": cls.unit,
         "direction": f"{cls.direction} is better",
         "bounds": bounds_words(cls.bounds),
-        "releasing nothing": nothing if cls.at_nothing is None else f"{cls.at_nothing:g}",
+        "releasing nothing": nothing if cls.baseline_value is None else f"{cls.baseline_value:g}",
         "replicates": "pooled by their parts" if cls.expectation else "averaged",
         "random": fact_words(cls.sampled),
         "missing values": cls.missing,

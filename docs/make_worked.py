@@ -170,7 +170,7 @@ def risks() -> Iterator[Worked]:
         r.RAPID(secret="sex", on=["x"]),
         "as it is",
         "80/80",
-        "x tells the sex, and the model has learnt it: every gain is above .3",
+        "x tells the sex, and the model has learned it: every gain is above .3",
         data="crowd",
     )
     yield Worked(r.KMap(k=6), "as it is", "1/6", "only the sixth stands for fewer than 6 people: 5", data=U)

@@ -54,8 +54,8 @@ def declarations(document: dict[str, Any]) -> str:
 
 
 def write(target: Path) -> None:
-    from sdcmap.web.workspace import Room
     from sdcmap.web.service import make_app
+    from sdcmap.web.workspace import Room
 
     with tempfile.TemporaryDirectory() as folder:
         document = make_app(Room(Path(folder).resolve())).openapi()

@@ -27,7 +27,7 @@ def same_rows(first: sm.Scores, second: sm.Scores) -> bool:
 def with_file(scores: sm.Scores, name: str, estimates: Mapping[str, sm.Estimate]) -> sm.Scores:
     """The same scores with a file made elsewhere beside our candidates."""
     key = f"file {name}"
-    row = {"id": key, "kind": "file", "method": name, "replicate": 0, "status": "ok", "reason": "", "seal": ""}
+    row = {"id": key, "kind": "file", "method": name, "replicate": 0, "status": "ok", "reason": "", "stream_id": ""}
     row |= {"seconds": 0.0} if "seconds" in scores.candidate.columns else {}
     values = [(key, m, e.value, e.se, e.to_details(), "ok", "") for m, e in estimates.items()]
     candidate = pl.DataFrame([row], schema=scores.candidate.schema)

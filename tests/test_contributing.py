@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import sdcmap as sm
-from sdcmap.core.catalogue import plug_ins
+from sdcmap.core.catalog import plug_ins
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

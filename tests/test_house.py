@@ -44,7 +44,7 @@ CONTRACT_TYPES = {
     "protected": protected.ProtectedContract,
 }
 USE_PUBLIC_NAMES = {"cli", "web", "papers", "demo_run", "reports", "bundle"}  # packages that may import sdcmap itself
-IMPORT_BY_NAME = {"sdcmap.core.catalogue", "sdcmap.cli"}  # values of a plan, charts; commands
+IMPORT_BY_NAME = {"sdcmap.core.catalog", "sdcmap.cli"}  # values of a plan, charts; commands
 KERNELS_MAY_IMPORT = {"numpy", "scipy", "numba", "cachetools"}
 SLOW = ("scipy.stats", "scipy.optimize")
 HEAVY = {"numpy", "numba", "polars", "scipy", "altair", "dask", "fastapi"}
@@ -92,8 +92,8 @@ def broken_contracts(importer: str, imported: str) -> list[str]:
         ("sdcmap.kernels.tables.coding", "sdcmap.data.microdata"),
         ("sdcmap.kernels.tables.coding", "sdcmap.risk.linkage.link_search"),
         ("sdcmap.kernels.tables.coding", "sdcmap.kernels.masking.breaks"),
-        ("sdcmap.kernels.neighbours.counting", "sdcmap.kernels.tables.coding"),
-        ("sdcmap.kernels.neighbours.counting", "sdcmap.kernels.gpu.groups"),
+        ("sdcmap.kernels.neighbors.counting", "sdcmap.kernels.tables.coding"),
+        ("sdcmap.kernels.neighbors.counting", "sdcmap.kernels.gpu.groups"),
         ("sdcmap.kernels.jit", "sdcmap.kernels.tables.coding"),
         ("sdcmap.kernels.gpu.groups", "sdcmap.kernels.arrays"),
         ("sdcmap.risk.linkage.link_search", "sdcmap.kernels.gpu.groups"),
@@ -181,7 +181,7 @@ def _problem_of(found: Import, module: str) -> str:
     foreign = origin != "sdcmap" and origin not in sys.stdlib_module_names
     slow = (*SLOW, "scipy.special") if package in ("core", "methods", "risk") else SLOW
     if found.target == "by name":
-        return "" if module in IMPORT_BY_NAME else "only core/catalogue.py and the command line import by name"
+        return "" if module in IMPORT_BY_NAME else "only core/catalog.py and the command line import by name"
     if package == "errors" and (foreign or origin == "sdcmap"):
         return "errors import the standard library alone"
     if module.startswith("sdcmap.kernels.gpu"):
@@ -236,7 +236,7 @@ def test_an_import_that_is_not_allowed_is_reported(module: str, line: str) -> No
         ("sdcmap.kernels.tables.coding", "import scipy.spatial\nfrom cachetools import cached"),
         ("sdcmap.kernels.gpu.cuda", "def f():\n    import cupy"),
         ("sdcmap.study.folder", "from sdcmap import __version__\nfrom sdcmap.errors import StudyMismatch"),
-        ("sdcmap.core.catalogue", "importlib.import_module(name)"),
+        ("sdcmap.core.catalog", "importlib.import_module(name)"),
         ("sdcmap.cli", "def demo():\n    import sdcmap as sm"),
         ("sdcmap.risk.linkage.link_search", "def f():\n    from scipy import stats"),
     ],

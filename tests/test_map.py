@@ -72,7 +72,7 @@ def scores_of(values: dict[str, list[tuple[float | None, float]]], **facts: Any)
     }
     measure = pl.DataFrame({
         "name": ["R", "U"], "direction": ["lower", facts.get("utility", "lower")], "low": [0.0, 0.0], "high": [1.0, 1.0],
-        "unit": ["share", facts.get("unit", "share")], "axis": ["risk", "utility"], "at_nothing": [0.0, 1.0],
+        "unit": ["share", facts.get("unit", "share")], "axis": ["risk", "utility"], "baseline_value": [0.0, 1.0],
     })  # fmt: skip
     return Scores(
         pl.DataFrame(candidate, schema=names, orient="row").with_columns(kind=KIND),
@@ -177,7 +177,7 @@ def with_measure(scores: Scores, name: str, values: dict[str, float | None], **f
         for candidate, value in values.items()
     ]
     fact = {"name": name, "direction": "lower", "low": 0.0, "high": 1.0, "unit": "chance", "axis": "risk"} | facts
-    measure = pl.DataFrame([{**fact, "at_nothing": 0.0}], schema=scores.measure.schema)
+    measure = pl.DataFrame([{**fact, "baseline_value": 0.0}], schema=scores.measure.schema)
     more = pl.DataFrame(rows, schema=scores.score.schema, orient="row")
     return replace(scores, score=scores.score.vstack(more), measure=scores.measure.vstack(measure))
 

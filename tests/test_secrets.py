@@ -153,7 +153,7 @@ def forms_of_amount(value: float) -> set[bytes]:
 
 
 def forms_of_order(order: Sequence[int]) -> set[bytes]:
-    """A permutation: twelve neighbours of it, as text or as integers of any width."""
+    """A permutation: twelve neighbors of it, as text or as integers of any width."""
     found = set()
     for start in (0, 50, 100):
         part = list(order[start : start + 12])

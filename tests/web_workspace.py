@@ -21,9 +21,9 @@ import uvicorn
 import sdcmap as sm
 from sdcmap.explore.looking import source_of
 from sdcmap.web.entrance import Entrance
-from sdcmap.web.workspace import Workspace
 from sdcmap.web.server import settings
 from sdcmap.web.service import make_app
+from sdcmap.web.workspace import Workspace
 from sizes import GUARD
 
 TOKEN = "t" * 32

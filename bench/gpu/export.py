@@ -15,7 +15,7 @@ import numpy as np
 
 import sdcmap as sm
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.neighbours.counting import Pairs, count_between
+from sdcmap.kernels.neighbors.counting import Pairs, count_between
 from sdcmap.kernels.tables.attribution import nearest
 from sdcmap.methods._gower_groups import gower_groups
 from sdcmap.methods._mdav import mdav_groups
@@ -159,7 +159,7 @@ def export_densities(store: Store) -> None:
 
 
 def export_guesses(store: Store) -> None:
-    """The nearest records and what they guess; neighbours of points."""
+    """The nearest records and what they guess; neighbors of points."""
     names = []
     for numeric, nominal in ((3, 2), (0, 3), (2, 0)):
         x, y = (np.round(RNG.random((count, numeric)), 2) for count in (500, 9000))
@@ -175,7 +175,7 @@ def export_guesses(store: Store) -> None:
     store["guesses"] = np.array(names)
 
 
-def export_neighbours(store: Store) -> None:
+def export_neighbors(store: Store) -> None:
     names = []
     for digits in (1, 6):
         x = np.round(RNG.normal(size=(8000, 3)), digits)
@@ -183,9 +183,9 @@ def export_neighbours(store: Store) -> None:
         pairs = Pairs.of(y, x, RNG.uniform(0.5, 2, 3000), np.arange(3000))
         near = pairs.link_distances()
         below, between = count_between(pairs, near, np.nextafter(near, np.inf))
-        names.append(f"neighbours {digits}")
+        names.append(f"neighbors {digits}")
         store.put_all(names[-1], y=pairs.y, x=x, unit=pairs.unit, near=near, below=below, between=between)
-    store["neighbours"] = np.array(names)
+    store["neighbors"] = np.array(names)
 
 
 def export_worst(store: Store, n: int = 50_000) -> None:
@@ -209,7 +209,7 @@ def export_worst(store: Store, n: int = 50_000) -> None:
 
 if __name__ == "__main__":
     small = Store()
-    for export in (export_costs, export_links, export_groups, export_densities, export_guesses, export_neighbours):
+    for export in (export_costs, export_links, export_groups, export_densities, export_guesses, export_neighbors):
         export(small)
     np.savez_compressed(sys.argv[1], **small)
     if len(sys.argv) > 2:

@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src" / "sdcmap" / "kernels")]
 
-from gpu import card, groups, layout, nearest_records, neighbours, pair_scan, races  # type: ignore[import-not-found]  # noqa: E402
+from gpu import card, groups, layout, nearest_records, neighbors, pair_scan, races  # type: ignore[import-not-found]  # noqa: E402
 
 SCORE = 1e-6  # of a score, relative
 EXACT = 1e-12  # of a cost in double precision
@@ -119,10 +119,10 @@ def check_guesses(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
     yield "guesses", near(right, stored[f"{name}/right"], EXACT)
 
 
-def check_neighbours(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
+def check_neighbors(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
     points = SimpleNamespace(**{part: stored[f"{name}/{part}"] for part in ("y", "x", "unit")})
     bound = stored[f"{name}/near"]
-    below, between = neighbours.count_between(points, bound, np.nextafter(bound, np.inf))
+    below, between = neighbors.count_between(points, bound, np.nextafter(bound, np.inf))
     yield "nearer", np.array_equal(below, stored[f"{name}/below"])
     yield "as near", np.array_equal(between, stored[f"{name}/between"])
 
@@ -133,7 +133,7 @@ CHECKS: Mapping[str, Callable[[Stored, str], Iterator[tuple[str, bool]]]] = {
     "groups": check_groups,
     "densities": check_densities,
     "guesses": check_guesses,
-    "neighbours": check_neighbours,
+    "neighbors": check_neighbors,
 }
 
 

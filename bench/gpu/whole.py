@@ -22,7 +22,7 @@ import sdcmap as sm
 from jobs_attacks import masked_mixture
 from sdcmap.core.streams import Stream
 from sdcmap.kernels.device import running_on
-from sdcmap.recordwise.neighbourhood import Unsafe, assess
+from sdcmap.recordwise.neighborhood import Unsafe, assess
 
 OTHER = os.environ.get("OTHER", "gpu")
 DEVICES = ("cpu", OTHER)
@@ -56,7 +56,7 @@ def measures(n: int) -> None:
     numbers, keys = large[0].numeric, large[0].keys
     for measure in (
         sm.WorstLinkage(), sm.risk.Linkage(on=numbers), sm.risk.Linkage("l", on=numbers), sm.risk.NearestRecord("gower"),
-        sm.risk.NearestRecord("standardised", on=numbers), sm.risk.Informed(), sm.risk.Calibrated(),
+        sm.risk.NearestRecord("standardized", on=numbers), sm.risk.Informed(), sm.risk.Calibrated(),
         sm.risk.ClosestRecord(), sm.risk.AttributeInference(secret=keys[0]),
     ):  # fmt: skip
 
@@ -85,22 +85,22 @@ def methods(n: int) -> None:
 
 
 def plot(n: int) -> None:
-    """Neighbours of the confidentiality plot."""
+    """Neighbors of the confidentiality plot."""
     data, _, masked = masked_mixture(n)
-    rule = Unsafe(on=data.numeric, scale="standardised")
+    rule = Unsafe(on=data.numeric, scale="standardized")
 
     def run(device: str) -> Any:
         with running_on(device):
-            return np.asarray(assess(data, masked, rule).neighbours)
+            return np.asarray(assess(data, masked, rule).neighbors)
 
-    both(f"neighbours of the confidentiality plot, {n:,} x 6", run, run, lambda a, b: bool(np.array_equal(a, b)))
+    both(f"neighbors of the confidentiality plot, {n:,} x 6", run, run, lambda a, b: bool(np.array_equal(a, b)))
 
 
 def sweeps(n: int, draws: int = 2) -> None:
     """Candidates by chains; workers share the card, and what stays on the CPU overlaps with the pairs of others."""
     data, _, _ = masked_mixture(n)
     chains = [
-        sm.Chain((sm.methods.RandomisedResponse(data.keys, odds), sm.Noise(data.numeric, share)))
+        sm.Chain((sm.methods.RandomizedResponse(data.keys, odds), sm.Noise(data.numeric, share)))
         for odds in (2.0, 4.0) for share in (0.05, 0.2)
     ]  # fmt: skip
     plan = sm.Plan(chains, [sm.WorstLinkage(), sm.utility.IL1s(on=data.numeric)], replicates=draws, seed=1)

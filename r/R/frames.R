@@ -79,7 +79,7 @@ column_in <- function(column) {
     whole = as.integer(numbers),
     numbers
   )
-  labelled(x, column)
+  labeled(x, column)
 }
 
 numbers_of <- function(x) readBin(as.raw(x), "double", length(x) / 8, endian = "little")
@@ -89,7 +89,7 @@ codes_in <- function(x, like) {
   if (is.integer(like) && is.numeric(codes) && !anyNA(codes) && all(codes == round(codes))) as.integer(codes) else codes
 }
 
-labelled <- function(x, column) {
+labeled <- function(x, column) {
   if (nzchar(column$label)) attr(x, "label") <- column$label
   if (is.factor(x)) return(x)
   labels <- codes_in(column$codes, x)

@@ -31,7 +31,6 @@ from .explore.looking import look as look
 from .files.reading import Source as Source
 from .files.reading import read as read
 from .files.writing import write as write
-from .searches.searching import search as search
 from .map import RUMap as RUMap
 from .methods import PRAM as PRAM
 from .methods import AverageWeights as AverageWeights
@@ -43,12 +42,13 @@ from .methods import RankSwap as RankSwap
 from .methods import Recode as Recode
 from .methods import Suppress as Suppress
 from .methods import Swap as Swap
-from .methods import Synthesise as Synthesise
+from .methods import Synthesize as Synthesize
 from .methods import TopCode as TopCode
 from .recordwise.table import records as records
 from .risk import KAnonymity as KAnonymity
 from .risk import SmallCells as SmallCells
 from .risk import WorstLinkage as WorstLinkage
+from .searches.searching import search as search
 from .study.folder import Study as Study
 from .study.jobs import mask as mask
 from .study.jobs import score as score

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Measure, Microdata, PlanError, Undefined
-from sdcmap.core.catalogue import drawn
+from sdcmap.core.catalog import drawn
 from sdcmap.core.chart import Chart
 from sdcmap.core.limit import Limit, Verdict, axis_scales
 from sdcmap.core.map_options import MapOptions
@@ -111,7 +111,7 @@ class RUMap:
         return self.scores.measure.filter(pl.col("name") == measure)[column][0]
 
     def end(self, measure: str, name: str) -> float | None:
-        """A number that a measure declares: "low" or "high" of its bounds, or "at_nothing"."""
+        """A number that a measure declares: "low" or "high" of its bounds, or "baseline_value"."""
         value: float | None = self._fact(measure, name)
         return value
 
@@ -142,7 +142,7 @@ class RUMap:
     @cached_property
     def nothing(self) -> tuple[float, float] | None:
         """The anchor of releasing nothing, where every measure has a value for it."""
-        values = [self._fact(name, "at_nothing") for name in (*self.risk, self.utility)]
+        values = [self._fact(name, "baseline_value") for name in (*self.risk, self.utility)]
         if any(value is None for value in values):
             return None
         return self._worst(values[:-1]), float(values[-1])
@@ -350,7 +350,11 @@ class RUMap:
     def choose(self, rule: Rule) -> Choice:
         """The `Choice` that a rule makes on this map."""
         choice = rule.choose(self)
-        return choice if choice.candidate is None else replace(choice, stream_id=self.scores.stream_id_of(choice.candidate))
+        return (
+            choice
+            if choice.candidate is None
+            else replace(choice, stream_id=self.scores.stream_id_of(choice.candidate))
+        )
 
     def draw(self, **options: Unpack[MapOptions]) -> Chart:
         """The map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.charts.draw_map`."""

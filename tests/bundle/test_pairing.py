@@ -17,9 +17,9 @@ import sdcmap as sm
 from samples import PAST_THE_GATE, SEED
 from sdcmap.bundle.pairing import PairChoice, TriedPair, least_loss, shortlist
 from sdcmap.cli import app
-from sdcmap.reports.decision import pair_of
 from sdcmap.errors import PlanError, Refused, StudyDamaged, StudyMismatch
-from sdcmap.methods import Synthesise
+from sdcmap.methods import Synthesize
+from sdcmap.reports.decision import pair_of
 from sdcmap.study.plan import Candidate
 
 DECIMALS = {"age": 2, "wage": 1}
@@ -224,7 +224,7 @@ def test_both_are_released_and_one_dossier_tells_of_both(
 
 def test_what_cannot_be_paired_is_named_with_its_reason(room: Path, tmp_path: Path) -> None:
     source = sm.Source(str(room / "people.csv"), **ROLES)
-    made = Synthesise(on=["age", "wage"])
+    made = Synthesize(on=["age", "wage"])
     sm.sweep(source.read(), sm.Plan([made, noise(0.4, 0.4)], [sm.SmallCells(on=["region"]), SUF_LOSS],
              rule=sm.Threshold(risk=1), data=source, seed=SEED), tmp_path / "suf", workers=1)  # fmt: skip
     chosen = sm.choose_pair(tmp_path / "suf", public(room), tmp_path / "pair", workers=1)

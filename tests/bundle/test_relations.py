@@ -175,7 +175,7 @@ def test_members_who_stay_behind_tell_where_one_came_from(size: int, given_back:
 
 
 def test_few_records_and_other_rows() -> None:
-    """Under a hundred records nothing is learnt; of a sample, its own rows are looked at."""
+    """Under a hundred records nothing is learned; of a sample, its own rows are looked at."""
     columns = people(60)
     columns["made"] = columns["wage"] ** 2
     assert told(columns, sm.Noise(on="made")) == {}

@@ -10,7 +10,7 @@ import pytest
 
 import sdcmap as sm
 from samples import people
-from sdcmap.bundle.sketch import SKETCH_SIZE, People, recognised
+from sdcmap.bundle.sketch import SKETCH_SIZE, People, recognized
 from sdcmap.core.release_policy import DEFAULT_POLICY
 
 KEY = b"k" * 32
@@ -22,7 +22,7 @@ def met(first: Frame, second: Frame) -> bool:
     """Whether the people of one file are known again in the other."""
     first, second = (frame.drop("pid", "hh", "psu", "w", strict=False) for frame in (first, second))
     earlier = People(sm.read(first, other="all"), KEY).sketches()
-    return recognised([list(earlier)], People(sm.read(second, other="all"), KEY), DEFAULT_POLICY)[0]
+    return recognized([list(earlier)], People(sm.read(second, other="all"), KEY), DEFAULT_POLICY)[0]
 
 
 def recoded(frame: Frame) -> Frame:
@@ -78,7 +78,7 @@ def test_other_people_of_the_same_population_are_not(draw: Callable[[int], Frame
     first = People(sm.read(draw(0).drop("pid", "hh", "psu", "w", strict=False), other="all"), KEY)
     earlier = [list(first.sketches())]
     others = (draw(seed).drop("pid", "hh", "psu", "w", strict=False) for seed in range(1, 7))
-    alarms = [recognised(earlier, People(sm.read(other, other="all"), KEY), DEFAULT_POLICY)[0] for other in others]
+    alarms = [recognized(earlier, People(sm.read(other, other="all"), KEY), DEFAULT_POLICY)[0] for other in others]
     assert np.mean(alarms) == 0
 
 
@@ -94,8 +94,8 @@ def test_a_part_of_coarse_records_that_brings_nothing_new_is_known(cps8d: sm.Mic
     half = len(rows) // 2
     earlier = [list(People(cps8d.take(rows[:half]), KEY).sketches())]
     other, part = (People(cps8d.take(picked), KEY) for picked in (rows[half:], rows[: half // 2]))
-    assert recognised(earlier, part, DEFAULT_POLICY) == [True]
-    assert recognised(earlier, other, DEFAULT_POLICY) == [False]
+    assert recognized(earlier, part, DEFAULT_POLICY) == [True]
+    assert recognized(earlier, other, DEFAULT_POLICY) == [False]
 
 
 def test_a_sketch_of_a_large_file_still_sees_one_percent() -> None:
@@ -104,10 +104,10 @@ def test_a_sketch_of_a_large_file_still_sees_one_percent() -> None:
     fresh = Frame({name: rng.integers(0, 10**9, 20_000) for name in "ab"})
     earlier = list(People(sm.read(first, other="all"), KEY).sketches())
     assert max(len(sketch.prints) for sketch in earlier) == SKETCH_SIZE
-    assert recognised(
+    assert recognized(
         [earlier], People(sm.read(pl.concat([fresh, first[:4_000]]), other="all"), KEY), DEFAULT_POLICY
     ) == [True]
-    assert recognised([earlier], People(sm.read(fresh, other="all"), KEY), DEFAULT_POLICY) == [False]
+    assert recognized([earlier], People(sm.read(fresh, other="all"), KEY), DEFAULT_POLICY) == [False]
 
 
 def test_nothing_of_a_sketch_is_seen_with_another_key() -> None:

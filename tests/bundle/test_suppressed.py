@@ -101,7 +101,7 @@ def test_missing_values_that_are_drawn_are_not_told_from_those_that_were() -> No
     wage = np.where(rng.random(300) < 0.3, np.nan, rng.lognormal(7, 1, 300).round())
     frame = pl.DataFrame({"sex": rng.choice(["f", "m"], 300), "wage": pl.Series(wage, nan_to_null=True), "rent": 5.0})
     data = sm.read(frame.with_columns(total=pl.col("wage") + 5), keys="sex", numeric=["wage", "rent", "total"])
-    steps = [sm.Synthesise("wage", given=["sex"]), sm.methods.Derive("total", "wage + rent")]
+    steps = [sm.Synthesize("wage", given=["sex"]), sm.methods.Derive("total", "wage + rent")]
     method = sm.methods.Chain([*steps, sm.Suppress("sex", 200, unmet="leave")])
     masked = sm.mask(data, method, seed=3)
     for name in ("wage", "total"):

@@ -125,10 +125,10 @@ def test_stata_letters_that_still_occur_survive(tmp_path: Path) -> None:
 
 def test_labels_of_a_sas_file_go_beside_it(tmp_path: Path) -> None:
     pyreadstat.write_sav(survey(), tmp_path / "survey.sav", variable_value_labels=LABELS)
-    labelled = sm.read(tmp_path / "survey.sav", **SURVEY_ROLES)
-    labelled = replace(labelled, schema=replace(labelled.schema, format="xpt"))
+    labeled = sm.read(tmp_path / "survey.sav", **SURVEY_ROLES)
+    labeled = replace(labeled, schema=replace(labeled.schema, format="xpt"))
     plan = plan_of(sm.Swap(on=["sex"], rate=0.1), measures=SURVEY["measures"])
-    folder = release(labelled, plan, chosen(plan)).write(tmp_path / "public")
+    folder = release(labeled, plan, chosen(plan)).write(tmp_path / "public")
     program = (folder / "data.sas").read_text()
     assert "'woman'" in program and "emptied" not in program
     assert "data.sas" in (folder / "SHA256SUMS").read_text()

@@ -19,7 +19,7 @@ from sdcmap.charts import Chart, MapInfo, draw_map, map_info
 from sdcmap.charts.axis import axis
 from sdcmap.charts.labels import NEAR, Wish, _box, place
 from sdcmap.charts.legend import legend_entries
-from sdcmap.charts.method_names import Labelled, groups_of, short_names
+from sdcmap.charts.method_names import Labeled, groups_of, short_names
 from sdcmap.map import RUMap
 from sdcmap.study.scores import Scores
 from sdcmap.study.sweeping import sweep
@@ -78,7 +78,7 @@ def table(points: list[tuple[str, int, float, float]]) -> RUMap:
             "unit": "share",
             "axis": ["risk", "utility"],
         }
-    ).with_columns(at_nothing=pl.Series([0.0, 1.0]))
+    ).with_columns(baseline_value=pl.Series([0.0, 1.0]))
     schema = {"id": pl.String, "kind": pl.String, "method": pl.String, "replicate": pl.Int64, "status": pl.String}
     return RUMap(Scores(pl.DataFrame(candidate, schema_overrides=schema), score, measure), ("R",), "D")
 
@@ -206,8 +206,8 @@ def test_facets_have_their_own_frontier_and_short_names(swaps: RUMap) -> None:
             strictly = beaten & ((mine["risk"] < risk) | (mine["utility"] < loss))
             assert not strictly.any()
     assert "Age, Sex swapped 2 %" in set(info.points["short"])
-    with pytest.raises(sm.errors.PlanError, match="no method of this map has a parameter 'colour'"):
-        map_info(swaps, facet="colour")
+    with pytest.raises(sm.errors.PlanError, match="no method of this map has a parameter 'color'"):
+        map_info(swaps, facet="color")
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ def test_short_names_say_what_differs() -> None:
         sm.Noise(on="wage", variance=0.5),
         sm.Chain([sm.Swap(on="Sex"), sm.Noise(on="wage")]),
     ]
-    rows = [Labelled(method.text, method) for method in methods]
-    file = Labelled("a.csv", None, "file")
+    rows = [Labeled(method.text, method) for method in methods]
+    file = Labeled("a.csv", None, "file")
     short = short_names([*rows, file])
     assert [short[row.text] for row in rows] == [
         "WrkTyp, Race swapped 5 %",
@@ -247,7 +247,7 @@ def test_short_names_say_what_differs() -> None:
     ]
     assert (rows[3].family, file.family) == ("Swap then Noise", "file made elsewhere")
     assert list(groups_of(rows, "method").values()) == ["Noise", "Swap", "Swap", "Swap then Noise"]
-    same = short_names([Labelled("mine:Blur(a=1)", None), Labelled("mine:Blur(a=2)", None)])
+    same = short_names([Labeled("mine:Blur(a=1)", None), Labeled("mine:Blur(a=2)", None)])
     assert len(set(same.values())) == 2
 
 

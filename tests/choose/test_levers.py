@@ -56,7 +56,7 @@ def scores_of(methods: list[list[Draw]], directions: dict[str, str]) -> Scores:
     kinds = dict.fromkeys(texts, pl.String) | dict.fromkeys(numbers, pl.Float64)
     measure = pl.DataFrame({
         "name": list(directions), "direction": list(directions.values()), "low": [0.0] * 4, "high": [2.0] * 4,
-        "unit": ["share"] * 4, "axis": ["risk", "utility", "risk", "risk"], "at_nothing": [0.0, 2.0, None, None],
+        "unit": ["share"] * 4, "axis": ["risk", "utility", "risk", "risk"], "baseline_value": [0.0, 2.0, None, None],
     })  # fmt: skip
     return Scores(candidate, pl.DataFrame(score, schema={name: kinds[name] for name in columns}, orient="row"), measure)
 

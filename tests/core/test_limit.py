@@ -27,7 +27,7 @@ from sdcmap.errors import ContractBroken, PlanError
 
 RISK, GAIN = sm.SmallCells(), sm.utility.SignificanceAgreement(models="wage ~ Age")
 KEYS = ("Sex", "Hours", "Educ")
-SYNTHETIC = sm.Synthesise(on=[*KEYS, "wage"])
+SYNTHETIC = sm.Synthesize(on=[*KEYS, "wage"])
 
 
 @given(st.floats(0, 2), st.floats(0, 1), st.floats(0.01, 2), st.floats(0.5, 0.999))

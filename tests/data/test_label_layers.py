@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.data.label_layers import categories_of, label_matches, layered, read_column, spelt_out
+from sdcmap.data.label_layers import categories_of, label_matches, layered, read_column, spelled_out
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,16 @@ def test_layers_compare_as_the_labels_say() -> None:
             assert agree == (bool(label_matches(pl.Series([age]), [label])[0, 0]) if known else age is label)
 
 
-def test_a_label_of_the_note_is_spelt_out() -> None:
+def test_a_label_of_the_note_is_spelled_out() -> None:
     data = sm.read(pl.DataFrame({"job": ["clerk", "miner", "judge", "clerk"]}), keys=["job"])
     masked = sm.mask(data, sm.Recode("job", merge=[["miner", "judge"]], labels=["other"]), seed=1)
-    assert spelt_out(data, masked, ["job"]).frame()["job"].to_list() == ["clerk", "judge|miner", "judge|miner", "clerk"]
-    assert spelt_out(data, data, ["job"]) is data
+    assert spelled_out(data, masked, ["job"]).frame()["job"].to_list() == [
+        "clerk",
+        "judge|miner",
+        "judge|miner",
+        "clerk",
+    ]
+    assert spelled_out(data, data, ["job"]) is data
 
 
 def test_a_value_of_several_categories_has_none() -> None:

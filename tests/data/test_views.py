@@ -122,7 +122,11 @@ def test_a_measure_looks_at_a_file_once(monkeypatch: pytest.MonkeyPatch) -> None
     other = sm.read(pl.DataFrame({"age": [1, 2]}), other=["age"])
     looks = Counter[int]()
     incompatibilities = sm.SmallCells.incompatibilities
-    monkeypatch.setattr(sm.SmallCells, "misfits", lambda self, file: (looks.update([id(file)]), incompatibilities(self, file))[1])
+    monkeypatch.setattr(
+        sm.SmallCells,
+        "incompatibilities",
+        lambda self, file: (looks.update([id(file)]), incompatibilities(self, file))[1],
+    )
     for file in (data, other, data, other):
         if file is data:
             sm.SmallCells().checked(file)

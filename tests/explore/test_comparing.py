@@ -83,7 +83,7 @@ def test_every_candidate_is_on_the_map(tried: tuple[sm.Microdata, TrialPlan]) ->
     words = {method.text: name for name, method in trials if isinstance(method, Method)}
     value = {words.get(row["method"], "Identity"): row for row in ru.points.to_dicts()}
     assert value["Identity"]["utility"] == 0
-    assert value["Synthesise all"]["risk"] < value["Identity"]["risk"]
+    assert value["Synthesize all"]["risk"] < value["Identity"]["risk"]
     for weak, strong in (("Noise .05", "Noise .5"), ("RankSwap .02", "RankSwap .15"), ("PRAM .9", "PRAM .6")):
         # one draw each, against 80 people outside: the standard error of a risk near .6 is about .035
         assert value[strong]["risk"] < value[weak]["risk"] + 0.06
@@ -103,11 +103,11 @@ def test_files_of_one_kind_have_their_methods(kind: str) -> None:
     found = trial_plan(data)
     assert found.plan.problems_with(data) == []
     of_keys, of_numbers = (
-        {"Swap", "PRAM", "RandomisedResponse", "Suppress"},
+        {"Swap", "PRAM", "RandomizedResponse", "Suppress"},
         {"Noise", "RankSwap", "Shuffle", "TopCode"},
     )
     wanted, others = (of_keys, of_numbers) if kind == "keys" else (of_numbers, of_keys)
-    assert wanted | {"Sample", "Synthesise"} <= classes(found)
+    assert wanted | {"Sample", "Synthesize"} <= classes(found)
     assert not others & classes(found)
     assert others <= set(found.left_out)
 

@@ -119,8 +119,8 @@ def test_what_is_stated_is_never_changed() -> None:
 def role(name: str, values: Any, label: str = "", **others: Any) -> str:
     """The role proposed for one column, alone or beside others."""
     data = sm.read(pl.DataFrame({name: values, **others}))
-    labelled = tuple(Variable(**{**vars(v), "label": label if v.name == name else ""}) for v in data.schema.variables)
-    return proposals(sm.Microdata(Schema(labelled), data.columns))[name].role
+    labeled = tuple(Variable(**{**vars(v), "label": label if v.name == name else ""}) for v in data.schema.variables)
+    return proposals(sm.Microdata(Schema(labeled), data.columns))[name].role
 
 
 RNG = np.random.default_rng(9)
@@ -197,6 +197,6 @@ def test_published_tables_make_who_holds_them_a_snooper_with_the_limit_of_the_pr
     assert attack.on == ("sex", "region", "branch"), "450 combinations; with the town they would be 6,750"
     assert attack.text in plan.risk and plan.limits[attack.text] == plan.limits["WorstLinkage"]  # type: ignore[call-overload, index]
     assert sm.Plan.from_toml(plan.toml()) == plan
-    pl.DataFrame({"colour": ["red"], "count": [3]}).write_csv(tmp_path / "other.csv")
+    pl.DataFrame({"color": ["red"], "count": [3]}).write_csv(tmp_path / "other.csv")
     with pytest.raises(SchemaError, match="of none of the keys"):
         sm.look(data).plan("people.csv", tables=[tmp_path / "other.csv"])

@@ -10,7 +10,7 @@ import pytest
 
 import sdcmap as sm
 from documents import script
-from sdcmap.core.catalogue import offered, plug_ins
+from sdcmap.core.catalog import offered, plug_ins
 from sdcmap.core.method import Method
 from sdcmap.explore.parameter_forms import forms
 from sdcmap.study.plan import Plan

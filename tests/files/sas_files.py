@@ -64,7 +64,7 @@ def write_sas(path: Path, columns: Mapping[str, Sequence[float | str | None]], f
 def write_catalog(path: Path, name: str, labels: Mapping[float, str]) -> None:
     """A .sas7bcat file with one format."""
     with readstat(path) as (lib, writer):
-        labelled = ctypes.c_void_p(lib.readstat_add_label_set(writer, SAS_NUMBER, name.encode()))
+        labeled = ctypes.c_void_p(lib.readstat_add_label_set(writer, SAS_NUMBER, name.encode()))
         for code, words in labels.items():
-            lib.readstat_label_double_value(labelled, ctypes.c_double(code), words.encode())
+            lib.readstat_label_double_value(labeled, ctypes.c_double(code), words.encode())
         assert lib.readstat_begin_writing_sas7bcat(writer, None) == 0

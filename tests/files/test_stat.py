@@ -210,7 +210,7 @@ def test_stata_letters_are_missing_and_come_back(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_labelled_stata_letter_that_nobody_has(tmp_path: Path) -> None:
+def test_a_labeled_stata_letter_that_nobody_has(tmp_path: Path) -> None:
     path = tmp_path / "panel.dta"
     pyreadstat.write_dta(
         pl.DataFrame({"x": pl.Series([1, 2, None], dtype=pl.Object)}), path,

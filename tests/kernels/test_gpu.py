@@ -15,9 +15,9 @@ from numpy.random import default_rng
 import sdcmap
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import GpuUnavailable, present_card, running_on
-from sdcmap.kernels.gpu import KERNELS, card, layout, nearest_records, neighbours, pair_scan, races
+from sdcmap.kernels.gpu import KERNELS, card, layout, nearest_records, neighbors, pair_scan, races
 from sdcmap.kernels.gpu.groups import plain_groups
-from sdcmap.kernels.neighbours.counting import Pairs, count_between
+from sdcmap.kernels.neighbors.counting import Pairs, count_between
 from sdcmap.kernels.tables.attribution import nearest
 from sdcmap.methods._gower_groups import gower_groups
 from sdcmap.methods._mdav import mdav_groups
@@ -198,12 +198,12 @@ def cloud() -> Pairs:
     return Pairs.of(x[:90] + np.round(rng.normal(size=(90, 3)), 1), x, rng.uniform(0.5, 2, 90), np.arange(90))
 
 
-def test_neighbours_are_counted() -> None:
+def test_neighbors_are_counted() -> None:
     pairs_of_points = cloud()
     near = pairs_of_points.link_distances()
     for far in (near, np.nextafter(near, np.inf), 2 * near, np.full(90, np.inf)):
         wanted = count_between(pairs_of_points, near, far)
-        for mine, theirs in zip(neighbours.plain_between(pairs_of_points, near, far), wanted, strict=True):
+        for mine, theirs in zip(neighbors.plain_between(pairs_of_points, near, far), wanted, strict=True):
             np.testing.assert_array_equal(mine, theirs)
 
 
@@ -246,7 +246,7 @@ def test_workers_take_the_cards_in_turn() -> None:
 def test_every_kernel_has_its_source_in_the_package() -> None:
     folder = Path(sdcmap.__file__).parent / "kernels" / "gpu"
     assert {file.name for file in folder.glob("*.cu")} == {
-        "capped.cu", "fields.cu", "groups.cu", "neighbours.cu", "pairs.cu",
+        "capped.cu", "fields.cu", "groups.cu", "neighbors.cu", "pairs.cu",
     }  # fmt: skip
     linking = {"scan_of", "scan_of_fields", "Race", "Search"}
     assert set(KERNELS) == linking | {"mdav_groups", "gower_groups", "nearest", "count_between"}
@@ -299,7 +299,7 @@ def test_the_gpu_makes_the_same_groups() -> None:
 
 
 @on_a_gpu
-def test_the_gpu_counts_the_same_neighbours_and_guesses() -> None:
+def test_the_gpu_counts_the_same_neighbors_and_guesses() -> None:
     points, rng = cloud(), default_rng(12)
     near = points.link_distances()
     x, y = rng.random((M, 2)), rng.random((N, 2))

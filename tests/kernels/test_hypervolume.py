@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sdcmap.searches.search_proposals import latin_hypercube
 from sdcmap.kernels.decision.pareto import gains, hypervolume, picked
+from sdcmap.searches.search_proposals import latin_hypercube
 
 STEPS = 16
 PLACES = arrays(np.int64, st.tuples(st.integers(1, 9), st.just(2)), elements=st.integers(-2, STEPS + 2))

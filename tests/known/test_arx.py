@@ -40,7 +40,7 @@ def label(name: str, value: str) -> str:
     return next((group.split()[0] for group in GROUPS.get(name, ()) if value in group.split()), "other")
 
 
-def generalised(values: list[str], name: str, level: int) -> list[str]:
+def generalized(values: list[str], name: str, level: int) -> list[str]:
     if level == 0:
         return values
     if level == TOP[KEYS.index(name)]:
@@ -71,7 +71,7 @@ def at(shared: Path, node: str) -> sm.Microdata:
     """The file at a node of the lattice, nothing suppressed."""
     frame = adult(shared)
     levels = zip(KEYS, map(int, node.split()), strict=True)
-    return as_read(frame.with_columns(pl.Series(n, generalised(frame[n].to_list(), n, level)) for n, level in levels))
+    return as_read(frame.with_columns(pl.Series(n, generalized(frame[n].to_list(), n, level)) for n, level in levels))
 
 
 def suppressed(data: sm.Microdata, *rules: sm.Measure) -> sm.Microdata:
@@ -161,7 +161,7 @@ def test_precision(shared: Path, original: sm.Microdata, tmp_path: Path, node: s
     kept = []
     for name, top in zip(KEYS, TOP, strict=True):
         values = sorted(set(adult(shared)[name]))
-        labels = [values, *(generalised(values, name, level) for level in range(1, top + 1))]
+        labels = [values, *(generalized(values, name, level) for level in range(1, top + 1))]
         tree = tmp_path / f"{name}.csv"
         tree.write_text("".join(";".join(row) + "\n" for row in zip(*labels, strict=True)), encoding="utf-8")
         kept.append(sm.utility.Precision(name, hierarchy=str(tree)).score(original, released, RNG).value)

@@ -43,7 +43,7 @@ def both(data: Microdata, method: sm.Microaggregate) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize(("size", "loss"), [(3, 5.69), (4, 7.49), (5, 9.09), (10, 14.16)])
 def test_mdav_loss_on_the_census_file(casc_census: Microdata, size: int, loss: float) -> None:
-    """100 SSE/SST of the standardised CASC file "Census", 13 variables: Domingo-Ferrer, Martinez-Balleste, Mateo-Sanz,
+    """100 SSE/SST of the standardized CASC file "Census", 13 variables: Domingo-Ferrer, Martinez-Balleste, Mateo-Sanz,
     Sebe (2006), MDAV."""
     x, y = both(casc_census, sm.Microaggregate(casc_census.names, size=size))
     spread = x.std(axis=0, ddof=1)

@@ -23,7 +23,7 @@ RNG = np.random.default_rng(1)
 
 @pytest.mark.parametrize(("size", "loss"), [(3, 5.69), (4, 7.49), (5, 9.09), (10, 14.16)])
 def test_mdav_loss_of_the_census_file(casc_census: Microdata, size: int, loss: float) -> None:
-    """100 SSE/SST of the standardised CASC file "Census", 13 variables: Domingo-Ferrer, Martinez-Balleste, Mateo-Sanz,
+    """100 SSE/SST of the standardized CASC file "Census", 13 variables: Domingo-Ferrer, Martinez-Balleste, Mateo-Sanz,
     Sebe (2006), MDAV."""
     masked = sm.Microaggregate(casc_census.names, size=size).apply(casc_census, ONCE)
     assert 100 * sm.utility.SseSst().apply(casc_census, masked, RNG).value == pytest.approx(loss, abs=0.005)
@@ -80,7 +80,7 @@ def test_suppressed_shares_of_the_help_example(shared: Path) -> None:
 
 
 def test_loss_metric_of_a_recoded_variable() -> None:
-    """Iyengar (2002), section 3: a value generalised to M_P of the M leaves loses (M_P - 1)/(M - 1). Ten
+    """Iyengar (2002), section 3: a value generalized to M_P of the M leaves loses (M_P - 1)/(M - 1). Ten
     ages in groups of 3, 3 and 4."""
     ages = sm.read({"age": np.repeat([str(a) for a in range(10)], 2)}, keys=["age"])
     masked = sm.Recode(on="age", merge=[["0", "1", "2"], ["3", "4", "5"], ["6", "7", "8", "9"]]).apply(ages, ONCE)

@@ -38,7 +38,7 @@ def test_the_tiny_file() -> None:
     y = [(3, 4.5), (6, 7), (0.5, 5), (4, 4)]
     table = sm.records(frame(x), frame(y), KEYS, alpha=0.25)
     assert table.delta == pytest.approx(0.5358439259, abs=1e-10)
-    assert table.neighbours.tolist() == [1, 2, 1, 1]
+    assert table.neighbors.tolist() == [1, 2, 1, 1]
     assert table.perturbation == pytest.approx([0.1, 0.1, 0.1, 3])
     assert (table.links_in_reach, table.nearest_links, table.ties) == (3, 3, 0)
 
@@ -47,13 +47,13 @@ def test_the_tiny_file() -> None:
 def test_157_firms() -> None:
     table = firms()
     assert table.delta == pytest.approx(0.045018599514, abs=1e-12)
-    assert int(table.neighbours.sum()) == 1263
+    assert int(table.neighbors.sum()) == 1263
     assert (table.links_in_reach, table.nearest_links, table.empty) == (39, 9, 18)
     assert table.mean_perturbation == pytest.approx(0.0705586393, abs=1e-10)
     assert (table.unsafe_at(1.0), table.unsafe_at(0.5), len(table.unsafe)) == (83, 29, 83)
     n, rank = 157, 1225  # delta is the 1,225th of 24,492 nonlinks, and as many lie strictly below it as its rank less 1
-    assert int(table.neighbours.sum()) == rank - 1 + table.links_in_reach
-    assert table.neighbours.mean() == pytest.approx(0.05 * (n - 1) + table.links_in_reach / n, abs=1 / n)
+    assert int(table.neighbors.sum()) == rank - 1 + table.links_in_reach
+    assert table.neighbors.mean() == pytest.approx(0.05 * (n - 1) + table.links_in_reach / n, abs=1 / n)
 
 
 @needs_files
@@ -117,7 +117,7 @@ def test_frequencies_of_cps8d() -> None:
     data = sm.read(reference_file("cps8d.parquet"), keys="all")
     tables = {k: sm.records(data, data.change(None, {}), k=k) for k in (2, 3, 5, 10)}
     assert [len(table.unsafe) for table in tables.values()] == [354, 730, 1453, 3404]
-    assert (1 / tables[2].neighbours).sum() == pytest.approx(1675, abs=1e-6)  # the number of cells that occur
+    assert (1 / tables[2].neighbors).sum() == pytest.approx(1675, abs=1e-6)  # the number of cells that occur
     assert tables[2].delta is None and tables[2].perturbation.max() == 0
 
 

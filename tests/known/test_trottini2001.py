@@ -25,7 +25,7 @@ from sdcmap.theory.decision import (
     Log,
     Loss,
     LossInduced,
-    Neighbours,
+    Neighbors,
     NoiseScenario,
     Normal,
     PlugIn,
@@ -226,19 +226,19 @@ def test_divergences_from_draws(
     p: Normal, q: Normal, true: float, plug_in: tuple[float, float], nearest: tuple[float, float]
 ) -> None:
     """4,000 draws, mean of 20 seeds, within 4 standard errors of the notes' mean(sd of one); far apart, nearest
-    neighbours saturate at 11 nats and the plug-in does not."""
+    neighbors saturate at 11 nats and the plug-in does not."""
     rng = np.random.default_rng(5)
     estimates = []
     for _ in range(20):
         pair = [Samples(one.mean + one.scale * rng.standard_normal(4000)) for one in (p, q)]
-        estimates.append([PlugIn()(*pair), Neighbours()(*pair), WassersteinDistance()(*pair)])
+        estimates.append([PlugIn()(*pair), Neighbors()(*pair), WassersteinDistance()(*pair)])
     means = np.mean(estimates, axis=0)
     assert KL(p, q) == pytest.approx(true, abs=5e-7)
     for mean, (value, sd) in zip(means, (plug_in, nearest), strict=False):
         assert mean == pytest.approx(value, abs=4 * sd * math.sqrt(2 / 20))
     assert means[2] == pytest.approx(WassersteinDistance()(p, q), abs=0.02)
     if abs(true - 3) > 0.5:  # a single estimate of 2.96 falls on either side of 3
-        assert bool(Neighbours().notes(*pair)) == (true > 3)
+        assert bool(Neighbors().notes(*pair)) == (true > 3)
 
 
 def test_wasserstein_of_the_far_posterior() -> None:

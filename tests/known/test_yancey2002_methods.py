@@ -16,7 +16,7 @@ from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.mixtures import centres, draw_vectors, vector_centres
+from sdcmap.kernels.masking.mixtures import centers, draw_vectors, vector_centers
 from sdcmap.kernels.masking.noise_covariance import covariance_root
 
 SEEDS = 20
@@ -112,7 +112,7 @@ def test_correlated_noise_keeps_the_sum_of_the_singular_file(casc_census: Microd
 # ---- mixtures ---------------------------------------------------------------------------------------------------
 def test_two_equal_components_lie_at_plus_and_minus() -> None:
     """Appendix: theta = +-sqrt(1 - sigma^2), sigma^2 = .025."""
-    theta = centres(np.array([1.0]), np.full(2, 0.5), np.full(2, 0.025))
+    theta = centers(np.array([1.0]), np.full(2, 0.5), np.full(2, 0.025))
     assert theta == pytest.approx([np.sqrt(0.975), -np.sqrt(0.975)])
 
 
@@ -124,17 +124,17 @@ def test_mixtures_have_mean_0_and_variance_1(
     weights: list[float], relative: list[float], variances: list[float]
 ) -> None:
     w, v = np.array(weights), np.array(variances)
-    theta = centres(np.array(relative), w, v)
+    theta = centers(np.array(relative), w, v)
     assert w @ theta == pytest.approx(0, abs=1e-15)
     assert w @ (v + theta**2) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(("count", "dimensions"), [(2, 1), (3, 2), (14, 13), (20, 13)])
-def test_roques_centres_solve_his_equations(count: int, dimensions: int) -> None:
+def test_roques_centers_solve_his_equations(count: int, dimensions: int) -> None:
     rng = np.random.default_rng(count)
     weights = rng.dirichlet(np.full(count, 5.0))
     variances = rng.uniform(0.01, 0.5, count)
-    theta = vector_centres(weights, variances, dimensions)
+    theta = vector_centers(weights, variances, dimensions)
     assert weights @ theta == pytest.approx(np.zeros(dimensions), abs=1e-12)
     total = (weights * variances).sum() * np.eye(dimensions) + (theta.T * weights) @ theta
     assert total == pytest.approx(np.eye(dimensions), abs=1e-12)
@@ -144,7 +144,7 @@ def test_draws_of_roques_mixture_have_the_covariance() -> None:
     """Over 200,000 draws every entry of the covariance within 5 standard errors (at most sqrt(3/n) each)."""
     weights, variances = np.full(4, 0.25), np.array([0.02, 0.05, 0.1, 0.2])
     root = covariance_root(np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.2], [0.0, 0.2, 0.5]]))
-    w = draw_vectors(200_000, weights, vector_centres(weights, variances, 3), variances, np.random.default_rng(1))
+    w = draw_vectors(200_000, weights, vector_centers(weights, variances, 3), variances, np.random.default_rng(1))
     assert np.cov(w.T) == pytest.approx(np.eye(3), abs=5 * np.sqrt(3 / 200_000))
     assert np.cov(root @ w.T) == pytest.approx(root @ root.T, abs=5 * 4 * np.sqrt(3 / 200_000))
 

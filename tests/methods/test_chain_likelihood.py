@@ -20,7 +20,7 @@ from sdcmap.data.label_layers import interval_read
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods import PRAM, MixtureNoise, MultiplicativeNoise, RandomisedResponse, Round, Shuffle, TopCode
+from sdcmap.methods import PRAM, MixtureNoise, MultiplicativeNoise, RandomizedResponse, Round, Shuffle, TopCode
 from sdcmap.methods._composed import composed
 
 ONCE = Stream.of_seed(5)
@@ -215,7 +215,7 @@ def test_a_blank_after_noise_says_nothing() -> None:
 # ---- categories -------------------------------------------------------------------------------------------------
 def test_transitions_after_transitions_are_the_product_of_their_matrices() -> None:
     data = people()
-    first, second = PRAM("region", 0.6, alpha=1.0), RandomisedResponse("region", 2.0)
+    first, second = PRAM("region", 0.6, alpha=1.0), RandomizedResponse("region", 2.0)
     method = sm.Chain((first, second))
     released = method.apply(data, ONCE)
     one, two = (step.log_likelihood(data, released)[0].density.matrix for step in (first, second))  # type: ignore[attr-defined]

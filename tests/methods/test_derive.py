@@ -128,7 +128,7 @@ def test_reasons_of_missing_values_do_not_outlive_them() -> None:
     )
     data = sm.read(frame, keys="sex", numeric=["wage", "total", "one"], missing={"wage": [-8], "total": [-8]})
     derive = sm.methods.Derive("total", "wage + one")
-    drawn = sm.mask(data, sm.methods.Chain([sm.Synthesise("wage", given=["sex"]), derive]), seed=2)
+    drawn = sm.mask(data, sm.methods.Chain([sm.Synthesize("wage", given=["sex"]), derive]), seed=2)
     noisy = sm.mask(data, sm.methods.Chain([sm.Noise("wage", 0.1), derive]), seed=2)
     assert drawn.column("total").reasons is None
     assert noisy.column("total").reasons is not None and noisy.missing("total")[0]

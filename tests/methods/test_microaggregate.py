@@ -266,7 +266,7 @@ def test_each_variable_on_its_own(method: str) -> None:
 
 @pytest.mark.parametrize("names", [("wage", "rent"), ("wage", "rent", "sex")])
 def test_records_missing_in_the_same_variables_are_grouped(names: tuple[str, ...]) -> None:
-    """Every average has `size` values behind it, also where neighbours are missing."""
+    """Every average has `size` values behind it, also where neighbors are missing."""
     data = people(400, gone=0.3)
     masked = sm.Microaggregate(names, size=3, method="gower").apply(data, ONCE)
     for name in names:

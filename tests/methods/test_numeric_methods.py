@@ -126,12 +126,12 @@ def test_the_note_says_what_is_kept() -> None:
         (lambda: sm.Noise(on="x", integers=True, lower=0.2, upper=0.8), "needs a whole number between"),
         (lambda: sm.methods.MixtureNoise(on="x", shares=[0.5, 0.6]), "add up to 1"),
         (lambda: sm.methods.MixtureNoise(on="x", components=3, shares=[0.5, 0.5]), "must be 3 numbers"),
-        (lambda: sm.methods.MixtureNoise(on="x", centres=[1, 2]), "must be 1 numbers"),
-        (lambda: sm.methods.MixtureNoise(on="x", centres=[0]), "must not all be 0"),
+        (lambda: sm.methods.MixtureNoise(on="x", centers=[1, 2]), "must be 1 numbers"),
+        (lambda: sm.methods.MixtureNoise(on="x", centers=[0]), "must not all be 0"),
         (lambda: sm.methods.MixtureNoise(on="x", sigma2=1), "must be in (0, 1)"),
         (lambda: sm.methods.MixtureNoise(on="x", sigma2=[0.1, 0.2, 0.3]), "one number or 2"),
         (lambda: sm.methods.MixtureNoise(on=["x", "y"], joint=True), "more components than variables: 3 or more"),
-        (lambda: sm.methods.MixtureNoise(on="x", joint=True, centres=[1]), "belong to a mixture that is not joint"),
+        (lambda: sm.methods.MixtureNoise(on="x", joint=True, centers=[1]), "belong to a mixture that is not joint"),
         (lambda: sm.RankSwap(on="x", p=[0.1, 0.2]), "one share or 1"),
         (lambda: sm.RankSwap(on=["x", "y"], p=[0.1, 1.2]), "must be in (0, 1]"),
         (lambda: sm.methods.MultiplicativeNoise(on="x", variance=-1), "must be in [0, inf)"),
@@ -229,18 +229,18 @@ def test_mixture_noise_is_its_mixture(pair: tuple[Microdata, Array], root: str) 
     """w has 3^2 components in two dimensions; z = x + sqrt(d) L w."""
     data, x = pair
     method = sm.methods.MixtureNoise(
-        on=["x", "y"], variance=0.3, components=3, shares=[0.5, 0.2, 0.3], centres=[1, -2], sigma2=0.1, root=root
+        on=["x", "y"], variance=0.3, components=3, shares=[0.5, 0.2, 0.3], centers=[1, -2], sigma2=0.1, root=root
     )
     released = apply(method, data)
     z, line = released.matrix(["x", "y"]), np.sqrt(0.3) * covariance_root(np.cov(x.T), root)
     weights, theta, _ = method._mixture()
     exact = np.zeros((30, 30))
     for j, k in product(range(3), repeat=2):
-        centre = line @ theta[[j, k]]
+        center = line @ theta[[j, k]]
         exact += (
             weights[j]
             * weights[k]
-            * np.array([stats.multivariate_normal.pdf(z, one + centre, 0.1 * line @ line.T) for one in x])
+            * np.array([stats.multivariate_normal.pdf(z, one + center, 0.1 * line @ line.T) for one in x])
         )
     found = block(method.log_likelihood(data, released), ALL)
     likely = exact > 1e-200
@@ -521,7 +521,7 @@ def test_fewer_records_than_variables() -> None:
     "method",
     [
         sm.methods.MixtureNoise(
-            on=["wage", "interest"], components=3, shares=[0.2, 0.2, 0.6], centres=[1, -1], integers=True
+            on=["wage", "interest"], components=3, shares=[0.2, 0.2, 0.6], centers=[1, -1], integers=True
         ),
         sm.methods.MixtureNoise(on=["wage", "interest"], joint=True, components=3, sigma2=[0.1, 0.2, 0.3]),
         sm.RankSwap(on=["wage", "interest"], p=[0.1, 0.3]),

@@ -1,4 +1,4 @@
-"""PRAM and randomised response: the matrix is what it says, and what its reader computes from it is right."""
+"""PRAM and randomized response: the matrix is what it says, and what its reader computes from it is right."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_transitions_have_their_probabilities() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 1000.0])
 @pytest.mark.parametrize("categories", [1, 2, 7])
-def test_randomised_response_keeps_its_epsilon(epsilon: float, categories: int) -> None:
+def test_randomized_response_keeps_its_epsilon(epsilon: float, categories: int) -> None:
     matrix = response_matrix(categories, epsilon)
     np.testing.assert_allclose(matrix.sum(axis=1), 1)
     if categories > 1 and epsilon < 100:
@@ -105,7 +105,7 @@ def test_a_corrected_expected_table_is_the_original(rows: Any, columns: Any) -> 
 # ---- methods --------------------------------------------------------------------------------------------------
 def test_corrected_tables_are_unbiased(persons: sm.Microdata) -> None:
     """A two-way table of a masked and an unmasked variable: 200 seeds, within 5 standard errors of the original."""
-    method = sm.methods.RandomisedResponse(on="Educ", epsilon=1.5)
+    method = sm.methods.RandomizedResponse(on="Educ", epsilon=1.5)
     names = ("Educ", "Sex")
     truth = method.corrected(persons, names)["released"].to_numpy()
     found = [method.corrected(sm.mask(persons, method, seed=s), names)["corrected"].to_numpy() for s in range(200)]
@@ -150,12 +150,12 @@ def test_the_likelihood_is_the_matrix(persons: sm.Microdata, within: tuple[str, 
 
 
 def test_missing_values(persons: sm.Microdata) -> None:
-    """PRAM keeps them; for randomised response they are a category, which others take and leave."""
+    """PRAM keeps them; for randomized response they are a category, which others take and leave."""
     frame = pl.DataFrame({"x": ["a", "b", None, "a"] * 500})
     data = sm.read(frame, keys="all")
     kept = sm.mask(data, sm.PRAM(on="x", stay=0.5, alpha=1), seed=1)
     assert (kept.missing("x") == data.missing("x")).all()
-    mixed = sm.mask(data, sm.methods.RandomisedResponse(on="x", epsilon=0.5), seed=1)
+    mixed = sm.mask(data, sm.methods.RandomizedResponse(on="x", epsilon=0.5), seed=1)
     assert (mixed.missing("x") & ~data.missing("x")).any() and (~mixed.missing("x") & data.missing("x")).any()
 
 
@@ -203,8 +203,8 @@ def test_parameters_out_of_range(fields: dict[str, Any], words: str) -> None:
 
 
 def test_what_does_not_fit(persons: sm.Microdata) -> None:
-    with pytest.raises(sm.errors.PlanError, match=r"RandomisedResponse.epsilon must be in \(0, inf\). Got 0."):
-        sm.methods.RandomisedResponse(on="x", epsilon=0)
+    with pytest.raises(sm.errors.PlanError, match=r"RandomizedResponse.epsilon must be in \(0, inf\). Got 0."):
+        sm.methods.RandomizedResponse(on="x", epsilon=0)
     with pytest.raises(sm.errors.SchemaError, match="the matrix has 2 rows and 'Educ' has 5 categories"):
         sm.mask(persons, sm.PRAM(on="Educ", matrix=[[1, 0], [0, 1]]), seed=1)
     with pytest.raises(sm.errors.SchemaError, match="PRAM masks ordinal and nominal variables; 'wage' is numeric"):

@@ -49,7 +49,7 @@ def test_greedy_pairs_are_admissible_disjoint_and_stop_only_when_none_is_left(
 
 
 def plain_shuffle(order: list[int], draws: list[int], looked: int) -> int:
-    """Fisher-Yates, two places at a time, as one would write it; a draw that would favour some places is skipped."""
+    """Fisher-Yates, two places at a time, as one would write it; a draw that would favor some places is skipped."""
     n, used = len(order), 0
     while looked < n // 2 and used + 2 <= len(draws):
         done = 0

@@ -140,7 +140,7 @@ MODELS = ("trees", "copula")
 @pytest.mark.parametrize("model", MODELS)
 def test_partial_synthesis_keeps_the_rest(model: str) -> None:
     data = people()
-    masked = sm.Synthesise(["wage", "tax"], model=model).apply(data, ONCE)
+    masked = sm.Synthesize(["wage", "tax"], model=model).apply(data, ONCE)
     assert set(masked.changes) == {"wage", "tax"}
     assert masked.paired and masked.origin is None
     for name in ("wage", "tax"):
@@ -154,7 +154,7 @@ def test_partial_synthesis_keeps_the_rest(model: str) -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_a_fully_synthetic_file_has_nobodys_rows(model: str) -> None:
     data = people()
-    masked = sm.Synthesise(EVERYTHING, model=model).apply(data, ONCE)
+    masked = sm.Synthesize(EVERYTHING, model=model).apply(data, ONCE)
     assert not masked.paired
     assert np.array_equal(masked.weights, data.weights)
     with pytest.raises(
@@ -174,22 +174,22 @@ def test_a_fully_synthetic_file_has_nobodys_rows(model: str) -> None:
 
 def test_a_sweep_tells_why_a_measure_has_no_value() -> None:
     data = people(300)
-    methods = [sm.Synthesise(EVERYTHING), sm.Chain([sm.Synthesise(EVERYTHING), sm.Noise(on="wage")])]
-    plan = sm.Plan([*methods, sm.Synthesise("sex")], [sm.SmallCells(), sm.Hellinger()], seed=1)
+    methods = [sm.Synthesize(EVERYTHING), sm.Chain([sm.Synthesize(EVERYTHING), sm.Noise(on="wage")])]
+    plan = sm.Plan([*methods, sm.Synthesize("sex")], [sm.SmallCells(), sm.Hellinger()], seed=1)
     scores = sm.sweep(data, plan, workers=1)
     rows = {row["method"]: row for row in scores.pooled("SmallCells").to_dicts()}
     known = {row["method"] for row in scores.pooled("Hellinger").to_dicts()}
     for method in methods:
         assert rows.get(method.text, {"value": None})["value"] is None
         assert method.text in known
-    assert rows["Synthesise(on='sex')"]["value"] is not None
+    assert rows["Synthesize(on='sex')"]["value"] is not None
 
 
 def test_a_written_file_stays_nobodys() -> None:
     """What a release prepares, and what is read back for scoring."""
     data = people(300)
     for on, paired in ((EVERYTHING, False), (("wage",), True)):
-        method = sm.Synthesise(on)
+        method = sm.Synthesize(on)
         prepared = prepare(data, method, rounded(data, method.apply(data, ONCE)), ONCE)
         assert prepared.data.paired is paired
         assert aligned(data, prepared.data, prepared).paired is paired
@@ -197,8 +197,8 @@ def test_a_written_file_stays_nobodys() -> None:
 
 def test_identifiers_weights_and_ids_are_no_predictors() -> None:
     data = people()
-    assert sm.Synthesise("wage")._predictors(data) == ("sex", "school", "tax", "hours")
-    assert sm.Synthesise("wage", given="sex")._predictors(data) == ("sex",)
+    assert sm.Synthesize("wage")._predictors(data) == ("sex", "school", "tax", "hours")
+    assert sm.Synthesize("wage", given="sex")._predictors(data) == ("sex",)
 
 
 def test_trees_learn_what_is_certain() -> None:
@@ -206,12 +206,12 @@ def test_trees_learn_what_is_certain() -> None:
     data = people()
     frame = data.frame().with_columns(copy=pl.concat_str(pl.lit("s"), pl.col("school")))
     data = sm.read(frame, identifiers=["id"], keys=["sex", "school", "copy"], numeric=["wage", "tax", "hours"])
-    masked = sm.Synthesise(["school", "copy"], given="sex").apply(data, ONCE)
+    masked = sm.Synthesize(["school", "copy"], given="sex").apply(data, ONCE)
     assert (masked.frame()["copy"].str.slice(1).cast(pl.Int64) == masked.frame()["school"]).all()
     assert (masked.codes("school") != data.codes("school")).any()
 
 
-def means(method: sm.Synthesise, data: Microdata, number: object) -> tuple[float, float]:
+def means(method: sm.Synthesize, data: Microdata, number: object) -> tuple[float, float]:
     """The mean of a number of the file over 20 seeds, and its standard error."""
     found = [number(method.apply(data, Stream.of_seed(seed))) for seed in range(20)]  # type: ignore[operator]
     return float(np.mean(found)), float(np.std(found, ddof=1) / np.sqrt(20))
@@ -228,7 +228,7 @@ def ranks_go_together(first: str, second: str) -> object:
 def test_margins_and_relations_are_those_of_the_model(model: str, on: tuple[str, ...]) -> None:
     """Means over 20 seeds within 4 standard errors; rank correlations within .05 besides (leaves and scores blur them)."""
     data = people()
-    method = sm.Synthesise(on, model=model)
+    method = sm.Synthesize(on, model=model)
     found, se = means(method, data, lambda f: f.numbers("wage").mean())
     assert abs(found - data.numbers("wage").mean()) < 4 * se + 0.02 * data.numbers("wage").mean()
     for pair in (("wage", "school"), ("wage", "tax"), ("wage", "sex")):
@@ -245,18 +245,18 @@ def test_which_values_are_missing_is_drawn() -> None:
     data = people()
     men = data.codes("sex") == 1
     for model in MODELS:
-        method = sm.Synthesise("hours", given="sex", model=model)
+        method = sm.Synthesize("hours", given="sex", model=model)
         for who in (men, ~men):
             found, se = means(method, data, lambda f, who=who: f.missing("hours")[who].mean())
             assert abs(found - data.missing("hours")[who].mean()) < 4 * se + (0.06 if model == "copula" else 0), model
     column = replace(data.columns["hours"], reasons=data.missing("hours").astype(np.uint8))
     coded = replace(data, columns={**data.columns, "hours": column})
-    assert sm.Synthesise("hours").apply(coded, ONCE).column("hours").reasons is None
+    assert sm.Synthesize("hours").apply(coded, ONCE).column("hours").reasons is None
 
 
 def test_a_stratum_is_kept() -> None:
     data = people()
-    masked = sm.Synthesise(("school", "wage", "tax", "hours"), within="sex").apply(data, ONCE)
+    masked = sm.Synthesize(("school", "wage", "tax", "hours"), within="sex").apply(data, ONCE)
     assert masked.paired
     assert "sex" not in masked.changes
 
@@ -273,28 +273,28 @@ def test_a_stratum_is_kept() -> None:
 )
 def test_bad_parameters(given: dict[str, object], problem: str) -> None:
     with pytest.raises(sm.errors.PlanError, match=problem):
-        sm.Synthesise(**given)  # type: ignore[arg-type]
+        sm.Synthesize(**given)  # type: ignore[arg-type]
 
 
 def test_misfits() -> None:
     data = people(50)
     with pytest.raises(sm.errors.SchemaError, match="no column 'schol'. Did you mean 'school'"):
-        sm.Synthesise("wage", given="schol").apply(data, ONCE)
+        sm.Synthesize("wage", given="schol").apply(data, ONCE)
     with pytest.raises(sm.errors.SchemaError, match="must not name 'weight': it is the file's weight"):
-        sm.Synthesise("wage", given="weight").apply(data, ONCE)
+        sm.Synthesize("wage", given="weight").apply(data, ONCE)
     with pytest.raises(sm.errors.SchemaError, match="cannot mask 'id': it is the file's identifier"):
-        sm.Synthesise("id").apply(data, ONCE)
+        sm.Synthesize("id").apply(data, ONCE)
     with pytest.raises(sm.errors.Infeasible, match="at least 2 records"):
-        sm.Synthesise("wage").apply(data.take(np.array([0])), ONCE)
+        sm.Synthesize("wage").apply(data.take(np.array([0])), ONCE)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_laws(model: str) -> None:
     for gone in (False, True):
         data = people(90, gone)
-        check_method(sm.Synthesise(EVERYTHING, model=model), data)
-        check_method(sm.Synthesise(["hours", "sex"], model=model, leaf=2), data)
-    check_method(sm.Synthesise(["wage", "school"], model=model, within="sex"), people(90))
+        check_method(sm.Synthesize(EVERYTHING, model=model), data)
+        check_method(sm.Synthesize(["hours", "sex"], model=model, leaf=2), data)
+    check_method(sm.Synthesize(["wage", "school"], model=model, within="sex"), people(90))
 
 
 # ---- rare numbers, and weights --------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ def test_rare_numbers_are_nobodys_own_and_keep_their_distribution(model: str) ->
     rng = np.random.default_rng(5)
     wage = np.where(rng.random(2000) < 0.2, 0.0, rng.lognormal(7, 1, 2000).round(4))
     data = sm.read(pl.DataFrame({"sex": rng.choice(["f", "m"], 2000), "wage": wage}), keys="sex", numeric="wage")
-    drawn = sm.Synthesise(["sex", "wage"], model=model).apply(data, ONCE).numbers("wage")  # type: ignore[arg-type]
+    drawn = sm.Synthesize(["sex", "wage"], model=model).apply(data, ONCE).numbers("wage")  # type: ignore[arg-type]
     assert np.isin(drawn, wage[wage > 0]).sum() <= 5  # by chance, among numbers of four decimals
     assert abs((drawn == 0).mean() - (wage == 0).mean()) < 5 * np.sqrt(0.2 * 0.8 / 2000)  # what many have stays
     assert drawn.min() >= wage.min() and drawn.max() <= wage.max()
@@ -317,7 +317,7 @@ def test_drawn_weights_belong_to_the_drawn_values_and_keep_their_total() -> None
     region = rng.integers(2, size=2000)
     weight = np.round(100 + 400 * region + rng.normal(0, 10, 2000), 3)
     data = sm.read(pl.DataFrame({"region": region.astype(str), "w": weight}), keys="region", weight="w")
-    own, drawn = (sm.Synthesise(on).apply(data, ONCE) for on in (["region"], ["region", "w"]))
+    own, drawn = (sm.Synthesize(on).apply(data, ONCE) for on in (["region"], ["region", "w"]))
     assert drawn.weights.sum() == pytest.approx(weight.sum())
     share = [float(d.weights[d.codes("region") == 1].sum() / d.weights.sum()) for d in (data, drawn, own)]
     assert abs(share[1] - share[0]) < 0.03 < abs(share[2] - share[0])

@@ -18,7 +18,7 @@ def people(count: int = 2000) -> sm.Microdata:
     return sm.read(pl.DataFrame(x, schema=["a", "b"]), numeric="all")
 
 
-def test_records_beyond_lie_on_the_ellipse_on_their_way_to_its_centre() -> None:
+def test_records_beyond_lie_on_the_ellipse_on_their_way_to_its_center() -> None:
     data = people()
     x = data.matrix(("a", "b"))
     z = sm.mask(data, sm.methods.TopCodeJointly(on=["a", "b"]), seed=1).matrix(("a", "b"))

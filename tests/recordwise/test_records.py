@@ -17,8 +17,8 @@ from sdcmap.charts.confidentiality import draw_linked, plot_info
 from sdcmap.charts.record_bins import bins, merged
 from sdcmap.cli import app
 from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.neighbours import counting as kernel
-from sdcmap.kernels.neighbours.counting import Pairs, is_safe, likeliest_region
+from sdcmap.kernels.neighbors import counting as kernel
+from sdcmap.kernels.neighbors.counting import Pairs, is_safe, likeliest_region
 from sdcmap.kernels.quantiles import rank_of
 from sdcmap.recordwise.categories import record_loss, units_agreeing
 
@@ -52,7 +52,7 @@ def test_the_fast_table_equals_brute_force_at_2000(
     nonlinks = np.sort(z[~np.eye(len(z), dtype=bool)])
     table = sm.records(x, y, KEYS, alpha=alpha)
     assert table.delta == nonlinks[max(1, int(np.ceil(alpha * len(nonlinks)))) - 1]
-    assert np.array_equal(table.neighbours, (z < table.delta).sum(axis=1))
+    assert np.array_equal(table.neighbors, (z < table.delta).sum(axis=1))
     assert np.array_equal(table.link_in, own < table.delta)
     assert np.array_equal(table.nearest, own <= z.min(axis=1))
     tied = np.where(table.nearest, (z == own[:, None]).sum(axis=1) - 1, 0)
@@ -78,7 +78,7 @@ def test_any_small_cloud_equals_brute_force(n: int, m: int, seed: int, alpha: fl
         unit += y[:, a] ** 2
     z = np.sqrt(squares) / np.sqrt(unit)[:, None]
     assert table.delta == np.sort(z[~np.eye(n, dtype=bool)])[rank_of(alpha, n * (n - 1)) - 1]
-    assert np.array_equal(table.neighbours, (z < table.delta).sum(axis=1))
+    assert np.array_equal(table.neighbors, (z < table.delta).sum(axis=1))
     assert np.array_equal(table.nearest, np.diag(z) <= z.min(axis=1))
 
 
@@ -87,8 +87,8 @@ def test_threads_and_a_limit_on_the_count_change_nothing() -> None:
     one, two, to_k = (
         sm.records(x, y, KEYS, alpha=0.01, **how) for how in ({"threads": 1}, {"threads": 2}, {"count_to": 15})
     )
-    assert one.delta == two.delta and np.array_equal(one.neighbours, two.neighbours)
-    assert np.array_equal(to_k.neighbours, np.minimum(one.neighbours, 15))
+    assert one.delta == two.delta and np.array_equal(one.neighbors, two.neighbors)
+    assert np.array_equal(to_k.neighbors, np.minimum(one.neighbors, 15))
     assert np.array_equal(to_k.unsafe, one.unsafe)
 
 
@@ -99,9 +99,9 @@ def test_rows_in_another_order_and_rows_taken() -> None:
     whole = sm.records(data, masked, KEYS)
     order = np.random.default_rng(3).permutation(300)
     moved = sm.records(data, masked.take(order), KEYS)
-    assert moved.delta == whole.delta and np.array_equal(moved.neighbours, whole.neighbours[order])
+    assert moved.delta == whole.delta and np.array_equal(moved.neighbors, whole.neighbors[order])
     part = sm.records(data, masked.take(order[:100]), KEYS, delta=whole.delta)
-    assert np.array_equal(part.neighbours, whole.neighbours[order[:100]])
+    assert np.array_equal(part.neighbors, whole.neighbors[order[:100]])
     with_id = [frame.with_columns(id=pl.Series(range(300))) for frame in (x, y)]
     by_id = sm.records(with_id[0], with_id[1][order.tolist()], KEYS, by="id")
     assert by_id.delta == whole.delta
@@ -126,8 +126,8 @@ def test_relative_distance_moves_with_the_units_and_the_others_do_not() -> None:
     same = {"scale": "log", "distance": "absolute"}
     first, second = (sm.records(*pair, KEYS, **same) for pair in (raw, large))
     assert first.delta == pytest.approx(second.delta) and np.array_equal(first.unsafe, second.unsafe)
-    first, second = (sm.records(*pair, KEYS, scale="standardised") for pair in (raw, large))
-    assert first.delta == pytest.approx(second.delta) and np.array_equal(first.neighbours, second.neighbours)
+    first, second = (sm.records(*pair, KEYS, scale="standardized") for pair in (raw, large))
+    assert first.delta == pytest.approx(second.delta) and np.array_equal(first.neighbors, second.neighbors)
     first, second = (sm.records(*pair, KEYS, scale="log") for pair in (raw, large))
     assert first.delta > 1.2 * second.delta
 
@@ -146,13 +146,13 @@ def test_fellegi_sunter_is_the_distance_rule_where_the_ratio_falls() -> None:
 def test_fellegi_sunter_keeps_the_error_and_finds_more_links() -> None:
     x, y = cloud(500, noise=0.6)
     near = sm.records(x, y, KEYS)
-    best = sm.records(x, y, KEYS, neighbourhood="fellegi-sunter")
+    best = sm.records(x, y, KEYS, neighborhood="fellegi-sunter")
     pairs = best.pairs
     assert pairs is not None and best.links_in_reach >= near.links_in_reach
     held = sum(int(np.diff(pairs.nonlinks_below(np.array(ends)))[0]) for ends in best.region)
     assert held == rank_of(0.05, 500 * 499) - 1
     inside = sum(pairs.count(stop) - pairs.count(start) for start, stop in best.region)
-    assert np.array_equal(best.neighbours, inside)
+    assert np.array_equal(best.neighbors, inside)
 
 
 # ---- social data ----------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_intervals_and_suppressed_cells_stand_for_their_midpoint() -> None:
     between = {"turnover": ("turnover_low", "turnover_high")}
     released = sm.records(x, ends, KEYS, intervals=between)
     plain = sm.records(x, y, KEYS)
-    assert released.delta == pytest.approx(plain.delta) and np.array_equal(released.neighbours, plain.neighbours)
+    assert released.delta == pytest.approx(plain.delta) and np.array_equal(released.neighbors, plain.neighbors)
     suppressed = ends.with_columns(
         turnover=pl.when(pl.int_range(60) % 3 == 0).then(None).otherwise(y["turnover"]),
         turnover_low=pl.col("turnover_low") + 0.2,
@@ -229,7 +229,7 @@ def test_intervals_and_suppressed_cells_stand_for_their_midpoint() -> None:
 
 def test_several_attacks_at_once() -> None:
     x, y = cloud(150)
-    attacks = {"size": {"on": ["turnover"]}, "both": {"on": KEYS}, "unit-free": {"on": KEYS, "scale": "standardised"}}
+    attacks = {"size": {"on": ["turnover"]}, "both": {"on": KEYS}, "unit-free": {"on": KEYS, "scale": "standardized"}}
     several = sm.recordwise.compare_records(x, y, attacks, r=0.1)
     single = [sm.records(x, y, r=0.1, **given).unsafe for given in attacks.values()]
     assert several.unsafe.tolist() == sorted(set(np.concatenate(single).tolist()))
@@ -254,7 +254,7 @@ def test_rank_linkage_of_the_biggest_units() -> None:
         ([[0.0, 0], [3, 4]], [[1.0, 2], [3, 4]], {}, sm.errors.SchemaError, "1 records have size 0"),
         ([[1.0, 2], [3, 4]], [[0.0, 0], [3, 4]], {}, sm.errors.SchemaError, "1 records have size 0"),
         ([[1.0, 2], [3, 4]], [[1.0, -2], [3, 4]], {"scale": "log"}, sm.errors.SchemaError, "no logarithm"),
-        ([[1.0, 2], [1, 4]], [[1.0, 2], [3, 4]], {"scale": "standardised"}, sm.errors.Undefined, "'a' does not vary"),
+        ([[1.0, 2], [1, 4]], [[1.0, 2], [3, 4]], {"scale": "standardized"}, sm.errors.Undefined, "'a' does not vary"),
         ([[1.0, np.inf], [3, 4]], [[1.0, 2], [3, 4]], {}, sm.errors.SchemaError, "infinite values"),
         ([[np.nan, 2], [3, np.nan]], [[1.0, 2], [3, 4]], {}, sm.errors.Undefined, "at least 2 records"),
         ([[1.0, 2], [3, 4]], [[1.0, 2], [3, 4]], {"k": 0}, sm.errors.PlanError, r"Unsafe.k must be in \[1, inf\)"),
@@ -263,8 +263,8 @@ def test_rank_linkage_of_the_biggest_units() -> None:
         ([[1.0, 2], [3, 4]], [[1.0, 2], [3, 4]], {"kk": 3}, sm.errors.PlanError, "no parameter 'kk'. Did you mean 'k'?"),
         ([[1.0, 2], [3, 4]], [[1.0, 2], [3, 4]], {"on": ["a", "c"]}, sm.errors.SchemaError, "no column 'c'"),
         ([[1.0, 2], [3, 4]], [[1.0, 2], [3, 4]], {"on": []}, sm.errors.SchemaError, "no variables to compare"),
-        ([[1.0], [3]], [[1.0], [3]], {"scale": "standardised", "distance": "relative"}, sm.errors.PlanError, "'absolute'"),
-        ([[1.0], [3]], [[1.0], [3]], {"delta": 1, "neighbourhood": "fellegi-sunter"}, sm.errors.PlanError, "from alpha"),
+        ([[1.0], [3]], [[1.0], [3]], {"scale": "standardized", "distance": "relative"}, sm.errors.PlanError, "'absolute'"),
+        ([[1.0], [3]], [[1.0], [3]], {"delta": 1, "neighborhood": "fellegi-sunter"}, sm.errors.PlanError, "from alpha"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence(x: list, y: list, options: dict, error: type[Exception], words: str) -> None:
@@ -274,11 +274,11 @@ def test_bad_input_is_one_sentence(x: list, y: list, options: dict, error: type[
         sm.records(*files, **{"on": names, **options})
 
 
-def test_mixed_kinds_ask_for_a_neighbourhood() -> None:
+def test_mixed_kinds_ask_for_a_neighborhood() -> None:
     data = sm.read(pl.DataFrame({"sex": ["f", "m", "m"], "wage": [1.5, 2.5, 2.5]}), keys=["sex", "wage"])
-    with pytest.raises(sm.errors.SchemaError, match="'sex' is not. State neighbourhood='frequency'"):
+    with pytest.raises(sm.errors.SchemaError, match="'sex' is not. State neighborhood='frequency'"):
         sm.records(data, data)
-    assert sm.records(data, data, neighbourhood="frequency").neighbours.tolist() == [1, 2, 2]
+    assert sm.records(data, data, neighborhood="frequency").neighbors.tolist() == [1, 2, 2]
 
 
 def test_records_with_missing_values_are_left_out_and_named() -> None:
@@ -289,7 +289,7 @@ def test_records_with_missing_values_are_left_out_and_named() -> None:
     assert table.left_out.tolist() == [0, 1, 2, 10] and len(table) == 46
     z = all_distances(x.filter(pl.int_range(50) != 10), y)
     kept = [row for row in range(50) if row not in (0, 1, 2, 10)]
-    assert np.array_equal(table.neighbours, (z[kept] < table.delta).sum(axis=1))
+    assert np.array_equal(table.neighbors, (z[kept] < table.delta).sum(axis=1))
 
 
 # ---- Protect --------------------------------------------------------------------------------------------------

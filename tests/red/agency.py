@@ -110,7 +110,7 @@ def methods(rng: np.random.Generator, data: sm.Microdata) -> dict[str, Callable[
     m, amounts, keys, whole = sm.methods, data.numeric, data.keys, data.knowable
     share, size = float(rng.choice([0.01, 0.05, 0.2, 0.5])), int(rng.choice([3, 5, 10]))
     pick = lambda *choices: choices[int(rng.integers(len(choices)))]
-    unsafe = Unsafe(on=pick(*amounts), k=10, distance="absolute", scale="standardised")
+    unsafe = Unsafe(on=pick(*amounts), k=10, distance="absolute", scale="standardized")
     ends, bins = (
         {"top_share": pick(0.02, 0.1), "replaced_by": pick("mean", "bound", "median")},
         {"bins": size + 3, "by": "quantiles"},
@@ -131,7 +131,7 @@ def methods(rng: np.random.Generator, data: sm.Microdata) -> dict[str, Callable[
     }
     categories = {
         "PRAM": lambda: m.PRAM(on=some(rng, keys), stay=1 - share),
-        "RandomisedResponse": lambda: m.RandomisedResponse(on=some(rng, keys), epsilon=pick(0.5, 2.0)),
+        "RandomizedResponse": lambda: m.RandomizedResponse(on=some(rng, keys), epsilon=pick(0.5, 2.0)),
         "Swap": lambda: m.Swap(on=some(rng, ("region", "job")), rate=share / 2),
         "SwapReidentified": lambda: m.SwapReidentified(on=some(rng, amounts)),
         "Recode ages": lambda: m.Recode(on="age", width=pick(5, 10)),
@@ -139,8 +139,8 @@ def methods(rng: np.random.Generator, data: sm.Microdata) -> dict[str, Callable[
         "Suppress": lambda: m.Suppress(on=some(rng, keys[:4], 2), k=pick(2, 3)),
     }
     both = {
-        "Synthesise": lambda: m.Synthesise(on=some(rng, whole), model=pick("trees", "copula")),
-        "Synthesise all": lambda: m.Synthesise(on=rng.permutation(whole).tolist(), model=pick("trees", "copula")),
+        "Synthesize": lambda: m.Synthesize(on=some(rng, whole), model=pick("trees", "copula")),
+        "Synthesize all": lambda: m.Synthesize(on=rng.permutation(whole).tolist(), model=pick("trees", "copula")),
         "Sample": lambda: m.Sample(rate=pick(0.5, 0.8)),
         "Gower": lambda: m.Microaggregate(on=some(rng, whole, 2), size=size, method="gower"),
     }
@@ -163,10 +163,10 @@ def strong(rng: np.random.Generator, data: sm.Microdata) -> list[sm.Method]:
     m, amounts, keys = sm.methods, data.numeric, data.keys
     numbers: list[sm.Method] = [
         m.Noise(on=amounts, variance=float(rng.choice([0.5, 2.0]))), m.RankSwap(on=amounts, p=0.3), m.Shuffle(on=amounts),
-        m.MultiplicativeNoise(on=amounts, variance=0.5), m.Microaggregate(on=amounts, size=20), m.Synthesise(on=amounts),
+        m.MultiplicativeNoise(on=amounts, variance=0.5), m.Microaggregate(on=amounts, size=20), m.Synthesize(on=amounts),
     ]  # fmt: skip
     categories: list[sm.Method] = [
-        m.PRAM(on=keys, stay=0.3), m.RandomisedResponse(on=keys, epsilon=0.5), m.Synthesise(on=keys),
+        m.PRAM(on=keys, stay=0.3), m.RandomizedResponse(on=keys, epsilon=0.5), m.Synthesize(on=keys),
         m.Microaggregate(on=keys, size=20, method="gower"),
     ]  # fmt: skip
     return [numbers[int(rng.integers(len(numbers)))], categories[int(rng.integers(len(categories)))]]

@@ -184,10 +184,10 @@ def costs(bundle: Bundle, parts: list[Column]) -> Iterator[tuple[str, np.ndarray
     shut = _shut(bundle, parts)
     yield from ((f"{name}, open columns first", cost + shut) for name, cost in plain.items())
     for name in ("city block", "ranks"):
-        learnt = plain[name] + shut
+        learned = plain[name] + shut
         for _ in range(4):
-            learnt = evidence(parts, learnt) + shut
-        yield f"learnt from {name}", learnt
+            learned = evidence(parts, learned) + shut
+        yield f"learned from {name}", learned
 
 
 def _shut(bundle: Bundle, parts: list[Column]) -> np.ndarray:
@@ -208,7 +208,7 @@ def _shut(bundle: Bundle, parts: list[Column]) -> np.ndarray:
 
 
 def evidence(parts: list[Column], cost: np.ndarray) -> np.ndarray:
-    """-log P(released | the same person) / P(released | another), learnt from the cheapest pairs (Fellegi, Sunter)."""
+    """-log P(released | the same person) / P(released | another), learned from the cheapest pairs (Fellegi, Sunter)."""
     rows = np.arange(len(cost))
     mates = cost.argmin(axis=1)
     total = np.zeros_like(cost)
@@ -256,7 +256,7 @@ def linkage(bundle: Bundle, archive: pl.DataFrame, origin: np.ndarray, bound: fl
     """Who is who, in every way that he has; the archive is of the people in the file."""
     for name, cost in costs(bundle, columns(bundle, archive)):
         yield Try(f"linkage: {name}", right(cost, origin).sum(), len(origin), bound)
-        if not name.startswith("learnt"):
+        if not name.startswith("learned"):
             continue
         yield Try(f"linkage: {name}, one to one", one_to_one(cost, origin).sum(), len(origin), bound)
         home = next((name for name, entry in bundle.codebook.items() if entry.get("use") == "household number"), None)
@@ -265,7 +265,7 @@ def linkage(bundle: Bundle, archive: pl.DataFrame, origin: np.ndarray, bound: fl
             yield Try(f"linkage: {name}, households as wholes", found.sum(), len(origin), bound)
 
 
-# ---- who is in it, and what is learnt of him ------------------------------------------------------------------
+# ---- who is in it, and what is learned of him ------------------------------------------------------------------
 def membership(bundle: Bundle, everybody: pl.DataFrame, inside: int, bound: float) -> Iterator[Try]:
     """Of one in the file and one not, which is which: by the closest record, by density, and by own values."""
     parts = columns(bundle, everybody)

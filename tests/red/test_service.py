@@ -226,7 +226,7 @@ def test_the_cookie_goes_to_no_other_server(tmp_path: Path) -> None:
     """Browsers send a cookie to every port of a machine: another server on 127.0.0.1 got the token with it."""
     heard: list[str] = []
 
-    class Neighbour(BaseHTTPRequestHandler):
+    class Neighbor(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             heard.append(self.headers.get("cookie", ""))
             self.send_response(204)
@@ -238,7 +238,7 @@ def test_the_cookie_goes_to_no_other_server(tmp_path: Path) -> None:
     entrance = Entrance(TOKEN)
     with (
         served(Workspace(tmp_path.resolve()), entrance, headers={}) as client,
-        HTTPServer(("127.0.0.1", 0), Neighbour) as other,
+        HTTPServer(("127.0.0.1", 0), Neighbor) as other,
     ):
         threading.Thread(target=other.serve_forever, daemon=True).start()
         assert client.get(f"{entrance.place}/?token={entrance.once}").status_code == 200

@@ -86,7 +86,7 @@ def test_of_two_first_sweeps_one_is_the_first(tmp_path: Path, data: sm.Microdata
         with sm.Study.open(study) as opened:
             plan, scores = opened.plan, opened.scores()
         seals = {made.id: made.stream(plan.seed).stream_id for made in plan.candidates}
-        assert dict(scores.candidate.select("id", "seal").iter_rows()) == seals
+        assert dict(scores.candidate.select("id", "stream_id").iter_rows()) == seals
 
 
 # ---- 12: full disks, modes, versions --------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def incomes(values: np.ndarray) -> sm.Microdata:
 
 
 UNSAFE = sm.methods.Protect(
-    Unsafe(on="income", k=15, distance="absolute", scale="standardised"), sm.Noise(on="income", variance=0.3)
+    Unsafe(on="income", k=15, distance="absolute", scale="standardized"), sm.Noise(on="income", variance=0.3)
 )
 
 
@@ -150,7 +150,7 @@ def test_no_own_value_tells_who_was_in_a_synthetic_file(model: Any) -> None:
     three of a hundred."""
     everybody = people(1200)
     data = sm.read(everybody[:600], **ROLES)
-    method = sm.methods.Synthesise(on=["age", "sex", "region", "psu", "income", "rent"], model=model)
+    method = sm.methods.Synthesize(on=["age", "sex", "region", "psu", "income", "rent"], model=model)
     made = [rounded(data, method.apply(data, Candidate(method, draw).stream(SEED))) for draw in range(10)]
     for name in ("income", "rent"):
         values = everybody[name].to_numpy()

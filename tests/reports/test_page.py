@@ -13,8 +13,8 @@ import pytest
 import sdcmap as sm
 from documents import run_page
 from sdcmap.core.audience import Audience, significant
-from sdcmap.reports.masked_columns import merge_small
 from sdcmap.map import RUMap
+from sdcmap.reports.masked_columns import merge_small
 from sdcmap.study.folder import Study
 from sdcmap.study.public_view import round_scores
 from sdcmap.study.sweeping import sweep

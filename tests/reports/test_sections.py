@@ -13,12 +13,12 @@ from sdcmap.charts.before_after import Fall, draw_before_after
 from sdcmap.charts.change_charts import correlations, draw_correlations
 from sdcmap.core.audience import Audience
 from sdcmap.core.rule import Choice
+from sdcmap.map import RUMap
 from sdcmap.reports.decision import falls_of, three_sentences, without_value
 from sdcmap.reports.evidence import NOT_ASSESSED, evidence, safe_harbor, snoopers, vocabulary
 from sdcmap.reports.masked_columns import GONE, Given, column_rows, given_back, what_holds
 from sdcmap.reports.questions import answers, worst_subgroups
 from sdcmap.reports.study_rows import tried
-from sdcmap.map import RUMap
 from sdcmap.risk import RISKS
 from sdcmap.study.scores import Scores
 
@@ -35,7 +35,7 @@ def data() -> sm.Microdata:
 def plan() -> sm.Plan:
     measures = [sm.SmallCells(n=10), sm.risk.ExactMatch(on="wage"), sm.Hellinger()]
     limits = {"SmallCells(n=10)": 1.0, "ExactMatch(on='wage')": 0.05}
-    methods = [sm.Chain((sm.Swap("Age", 0.1), sm.Noise("wage", 0.5))), sm.methods.Synthesise(on=ALL)]
+    methods = [sm.Chain((sm.Swap("Age", 0.1), sm.Noise("wage", 0.5))), sm.methods.Synthesize(on=ALL)]
     return sm.Plan(methods, measures, risk=list(limits), limits=limits, rule=sm.Threshold(risk=1.0), seed=SEED)
 
 
@@ -79,7 +79,7 @@ def test_falls_are_multiples_of_the_limit(plan: sm.Plan, scores: Scores, chosen:
     whole = [method for method, kind in scores.kinds.items() if kind == "identity"]
     before = scores.column("ExactMatch(on='wage')").filter(pl.col("method").is_in(whole))["value"][0]
     assert fall.before == pytest.approx(before / 0.05) and fall.after == 0.0
-    nobodys = next(row for row in scores.candidate.to_dicts() if "Synthesise" in row["method"])
+    nobodys = next(row for row in scores.candidate.to_dicts() if "Synthesize" in row["method"])
     other = Choice(nobodys["id"], nobodys["method"], 0, None, None, sm.Threshold(risk=1.0), "", ())
     assert "found by looking values up on wage (ExactMatch)" in without_value(plan, scores, other)
     drawn = draw_before_after([Fall("one", float("inf"), 0.0), Fall("two", 3.0, 0.5)]).spec["data"]["values"]
@@ -183,7 +183,7 @@ def test_rules_and_relations_are_counted_before_and_after() -> None:
     cut = sm.mask(data, sm.methods.Recode("age", bins=3), seed=1)
     assert next(what_holds(plan, data, cut)).after == GONE
     assert "'wage' is masked, but unmasked" in given_back(plan, data, noisy, ["wage"])
-    assert given_back(plan, data, sm.mask(data, sm.methods.Synthesise(on=data.names), seed=1), ["wage"]) == ""
+    assert given_back(plan, data, sm.mask(data, sm.methods.Synthesize(on=data.names), seed=1), ["wage"]) == ""
 
 
 def test_what_was_tried_is_counted(scores: Scores, chosen: Choice) -> None:

@@ -281,23 +281,23 @@ def test_thresholds_hold_their_error_rates() -> None:
 
 
 def test_a_mean_that_is_large_against_the_spread_hides_nobody() -> None:
-    """Birth year and height: noise of 1 % of the variance shifts the standard deviation of each file, and an uncentred
+    """Birth year and height: noise of 1 % of the variance shifts the standard deviation of each file, and an uncentered
     scale moves all records by a hundred such shifts. Means over five draws, plain numpy beside it."""
     rng = np.random.default_rng(4)
     x = np.column_stack([1960 + np.round(rng.normal(0, 18, 500)), 172 + rng.normal(0, 9, 500)])
     data, method = numeric(*x.T), sm.Noise(on=("x0", "x1"), variance=0.01)
     assert data.names == ("x0", "x1")
-    centred, scaled, plain = [], [], []
+    centered, scaled, plain = [], [], []
     for seed in range(5):
         masked = sm.mask(data, method, seed=seed)
-        centred.append(rate(sm.risk.NearestRecord(), data, masked))
+        centered.append(rate(sm.risk.NearestRecord(), data, masked))
         scaled.append(rate(sm.risk.NearestRecord("scaled"), data, masked))
         y = np.column_stack([masked["x0"], masked["x1"]])
         a, b = ((z - z.mean(axis=0)) / z.std(axis=0, ddof=1) for z in (x, y))
         nearest = ((a[:, np.newaxis] - b[np.newaxis]) ** 2).sum(axis=2).argmin(axis=0)
         plain.append((nearest == np.arange(500)).mean())
-    assert np.mean(centred) == pytest.approx(np.mean(plain), abs=0.01)
-    assert np.mean(centred) > 1.5 * np.mean(scaled)
+    assert np.mean(centered) == pytest.approx(np.mean(plain), abs=0.01)
+    assert np.mean(centered) > 1.5 * np.mean(scaled)
 
 
 # ---- the informed snooper -------------------------------------------------------------------------------------

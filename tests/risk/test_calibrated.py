@@ -86,8 +86,8 @@ def test_missing_is_a_state_of_its_own() -> None:
 METHODS = {
     "noise": sm.Noise(NUMBERS, 0.1),
     "rank swap": sm.RankSwap(NUMBERS, 0.1),
-    "randomised response and suppression": sm.Chain(
-        (sm.methods.RandomisedResponse(KEYS, 2.0), sm.Suppress(KEYS, 3), sm.Noise(NUMBERS, 0.1))
+    "randomized response and suppression": sm.Chain(
+        (sm.methods.RandomizedResponse(KEYS, 2.0), sm.Suppress(KEYS, 3), sm.Noise(NUMBERS, 0.1))
     ),
     "recoded": sm.Chain((sm.Recode("age", bins=5), sm.Recode("region", merge=(("f", "g", "h"),)))),
     "a sample": sm.Chain((sm.methods.Sample(0.5), sm.Noise(NUMBERS, 0.1))),
@@ -95,11 +95,11 @@ METHODS = {
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("learnt", ["shadow", "files", "pairs"])
-def test_hits_are_the_links_without_the_links(name: str, learnt: str) -> None:
+@pytest.mark.parametrize("learned", ["shadow", "files", "pairs"])
+def test_hits_are_the_links_without_the_links(name: str, learned: str) -> None:
     data = people(200)
     masked = METHODS[name].apply(data, ONCE)
-    attack = Calibrated(METHODS[name], learnt)  # type: ignore[arg-type]
+    attack = Calibrated(METHODS[name], learned)  # type: ignore[arg-type]
     assert by_hits(attack, data, masked) == pytest.approx(rate(attack, data, masked), abs=1e-9)
 
 
@@ -107,7 +107,7 @@ def test_hits_are_the_links_without_the_links(name: str, learnt: str) -> None:
     "method",
     [
         sm.methods.Shuffle(("age", "wage", "rent")),
-        sm.methods.Synthesise(("age", "wage", "rent")),
+        sm.methods.Synthesize(("age", "wage", "rent")),
         sm.Microaggregate(("age", "wage", "rent"), 100),
         sm.Chain((sm.Noise(("age", "wage", "rent"), 1.0), sm.RankSwap(("age", "wage", "rent"), 0.3))),
     ],
@@ -123,7 +123,7 @@ def test_a_column_left_open_is_a_name_tag(method: Method) -> None:
 
 def whole_file() -> Method:
     return sm.Chain((
-        sm.Recode("region", merge=(("f", "g", "h"),)), sm.methods.RandomisedResponse(("sex",), 2.0),
+        sm.Recode("region", merge=(("f", "g", "h"),)), sm.methods.RandomizedResponse(("sex",), 2.0),
         sm.Suppress(("region", "school"), 3), sm.Microaggregate(("age", "wage"), 5),
         sm.methods.MixtureNoise(("rent", "tax"), 0.1),
     ))  # fmt: skip
@@ -136,17 +136,20 @@ def test_a_chain_that_states_no_likelihood_is_seen_through() -> None:
     calibrated = np.mean([rate(Calibrated(method), data, masked) for masked in draws])
     gower = np.mean([NearestRecord("gower").links(data, masked).rate for masked in draws])
     assert calibrated > 0.95 > gower + 0.1
-    yardstick = np.mean([rate(Calibrated(learnt="pairs"), data, masked) for masked in draws])
+    yardstick = np.mean([rate(Calibrated(learned="pairs"), data, masked) for masked in draws])
     assert calibrated > yardstick - 0.1  # a shadow teaches as much as the truth
     larger = people(1000)
-    assert sm.WorstLinkage().for_informed_attacker(method).score(larger, method.apply(larger, ONCE), default_rng(1)).value >= 0.85
+    assert (
+        sm.WorstLinkage().for_informed_attacker(method).score(larger, method.apply(larger, ONCE), default_rng(1)).value
+        >= 0.85
+    )
 
 
-def test_what_is_learnt_from_the_files_alone_finds_much_of_it() -> None:
+def test_what_is_learned_from_the_files_alone_finds_much_of_it() -> None:
     data = people(400)
     method = sm.Noise(NUMBERS, 0.05)
     masked = method.apply(data, ONCE)
-    alone, shadow = rate(Calibrated(learnt="files"), data, masked), rate(Calibrated(method), data, masked)
+    alone, shadow = rate(Calibrated(learned="files"), data, masked), rate(Calibrated(method), data, masked)
     assert shadow > 0.5 and alone > 0.7 * shadow
 
 
@@ -183,7 +186,7 @@ def test_files_with_nothing_to_learn() -> None:
 def test_why_there_is_no_value() -> None:
     data = people(60)
     with pytest.raises(Undefined, match="nobody said how the file was made"):
-        rate(Calibrated(learnt="shadow"), data, data)
-    whole = sm.methods.Synthesise((*KEYS, *NUMBERS))
+        rate(Calibrated(learned="shadow"), data, data)
+    whole = sm.methods.Synthesize((*KEYS, *NUMBERS))
     with pytest.raises(Undefined, match="records of nobody"):
         rate(Calibrated(whole), data, sm.Noise(NUMBERS).apply(data, ONCE))

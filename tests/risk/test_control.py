@@ -13,9 +13,9 @@ import pytest
 from numpy.random import Generator
 
 import sdcmap as sm
-from sdcmap.core.refits import Folds, fold_of, refit_without
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
+from sdcmap.core.refits import Folds, fold_of, refit_without
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
@@ -23,14 +23,14 @@ from sdcmap.errors import Infeasible, PlanError, Undefined
 from sdcmap.study.profiles import profile_named
 
 ALL = ("a", "b", "secret", "wage", "rent")
-SYNTHETIC = sm.methods.Synthesise(on=ALL)
+SYNTHETIC = sm.methods.Synthesize(on=ALL)
 INFER, MEMBER = sm.risk.AttributeInference(), sm.risk.ClosestRecord()
 SEEDS = 12
 
 
 @dataclass(frozen=True)
 class Copies(Method):
-    """A synthesiser that gives its input away."""
+    """A synthesizer that gives its input away."""
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
     mixes_records: ClassVar[bool] = True
@@ -41,7 +41,7 @@ class Copies(Method):
 
 @dataclass(frozen=True)
 class FromAfar(Method):
-    """A synthesiser that never looks at its input."""
+    """A synthesizer that never looks at its input."""
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
     mixes_records: ClassVar[bool] = True
@@ -54,7 +54,7 @@ class FromAfar(Method):
 
 @dataclass(frozen=True)
 class FromAfarAgain(Method):
-    """A synthesiser that draws each column on its own from what any file of these columns may hold."""
+    """A synthesizer that draws each column on its own from what any file of these columns may hold."""
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
     mixes_records: ClassVar[bool] = True
@@ -102,7 +102,7 @@ def estimates(method: Method, *measures: Measure, seeds: int = SEEDS) -> Iterato
         yield list(sm.score(data, released, measures, paired=masked.paired, method=method, seed=seed).values())
 
 
-def test_a_synthesiser_that_copies_scores_high_and_one_that_does_not_look_is_at_the_floor() -> None:
+def test_a_synthesizer_that_copies_scores_high_and_one_that_does_not_look_is_at_the_floor() -> None:
     """Who does not look at the people cannot tell them apart: means over seeds within 4 standard errors of 0 and 1/2."""
     on_all = sm.risk.AttributeInference(on=("a", "b", "wage"))
     for infer, worst, member in estimates(Copies(), on_all, replace(on_all, worst=True), MEMBER, seeds=3):
@@ -146,7 +146,7 @@ def test_a_control_file_is_taken_before_makings(tmp_path: Path) -> None:
     masked = sm.mask(data, shuffle, seed=1)
     member = sm.risk.ClosestRecord(on="wage", control_file=outside)
     assert member.for_informed_attacker(shuffle).refits(masked) is None
-    assert replace(member, control="makings").for_informed_attacker(shuffle).refits(masked) == Folds(2, 0.1)
+    assert replace(member, control="refits").for_informed_attacker(shuffle).refits(masked) == Folds(2, 0.1)
     assert sm.score(data, masked, member, method=shuffle).popitem()[1].value > 0.95
 
 
@@ -154,7 +154,11 @@ def test_methods_that_mask_each_record_alone_are_made_once() -> None:
     data = people()
     for method in (sm.Noise(on="wage"), sm.Swap(on="a", rate=0.1), sm.Identity()):
         masked = sm.mask(data, method, seed=1)
-        assert INFER.for_informed_attacker(method).refits(masked) is MEMBER.for_informed_attacker(method).refits(masked) is None
+        assert (
+            INFER.for_informed_attacker(method).refits(masked)
+            is MEMBER.for_informed_attacker(method).refits(masked)
+            is None
+        )
         told = sm.score(data, masked, MEMBER, method=method)
         assert told == sm.score(data, masked, MEMBER)
 
@@ -166,7 +170,7 @@ def test_a_file_of_unknown_making_has_no_value() -> None:
         with pytest.raises(Undefined, match=r"control file .* or the method that made it"):
             sm.score(data, copy, measure, paired=False)
     with pytest.raises(Undefined, match="or the method that made it"):
-        sm.score(data, data, replace(MEMBER, control="makings"))
+        sm.score(data, data, replace(MEMBER, control="refits"))
 
 
 def test_a_making_that_cannot_be_made_says_why() -> None:
@@ -289,7 +293,7 @@ def test_a_rare_value_that_some_have_more_often_makes_no_difference_of_its_own()
         wage=pl.when(pl.col("a").is_in(["0", "1", "2"])).then(pl.col("wage")).otherwise(0.0)
     )
     data = sm.read(frame, keys=["a", "b"], sensitive=["wage"], numeric=["wage", "rent"])
-    model = sm.methods.Synthesise(on=ALL, model="copula")
+    model = sm.methods.Synthesize(on=ALL, model="copula")
     infer = sm.risk.AttributeInference("wage", on=("a", "b", "rent"), held_out=0.5, folds=4)
     told = [by_makings(infer, data, model, seed) for seed in range(3 * SEEDS)]
     error = float(np.mean([e.se for e in told if e.se is not None]))

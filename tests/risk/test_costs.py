@@ -41,13 +41,13 @@ def fields(rng: Generator, mean: bool) -> list[Cost]:
     codes = rng.integers(0, 5, N)
     changed = np.where(rng.random(M) < 0.3, rng.integers(0, 5, M), codes[:M])
     a, b = numbers(rng)
-    learnt = [
+    learned = [
         category_evidence(codes[:M], changed, changed, 5, comparable=True).cost(codes, changed),
         number_evidence(a[:M], b, a, b).cost(a, b),
     ]
     mixture = np.array([-0.5, -1.0, 2.0, -0.7, 1.0, 1.5, 0.1])
     return [
-        *([] if mean else learnt), Cost(SQUARE, *numbers(rng), scale=0.3, cap=4.0, both=0.1, one=0.4),
+        *([] if mean else learned), Cost(SQUARE, *numbers(rng), scale=0.3, cap=4.0, both=0.1, one=0.4),
         Cost(GAP, *numbers(rng), scale=5.0, cap=2.0, one=0.5), Cost(RELATIVE, *numbers(rng), scale=0.5, cap=1.5),
         Cost(SAME, *numbers(rng), cap=3.0, one=3.0), Cost(WINDOW, *numbers(rng), scale=2.0, cap=2.5, both=1.0),
         Cost(BELOW, *numbers(rng), scale=1.0, cap=1.0), Cost(MIXTURE, *numbers(rng), cap=6.0, table=mixture),

@@ -56,7 +56,7 @@ METHODS: dict[str, Method] = {
     "noise": sm.Noise(NUMBERS, 0.1),
     "mixture": sm.methods.MixtureNoise(NUMBERS, 0.1),
     "rank swap": sm.RankSwap(NUMBERS, 0.2),
-    "randomised response": sm.methods.RandomisedResponse(KEYS, 1.5),
+    "randomized response": sm.methods.RandomizedResponse(KEYS, 1.5),
     "suppressed": sm.Chain((sm.Suppress(KEYS, 4), sm.Noise(NUMBERS, 0.2))),
     "recoded": sm.Chain((sm.Recode("region", merge=(("d", "e", "f"),)), sm.Microaggregate(("wage", "age"), 4))),
     "sampled": sm.Chain((sm.methods.Sample(0.7), sm.Noise(NUMBERS, 0.1))),
@@ -67,7 +67,7 @@ METHODS: dict[str, Method] = {
             sm.methods.TopCode(("rent",), top=200.0),
             sm.Recode("age", width=5),
             sm.methods.PRAM(KEYS, 0.9),
-            sm.methods.RandomisedResponse(("region",), 3.0),
+            sm.methods.RandomizedResponse(("region",), 3.0),
             sm.Suppress(KEYS, 3),
         )
     ),
@@ -102,7 +102,7 @@ def with_labels(pair: Pair) -> Pair:
         if not set(labels) <= set(ours):
             columns[place] = np.array([np.nan if text is None else label_of(text, labels) for text in ours])
             released[:, place] = [np.nan if text is None else labels.index(text) for text in theirs]
-    return replace(pair, known_columns=tuple(columns), released=released, as_ever=False, _learnt={})
+    return replace(pair, known_columns=tuple(columns), released=released, as_ever=False, _learned={})
 
 
 def plain_scores(attack: Attack, pair: Pair) -> Array:
@@ -129,9 +129,9 @@ def plain_scores(attack: Attack, pair: Pair) -> Array:
         for field, top in zip(fields, tops, strict=True)
     )
     if unstated:  # the other columns by what a shadow taught
-        (learnt,) = Calibrated(attack.method).courses(pair)
+        (learned,) = Calibrated(attack.method).courses(pair)
         places = np.arange(len(pair.known))[:, np.newaxis], np.arange(len(pair.released))
-        score = score - sum(learnt.costs[pair.names.index(name)].pairs(*places) for name in unstated)
+        score = score - sum(learned.costs[pair.names.index(name)].pairs(*places) for name in unstated)
     return np.asarray(score)
 
 
@@ -144,7 +144,7 @@ def by_brute_force(score: Array, truth: Array) -> Array:
 
 
 ATTACKS: dict[str, Attack] = {
-    "d": Linkage("d"), "l": Linkage("l"), "standardised": NearestRecord(), "mahalanobis": NearestRecord("mahalanobis"),
+    "d": Linkage("d"), "l": Linkage("l"), "standardized": NearestRecord(), "mahalanobis": NearestRecord("mahalanobis"),
     "scaled": NearestRecord("scaled"), "gower": NearestRecord("gower"), "informed": Informed(),
     "mixed": NearestRecord("mixed"),
 }  # fmt: skip
@@ -206,7 +206,7 @@ TAGGED = ("age", "wage", "rent")
     "method",
     [
         sm.methods.Shuffle(TAGGED),
-        sm.methods.Synthesise(TAGGED),
+        sm.methods.Synthesize(TAGGED),
         sm.Microaggregate(TAGGED, 100),
         sm.Chain((sm.Noise(TAGGED, 1.0), sm.RankSwap(TAGGED, 0.3))),
     ],
@@ -366,18 +366,18 @@ def test_what_a_chain_or_a_release_rounds_is_rounded_again(size: int) -> None:
         assert pair.names.index("age") in certain_columns(pair, method)
 
 
-def test_a_chain_states_what_it_can_and_says_what_was_learnt() -> None:
+def test_a_chain_states_what_it_can_and_says_what_was_learned() -> None:
     data = people(300, 9)
     method = sm.Chain((
-        sm.methods.RandomisedResponse(("region",), 2.0), sm.Noise(("wage",), 0.1),
+        sm.methods.RandomizedResponse(("region",), 2.0), sm.Noise(("wage",), 0.1),
         sm.Noise(("age", "rent"), 0.2), sm.RankSwap(("rent",), 0.1),
     ))  # fmt: skip
     masked = method.apply(data, ONCE)
     attack = sm.WorstLinkage().for_informed_attacker(method)
     found = attack.score(data, masked, default_rng(1))
-    learnt = {skipped.attack: skipped.reason for skipped in found.skipped if skipped.attack.startswith("informed on ")}
-    assert sorted(learnt) == ["informed on age", "informed on rent"]
-    assert all("learnt from a shadow" in reason for reason in learnt.values())
+    learned = {skipped.attack: skipped.reason for skipped in found.skipped if skipped.attack.startswith("informed on ")}
+    assert sorted(learned) == ["informed on age", "informed on rent"]
+    assert all("learned from a shadow" in reason for reason in learned.values())
     rates = attack.rates(data, masked)
     assert found.parts["informed"] == rates["informed"]
     assert rates["informed"] > max(rates[name] for name in ("d", "l", "nearest", "mahalanobis", "gower"))
@@ -463,7 +463,9 @@ def test_one_member_found_gives_the_household_away() -> None:
     assert found.parts[together] == pytest.approx(np.mean(homes), abs=1e-9)
     wholes = {name: share for name, share in found.parts.items() if name.endswith(", households as wholes")}
     for name in ("informed", "calibrated"):  # the same as the measure of households
-        told = HouseholdLink({"informed": Informed, "calibrated": Calibrated}[name](on=data.knowable)).for_informed_attacker(method)
+        told = HouseholdLink(
+            {"informed": Informed, "calibrated": Calibrated}[name](on=data.knowable)
+        ).for_informed_attacker(method)
         assert wholes[f"{name}, households as wholes"] == pytest.approx(told.score(data, masked, default_rng(1)).value)
     assert found.value == max(found.parts[together], *wholes.values()) > found.parts[together]
     moved = data.change(None, {"home": np.random.default_rng(1).permutation(data.codes("home"))})
@@ -473,7 +475,7 @@ def test_one_member_found_gives_the_household_away() -> None:
 
 # ---- rounding after noise -----------------------------------------------------------------------------------------
 def test_noise_that_was_rounded_is_stated_by_the_chance_of_its_cell() -> None:
-    """The likelihood of every pair is the normal integral over the cell, by scipy; and nothing had to be learnt."""
+    """The likelihood of every pair is the normal integral over the cell, by scipy; and nothing had to be learned."""
     data = people(120, 2)
     method = sm.Chain((sm.Noise(("wage", "rent"), 0.1), sm.methods.Round(("wage", "rent"), 500.0)))
     masked = method.apply(data, ONCE)
@@ -494,11 +496,11 @@ def test_a_snooper_who_knows_of_the_rounding_finds_as_many_as_one_who_learns() -
     data = people(300, 4)
     method = sm.Chain((sm.Noise(NUMBERS, 0.02), sm.methods.Round(("wage",), 500.0), sm.methods.Round(("age",), 5.0)))
     draws = [method.apply(data, Stream.of_seed(seed)) for seed in range(5)]
-    told, learnt = (
+    told, learned = (
         np.mean([attack.links(data, masked).rate for masked in draws])
         for attack in (Informed(method), Calibrated(method))
     )
-    assert told > learnt - 0.06 and told > 0.3
+    assert told > learned - 0.06 and told > 0.3
 
 
 # ---- steps that mask the same columns -----------------------------------------------------------------------------
@@ -507,14 +509,14 @@ def test_who_can_state_both_steps_finds_more_than_who_learns_them() -> None:
     data = people(300, 4)
     method = sm.Chain((sm.Noise(NUMBERS, 0.03), sm.Noise(NUMBERS, 0.03), sm.Recode(("age", "wage"), bins=5)))
     draws = [method.apply(data, Stream.of_seed(seed)) for seed in range(4)]
-    told, learnt = (
+    told, learned = (
         np.mean([attack.links(data, masked).rate for masked in draws])
         for attack in (Informed(method), Calibrated(method))
     )
-    assert told > learnt + 0.09
+    assert told > learned + 0.09
 
 
-def test_a_column_that_is_stated_after_a_deterministic_step_is_not_learnt_as_well() -> None:
+def test_a_column_that_is_stated_after_a_deterministic_step_is_not_learned_as_well() -> None:
     data = people(120, 3)
     method = sm.Chain(
         (sm.methods.Round(("age",), 5.0), sm.Recode("region", merge=(("e", "f"),)), sm.Noise(("age",), 0.1))

@@ -29,7 +29,7 @@ from sdcmap.theory.decision import normal_posterior as in_theory
 from stored_numbers import changed_lines
 
 NAMES = ("a", "b", "c")
-NEAREST = sm.risk.NearestRecord("standardised", one_to_one=True)
+NEAREST = sm.risk.NearestRecord("standardized", one_to_one=True)
 SLOPE: dict[str, Any] = {"on": "a", "of": "coefficient", "formula": "b ~ a", "prior_records": 50}
 INTRUDER: dict[str, Any] = {"on": "c", "attack": NEAREST}
 RNG = np.random.default_rng(0)  # none of these measures draws
@@ -145,11 +145,11 @@ def test_a_window_leaves_the_prior_between_its_ends(data: Microdata) -> None:
     method = sm.RankSwap(on="c", p=0.1)
     x, file = np.sort(data["c"]), masked(data, method)
     prior = (float(x.mean()), float(x.var()))
-    centre, variance = released_beliefs(data, file, "c", method, prior)
+    center, variance = released_beliefs(data, file, "c", method, prior)
     row = int(np.flatnonzero(file["c"] == x[150])[0])
     ends = [(float(one) - prior[0]) / math.sqrt(prior[1]) for one in (x[150 - 29], x[150 + 29])]  # |rank - rank| < 30
     cut = truncnorm(*ends, loc=prior[0], scale=math.sqrt(prior[1]))
-    assert centre[row] + prior[0] == pytest.approx(cut.mean(), abs=0.2)
+    assert center[row] + prior[0] == pytest.approx(cut.mean(), abs=0.2)
     assert variance[row] == pytest.approx(cut.var(), rel=0.1)
 
 
@@ -158,7 +158,10 @@ def test_certain_links_of_noise_are_the_noise_scenario(data: Microdata) -> None:
     for method in (sm.Noise(on="c", variance=0.3), sm.Noise(on="c", variance=0.3, correlated=True, rescale=True)):
         file = masked(data, method)
         for kind in (sm.risk.IntruderKnowledge, sm.risk.DiscreditHarm):
-            linked, known = kind(**INTRUDER).for_informed_attacker(method), kind(on="c", scenario="noise").for_informed_attacker(method)
+            linked, known = (
+                kind(**INTRUDER).for_informed_attacker(method),
+                kind(on="c", scenario="noise").for_informed_attacker(method),
+            )
             assert linked.records(data, file) == pytest.approx(known.records(data, file), rel=5e-3, abs=5e-4)
 
 
@@ -177,7 +180,7 @@ def test_the_identity_is_full_knowledge_and_nothing_the_prior(data: Microdata) -
 
 def test_a_target_that_may_not_be_in_the_file_keeps_the_prior(data: Microdata) -> None:
     """With inclusion q and a certain link: mean q x + (1 - q) mu, so IEK = -(1 - q)^2 in the mean."""
-    attack = sm.risk.NearestRecord("standardised", one_to_one=True, inclusion=0.6)
+    attack = sm.risk.NearestRecord("standardized", one_to_one=True, inclusion=0.6)
     found = score(sm.risk.IntruderKnowledge(on="c", attack=attack), data, sm.Identity())
     assert found.value == pytest.approx(-(0.4**2)) and found.parts["linked"] == pytest.approx(0.6)
     own = score(
@@ -213,7 +216,7 @@ def test_an_archive_of_strangers_and_of_few_people(data: Microdata, tmp_path: Pa
     rows = [0, 1, 2, None]
     values = {name: [*data[name][:3], 100.0] for name in ("a", "b")}
     pl.DataFrame({**values, "row": pl.Series(rows, dtype=pl.Int64)}).write_csv(tmp_path / "archive.csv")
-    attack = sm.risk.NearestRecord("standardised", archive=str(tmp_path / "archive.csv"), row="row")
+    attack = sm.risk.NearestRecord("standardized", archive=str(tmp_path / "archive.csv"), row="row")
     each = sm.risk.DiscreditHarm(on="c", attack=attack).records(data, masked(data, sm.Identity()))
     assert (each[3:] == -1).all() and (each[:3] != -1).all()
 
@@ -294,7 +297,7 @@ def test_targets_are_named_by_rank_and_combined(data: Microdata) -> None:
 def test_harm_weights_divide_the_risk(data: Microdata) -> None:
     frame = pl.DataFrame({name: data[name] for name in NAMES}).with_columns(harm=pl.lit(2.0))
     weighed = sm.read(frame, numeric="all")
-    attack = sm.risk.NearestRecord("standardised", on=("a", "b"))
+    attack = sm.risk.NearestRecord("standardized", on=("a", "b"))
     method = sm.Noise(on="c", variance=0.3)
     for kind in (sm.risk.IntruderKnowledge, sm.risk.DiscreditHarm):
         plain, heavy = kind(on="c", attack=attack), kind(on="c", attack=attack, harm="harm")
@@ -331,8 +334,8 @@ def test_beliefs_are_those_of_the_weighted_bayesian_bootstrap(wanted: dict[str, 
     share = w / w.sum()
     drawn = rng.dirichlet(share / (share**2).sum(), size=4_000)
     if wanted is SLOPE:
-        centred = [one[None, :] - (drawn @ one)[:, None] for one in (data["a"], data["b"])]
-        values = (drawn * centred[0] * centred[1]).sum(axis=1) / (drawn * centred[0] ** 2).sum(axis=1)
+        centered = [one[None, :] - (drawn @ one)[:, None] for one in (data["a"], data["b"])]
+        values = (drawn * centered[0] * centered[1]).sum(axis=1) / (drawn * centered[0] ** 2).sum(axis=1)
     else:
         values = drawn @ data["c"]
     assert found.mean == pytest.approx(
@@ -400,7 +403,7 @@ def test_the_criterion_chooses_on_a_sweep(data: Microdata) -> None:
     assert choice.method == safe["method"][0] and choice.replicate == 0 and choice.searched == 1
     spec = sm.charts.draw_criterion(ru, choice).to_dict()
     assert "prior" in str(spec)  # every measure says what nothing is
-    nothing = {m.text: ru._fact(m.text, "at_nothing") for m in four}
+    nothing = {m.text: ru._fact(m.text, "baseline_value") for m in four}
     assert nothing == pytest.approx({iek: -1, rdh: -1, sek: -1 - 50 / 301, dus: -1})
 
 

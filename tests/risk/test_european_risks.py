@@ -57,7 +57,7 @@ def test_univariate_statements_are_those_of_anonymeter() -> None:
 
 
 def test_two_sides_meet_as_in_anonymeters_example() -> None:
-    """Their test with one neighbour: of four people the first alone is joined, .25."""
+    """Their test with one neighbor: of four people the first alone is joined, .25."""
     known, released = np.array([[0, 0], [0, 1], [4, 9], [0, 4]]) / 9, np.array([[0, 0], [1, 1], [4, 4], [9, 9]]) / 9
     none = np.empty((4, 0), dtype=np.int64)
     sides = [(known[:, [j]].copy(), none, released[:, [j]].copy(), none, np.ones(1)) for j in (0, 1)]

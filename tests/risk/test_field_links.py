@@ -44,7 +44,7 @@ def test_likeliest_links_are_those_of_all_pairs(kinds: tuple[str, ...], missing:
             a[rng.random(n) < 0.2] = np.nan
             b[rng.random(m) < 0.2] = np.nan
         fields.append(Field(a, b, density))
-    tops = [0.0 if not isinstance(f.density, Mixture) else float(f.density(np.zeros(1), np.array(f.density.centres)).max())
+    tops = [0.0 if not isinstance(f.density, Mixture) else float(f.density(np.zeros(1), np.array(f.density.centers)).max())
             for f in fields]  # fmt: skip
 
     def score(rows: Array, index: Array) -> Array:

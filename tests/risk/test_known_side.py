@@ -73,7 +73,9 @@ def test_columns_that_every_release_is_compared_with_are_sorted_once(monkeypatch
     data, attack = people(), sm.WorstLinkage()
     sizes = []
     for seed in range(3):
-        attack.for_informed_attacker(METHODS[0]).score(data, METHODS[0].apply(data, Stream.of_seed(seed)), default_rng(1))
+        attack.for_informed_attacker(METHODS[0]).score(
+            data, METHODS[0].apply(data, Stream.of_seed(seed)), default_rng(1)
+        )
         sizes.append(sum(not values.flags.writeable for values in sorted_columns))
     assert sizes[0] > 10 and sizes[1] == sizes[2] == sizes[0]
 

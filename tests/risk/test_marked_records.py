@@ -43,7 +43,7 @@ def test_the_file_as_it_is_and_a_synthetic_one() -> None:
     data = people(list(range(60)), ["never"] * 20 + ["married"] * 40)
     assert value(data, data.change(None, {})).value == 0
     with pytest.raises(sm.errors.Undefined, match="synthetic"):
-        value(data, sm.mask(data, sm.Synthesise(on=["marital", "age"]), seed=1))
+        value(data, sm.mask(data, sm.Synthesize(on=["marital", "age"]), seed=1))
 
 
 def test_a_recoded_category_has_no_rule_any_more() -> None:

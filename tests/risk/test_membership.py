@@ -61,7 +61,7 @@ def test_a_threshold_is_the_best_of_all() -> None:
     assert cross_fitted(np.ones(8), np.zeros(8)).value == 1
 
 
-def test_an_advantage_learnt_on_others_is_fair() -> None:
+def test_an_advantage_learned_on_others_is_fair() -> None:
     """Two groups alike: the mean over draws is 0 within 4 of its standard errors, and the stated error is that of draws."""
     rng = np.random.default_rng(3)
     drawn = [cross_fitted(rng.normal(size=60), rng.normal(size=60)) for _ in range(300)]
@@ -122,7 +122,7 @@ def test_strangers_are_told_apart_no_oftener_than_the_level_allows(tmp_path: Pat
 
 def test_makings_teach_the_shadow_attack() -> None:
     data = as_read(people(700, 1))
-    copies = sm.Synthesise(on=["region", "sex", "wage", "rent"], leaf=1)
+    copies = sm.Synthesize(on=["region", "sex", "wage", "rent"], leaf=1)
     measure = replace(MEASURE, folds=3)
     found = sm.score(data, sm.mask(data, copies, seed=1).frame(), [measure], paired=False, method=copies, seed=1)
     (estimate,) = found.values()

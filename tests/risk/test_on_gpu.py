@@ -16,8 +16,8 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.kernels import gpu
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import GpuUnavailable, present_card, running_on
-from sdcmap.kernels.gpu import groups, layout, nearest_records, neighbours, pair_scan, races
-from sdcmap.recordwise.neighbourhood import Unsafe, assess
+from sdcmap.kernels.gpu import groups, layout, nearest_records, neighbors, pair_scan, races
+from sdcmap.recordwise.neighborhood import Unsafe, assess
 from sdcmap.risk.linkage import cost_models, file_pair
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.field_costs import Cost
@@ -86,7 +86,7 @@ def nearest(
 
 
 def count_between(points: Any, near: Array, far: Array, most: int | None = None) -> tuple[Array, Array]:
-    return neighbours.plain_between(points, near, far)
+    return neighbors.plain_between(points, near, far)
 
 
 PLAIN = (scan_of, scan_of_fields, Race, Search, mdav_groups, gower_groups, nearest, count_between)
@@ -139,14 +139,17 @@ MIXED = sm.methods.MixtureNoise(("interest", "total"))
 NEAREST = partial(sm.risk.NearestRecord, open_columns="as any")
 CASES: list[tuple[Measure, set[str]]] = [
     *((sm.risk.Linkage(metric, open_columns="as any"), {"scan_of"}) for metric in ("d", "l")),
-    *((NEAREST(metric), {"scan_of"}) for metric in ("standardised", "scaled", "mahalanobis")),
+    *((NEAREST(metric), {"scan_of"}) for metric in ("standardized", "scaled", "mahalanobis")),
     (NEAREST(one_to_one=True), {"scan_of"}),
     (NEAREST("gower"), {"Search"}),
     (NEAREST("gower", one_to_one=True), {"Search"}),
     *((sm.risk.Linkage(metric), {"Search"}) for metric in ("d", "l")),  # Age and Sex are left open
-    *((sm.risk.NearestRecord(metric), {"Search"}) for metric in ("standardised", "gower", "mixed")),
+    *((sm.risk.NearestRecord(metric), {"Search"}) for metric in ("standardized", "gower", "mixed")),
     (sm.WorstLinkage().for_informed_attacker(CHAIN), {"Race"}),
-    (sm.WorstLinkage(on=("wage", "interest", "total")).for_informed_attacker(CHAIN), {"Race", "Search"}),  # somebody is not found
+    (
+        sm.WorstLinkage(on=("wage", "interest", "total")).for_informed_attacker(CHAIN),
+        {"Race", "Search"},
+    ),  # somebody is not found
     (sm.risk.ClosestRecord(targets=40), {"nearest"}),
     (sm.risk.AttributeInference("Sex", targets=40), {"nearest"}),
 ]
@@ -205,11 +208,11 @@ def test_groups_of_microaggregation(people: Microdata, card: set[str]) -> None:
 
 def test_the_confidentiality_plot(people: Microdata, card: set[str]) -> None:
     masked = sm.Noise(("interest", "total"), 0.1).apply(people, Stream.of_seed(2))
-    rule = Unsafe(on=("interest", "total"), scale="standardised")
+    rule = Unsafe(on=("interest", "total"), scale="standardized")
     here = assess(people, masked, rule)
     with running_on("gpu"):
         there = assess(people, masked, rule)
     assert here.delta == there.delta and card == {"count_between"}
-    np.testing.assert_array_equal(here.neighbours, there.neighbours)
+    np.testing.assert_array_equal(here.neighbors, there.neighbors)
     np.testing.assert_array_equal(here.nearest, there.nearest)
     np.testing.assert_array_equal(here.safe, there.safe)

@@ -1,4 +1,4 @@
-"""Values that a model learnt from the release predicts: shares that can be counted by hand."""
+"""Values that a model learned from the release predicts: shares that can be counted by hand."""
 
 from __future__ import annotations
 

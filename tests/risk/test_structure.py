@@ -27,7 +27,7 @@ KNOWN = (*KEYS, *NUMBERS)
 METHODS: dict[str, sm.Method] = {
     "identity": sm.Identity(),
     "noise": sm.Noise(on=NUMBERS, variance=0.3),
-    "other categories": sm.methods.RandomisedResponse(on=["age", "area"], epsilon=1.5),
+    "other categories": sm.methods.RandomizedResponse(on=["age", "area"], epsilon=1.5),
     "coarser": sm.Recode(on="area", merge=[["0", "1", "2"], ["3", "4"]]),
     "blanks": sm.Suppress(on=KEYS, k=3),
     "a sample": sm.methods.Sample(rate=0.6),
@@ -415,7 +415,7 @@ def test_a_blank_of_another_takes_no_special_unique_from_the_snooper() -> None:
     "measure",
     [
         HouseholdLink(),
-        HouseholdLink(NearestRecord("standardised", on=NUMBERS, inclusion=0.3)),
+        HouseholdLink(NearestRecord("standardized", on=NUMBERS, inclusion=0.3)),
         AreaFromDesign("area"),
         AreaFromDesign("area", by=["wage", "rent", "stratum"], knows="design"),
         LargestUnits("wage", within=["sex", "trade"]),

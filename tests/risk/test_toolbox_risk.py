@@ -400,7 +400,7 @@ def test_a_recoded_file_is_read_in_its_own_categories() -> None:
 
 def test_synthetic_files_need_people_from_outside(tmp_path: Path) -> None:
     data, others = people(300), people(200, seed=9)
-    masked = sm.mask(data, sm.Synthesise(on=[*KEYS, "secret", "wage", "rent"]), seed=1)
+    masked = sm.mask(data, sm.Synthesize(on=[*KEYS, "secret", "wage", "rent"]), seed=1)
     assert not masked.paired
     control = str(tmp_path / "control.csv")
     others.frame().write_csv(control)
@@ -410,7 +410,7 @@ def test_synthetic_files_need_people_from_outside(tmp_path: Path) -> None:
     infer = scored(sm.risk.AttributeInference(control_file=control), data, masked)
     assert {"inside", "outside", "naive", "sure inside"} <= set(infer.parts) and abs(infer.value) < 6 * (infer.se or 0)
     member = sm.risk.ClosestRecord(on=("a", "b", "c", "wage"), control_file=control)
-    copied = sm.Microdata(data.schema, data.columns, paired=False)  # a synthesiser that copies its input
+    copied = sm.Microdata(data.schema, data.columns, paired=False)  # a synthesizer that copies its input
     assert scored(member, data, copied).value > 0.99
     for measure in (sm.KAnonymity(), sm.risk.IndividualRisk(), sm.risk.SUDA(), sm.risk.LogLinearRisk()):
         with pytest.raises(Undefined, match="a synthetic file has none"):

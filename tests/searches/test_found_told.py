@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from searched import OWN, people_of, plan_of
 
-from sdcmap.searches.forest import Predictors, importance, neighbours_drawn
+from sdcmap.searches.forest import Predictors, importance, neighbors_drawn
 from sdcmap.searches.search_results import Found
 from sdcmap.searches.search_review import eras
 
@@ -33,7 +33,7 @@ def test_the_columns_that_matter_are_told_from_those_that_do_not() -> None:
 def test_a_point_takes_the_scores_of_one_like_it() -> None:
     x, y = table()
     others = np.array([[0.5, 0.0, 0.5], [0.5, 3.0, 0.5]])
-    drawn = np.array([y[neighbours_drawn(x, y, others, np.random.default_rng(s))] for s in range(60)])
+    drawn = np.array([y[neighbors_drawn(x, y, others, np.random.default_rng(s))] for s in range(60)])
     low, high = drawn.mean(axis=0)
     assert low < 2.2 < high  # the truths are 1 and 4, and two of five trees do not ask for the category
 

@@ -22,12 +22,12 @@ from commands import sdcmap
 from documents import run_page
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
-from sdcmap.searches import growing
-from sdcmap.searches.stopping import fresh_area, fresh_plan, redraws
-from sdcmap.searches.search_results import Found
-from sdcmap.searches.objective_space import Plane, limit_of
 from sdcmap.kernels.decision.pareto import hypervolume
 from sdcmap.risk import ExactMatch
+from sdcmap.searches import growing
+from sdcmap.searches.objective_space import Plane, limit_of
+from sdcmap.searches.search_results import Found
+from sdcmap.searches.stopping import fresh_area, fresh_plan, redraws
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import Job, run_job
 from sdcmap.study.plan import Candidate

@@ -42,7 +42,7 @@ def test_both_ways_of_joining_whole_files_and_recoding_are_met(people: Microdata
     space = Space(people, Search())
     met = {(name, value) for p in points(space, 300) for name, value in space.settings_of(p).items()}
     for name, value in (
-        ("shape", BY_KIND), ("shape", "Synthesise"), ("shape", "Microaggregate"), ("categories: joined", "joined"),
+        ("shape", BY_KIND), ("shape", "Synthesize"), ("shape", "Microaggregate"), ("categories: joined", "joined"),
         ("categories: joined", "apart"), ("numbers: joined", "apart"), ("rare merged", "yes"), ("order", "recoded last"),
     ):  # fmt: skip
         assert (name, value) in met
@@ -50,8 +50,8 @@ def test_both_ways_of_joining_whole_files_and_recoding_are_met(people: Microdata
 
 def test_files_of_nobodys_records_are_left_out_where_every_risk_compares_records(people: Microdata) -> None:
     space = Space(people, Search(), paired=True).checked()
-    assert "Synthesise" not in space.shape.options and "Microaggregate" in space.shape.options
-    partly = [p for p in points(space, 300) if "Synthesise" in space.settings_of(p).values()]
+    assert "Synthesize" not in space.shape.options and "Microaggregate" in space.shape.options
+    partly = [p for p in points(space, 300) if "Synthesize" in space.settings_of(p).values()]
     assert partly and all(space.method(p).keeps_pairs(people) for p in partly)  # type: ignore[union-attr]
     assert plan_of().compares_records
 

@@ -28,7 +28,7 @@ from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.study import cluster, engines
-from sdcmap.study.engines import worker_pool, run_all
+from sdcmap.study.engines import run_all, worker_pool
 from sdcmap.study.jobs import Job
 from sizes import GUARD
 
@@ -44,7 +44,7 @@ def people() -> Microdata:
 def plan_of(replicates: int = 4, **more: object) -> sm.Plan:
     methods = sm.grid(sm.Swap, on=sm.subsets(("Age", "Educ", "Race"), 1, 2), rate=[0.01, 0.05])
     measures = [sm.SmallCells(), sm.Hellinger(), sm.risk.ClosestRecord(targets=40)]
-    synthetic = sm.methods.Synthesise(on=("Age", "Educ", "Race", "wage"))  # made again without some of the people
+    synthetic = sm.methods.Synthesize(on=("Age", "Educ", "Race", "wage"))  # made again without some of the people
     return sm.Plan([methods, sm.Noise(on="wage"), synthetic], measures, replicates=replicates, seed=SEED, **more)
 
 

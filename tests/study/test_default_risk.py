@@ -23,7 +23,7 @@ from sdcmap.study.remarks import remarks
 SEED = 2**200 + 1
 LIMITS = {"WorstLinkage": 0.5, "AttributeInference": 0.5, "ClosestRecord": 0.9}
 ALL = ["sex", "area", "ill", "wage"]
-SYNTHETIC = sm.methods.Synthesise(on=ALL)
+SYNTHETIC = sm.methods.Synthesize(on=ALL)
 
 
 def frame(n: int = 150) -> pl.DataFrame:

@@ -28,7 +28,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.study import cluster, engines
 from sdcmap.study import folder as study
 from sdcmap.study.database import _connect_to_read
-from sdcmap.study.engines import worker_pool, lasting, run_all
+from sdcmap.study.engines import lasting, run_all, worker_pool
 from sdcmap.study.jobs import Job
 from sdcmap.study.worker import run_here
 from sizes import GUARD, SOAK

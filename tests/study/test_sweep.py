@@ -64,7 +64,7 @@ def test_rows_are_the_same_whatever_the_engine(people: Microdata, tmp_path: Path
     status = dict(serial.candidate.group_by("status").len().iter_rows())
     assert status == {"ok": 61 - status["infeasible"], "infeasible": status["infeasible"]}
     assert serial.score.columns == ["candidate", "measure", "value", "se", "details", "status", "reason"]
-    columns = ["id", "kind", "method", "replicate", "status", "reason", "seconds", "seal"]
+    columns = ["id", "kind", "method", "replicate", "status", "reason", "seconds", "stream_id"]
     assert serial.candidate.columns == columns
     assert serial.measure.columns[:5] == ["name", "direction", "low", "high", "unit"]
 
@@ -90,7 +90,7 @@ def test_an_interrupted_sweep_goes_on_to_the_same_rows(
 
 def test_a_measure_that_comes_later_finds_the_same_people_outside(people: Microdata, tmp_path: Path) -> None:
     """Releases made again hang on the candidate alone."""
-    synthetic = sm.methods.Synthesise(on=[n for n in people.names if n not in ("household", "weight")])
+    synthetic = sm.methods.Synthesize(on=[n for n in people.names if n not in ("household", "weight")])
     member, infer = sm.risk.ClosestRecord(targets=50), sm.risk.AttributeInference("Income", targets=50)
 
     def plan(*measures: Measure) -> sm.Plan:

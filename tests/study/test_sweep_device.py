@@ -10,10 +10,10 @@ import pytest
 import sdcmap as sm
 from commands import sdcmap
 from sdcmap.data.microdata import Microdata
-from sdcmap.reports.study_rows import history
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.kernels import device, gpu
 from sdcmap.kernels.device import GpuUnavailable, OnTheCPU, present_card
+from sdcmap.reports.study_rows import history
 from sdcmap.study import device_choice as settling
 from sdcmap.study.folder import Study
 from sdcmap.study.progress import bar
@@ -38,7 +38,7 @@ def people() -> Microdata:
 
 
 @pytest.fixture(autouse=True)
-def resample(monkeypatch: pytest.MonkeyPatch) -> None:
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "_gone", [])
 
 

@@ -123,8 +123,8 @@ def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
     if hint is sm.recordwise.Unsafe:
         rules = [
             sm.recordwise.Unsafe(on="wage", k=3),
-            sm.recordwise.Unsafe(on=NUMBERS, k=2, scale="standardised"), sm.recordwise.Unsafe(on=["sex", "age"], k=4),
-            sm.recordwise.Unsafe(on=NUMBERS, k=3, alpha=0.3, neighbourhood="fellegi-sunter", distance="absolute"),
+            sm.recordwise.Unsafe(on=NUMBERS, k=2, scale="standardized"), sm.recordwise.Unsafe(on=["sex", "age"], k=4),
+            sm.recordwise.Unsafe(on=NUMBERS, k=3, alpha=0.3, neighborhood="fellegi-sunter", distance="absolute"),
         ]  # fmt: skip
         return st.sampled_from(rules)
     if hint == tuple[Method, ...]:

@@ -39,7 +39,7 @@ from stored_numbers import is_same_number
 STORED = Path(__file__).with_name("revisions.json")
 COMMAND = "python tests/testing/test_revisions.py --write"
 CLASSES: Mapping[str, type[Value]] = {cls.__name__: cls for cls in (*METHODS, *RISKS, *UTILITIES)}
-LEARNT = ("ImportanceAgreement", "RAPID", "TrainOnRelease")
+LEARNED = ("ImportanceAgreement", "RAPID", "TrainOnRelease")
 ROWS = 24
 KEYS, NUMBERS = ("region", "sex", "age"), ("wage", "rent")
 
@@ -55,7 +55,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "PRAM": {"on": ["region"], "stay": 0.5},
     "Repair": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},
     "Protect": {"rule": sm.recordwise.Unsafe(on="wage", k=3), "method": sm.Noise(on="wage")},
-    "RandomisedResponse": {"on": ["age"]},
+    "RandomizedResponse": {"on": ["age"]},
     "RankSwap": {"on": ["wage"], "p": 0.3},
     "Recode": {"on": ["wage"], "bins": 3},
     "RecodeLocally": {"steps_up": [sm.Recode(on="wage", width=10), sm.Recode(on="wage", width=40)]},
@@ -65,7 +65,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "Suppress": {"on": KEYS},
     "Swap": {"on": ["sex"], "rate": 0.3},
     "SwapReidentified": {"on": ["wage"]},
-    "Synthesise": {"on": ["wage", "sex"], "given": ["age"], "leaf": 3},
+    "Synthesize": {"on": ["wage", "sex"], "given": ["age"], "leaf": 3},
     "TopCodeJointly": {"on": NUMBERS, "alpha": 0.3},
     "TopCode": {"on": ["wage"], "top_share": 0.2, "replaced_by": "mean"},
     "AlphaKAnonymity": {"secret": "sex", "on": ["region", "age"]},
@@ -228,7 +228,7 @@ def stored() -> dict[str, dict[str, Any]]:
     return json.loads(STORED.read_text("utf-8")) if STORED.exists() else {}
 
 
-def offence(name: str, now: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
+def offense(name: str, now: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
     """Why this class may not stay as it is; empty where nothing changed."""
     if before is None:
         return f"{name} has no stored value: run `{COMMAND}`."
@@ -244,10 +244,10 @@ def offence(name: str, now: Mapping[str, Any], before: Mapping[str, Any] | None)
 # ---- tests ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", CLASSES)
 def test_no_value_changed_without_a_raised_revision(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    if name in LEARNT:
+    if name in LEARNED:
         pytest.importorskip("sklearn", reason=f"{name} needs scikit-learn: pip install 'sdcmap[learn]'")
     folder = str(tmp_path_factory.getbasetemp())
-    problem = offence(name, record(CLASSES[name], folder), stored().get(name))
+    problem = offense(name, record(CLASSES[name], folder), stored().get(name))
     assert not problem, problem
 
 
@@ -256,7 +256,7 @@ def test_every_class_can_be_run_and_obeys_the_laws_on_the_tiny_file(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Files made at random may be refused, and some classes refuse nearly all of them: here every one is really run."""
-    if name in LEARNT:
+    if name in LEARNED:
         pytest.importorskip("sklearn", reason=f"{name} needs scikit-learn: pip install 'sdcmap[learn]'")
     feasible = {"Swap": sm.Swap(on="sex", rate=0.1), "Chain": sm.Chain([sm.Swap("sex", 0.1), sm.Noise("wage", 0.2)])}
     value = feasible.get(name) or instance(CLASSES[name], str(tmp_path_factory.getbasetemp()))
@@ -274,14 +274,14 @@ def test_no_value_is_stored_of_a_class_that_is_gone() -> None:
 
 def test_a_changed_value_default_or_revision_is_told() -> None:
     before = {"revision": 1, "defaults": {"k": "3"}, "value": 0.5}
-    assert offence("A", before, before) == ""
-    assert offence("A", before | {"value": 0.5 * (1 + 1e-9)}, before) == ""  # rounding
-    assert offence("A", before | {"value": 1.1e-16}, before | {"value": 0.0}) == ""
-    assert "A has no stored value: run `python" in offence("A", before, None)
-    assert "A changed in value and its revision, 1, did not rise" in offence("A", before | {"value": 0.6}, before)
-    assert "A changed in defaults and" in offence("A", before | {"defaults": {"k": "4"}}, before)
-    assert "A changed in revision and" in offence("A", before | {"revision": 0}, before)
-    assert "A has a new revision: run" in offence("A", before | {"revision": 2, "value": 0.6}, before)
+    assert offense("A", before, before) == ""
+    assert offense("A", before | {"value": 0.5 * (1 + 1e-9)}, before) == ""  # rounding
+    assert offense("A", before | {"value": 1.1e-16}, before | {"value": 0.0}) == ""
+    assert "A has no stored value: run `python" in offense("A", before, None)
+    assert "A changed in value and its revision, 1, did not rise" in offense("A", before | {"value": 0.6}, before)
+    assert "A changed in defaults and" in offense("A", before | {"defaults": {"k": "4"}}, before)
+    assert "A changed in revision and" in offense("A", before | {"revision": 0}, before)
+    assert "A has a new revision: run" in offense("A", before | {"revision": 2, "value": 0.6}, before)
 
 
 def test_writing_refuses_what_did_not_rise() -> None:
@@ -297,7 +297,7 @@ def test_writing_refuses_what_did_not_rise() -> None:
 # ---- the command ----------------------------------------------------------------------------------------------
 def written(now: dict[str, dict[str, Any]], before: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """What is to be stored, or the refusal."""
-    problems = [offence(name, part, before[name]) for name, part in now.items() if name in before]
+    problems = [offense(name, part, before[name]) for name, part in now.items() if name in before]
     refused = [problem for problem in problems if "did not rise" in problem]
     if refused:
         raise SystemExit("\n".join(refused))

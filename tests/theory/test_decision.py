@@ -31,7 +31,7 @@ from sdcmap.theory.decision import (
     Log,
     Loss,
     LossInduced,
-    Neighbours,
+    Neighbors,
     NoiseScenario,
     Normal,
     PlugIn,
@@ -328,15 +328,15 @@ def test_notes_on_units_shapes_and_saturation() -> None:
     assert "not normal" in PlugIn().notes(normal, skewed)[0]
     assert "Student" in PlugIn().notes(Student(0, 1, 4), Normal(0, 1))[0]
     far = Samples(60 + rng.standard_normal(2000))
-    assert "lower bound" in Neighbours().notes(normal, far)[0]
+    assert "lower bound" in Neighbors().notes(normal, far)[0]
     with pytest.raises(sm.errors.Undefined, match="draws coincide"):
-        Neighbours(k=2)(Samples([1.0, 1, 1, 2, 3]), normal)
+        Neighbors(k=2)(Samples([1.0, 1, 1, 2, 3]), normal)
     with pytest.raises(sm.errors.Undefined, match="equal weight"):
-        Neighbours(k=1)(Samples([1.0, 2, 3], [1, 2, 3]), normal)
+        Neighbors(k=1)(Samples([1.0, 2, 3], [1, 2, 3]), normal)
     with pytest.raises(sm.errors.Undefined, match="more than 5 draws"):
-        Neighbours()(Samples([1.0, 2, 3]), normal)
+        Neighbors()(Samples([1.0, 2, 3]), normal)
     with pytest.raises(sm.errors.Undefined, match="Samples with Samples"):
-        Neighbours()(Normal(0, 1), normal)
+        Neighbors()(Normal(0, 1), normal)
 
 
 def test_an_infinite_own_uncertainty_has_no_induced_divergence() -> None:
@@ -347,7 +347,7 @@ def test_an_infinite_own_uncertainty_has_no_induced_divergence() -> None:
 
 def test_every_loss_and_divergence_has_a_name() -> None:
     assert {kind().text for kind in LOSSES.values()} == {"Quadratic", "Absolute", "ZeroOne", "Bounded", "Log"}
-    assert set(DIVERGENCES) == {"kl", "plug-in", "neighbours", "wasserstein", "loss"}
+    assert set(DIVERGENCES) == {"kl", "plug-in", "neighbors", "wasserstein", "loss"}
     assert LossInduced(Absolute()).text == "LossInduced(loss=Absolute)"
     assert LossInduced(Absolute()).unit == "unit"
 
@@ -489,7 +489,7 @@ FOUR = ("K", "H", "S", "U")
 
 
 def scores_of(
-    values: dict[str, list[tuple[float, ...] | None]], at_nothing: tuple[float | None, ...] = (-9.0,) * 4
+    values: dict[str, list[tuple[float, ...] | None]], baseline_value: tuple[float | None, ...] = (-9.0,) * 4
 ) -> Scores:
     """Method -> (K, H, S, U) of each replicate; None: it could not be made. A NaN has no value."""
     candidate, score = [], []
@@ -512,7 +512,7 @@ def scores_of(
     }
     measure = pl.DataFrame({
         "name": FOUR, "direction": ["lower", "lower", "higher", "higher"], "low": [None] * 4, "high": [0.0] * 4,
-        "unit": ["unit²"] * 4, "axis": ["risk", "risk", "utility", "utility"], "at_nothing": at_nothing,
+        "unit": ["unit²"] * 4, "axis": ["risk", "risk", "utility", "utility"], "baseline_value": baseline_value,
     })  # fmt: skip
     return Scores(
         pl.DataFrame(
@@ -662,7 +662,7 @@ def test_the_planes_show_regions_limits_the_prior_and_the_choice(ru: sm.RUMap) -
 
 def test_planes_with_nothing_to_release_and_infinite_numbers() -> None:
     values = {"A": [(-1.0, -1.0, -1.0, -1.0)], "C": [(math.inf, -9.0, -1.0, -1.0)]}
-    ru = sm.RUMap(scores_of(values, at_nothing=(None,) * 4), "K", "S")
+    ru = sm.RUMap(scores_of(values, baseline_value=(None,) * 4), "K", "S")
     words = texts(sm.charts.draw_criterion(ru, ru.choose(rule(-5, -5))).to_dict())
     assert "to be released" not in words and "prior" not in words
     empty = pl.DataFrame(schema={**dict.fromkeys(("name", "region"), pl.String), "chosen": pl.Boolean,

@@ -392,11 +392,11 @@ def scores(direction: str = "lower", high: float | None = 1.0) -> Scores:
                 rows.append((f"{row}-{r}", name, value, None, json.dumps({}), "ok", ""))
     names = ["candidate", "measure", "value", "se", "details", "status", "reason"]
     facts = [(name, direction, 0.0, high if name == "R" else None, "", "", None) for name in ("S0", "S1", "S2", "R")]
-    columns = ["name", "direction", "low", "high", "unit", "axis", "at_nothing"]
+    columns = ["name", "direction", "low", "high", "unit", "axis", "baseline_value"]
     return Scores(
         candidate,
         pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col("se").cast(pl.Float64)),
-        pl.DataFrame(facts, schema=columns, orient="row", schema_overrides={"at_nothing": pl.Float64}),
+        pl.DataFrame(facts, schema=columns, orient="row", schema_overrides={"baseline_value": pl.Float64}),
     )
 
 

@@ -28,7 +28,7 @@ def twos(n: int = N) -> sm.Microdata:
 
 
 def test_noise_on_a_feature_attenuates_its_slope() -> None:
-    """y = a, and a is released with noise of half its variance: the slope learnt is 1/1.5, and 1 - (1 - 2/3)^2 = 8/9 of the
+    """y = a, and a is released with noise of half its variance: the slope learned is 1/1.5, and 1 - (1 - 2/3)^2 = 8/9 of the
     variance is explained where the exact a is known (Fuller 1987, eq. 1.1.7). Standard error of 6,000 records: .005."""
     data = twos()
     masked = data.change(None, {"a": data["a"] + np.sqrt(0.5) * np.random.default_rng(3).standard_normal(N)})
@@ -52,7 +52,7 @@ def test_importances_of_attenuated_slopes() -> None:
     assert measure.score(data, data.change(None, {}), rng()).value == pytest.approx(1, abs=1e-12)
 
 
-def test_a_class_that_was_swapped_away_is_learnt_no_more() -> None:
+def test_a_class_that_was_swapped_away_is_learned_no_more() -> None:
     data = twos()
     order = np.random.default_rng(4).permutation(N)
     masked = data.change(None, {"side": data.column("side").values[order]})
@@ -67,7 +67,7 @@ def test_people_held_out_are_in_no_release_that_trains() -> None:
     frame = pl.DataFrame({"name": rows.astype(float), "coin": np.where(rng().random(400) < 0.5, "h", "t")})
     data = sm.read(frame, keys=["coin"], numeric=["name"])
     plan = sm.Plan(
-        [sm.Noise(on="name", variance=1e-9), sm.methods.Synthesise(on=["name", "coin"])],
+        [sm.Noise(on="name", variance=1e-9), sm.methods.Synthesize(on=["name", "coin"])],
         [TrainOnRelease("coin", on="name", folds=2)],
         seed=1,
     )

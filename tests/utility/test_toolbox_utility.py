@@ -389,7 +389,7 @@ def test_microaggregation_narrows_intervals(data: Microdata) -> None:
 
 # ---- propensity -----------------------------------------------------------------------------------------------------
 def plain_pmse(original: Microdata, masked: Microdata, order: int) -> float:
-    """A logit of all rows of two categorical variables, by a general optimiser."""
+    """A logit of all rows of two categorical variables, by a general optimizer."""
     a, b = (common_codes(original, masked, name) for name in ("sex", "region"))
     x = [np.ones(len(a)), a == 1, *(b == level for level in np.unique(b)[1:])]
     if order == 2:

@@ -13,8 +13,8 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
 
-from sdcmap.web.workspace import Workspace
 from sdcmap.web.service import make_app
+from sdcmap.web.workspace import Workspace
 from sizes import size
 from web_workspace import HEAD, served, swept
 

@@ -340,9 +340,9 @@ def test_a_study_that_measures_no_knowledge_is_offered_the_measures(inside: Insi
 
 
 @pytest.mark.parametrize("place", PAGES)
-def test_every_page_is_legible_labelled_and_fits(inside: Inside, place: str) -> None:
+def test_every_page_is_legible_labeled_and_fits(inside: Inside, place: str) -> None:
     with inside.at(place, width=WIDTHS[0], height=900) as page:
-        page.emulate_media(reduced_motion="reduce")  # no colour on its way to another
+        page.emulate_media(reduced_motion="reduce")  # no color on its way to another
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             for scheme in ("light", "dark"):

@@ -13,11 +13,11 @@ import sdcmap as sm
 from documents import run_page
 from samples import PAST_THE_GATE
 from sdcmap.explore.looking import source_of
-from sdcmap.web.workspace import Workspace
 from sdcmap.web.service import make_app
+from sdcmap.web.workspace import Workspace
 from waiting import until
-from webclient import Generated
 from web_workspace import KEYS, ROLES, TOKEN, people, plan_of, served
+from webclient import Generated
 
 
 def test_a_generated_client_goes_from_an_upload_to_a_release(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_python_of_the_page_goes_from_an_upload_to_a_release(tmp_path: Path, mon
     sm.write(sm.demo.population(300, seed=8).only([*KEYS, "wage"]), "people.csv")
     stated = source_of("people.csv", dict.fromkeys(KEYS, "key") | {"wage": "numeric"}, {})
     risk, rule = sm.risk.AttributeInference("wage", on=KEYS), sm.Threshold(risk=0.2)
-    synthetic = sm.methods.Synthesise([*KEYS, "wage"], leaf=100)
+    synthetic = sm.methods.Synthesize([*KEYS, "wage"], leaf=100)
     plan = sm.Plan(
         [synthetic], [risk, sm.Hellinger()], profile="scientific-use", rule=rule, data=stated, seed=(1 << 200) + 11
     )

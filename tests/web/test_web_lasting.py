@@ -23,9 +23,9 @@ from sdcmap.kernels.tables.identifying_columns import alone_on_pairs
 from sdcmap.web import shelf
 from sdcmap.web.child import Telling, _run
 from sdcmap.web.entrance import KEPT_SECONDS, Entrance, Kept
-from sdcmap.web.workspace import KEPT, Workspace
 from sdcmap.web.server import _door
 from sdcmap.web.sweeps import PACE_SECONDS, Pace, Phase, Sweeps, Wanted
+from sdcmap.web.workspace import KEPT, Workspace
 from waiting import until
 from web_workspace import KEYS, ROLES, ok, people, plan_of, served
 

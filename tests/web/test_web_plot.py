@@ -263,9 +263,9 @@ def test_several_limits_hold_at_once_each_in_its_own_unit(inside: Inside, server
 # ---- searches -----------------------------------------------------------------------------------------------------
 
 
-def test_a_search_is_coloured_by_generation_with_the_plan_as_its_own_mark(inside: Inside) -> None:
+def test_a_search_is_colored_by_generation_with_the_plan_as_its_own_mark(inside: Inside) -> None:
     with inside.at("/studies/found/map") as page:
-        page.select_option("#colour", "era")
+        page.select_option("#color", "era")
         expect(page.locator(".key")).to_contain_text("your plan")
         expect(page.locator(".key")).to_contain_text("starts")
         expect(page.locator(".key")).to_contain_text("generation 2")
@@ -274,9 +274,9 @@ def test_a_search_is_coloured_by_generation_with_the_plan_as_its_own_mark(inside
         x, y, *_ = spot(page, own)
         page.mouse.move(x, y, steps=4)
         expect(page.locator(".plot .tip")).to_contain_text("made by")
-        until(page, "location.search.includes('colour=era')")
+        until(page, "location.search.includes('color=era')")
     with inside.at("/studies/cps/map") as page:
-        expect(page.locator("#colour")).to_be_hidden()
+        expect(page.locator("#color")).to_be_hidden()
 
 
 # ---- ten thousand points --------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sdcmap.web.workspace import Workspace
 from sdcmap.web.service import make_app
+from sdcmap.web.workspace import Workspace
 
 HERE = Path(__file__).parent
 AS_WRITTEN = "addopts=-q -ra --strict-markers"  # schemathesis with its plugin, which every other process goes without

@@ -26,8 +26,8 @@ from sdcmap.files.formats import format_of
 from sdcmap.files.weighing import check_decoded
 from sdcmap.web import safety, server
 from sdcmap.web.entrance import Entrance
-from sdcmap.web.workspace import KEPT, Workspace
 from sdcmap.web.service import make_app
+from sdcmap.web.workspace import KEPT, Workspace
 from sizes import GUARD
 from waiting import until
 from web_workspace import HEAD, TOKEN, Server, endless_plan, people, served, swept
@@ -318,7 +318,10 @@ def test_a_request_that_comes_too_slowly_is_cut_off(folder: Path, monkeypatch: p
 
 def test_a_connection_that_asks_nothing_is_closed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
-    with served(Workspace(folder)) as client, socket.create_connection((client.base_url.host, client.base_url.port)) as slow:
+    with (
+        served(Workspace(folder)) as client,
+        socket.create_connection((client.base_url.host, client.base_url.port)) as slow,
+    ):
         slow.settimeout(GUARD)
         slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
         assert slow.recv(100) == b""

@@ -165,7 +165,7 @@ def _whole(code: Code) -> Code:
 
 
 def _categories(data: Microdata, variable: Variable) -> list[Category]:
-    """The categories that occur, with their labels; of a numeric column, the labelled values that occur."""
+    """The categories that occur, with their labels; of a numeric column, the labeled values that occur."""
     labels = dict(variable.values)
     levels = data.column(variable.name).levels
     if levels is None:

@@ -1,7 +1,7 @@
 """Released columns that give a masked one away, although it was masked.
 
 Exact relations are looked for in the original, in files of any size: a linear one (a total and its parts), and a column
-whose value fixes the masked one (age and age group). Whatever else holds for nearly all records is learnt (`relations`).
+whose value fixes the masked one (age and age group). Whatever else holds for nearly all records is learned (`relations`).
 Time is linear in the records.
 """
 
@@ -19,7 +19,7 @@ from sdcmap.core import Array, Microdata
 from sdcmap.core.release_policy import ReleasePolicy
 
 EXACT = 1e-9  # relative residual of a linear relation that holds exactly
-USED = 1e-6  # smallest standardised coefficient of a column that is named as part of the relation
+USED = 1e-6  # smallest standardized coefficient of a column that is named as part of the relation
 SURPRISING_PAIRS = 20.0  # pairs of records that would differ if the columns were independent
 
 
@@ -31,10 +31,10 @@ def check_determines(data: Microdata, released: Microdata, masked: Sequence[str]
     ids = data.schema.of_role(*RENUMBERED_ROLES)
     open_names = [name for name in data.names if name not in (*masked, *data.unreleased, *ids)]
     exact = dict([*_fixing_columns(data, masked, open_names), *_linear_relations(data, masked, open_names)])
-    learnt = [relation for relation in relations(data, released, masked, ids) if relation.name not in exact]
-    told = "; ".join(str(relation) for relation in learnt if not relation.gives_back(policy))
+    learned = [relation for relation in relations(data, released, masked, ids) if relation.name not in exact]
+    told = "; ".join(str(relation) for relation in learned if not relation.gives_back(policy))
     given = [f"{name!r} is masked, but unmasked {by} it" for name, by in exact.items()]
-    given += [str(relation) for relation in learnt if relation.gives_back(policy)]
+    given += [str(relation) for relation in learned if relation.gives_back(policy)]
     if given:
         advice = "mask these too, state how they are derived (`derive`), or drop them from the data"
         return Check("determines", False, f"{'; '.join(given)}: {advice}.{f' Also: {told}.' if told else ''}")
@@ -62,7 +62,7 @@ def _exact_parts(target: Array, known: dict[str, Array]) -> list[str]:
         names.pop()
     else:
         return []
-    x, y = _standardised(x[complete]), _standardised(target[complete])
+    x, y = _standardized(x[complete]), _standardized(target[complete])
     if not y.any() or not (np.isfinite(x).all() and np.isfinite(y).all()):
         return []  # constant, or too large to have a variance
     coefficients, *_ = np.linalg.lstsq(x, y, rcond=None)
@@ -71,11 +71,11 @@ def _exact_parts(target: Array, known: dict[str, Array]) -> list[str]:
     return [name for name, b in zip(names, coefficients, strict=True) if abs(b) > USED]
 
 
-def _standardised(values: Array) -> Array:
+def _standardized(values: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):  # too large to have a variance: the caller looks
-        centred: Array = values - values.mean(axis=0)
-        spread = np.sqrt((centred**2).mean(axis=0))
-        return centred / np.where(spread > 0, spread, 1.0)
+        centered: Array = values - values.mean(axis=0)
+        spread = np.sqrt((centered**2).mean(axis=0))
+        return centered / np.where(spread > 0, spread, 1.0)
 
 
 def _fixing_columns(data: Microdata, masked: Sequence[str], unmasked: Sequence[str]) -> Iterator[tuple[str, str]]:

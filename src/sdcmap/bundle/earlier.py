@@ -21,7 +21,7 @@ from sdcmap.bundle.checks import Check
 from sdcmap.bundle.ledger import Earlier, Ledger
 from sdcmap.bundle.limit_checks import check_together
 from sdcmap.bundle.prepared_file import as_written
-from sdcmap.bundle.sketch import People, recognised
+from sdcmap.bundle.sketch import People, recognized
 from sdcmap.core import Array, Method, Microdata, SdcmapError, Stream
 from sdcmap.core.limit import Limit
 from sdcmap.core.release_policy import ReleasePolicy
@@ -69,7 +69,7 @@ def _of_these_people(ledger: Ledger, data: Microdata, policy: ReleasePolicy) -> 
     entries = {(entry.data, entry.seed, entry.digest, entry.replicate): entry for entry in ledger.earlier()}
     ours = ledger.fingerprint(data.digest)
     unsure = {name: entry.sketches for name, entry in entries.items() if entry.data != ours}
-    met = recognised([*unsure.values()], People(data, ledger.key), policy) if unsure else []
+    met = recognized([*unsure.values()], People(data, ledger.key), policy) if unsure else []
     known = dict(zip(unsure, met, strict=True))
     return [entry for name, entry in entries.items() if known.get(name, True)]
 

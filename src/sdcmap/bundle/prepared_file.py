@@ -111,7 +111,7 @@ def _free_code(variable: Variable, column: Column, form: str) -> Code | None:
 # Decimals that the original never had would tell masked cells from unmasked ones.
 
 
-WHOLE = 2.0**53  # beyond this a float64 no longer tells neighbouring whole numbers apart
+WHOLE = 2.0**53  # beyond this a float64 no longer tells neighboring whole numbers apart
 
 
 def like_the_original(masked: Array, original: Array, variable: Variable) -> Array:

@@ -1,4 +1,4 @@
-"""A column told from others: relations are learnt on some records and judged on others.
+"""A column told from others: relations are learned on some records and judged on others.
 
 Plain and quick learners: the values of records that lie nearest along one number, the commonest or middle value of the
 records in one group or in one leaf of a tree, and a line that a quarter of the records may miss. What they are taught is
@@ -25,7 +25,7 @@ DENSE = 1 << 16  # cells that are counted in a table of all there may be
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be told: `taught` values of the records learnt from and `true` ones of those judged.
+    """What is to be told: `taught` values of the records learned from and `true` ones of those judged.
 
     tolerance : numbers this near are told; None: categories, which must be equal.
     """
@@ -45,11 +45,11 @@ class Target:
         return np.argsort(self.taught, kind="stable")
 
     @cached_property
-    def centre(self) -> float:
+    def center(self) -> float:
         """The answer where there is nothing to go by: the middle value, or the commonest category."""
-        return float(self.centres(np.zeros(len(self.taught), dtype=np.int64), 1)[0][0])
+        return float(self.centers(np.zeros(len(self.taught), dtype=np.int64), 1)[0][0])
 
-    def centres(self, group: Array, count: int) -> tuple[Floats, Array]:
+    def centers(self, group: Array, count: int) -> tuple[Floats, Array]:
         """The middle value (numbers) or the commonest (categories) of each group of taught records, and their number."""
         sizes = np.bincount(group, minlength=count)
         if self.tolerance is None:
@@ -72,34 +72,34 @@ class Target:
 
 def told_along(known: Floats, asked: Floats, target: Target) -> Floats:
     """Answers read off the records nearest in one number: between the middle values of five (numbers), or the category
-    of the nearest unless its two neighbours agree on another."""
+    of the nearest unless its two neighbors agree on another."""
     there = np.isfinite(known)
-    rest = target.only(~there).centre if (~there).sum() >= FEWEST else target.centre
+    rest = target.only(~there).center if (~there).sum() >= FEWEST else target.center
     if not there.any():
         return np.full(len(asked), rest)
     places, group = np.unique(known[there], return_inverse=True)
-    centres, sizes = target.only(there).centres(group, len(places))
+    centers, sizes = target.only(there).centers(group, len(places))
     read = _between if target.tolerance is not None else _nearest
-    return np.where(np.isfinite(asked), read(places, centres, sizes, np.where(np.isfinite(asked), asked, 0.0)), rest)
+    return np.where(np.isfinite(asked), read(places, centers, sizes, np.where(np.isfinite(asked), asked, 0.0)), rest)
 
 
-def _between(places: Floats, centres: Floats, sizes: Array, asked: Floats) -> Floats:
-    padded = np.pad(centres, NEAREST // 2, mode="edge")
+def _between(places: Floats, centers: Floats, sizes: Array, asked: Floats) -> Floats:
+    padded = np.pad(centers, NEAREST // 2, mode="edge")
     windows = np.lib.stride_tricks.sliding_window_view(padded, NEAREST)
     smooth = np.partition(windows, NEAREST // 2, axis=1)[:, NEAREST // 2]
-    return np.interp(asked, places, np.where(sizes < FEWEST, smooth, centres))
+    return np.interp(asked, places, np.where(sizes < FEWEST, smooth, centers))
 
 
-def _nearest(places: Floats, centres: Floats, sizes: Array, asked: Floats) -> Floats:
-    before, after = np.r_[centres[0], centres[:-1]], np.r_[centres[1:], centres[-1]]
-    own = np.where((sizes < FEWEST) & (before == after), before, centres)
+def _nearest(places: Floats, centers: Floats, sizes: Array, asked: Floats) -> Floats:
+    before, after = np.r_[centers[0], centers[:-1]], np.r_[centers[1:], centers[-1]]
+    own = np.where((sizes < FEWEST) & (before == after), before, centers)
     return np.asarray(own[np.searchsorted((places[:-1] + places[1:]) / 2, asked)])
 
 
 def told_in_groups(known: Array, asked: Array, count: int, target: Target) -> Floats:
     """Answers read off the group 0, 1, ... `count` - 1 that a record is in, where at least three were met in it."""
-    centres, sizes = target.centres(known, count)
-    return np.asarray(np.where(sizes >= FEWEST, centres, target.centre)[asked])
+    centers, sizes = target.centers(known, count)
+    return np.asarray(np.where(sizes >= FEWEST, centers, target.center)[asked])
 
 
 def _commonest(group: Array, codes: Floats, count: int) -> Floats:
@@ -154,7 +154,7 @@ def told_by_tree(known: Array, asked: Array, sizes: Array, ordered: Array, targe
     """Answers read off the leaves of a tree over binned columns, and how many records each column's questions sorted."""
     classes = 0 if target.tolerance is not None else int(target.taught.max()) + 1
     tree = grow(known, sizes, ordered, target.taught, classes, FEWEST)
-    centres, _ = target.centres(leaves_of(tree, known), len(tree.variable))
+    centers, _ = target.centers(leaves_of(tree, known), len(tree.variable))
     asks = tree.variable >= 0
     sorted_by = np.bincount(tree.variable[asks], weights=tree.size[asks], minlength=known.shape[1])
-    return centres[leaves_of(tree, asked)], sorted_by
+    return centers[leaves_of(tree, asked)], sorted_by

@@ -1,10 +1,10 @@
 """How well the columns of a release that are mostly as they were tell the original of a masked one.
 
-A relation is learnt on half of the records (households stay whole) and judged on the changed values of the other half,
+A relation is learned on half of the records (households stay whole) and judged on the changed values of the other half,
 so combinations that are unique tell nothing. The learner knows the original: it stands for a snooper who knows how the
 columns hang together (bmi = weight / height^2, a tax table), not for one who must find it out. Beside each share stands
 the share that is told without these columns: by the masked column, or by the best single guess.
-Time hardly grows with the records: at most 5,000 are learnt from and 5,000 judged, by at most 40 columns.
+Time hardly grows with the records: at most 5,000 are learned from and 5,000 judged, by at most 40 columns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sdcmap.kernels.tables.coding import compress
 NEAR = 0.05  # of the spread of a number: a prediction this near tells it, as one that is exact after rounding does
 WORTH_TELLING = 0.1  # of what these leave open
 LUCK = 4.0  # standard errors that the best of some hundred trials stays under by chance
-LEARNT = JUDGED = 5000  # most records
+LEARNED = JUDGED = 5000  # most records
 MOST_SOURCES = 40  # columns that are looked at together, the most telling by themselves where there are more
 CLASSES = 32  # of a number, where groups are made
 MOSTLY = 0.5  # a column of which so many values are as they were is looked at as a source
@@ -121,7 +121,7 @@ def _best_relation(pair: _Pair, name: str) -> Relation | None:
     first, second = pair.halves
     known = ~pair.data.missing(name)[pair.rows]
     changed = pair.changed(name) & known
-    taught, judged = first[known[first]][:LEARNT], second[changed[second]][:JUDGED]
+    taught, judged = first[known[first]][:LEARNED], second[changed[second]][:JUDGED]
     compared = len(judged) >= FEW
     if not compared:
         judged = second[known[second]][:JUDGED]

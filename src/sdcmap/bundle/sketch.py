@@ -77,7 +77,7 @@ class Sketch:
 
 
 def telling_names(data: Microdata) -> tuple[str, ...]:
-    """The released columns that records are recognised by: weights, households and strata may be made anew for a second
+    """The released columns that records are recognized by: weights, households and strata may be made anew for a second
     release of the same persons, so they are left out where anything else is there."""
     released = [v for v in data.schema.variables if v.role not in NEVER_RELEASED]
     telling = [v for v in released if v.role not in ("weight", "household", "stratum")]
@@ -174,7 +174,7 @@ class People:
         return int.from_bytes(hashlib.blake2b(content, digest_size=8, key=self.key).digest(), "little")
 
 
-def recognised(earlier: Sequence[Sequence[Sketch]], people: People, policy: ReleasePolicy) -> list[bool]:
+def recognized(earlier: Sequence[Sequence[Sketch]], people: People, policy: ReleasePolicy) -> list[bool]:
     """Of each earlier release, whether these records include at least 1 % (and a few) of its own, or are 1 % its own, more
     than chance can explain; how many that is, the policy says."""
     found = np.array([any(_same_table(s, people) or _is_part(s, people) for s in own) for own in earlier], dtype=bool)

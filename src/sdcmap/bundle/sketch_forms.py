@@ -32,7 +32,7 @@ def keyed_hash(words: Array, key: bytes) -> Array:
 
 
 def stirred(words: Array) -> Array:
-    """Each word sent to another, one to one, so that sums of several tell them apart (the finaliser of SplitMix64,
+    """Each word sent to another, one to one, so that sums of several tell them apart (the finalizer of SplitMix64,
     Steele et al. 2014). Anybody can undo it."""
     word = words.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -22,7 +22,7 @@ from sdcmap.kernels.arrays import Array, Floats
 from sdcmap.kernels.statistics.trees import bin_edges, binned
 from sdcmap.kernels.tables.coding import compress
 
-FEW = 50  # values that a judgement needs; with fewer changed ones, all are judged, as if the column were not released
+FEW = 50  # values that a judgment needs; with fewer changed ones, all are judged, as if the column were not released
 MOST_SETS = 150  # pairs and triples of columns that are looked at, those that extend the most telling first
 FEW_LEVELS = 12  # most categories of a column within which a relation is looked for
 SCREENED = 500  # records on which formulas of two columns are compared by rank correlation

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sdcmap.charts.style import COLOURS, GREY, INK, layer, number, page
+from sdcmap.charts.style import COLORS, GRAY, INK, layer, number, page
 from sdcmap.core.chart import Chart, Row, Spec
 
 FLOOR = 0.01  # of a limit: what lies below is drawn there
-BEFORE, AFTER, LINE = COLOURS[6], COLOURS[0], COLOURS[1]
+BEFORE, AFTER, LINE = COLORS[6], COLORS[0], COLORS[1]
 LIMIT: list[Row] = [{"limit": 1.0}]
 
 
@@ -28,7 +28,7 @@ class Fall:
 
 
 def draw_before_after(falls: Sequence[Fall], *, title: str = "Risk before and after masking") -> Chart:
-    """Each measure as a line from the original (grey) to the release (blue), on a logarithmic axis of multiples of its
+    """Each measure as a line from the original (gray) to the release (blue), on a logarithmic axis of multiples of its
     limit; the dashed line is the limit. Values under a hundredth of the limit are drawn at its left end,
     infinite ones at its right."""
     known = [value for fall in falls for value in fall.ends.values() if math.isfinite(value)]
@@ -43,12 +43,12 @@ def draw_before_after(falls: Sequence[Fall], *, title: str = "Risk before and af
     names = {"field": "name", "type": "nominal", "sort": None, "title": None,
              "axis": {"labelLimit": 360, "ticks": False, "domain": False, "labelPadding": 8}}  # fmt: skip
     layers: list[Spec] = [
-        {"mark": {"type": "rule", "color": GREY, "strokeWidth": 1.5},
+        {"mark": {"type": "rule", "color": GRAY, "strokeWidth": 1.5},
          "encoding": {"y": names, "x": number("before", **x), "x2": {"field": "after"}}},
     ]  # fmt: skip
-    for field, colour, shape in (("before", BEFORE, "circle"), ("after", AFTER, "diamond")):
+    for field, color, shape in (("before", BEFORE, "circle"), ("after", AFTER, "diamond")):
         tips = [{"field": "name", "title": "measure"}, {"field": f"true {field}", "title": f"{field}, times its limit"}]
-        mark = {"type": "point", "filled": True, "size": 90, "opacity": 1, "color": colour, "shape": shape}
+        mark = {"type": "point", "filled": True, "size": 90, "opacity": 1, "color": color, "shape": shape}
         layers.append({"mark": mark, "encoding": {"y": names, "x": number(field, **x), "tooltip": tips}})
     layers.append(layer(LIMIT, {"type": "rule", "color": LINE, "strokeDash": [6, 4]}, x=number("limit", **x)))
     spec = page(

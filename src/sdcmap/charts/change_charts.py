@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.charts.style import COLOURS, CONFIG, SCHEMA, layer, number, page
+from sdcmap.charts.style import COLORS, CONFIG, SCHEMA, layer, number, page
 from sdcmap.core import Array, Microdata
 from sdcmap.core.chart import Chart, Row, Spec
 from sdcmap.data.tables import table
@@ -38,15 +38,15 @@ def draw_change(original: Microdata, masked: Microdata, name: str) -> Chart:
 
 
 def _two_files(name: str, rows: Sequence[Row], mark: Spec, **encoding: Any) -> Chart:
-    """A chart of one column, the original in grey and the masked file in blue."""
-    colour = {"field": "file", "sort": [*FILES], "title": None, "legend": {"orient": "top"},
-              "scale": {"domain": [*FILES], "range": [COLOURS[6], COLOURS[0]]}}  # fmt: skip
+    """A chart of one column, the original in gray and the masked file in blue."""
+    color = {"field": "file", "sort": [*FILES], "title": None, "legend": {"orient": "top"},
+              "scale": {"domain": [*FILES], "range": [COLORS[6], COLORS[0]]}}  # fmt: skip
     spec = {
         "$schema": SCHEMA,
         "width": 420,
         "height": 220,
         "config": CONFIG,
-        **layer(rows, mark, **encoding, color=colour),
+        **layer(rows, mark, **encoding, color=color),
     }
     return Chart(spec, f"{name} before and after")
 
@@ -87,7 +87,7 @@ FEWEST = 10  # values, below which there is no density
 
 
 def draw_density_change(original: Microdata, masked: Microdata, name: str) -> Chart:
-    """The density of a numeric column before (grey) and after masking (blue), for people who may see the original.
+    """The density of a numeric column before (gray) and after masking (blue), for people who may see the original.
 
     Both have the bandwidth of the original, so that they differ by their values alone: .9 min(s, IQR / 1.34) n^(-1/5),
     of s alone where the quartiles are one value (Silverman 1986, eq. 3.31). Missing values are left out and every
@@ -212,10 +212,10 @@ def _panel(rows: list[Row], file: str, names: tuple[str, str], orders: list[list
         "x": {"field": "across", "type": "nominal", "sort": orders[1], "title": names[1], "axis": x_axis},
         "y": {"field": "down", "type": "nominal", "sort": orders[0], "title": y_title, "axis": y_axis},
     }
-    colours, form = (CHANGE, "+.1f") if file == "change" else (SHARE, ".1f")
+    colors, form = (CHANGE, "+.1f") if file == "change" else (SHARE, ".1f")
     numbers = [number(one, format=".2f") for one in (*FILES, "change")]
     tips = [{"field": "down", "title": names[0]}, {"field": "across", "title": names[1]}, *numbers]
-    shade = number(file, legend=None, scale={"domain": domain, "range": colours, "interpolate": "rgb"})
+    shade = number(file, legend=None, scale={"domain": domain, "range": colors, "interpolate": "rgb"})
     cells = _heat_map(at, shade, number(file, format=form), f"abs(datum['{file}']) > {0.6 * domain[-1]}", tooltip=tips)
     head = {"text": file, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
     return {"data": {"values": rows}, "width": {"step": CELL}, "height": {"step": 22}, "layer": cells, "title": head}
@@ -236,7 +236,7 @@ def _heat_map(at: Spec, shade: Spec, text: Spec, dark: str, **more: Any) -> list
 def draw_correlations(original: Microdata, masked: Microdata, names: Sequence[str]) -> Chart:
     """Pearson correlations of numeric columns, over the records where both are known; every record counts once.
 
-    A constant column has none: its cells are empty. Colours run from orange (-1) over white to blue (1).
+    A constant column has none: its cells are empty. Colors run from orange (-1) over white to blue (1).
     """
     rows: list[Row] = [
         {"file": file, "a": a, "b": b, "r": round(float(r), 4)}

@@ -1,4 +1,4 @@
-"""The confidentiality plot: each record by its neighbours and its perturbation, with the unsafe zone.  Seri (2005)"""
+"""The confidentiality plot: each record by its neighbors and its perturbation, with the unsafe zone.  Seri (2005)"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sdcmap.charts.legend import Entry, legend_view
 from sdcmap.charts.record_axes import RecordAxis, heat
 from sdcmap.charts.record_bins import draw_bins
 from sdcmap.charts.ru_map import draw_map
-from sdcmap.charts.style import FROM_TO, GREY, INK, layer, number, page
+from sdcmap.charts.style import FROM_TO, GRAY, INK, layer, number, page
 from sdcmap.core.audience import Audience
 from sdcmap.core.chart import Chart, Spec
 from sdcmap.core.map_options import MapLook
@@ -34,7 +34,7 @@ STYLES: dict[str, Spec] = {
     "largest": {"shape": "square", "filled": True, "size": 95, "opacity": 1},
 }
 WORDS = {
-    "link": "own original in the neighbourhood", "nearest": "own original is the nearest unit",
+    "link": "own original in the neighborhood", "nearest": "own original is the nearest unit",
     "largest": "largest unit",
 }  # fmt: skip
 LINES: dict[float, Spec] = {1.0: {"strokeWidth": 1.5}, 0.5: {"strokeWidth": 1.3, "strokeDash": [6, 4]}}
@@ -63,7 +63,7 @@ def draw_confidentiality(
     if to.external:
         return Chart(page(title, hconcat=[draw_bins(table, to)], spacing=18), title)
     info = plot_info(table)
-    head = {"subtitle": info.subtitle, "subtitleColor": GREY, "subtitleFontSize": 10.5, "subtitlePadding": 5}
+    head = {"subtitle": info.subtitle, "subtitleColor": GRAY, "subtitleFontSize": 10.5, "subtitlePadding": 5}
     views = [_plot(info, width, height), legend_view(info.legend)]
     return Chart(page(title, head=head, hconcat=views, spacing=18), title)
 
@@ -79,7 +79,7 @@ def draw_side_by_side(tables: Mapping[str, RecordTable], *, audience: str = "int
         else:
             info = plot_info(table)
             view = _plot(info, 320, 260)
-            head |= {"subtitle": info.subtitle[:2], "subtitleColor": GREY, "subtitleFontSize": 10}
+            head |= {"subtitle": info.subtitle[:2], "subtitleColor": GRAY, "subtitleFontSize": 10}
         panels.append({**view, "title": head})
     return Chart(page(TITLE, hconcat=[{"concat": panels, "columns": 2, "spacing": 24}], spacing=18), TITLE)
 
@@ -88,7 +88,7 @@ def draw_side_by_side(tables: Mapping[str, RecordTable], *, audience: str = "int
 def plot_info(table: RecordTable) -> PlotInfo:
     """All thinking of the plot: axes, marks, density, lines, zone, key and words."""
     rule, social = table.rule, table.social
-    x = RecordAxis.of(table.neighbours, float(rule.k), _x_title(table), counts=True)
+    x = RecordAxis.of(table.neighbors, float(rule.k), _x_title(table), counts=True)
     threshold, room = (1.0, 1.0) if social else (rule.r, 1.15)
     y = RecordAxis.of(table.perturbation, threshold, _y_title(table), counts=False, room=room)
     many = len(table) > MANY
@@ -96,7 +96,7 @@ def plot_info(table: RecordTable) -> PlotInfo:
     lines = {} if social else {q: safety_line(rule.k, rule.r, q) for q in shapes}
     zone = lines[rule.q] if not social else pl.DataFrame({"x": [0.0, float(rule.k)], "y": [y.high, y.high]})
     marks = _marks(table, many)
-    density = heat(table.neighbours, table.perturbation, x, y) if many else pl.DataFrame()
+    density = heat(table.neighbors, table.perturbation, x, y) if many else pl.DataFrame()
     legend = _legend(table, lines, set(marks["kind"]), many)
     return PlotInfo(x, y, marks, density, lines, zone, legend, list(_subtitle(table, many)))
 
@@ -108,7 +108,7 @@ def safety_line(k: float, r: float, q: float) -> pl.DataFrame:
 
 
 def _marks(table: RecordTable, many: bool) -> pl.DataFrame:
-    """A row for each mark: a record is drawn as a point or, where its link is in the neighbourhood, as a cross."""
+    """A row for each mark: a record is drawn as a point or, where its link is in the neighborhood, as a cross."""
     judged = table
     largest = judged.rows == table.largest
     shown = np.flatnonzero(~judged.safe) if many else np.arange(len(table))
@@ -116,7 +116,7 @@ def _marks(table: RecordTable, many: bool) -> pl.DataFrame:
         shown = shown[np.linspace(0, len(shown) - 1, MOST_MARKS).astype(np.int64)]
     drawn = np.isin(np.arange(len(table)), shown) & ~largest
     kinds = {"record": drawn & ~judged.link_in, "link": drawn & judged.link_in, "nearest": drawn & judged.nearest}
-    columns = {"row": judged.rows, "x": table.neighbours.astype(float), "y": table.perturbation, "safe": judged.safe}
+    columns = {"row": judged.rows, "x": table.neighbors.astype(float), "y": table.perturbation, "safe": judged.safe}
     everyone = pl.DataFrame(columns)
     return pl.concat(
         everyone.filter(pl.Series(which)).with_columns(kind=pl.lit(kind))
@@ -129,7 +129,7 @@ def _x_title(table: RecordTable) -> str:
         where = "the population" if table.rule.frequency == "population" else "the file"
         return f"Records of {where} with the same combination"
     stopped = table.counted_to
-    return "Number of neighbours" + (f", counted to {stopped}" if stopped else "")
+    return "Number of neighbors" + (f", counted to {stopped}" if stopped else "")
 
 
 def _y_title(table: RecordTable) -> str:
@@ -139,7 +139,7 @@ def _y_title(table: RecordTable) -> str:
         ("raw", "relative"): "share of the record's size", ("log", "relative"): "share of the record's size, log scale",
         ("raw", "absolute"): "root mean square, in the variables' unit",
         ("log", "absolute"): "root mean square log-difference",
-        ("standardised", "absolute"): "root mean square, in standard deviations",
+        ("standardized", "absolute"): "root mean square, in standard deviations",
     }[table.rule.scale, table.rule.distance or "relative"]  # fmt: skip
     return f"Perturbation ({unit})"
 
@@ -183,10 +183,10 @@ def _subtitle(table: RecordTable, many: bool) -> Iterator[str]:
         yield f"safe from k = {rule.k}"
     else:
         how = "" if rule.delta is not None else f" (α = {rule.alpha:g})"
-        safe = f"safe from k = {rule.k} neighbours or perturbation r = {rule.r:g}"
-        yield f"δ = {table.delta:.4g}{how}; {safe}; {table.empty:,} without a neighbour"
-    if rule.neighbourhood == "fellegi-sunter":
-        yield "neighbourhood where m(z)/u(z) is largest (Fellegi-Sunter)"
+        safe = f"safe from k = {rule.k} neighbors or perturbation r = {rule.r:g}"
+        yield f"δ = {table.delta:.4g}{how}; {safe}; {table.empty:,} without a neighbor"
+    if rule.neighborhood == "fellegi-sunter":
+        yield "neighborhood where m(z)/u(z) is largest (Fellegi-Sunter)"
     if many and unsafe > MOST_MARKS:
         yield f"{MOST_MARKS:,} of {unsafe:,} unsafe records are drawn, evenly spaced in the file"
     if table.ties:
@@ -220,8 +220,8 @@ def _density(table: pl.DataFrame) -> Spec:
     legend = {"title": "records", "orient": "bottom", "direction": "horizontal", "gradientLength": 160, "format": ",d",
               "gradientThickness": 9, "titleFontSize": 10, "titleFontWeight": "normal", "offset": 6}  # fmt: skip
     scale = {"type": "log", "domain": [1, max(10.0, top)], "range": ["#dbe9f4", "#08306b"]}
-    colour = number("records", legend=legend, scale=scale)
-    return layer(table.to_dicts(), {"type": "rect", "clip": True, "strokeWidth": 0}, **FROM_TO, color=colour)
+    color = number("records", legend=legend, scale=scale)
+    return layer(table.to_dicts(), {"type": "rect", "clip": True, "strokeWidth": 0}, **FROM_TO, color=color)
 
 
 def _points(info: PlotInfo) -> Iterator[Spec]:
@@ -233,8 +233,8 @@ def _points(info: PlotInfo) -> Iterator[Spec]:
         for safe in (True, False):
             part = info.marks.filter(pl.col("kind") == kind, pl.col("safe") == safe)
             size = style["size"] * (0.4 if small and kind != "largest" else 1)
-            colour = INK if kind == "largest" else SAFE if safe else UNSAFE
-            mark = {"type": "point", **style, "size": size, "color": colour}
+            color = INK if kind == "largest" else SAFE if safe else UNSAFE
+            mark = {"type": "point", **style, "size": size, "color": color}
             if len(part):
                 yield layer(part.select("row", "x", "y").to_dicts(), mark, tooltip=tips)
 

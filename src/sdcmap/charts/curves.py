@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sdcmap.charts.style import COLOURS, CONFIG, INK, SCHEMA, SHAPES, by_group, layer, number
+from sdcmap.charts.style import COLORS, CONFIG, INK, SCHEMA, SHAPES, by_group, layer, number
 from sdcmap.core.chart import Chart, Spec
 
 LIMIT = "#b3261e"
@@ -27,7 +27,7 @@ def draw_curves(
     form = "~g" if max(shown["y"].to_list(), default=1.0) > 1e-3 else ".0e"
     up = {"title": y, "scale": {"type": "log"} if log else {"zero": True}, "axis": {"format": form, "tickCount": 6}}
     place = {"x": number("x", title=x, scale={"zero": False, "nice": True}), "y": number("y", **up)}
-    place["color"] = by_group("series", series, COLOURS)
+    place["color"] = by_group("series", series, COLORS)
     shape = by_group("series", series, SHAPES)
     layers: list[Spec] = [
         {"mark": {"type": "line", "strokeWidth": 1.6}, "encoding": {**place, "order": number("order")}},

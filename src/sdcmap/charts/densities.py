@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sdcmap.charts.legend import Entry, legend_view
-from sdcmap.charts.style import COLOURS, GREY, layer, number, page
+from sdcmap.charts.style import COLORS, GRAY, layer, number, page
 from sdcmap.core import Array, PlanError
 from sdcmap.core.chart import Chart, Spec
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TITLE = "Distances of links and of nonlinks"
 BINS = 48
 MOST_PAIRS = 20_000_000  # above this u(z) is that of evenly spaced records against all
-LINKS, NONLINKS, LINE = COLOURS[1], COLOURS[0], "#B22222"
+LINKS, NONLINKS, LINE = COLORS[1], COLORS[0], "#B22222"
 BORDER = {"color": LINE, "strokeDash": [6, 4], "strokeWidth": 1.4}
 
 
@@ -34,9 +34,9 @@ def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
     m = density(own, len(own), edges)
     u = density(pairs.distances(0.0, float(edges[-1]), rows), len(rows) * (len(pairs.x) - 1), edges)
     layers: list[Spec] = []
-    for colour, values in ((NONLINKS, u), (LINKS, m)):
+    for color, values in ((NONLINKS, u), (LINKS, m)):
         steps = [{"z": float(e), "density": float(d)} for e, d in zip(edges, [*values, values[-1]], strict=True)]
-        look = {"interpolate": "step-after", "color": colour}
+        look = {"interpolate": "step-after", "color": color}
         layers.append(layer(steps, {"type": "area", **look, "opacity": 0.18}))
         layers.append(layer(steps, {"type": "line", **look, "strokeWidth": 1.5}))
     whole = {"y": {"value": 0}, "y2": {"value": 260}}
@@ -51,7 +51,7 @@ def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
     encoding = {"x": x, "y": number("density", title="Density")}
     plot = {"width": 480, "height": 260, "layer": layers, "encoding": encoding}
     said = f"u(z) from {len(rows):,} evenly spaced records against all {len(pairs.x):,}"
-    head = {"subtitle": said, "subtitleColor": GREY} if len(rows) < len(pairs.y) else {}
+    head = {"subtitle": said, "subtitleColor": GRAY} if len(rows) < len(pairs.y) else {}
     title = title or TITLE
     return Chart(page(title, head=head, hconcat=[plot, legend_view(_legend(table, len(own)))], spacing=18), title)
 
@@ -63,8 +63,8 @@ def density(values: Array, total: int, edges: Array) -> Array:
 
 def _legend(table: RecordTable, links: int) -> list[Entry]:
     share = f"{100 * table.link_in.mean():.3g} %"
-    where, line = "in the neighbourhood", "borders of the neighbourhood"
-    if table.rule.neighbourhood == "distance":
+    where, line = "in the neighborhood", "borders of the neighborhood"
+    if table.rule.neighborhood == "distance":
         where, line = "below δ", f"δ = {table.delta:.4g}"
     told = "" if table.rule.delta is not None else f", {100 * table.rule.alpha:.3g} % {where}"
     return [

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from sdcmap.charts.style import COLOURS, INK, SHAPES, by_group, layer, number, page
+from sdcmap.charts.style import COLORS, INK, SHAPES, by_group, layer, number, page
 from sdcmap.core.chart import Chart, Row, Spec
 from sdcmap.core.rule import Choice
 from sdcmap.map import RUMap
@@ -28,7 +28,7 @@ def draw_fronts(maps: Mapping[str, RUMap], choices: Mapping[str, Choice] | None 
     look = {"axis": {"grid": True, "gridOpacity": 0.4, "format": "~g", "tickCount": 6},
             "scale": {"zero": False, "nice": True}}  # fmt: skip
     place = {"x": number("utility", title=ru.labels[1], **look), "y": number("risk", title=ru.labels[0], **look)}
-    colour, shape = (by_group("study", names, values, orient="top") for values in (COLOURS, SHAPES))
+    color, shape = (by_group("study", names, values, orient="top") for values in (COLORS, SHAPES))
     tips = [{"field": "study"}, {"field": "name", "title": "candidate"},
             *(number(name, format=".4~g") for name in ("risk", "utility"))]  # fmt: skip
     ring = {"type": "point", "shape": "circle", "size": 190, "filled": False, "strokeWidth": 2.2, "stroke": INK}
@@ -39,9 +39,9 @@ def draw_fronts(maps: Mapping[str, RUMap], choices: Mapping[str, Choice] | None 
     ]
     layers: list[Spec] = [
         {"mark": {"type": "line", "interpolate": turn, "strokeWidth": 1.6},
-         "encoding": {**place, "color": colour, "order": {"field": "utility"}}},
+         "encoding": {**place, "color": color, "order": {"field": "utility"}}},
         {"mark": {"type": "point", "filled": True, "size": 46, "opacity": 0.95},
-         "encoding": {**place, "color": colour, "shape": shape, "tooltip": tips}},
+         "encoding": {**place, "color": color, "shape": shape, "tooltip": tips}},
         layer(chosen, {**ring, "opacity": 1}, **place, tooltip=tips),
     ]  # fmt: skip
     head = {"color": INK, "offset": 10}

@@ -98,7 +98,7 @@ def floor_of(ru: RUMap) -> tuple[float, str] | None:
     """The level of risk that is there without any release, and what it is called, where one measure is on the axis and it
     is above its bound."""
     name = ru.risk[0]
-    level, measure = ru.end(name, "at_nothing"), ru.scores.values.get(name)
+    level, measure = ru.end(name, "baseline_value"), ru.scores.values.get(name)
     if len(ru.risk) > 1 or ru.scales or level is None or measure is None or level in measure.bounds:
         return None
     return level, f"{measure.floor}: {in_words(level)}"

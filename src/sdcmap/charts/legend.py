@@ -10,7 +10,7 @@ import polars as pl
 from sdcmap.charts.guides import EVERYTHING, NOTHING
 from sdcmap.charts.labels import CHARACTER, FONT_SIZE
 from sdcmap.charts.map_tables import MapInfo
-from sdcmap.charts.style import GREY, INK, colour_of, shape_of
+from sdcmap.charts.style import GRAY, INK, color_of, shape_of
 from sdcmap.core.chart import Spec
 
 ROW, SAMPLE = 18, 26  # pixels
@@ -22,7 +22,7 @@ STYLES: dict[str, Spec] = {
     "floor": {"color": "#555555", "strokeWidth": 1.0, "strokeDash": [2, 3]},
     "limit": {"color": "#B22222", "strokeWidth": 1.2, "strokeDash": [6, 4]},
     "tangent": {"color": "#B22222", "strokeWidth": 1.2},
-    "spread": {"color": GREY, "strokeWidth": 0.7},
+    "spread": {"color": GRAY, "strokeWidth": 0.7},
     "error": {"color": INK, "strokeWidth": 2.6},
     "anchor": {"filled": False, "color": INK, "fill": "white", "size": 80, "strokeWidth": 1.4, "opacity": 1.0},
     "chosen": {"filled": False, "color": INK, "size": 190, "strokeWidth": 2.0, "opacity": 1.0},
@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 def legend_entries(info: MapInfo) -> Iterator[Entry]:
     """What the legend of a map says."""
     for group in info.groups:
-        style = {"filled": True, "color": colour_of(info.groups, group), "size": 50, "opacity": 1.0}
+        style = {"filled": True, "color": color_of(info.groups, group), "size": 50, "opacity": 1.0}
         yield Entry("point", {**style, "shape": shape_of(info.groups, group)}, group)
     if info.groups:
         yield Entry("", {}, f"each point: {MEAN if info.by == 'mean' else 'one release'}")

@@ -13,7 +13,7 @@ from sdcmap.charts import guides
 from sdcmap.charts.axis import Axis, axis
 from sdcmap.charts.captions import label_rows
 from sdcmap.charts.map_tables import MapInfo
-from sdcmap.charts.method_names import Labelled, groups_of, labelled, short_names
+from sdcmap.charts.method_names import Labeled, groups_of, labeled, short_names
 from sdcmap.core import Choice, PlanError
 from sdcmap.core.chart import Row
 from sdcmap.core.map_options import MapContents
@@ -37,7 +37,7 @@ def map_info(
 
 def unlabeled_info(
     ru: RUMap, *, mark: Choice | None = None, by: str | None = None, facet: str | Mapping[str, str] | None = None,
-    colour: str | Mapping[str, str] = "method", names: Mapping[str, str] | None = None,
+    color: str | Mapping[str, str] = "method", names: Mapping[str, str] | None = None,
     subsamples: pl.DataFrame | None = None,
 ) -> MapInfo:  # fmt: skip
     """Return the tables of the map without labels, which depend on the size of the picture."""
@@ -48,8 +48,8 @@ def unlabeled_info(
     if "replicate" in table.columns:
         table = table.with_columns(draw=pl.col("replicate") + 1).drop("replicate")  # people count from 1
     methods = table["method"].unique(maintain_order=True).to_list()
-    rows = labelled(methods, ru.scores)
-    groups = groups_of(rows, colour) if isinstance(colour, str) else _stated_groups(methods, colour)
+    rows = labeled(methods, ru.scores)
+    groups = groups_of(rows, color) if isinstance(color, str) else _stated_groups(methods, color)
     panels = _panels(rows, facet)
     short = _short_in_panels(rows, panels) | dict(names or {})
     table = _with(table, group=groups, panel=panels, short=short, name={row.text: row.called for row in rows})
@@ -93,13 +93,13 @@ def map_axes(ru: RUMap, by: str, rule: Rule | None = None) -> dict[str, tuple[fl
     return {"x": (x.low, x.high), "y": (y.low, y.high)}
 
 
-def _stated_groups(methods: Sequence[str], colour: Mapping[str, str]) -> dict[str, str]:
+def _stated_groups(methods: Sequence[str], color: Mapping[str, str]) -> dict[str, str]:
     """The group of each method, in the order in which the groups are stated."""
-    known = {method: group for method, group in colour.items() if method in set(methods)}
+    known = {method: group for method, group in color.items() if method in set(methods)}
     return {**known, **{method: "others" for method in methods if method not in known}}
 
 
-def _panels(rows: Sequence[Labelled], facet: str | Mapping[str, str] | None) -> dict[str, str]:
+def _panels(rows: Sequence[Labeled], facet: str | Mapping[str, str] | None) -> dict[str, str]:
     """The panel of each method, in the order the panels are drawn in."""
     texts = [row.text for row in rows]
     if facet is None:
@@ -115,7 +115,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _short_in_panels(rows: Sequence[Labelled], panels: Mapping[str, str]) -> dict[str, str]:
+def _short_in_panels(rows: Sequence[Labeled], panels: Mapping[str, str]) -> dict[str, str]:
     """Short names, made for each panel apart: what its methods have in common is said once, by the panel's title."""
     short: dict[str, str] = {}
     for name in dict.fromkeys(panels.values()):
@@ -145,7 +145,7 @@ def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None
     for place, (name, word) in enumerate((("risk", "Risk"), ("utility", guides.loss_word(ru).capitalize()))):
         better = "lower is better" if ru.signs[place] > 0 else "higher is better"
         single_risk = name == "risk" and len(ru.risk) == 1 and not ru.scales
-        level = ru.end(ru.risk[0], "at_nothing") if single_risk else None
+        level = ru.end(ru.risk[0], "baseline_value") if single_risk else None
         nothing = level if ru.nothing is None else ru.nothing[place]
         guests = [*([] if nothing is None else [nothing]), *ru.points.filter("anchor")[name]]
         if name == "risk" and mark is not None and hasattr(mark.rule, "risk"):

@@ -17,7 +17,7 @@ UNKNOWN = "method of unknown class"  # a row of a table made elsewhere
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labeled:
     """A row's method as the scores know it: text, the method itself (None: not known), kind of row, name for people, and
     whether somebody stated that name."""
 
@@ -42,22 +42,22 @@ class Labelled:
         return " then ".join(name for name, _ in groupby(type(step).__name__ for step in _steps(self.method)))
 
 
-def labelled(texts: Iterable[str], scores: Scores) -> list[Labelled]:
+def labeled(texts: Iterable[str], scores: Scores) -> list[Labeled]:
     """The methods behind some texts of a score table."""
     kinds, methods, names = scores.kinds, scores.methods, scores.names
     stated = names if scores.plan is None else scores.plan.stated_names
     return [
-        Labelled(text, methods.get(text), kinds.get(text, "candidate"), names.get(text, ""), text in stated)
+        Labeled(text, methods.get(text), kinds.get(text, "candidate"), names.get(text, ""), text in stated)
         for text in texts
     ]
 
 
-def groups_of(rows: Sequence[Labelled], by: str) -> dict[str, str]:
+def groups_of(rows: Sequence[Labeled], by: str) -> dict[str, str]:
     """The group of each method text, smallest first: its class (by "method"), or its value of the parameter `by`.
 
     >>> from sdcmap import Swap
     >>> swaps = [Swap(on="sex", rate=0.05), Swap(on="sex", rate=0.005)]
-    >>> groups_of([*(Labelled(m.text, m) for m in swaps), Labelled("a.csv", None, "file")], "rate")
+    >>> groups_of([*(Labeled(m.text, m) for m in swaps), Labeled("a.csv", None, "file")], "rate")
     {"Swap(on='sex', rate=0.005)": 'rate 0.005', "Swap(on='sex', rate=0.05)": 'rate 0.05', 'a.csv': 'no rate'}
     """
     if by == "method":
@@ -70,13 +70,13 @@ def groups_of(rows: Sequence[Labelled], by: str) -> dict[str, str]:
     return {text: f"{by} {words}" if words else f"no {by}" for text, words in said.items()}
 
 
-def short_names(rows: Sequence[Labelled]) -> dict[str, str]:
+def short_names(rows: Sequence[Labeled]) -> dict[str, str]:
     """A few words for each method text: a stated name, or its own words; variables that all methods of a class mask are
     left out, and parameters that tell apart what would be called alike are added.
 
     >>> from sdcmap import RankSwap, Swap
     >>> methods = [Swap(on=["Age", "Sex"], rate=0.05), Swap(on="Age", rate=0.01), RankSwap("wage"), RankSwap("wage", 0.2)]
-    >>> list(short_names([Labelled(m.text, m) for m in methods]).values())
+    >>> list(short_names([Labeled(m.text, m) for m in methods]).values())
     ['Age, Sex swapped 5 %', 'Age swapped 1 %', 'rank swapped 5 %', 'rank swapped 20 %']
     """
     subjects: dict[type, set[tuple[str, ...]]] = {}
@@ -89,7 +89,7 @@ def short_names(rows: Sequence[Labelled]) -> dict[str, str]:
     return {row.text: short[row.text] if counts[short[row.text]] == 1 else _cut(row.called) for row in rows}
 
 
-def _shortened(row: Labelled, bare: frozenset[type]) -> str:
+def _shortened(row: Labeled, bare: frozenset[type]) -> str:
     if row.method is None or row.is_stated:
         return _cut(row.called)
     said = [step.deed if type(step) in bare and step.masked_names else step.words for step in row.method.steps]

@@ -14,7 +14,7 @@ import polars as pl
 from sdcmap.charts.axis import Axis
 from sdcmap.charts.labels import FAR, FONT_SIZE, Box, Dot, Wish, place
 from sdcmap.charts.legend import STYLES, Entry, legend_view
-from sdcmap.charts.style import COLOURS, FROM_TO, GREY, INK, layer, number, page
+from sdcmap.charts.style import COLORS, FROM_TO, GRAY, INK, layer, number, page
 from sdcmap.choose import GlobalCriterion
 from sdcmap.core import Choice, PlanError
 from sdcmap.core.chart import Chart, Spec
@@ -29,7 +29,7 @@ REGIONS = {  # tint, words, corner (right, top)
     "A": ("#FCF3E1", "discredit harm alone", (0, 1)), "B": ("#F8E1D6", "both harms", (1, 1)),
     "C": ("#FCF3E1", "disclosure harm alone", (1, 0)), "D": ("#E3F1EB", "neither, safe", (0, 0)),
 }  # fmt: skip
-SAFE, UNSAFE = (COLOURS[0], "circle"), (COLOURS[1], "diamond")
+SAFE, UNSAFE = (COLORS[0], "circle"), (COLORS[1], "diamond")
 ROOM_BELOW, ROOM_ABOVE = 0.16, 0.09  # of the range, so that words at the corners stand clear of points
 LETTER = 13  # pixels
 MOST_NAMES = 12
@@ -91,16 +91,16 @@ def draw_planes(
 
 
 def _legend(rows: pl.DataFrame, prior: Mapping[str, float] | None) -> Iterator[Entry]:
-    for safe, (colour, shape), words in ((True, SAFE, "safe"), (False, UNSAFE, "not safe")):
+    for safe, (color, shape), words in ((True, SAFE, "safe"), (False, UNSAFE, "not safe")):
         if len(rows.filter((pl.col("region") == "D") == safe)):
-            style = {"filled": True, "color": colour, "shape": shape, "size": 55, "opacity": 1.0}
+            style = {"filled": True, "color": color, "shape": shape, "size": 55, "opacity": 1.0}
             yield Entry("point", style, words)
     if rows["chosen"].any():
         yield Entry("point", {**STYLES["chosen"], "shape": "circle", "size": 110}, "to be released")
     if prior is not None:
         yield Entry("point", {**STYLES["anchor"], "shape": "square", "size": 60}, "prior: before the release")
     for letter, (tint, words, _) in REGIONS.items():
-        style = {"filled": True, "color": tint, "stroke": GREY, "strokeWidth": 0.5, "shape": "square", "size": 130}
+        style = {"filled": True, "color": tint, "stroke": GRAY, "strokeWidth": 0.5, "shape": "square", "size": 130}
         yield Entry("point", {**style, "opacity": 1.0}, f"{letter}: {words}")
 
 
@@ -152,13 +152,13 @@ def _goal(rows: pl.DataFrame) -> Iterator[Spec]:
 
 
 def _points(rows: pl.DataFrame, plane: Plane) -> Iterator[Spec]:
-    """Safe candidates and others by colour and shape, a ring around the chosen one; then the prior."""
+    """Safe candidates and others by color and shape, a ring around the chosen one; then the prior."""
     tips = [{"field": "name", "title": "candidate"}, {"field": "region", "title": "region"}]
     tips += [number(name, title=name.upper(), format=".4~g") for name in TITLES]
     place = {axis: pl.col(column) for axis, column in zip(("x", "y"), plane.columns, strict=True)}
-    for safe, (colour, shape) in ((False, UNSAFE), (True, SAFE)):
+    for safe, (color, shape) in ((False, UNSAFE), (True, SAFE)):
         held = rows.filter((pl.col("region") == "D") == safe).select("name", "region", *TITLES, **place).to_dicts()
-        look = {"type": "point", "shape": shape, "color": colour, "filled": True, "size": 55, "opacity": 0.85}
+        look = {"type": "point", "shape": shape, "color": color, "filled": True, "size": 55, "opacity": 0.85}
         yield layer(held, look, tooltip=tips)
     ring = rows.filter("chosen").select(**place).to_dicts()
     yield layer(ring, {"type": "point", "shape": "circle", **STYLES["chosen"]})
@@ -201,16 +201,16 @@ def _names(rows: pl.DataFrame, plane: Plane) -> Iterator[Spec]:
             wishes.append(_wish(f"limit of {name.upper()}: {limit:g}", tuple(near), must=True, distances=(9.0,)))
     granted = place(wishes, dots, plane.width, plane.height, [box for _, box in corners])
     for letter, (left, upper, right, lower) in corners:
-        yield _text(letter, "center", (left + right) / 2, (upper + lower) / 2, GREY, fontSize=LETTER, fontWeight="bold")
+        yield _text(letter, "center", (left + right) / 2, (upper + lower) / 2, GRAY, fontSize=LETTER, fontWeight="bold")
     leaders = [
         dict(zip(("x", "y", "x2", "y2"), (*plane.back(spot.point), *plane.back(spot.end)), strict=True))
         for spot in granted
         if math.dist(spot.point, spot.end) > 20
     ]
-    yield layer(leaders, {"type": "rule", "color": GREY, "strokeWidth": 0.6}, **FROM_TO)
+    yield layer(leaders, {"type": "rule", "color": GRAY, "strokeWidth": 0.6}, **FROM_TO)
     for spot in granted:
-        colour = STYLES["limit"]["color"] if spot.wish in limit_labels else INK
-        yield _text(wishes[spot.wish].text, spot.align, spot.x, spot.y, colour)
+        color = STYLES["limit"]["color"] if spot.wish in limit_labels else INK
+        yield _text(wishes[spot.wish].text, spot.align, spot.x, spot.y, color)
 
 
 def _wish(text: str, near: tuple[Pair, ...], must: bool, distances: tuple[float, ...] = FAR) -> Wish:
@@ -218,8 +218,8 @@ def _wish(text: str, near: tuple[Pair, ...], must: bool, distances: tuple[float,
     return Wish(text.replace("-", "−"), near, must, distances)
 
 
-def _text(text: str, align: str, x: float, y: float, colour: str, **font: object) -> Spec:
-    look = {"type": "text", "align": align, "baseline": "middle", "fontSize": FONT_SIZE, "text": text, "color": colour}
+def _text(text: str, align: str, x: float, y: float, color: str, **font: object) -> Spec:
+    look = {"type": "text", "align": align, "baseline": "middle", "fontSize": FONT_SIZE, "text": text, "color": color}
     return layer([{}], {**look, **font}, x={"value": x}, y={"value": y})
 
 

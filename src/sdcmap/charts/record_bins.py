@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sdcmap.charts.style import FROM_TO, GREY, INK, layer, number
+from sdcmap.charts.style import FROM_TO, GRAY, INK, layer, number
 from sdcmap.core.audience import SMALL, Audience, significant
 from sdcmap.core.chart import Row, Spec
 from sdcmap.kernels.arrays import Array
@@ -67,7 +67,7 @@ def bins(table: RecordTable) -> tuple[list[float], list[float], Array]:
     across = [*dict.fromkeys([0, *(math.ceil(k * s / 3) for s in (1, 2, 3, 6, 15, 60))]), math.inf]
     up = [*(r * s / 3 for s in ((0, 1, 2) if table.social else (0, 1, 2, 3, 6, 12))), math.inf]
     edges = [np.minimum(borders, 1e300) for borders in (across, up)]
-    counts = np.histogram2d(table.neighbours, table.perturbation, edges)[0]
+    counts = np.histogram2d(table.neighbors, table.perturbation, edges)[0]
     return [float(edge) for edge in across], up, counts.astype(np.int64)
 
 
@@ -85,7 +85,7 @@ def draw_bins(table: RecordTable, to: Audience) -> Spec:
     first = f"Unsafe: {to.count(len(table.unsafe))} of {significant(len(table), 2)} records."
     first = first if blocks else f"Fewer than {SMALL} records: nothing is shown."
     said = [first, f"Counts to two digits; bins with 1 to {SMALL - 1} records are merged with others."]
-    x_title = "Records with the same combination" if table.social else "Number of neighbours"
+    x_title = "Records with the same combination" if table.social else "Number of neighbors"
     y_title = "Information loss" if table.social else "Perturbation"
     x, y = _axis(across, columns, x_title), _axis(up, rows, y_title)
     text = {"x": number("middle_x", **x), "y": number("middle_y", **y), "text": {"field": "text"}}
@@ -99,7 +99,7 @@ def draw_bins(table: RecordTable, to: Audience) -> Spec:
     halo = {**look, "color": "white", "stroke": "white", "strokeWidth": 4, "strokeJoin": "round"}
     return {
         "width": CELL[0] * columns, "height": CELL[1] * rows, "data": {"values": values},
-        "title": {"text": said, "anchor": "start", "color": GREY, "fontSize": 10.5, "fontWeight": "normal"},
+        "title": {"text": said, "anchor": "start", "color": GRAY, "fontSize": 10.5, "fontWeight": "normal"},
         "layer": [
             {"mark": {"type": "rect", "stroke": "#c8ccd0", "strokeWidth": 1},
              "encoding": {"x": number("x", **x), "y": number("y", **y), **FROM_TO, "color": shade}},

@@ -13,7 +13,7 @@ from sdcmap.charts.labels import CHARACTER, FONT_SIZE
 from sdcmap.charts.legend import ANCHOR_SHAPES, STYLES, legend_entries, legend_view
 from sdcmap.charts.map_contents import map_info
 from sdcmap.charts.map_tables import MapInfo
-from sdcmap.charts.style import FROM_TO, GREY, INK, colour_of, layer, number, page, shape_of
+from sdcmap.charts.style import FROM_TO, GRAY, INK, color_of, layer, number, page, shape_of
 from sdcmap.core.chart import Chart, Row, Spec
 from sdcmap.core.map_options import MapContents
 from sdcmap.map import RUMap
@@ -38,7 +38,7 @@ def draw_map(
         Default: releases, or means where a measure is an expectation.
     facet : small multiples by "method" (its class), by a parameter such as "rate", or by a mapping from method text to the
         title of its panel; each panel has its own frontier.
-    colour : what colours and shapes tell apart, in the same words; what a mapping leaves out are "others".
+    color : what colors and shapes tell apart, in the same words; what a mapping leaves out are "others".
     label : write the names of the chosen and the undominated methods where they find room; "all": of every method.
     names : what to call a method instead, by its text: such as the letters of its variables.
     width, height : of one panel, in pixels.
@@ -115,20 +115,20 @@ def _subsamples(table: pl.DataFrame, x: Axis, *, scale: bool) -> Iterator[Spec]:
     the picture: which share of the records thrown away costs as much."""
     if not len(table):
         return
-    colour = {"color": STYLES["subsamples"]["color"]}
+    color = {"color": STYLES["subsamples"]["color"]}
     path = table.with_row_index("place").select("x", "y", "place").to_dicts()
     yield layer(path, {"type": "line", "clip": True, **STYLES["subsamples"]}, order=number("place"))
     dots = table.filter(pl.col("inside") > 0).select("x", "y", "text").to_dicts()
-    mark = {"type": "point", "clip": True, "filled": True, "size": 14, "opacity": 1, **colour}
+    mark = {"type": "point", "clip": True, "filled": True, "size": 14, "opacity": 1, **color}
     yield layer(dots, mark, tooltip=[{"field": "text", "title": "of the original"}])
     ticks = [row for row in table.select("x", "name").to_dicts() if not x.drawn(row["x"])[1]]
     if not scale or not ticks:
         return
-    yield layer(ticks, {"type": "rule", **colour}, y={"value": -2}, y2={"value": -8})
+    yield layer(ticks, {"type": "rule", **color}, y={"value": -2}, y2={"value": -8})
     said = [ticks[0]]
     for row in ticks[1:]:
         said += [row] if abs(x.share(row["x"]) - x.share(said[-1]["x"])) > LEAST_APART else []
-    look = {"type": "text", **colour, "fontSize": FONT_SIZE, "baseline": "bottom"}
+    look = {"type": "text", **color, "fontSize": FONT_SIZE, "baseline": "bottom"}
     yield layer(said, look, y={"value": -9}, text={"field": "name"})
     head = {**look, "align": "left", "text": "costs as much as throwing away this share of the records"}
     yield layer([{"x": x.low}], head, y={"value": -24})
@@ -146,7 +146,7 @@ def _dots(info: MapInfo, table: pl.DataFrame, *, frontier: bool) -> Iterator[Spe
     drawn = table.filter(pl.col("frontier") == frontier)
     for (group, edge), part in drawn.group_by("group", "edge", maintain_order=True):
         shape = f"triangle-{edge}" if edge else shape_of(info.groups, str(group))
-        fill = {"color": colour_of(info.groups, str(group)), "shape": shape, "filled": True, "opacity": 1}
+        fill = {"color": color_of(info.groups, str(group)), "shape": shape, "filled": True, "opacity": 1}
         click = {"href": {"field": "href"}} if "href" in part.columns else {}
         yield layer(_rows(part), {"type": "point", **fill, **_size(info, frontier)}, tooltip=_tooltip(part), **click)
 
@@ -207,11 +207,11 @@ def _labels(table: pl.DataFrame) -> Iterator[Spec]:
         return
     leaders = table.drop_nulls("from_x").select(x="from_x", y="from_y", x2="to_x", y2="to_y")
     if len(leaders):
-        yield layer(leaders.to_dicts(), {"type": "rule", "color": GREY, "strokeWidth": 0.6}, **FROM_TO)
+        yield layer(leaders.to_dicts(), {"type": "rule", "color": GRAY, "strokeWidth": 0.6}, **FROM_TO)
     for (align, kind), part in table.group_by("align", "kind", maintain_order=True):
         rows = part.select("x", "y", "text").to_dicts()
-        colour = INK if kind == "name" else STYLES["limit" if kind == "line" else str(kind)]["color"]
-        look = {"type": "text", "align": align, "baseline": "middle", "fontSize": FONT_SIZE, "color": colour}
+        color = INK if kind == "name" else STYLES["limit" if kind == "line" else str(kind)]["color"]
+        look = {"type": "text", "align": align, "baseline": "middle", "fontSize": FONT_SIZE, "color": color}
         halo = {**look, "color": "white", "stroke": "white", "strokeWidth": 3, "strokeJoin": "round"}
         yield layer(rows, halo, text={"field": "text"})
         yield layer(rows, look, text={"field": "text"})

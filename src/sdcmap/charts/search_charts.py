@@ -9,7 +9,7 @@ import polars as pl
 
 from sdcmap.charts.map_contents import map_info
 from sdcmap.charts.ru_map import map_spec
-from sdcmap.charts.style import COLOURS, GREY, INK, layer, number, page
+from sdcmap.charts.style import COLORS, GRAY, INK, layer, number, page
 from sdcmap.core.chart import Chart, Row, Spec
 from sdcmap.map import RUMap
 
@@ -21,7 +21,7 @@ def draw_importance(table: pl.DataFrame, *, title: str = "Which choices matter")
     """table : stage, risk, loss: the share of the variance of log risk and of loss that is lost when it is shuffled."""
     shown = table.head(MOST_STAGES)
     rows = shown.unpivot(["risk", "loss"], index="stage", variable_name="of", value_name="share").to_dicts()
-    scale = {"domain": ["risk", "loss"], "range": [COLOURS[1], COLOURS[0]]}
+    scale = {"domain": ["risk", "loss"], "range": [COLORS[1], COLORS[0]]}
     encoding = {
         "y": {"field": "stage", "type": "nominal", "sort": shown["stage"].to_list(), "title": None,
               "axis": {"labelLimit": 220}},
@@ -37,7 +37,7 @@ def draw_choices(
     table: pl.DataFrame, options: Mapping[str, tuple[str, ...]], *, title: str = "Choices of every candidate",
     ends: Mapping[str, tuple[float, float]] | None = None,
 ) -> Chart:  # fmt: skip
-    """Parallel coordinates: a line a candidate, an axis a choice, those of the frontier in colour.
+    """Parallel coordinates: a line a candidate, an axis a choice, those of the frontier in color.
 
     table : name, front, then a column an axis: texts among its options, or numbers, in [0, 1] where no ends are given;
     missing where a choice had no effect. options : the words of each axis that has some, from bottom to top. ends : the
@@ -54,12 +54,12 @@ def draw_choices(
     x = {"field": "axis", "type": "nominal", "sort": axes, "title": None,
          "axis": {"labelAngle": -25, "labelLimit": 160}}  # fmt: skip
     place = {"x": x, "y": number("value", axis=None, scale={"domain": [0, 1]})}
-    scale = {"domain": [FRONT, OTHER], "range": [COLOURS[1], GREY]}
-    colour = {"field": "of", "type": "nominal", "scale": scale, "legend": {"title": None, "orient": "top"}}
+    scale = {"domain": [FRONT, OTHER], "range": [COLORS[1], GRAY]}
+    color = {"field": "of", "type": "nominal", "scale": scale, "legend": {"title": None, "orient": "top"}}
     faint = {"condition": {"test": f"datum.of === '{FRONT}'", "value": 0.95}, "value": 0.18}  # all but the frontier
     tips = [{"field": "name", "title": "candidate"}, {"field": "axis"}, {"field": "said", "title": "choice"}]
     line = {"type": "line", "strokeWidth": 1.4, "point": {"size": 14}}
-    lines = layer(rows, line, **place, detail={"field": "name"}, color=colour, opacity=faint, tooltip=tips)
+    lines = layer(rows, line, **place, detail={"field": "name"}, color=color, opacity=faint, tooltip=tips)
     layers = [lines, *_words(axes, options, ends, place)]
     return _chart(title, layer=layers, width=115 * max(4, len(axes)), height=320)
 
@@ -106,9 +106,9 @@ def draw_method_shares(table: pl.DataFrame, *, title: str = "Methods along the f
 
 
 def _shade(place: int) -> str:
-    """The colour of a class; those after the last colour are the same ones, lighter each time."""
-    again, at = divmod(place, len(COLOURS))
-    parts = [int(COLOURS[at][start : start + 2], 16) for start in (1, 3, 5)]
+    """The color of a class; those after the last color are the same ones, lighter each time."""
+    again, at = divmod(place, len(COLORS))
+    parts = [int(COLORS[at][start : start + 2], 16) for start in (1, 3, 5)]
     return "#" + "".join(f"{round(255 - (255 - part) * 0.45**again):02x}" for part in parts)
 
 
@@ -128,7 +128,7 @@ def draw_progress(own: pl.DataFrame, replayed: pl.DataFrame, *, title: str = PRO
     layers: list[Spec] = []
     if len(replayed):
         rows = replayed.with_columns(series=pl.lit(RANDOM)).to_dicts()
-        band = {"type": "area", "color": GREY, "opacity": 0.18}
+        band = {"type": "area", "color": GRAY, "opacity": 0.18}
         layers = [layer(rows, band, y=number("low"), y2={"field": "high"}), _line(rows, {"strokeDash": [5, 3]})]
     layers.append(_line(own.with_columns(series=pl.lit(OURS)).to_dicts(), {}))
     encoding = {"x": number("evaluations", title="Full evaluations of new methods")}
@@ -137,14 +137,14 @@ def draw_progress(own: pl.DataFrame, replayed: pl.DataFrame, *, title: str = PRO
 
 
 def _line(rows: list[Row], look: Spec) -> Spec:
-    colour = {"field": "series", "type": "nominal", "scale": {"domain": [OURS, RANDOM], "range": [COLOURS[0], GREY]},
+    color = {"field": "series", "type": "nominal", "scale": {"domain": [OURS, RANDOM], "range": [COLORS[0], GRAY]},
               "legend": {"title": None, "orient": "bottom", "labelLimit": 400}}  # fmt: skip
     mark = {"type": "line", "strokeWidth": 1.8, "point": {"size": 22, "filled": True}, **look}
     y = number("area", title="Share of the area (log risk, loss)", scale={"zero": False})
-    return layer(rows, mark, y=y, color=colour, tooltip=[{"field": "evaluations"}, number("area", format=".4f")])
+    return layer(rows, mark, y=y, color=color, tooltip=[{"field": "evaluations"}, number("area", format=".4f")])
 
 
-# The R-U map of a search: colours by generation, and a ring around what the plan itself had.
+# The R-U map of a search: colors by generation, and a ring around what the plan itself had.
 
 
 MAP_TITLE = "R-U map by generation"
@@ -153,7 +153,7 @@ WIDTH, HEIGHT = 620, 430
 
 def draw_search_map(ru: RUMap, eras: Mapping[str, str], own: Sequence[str], *, title: str = MAP_TITLE) -> Chart:
     """eras : method text -> when it was proposed, in words. own : texts of the plan's own methods, which have a ring."""
-    info = map_info(ru, by="release", colour=eras, label=False, width=WIDTH, height=HEIGHT)
+    info = map_info(ru, by="release", color=eras, label=False, width=WIDTH, height=HEIGHT)
     spec = map_spec(info, WIDTH, HEIGHT, title)
     rings = info.points.filter(pl.col("method").is_in(list(own))).select("x", "y", "name").to_dicts()
     mark = {"type": "point", "shape": "circle", "size": 130, "stroke": INK, "strokeWidth": 1.8, "filled": False}

@@ -1,4 +1,4 @@
-"""How every chart looks: colours that colour-blind readers tell apart, shapes beside them, quiet axes."""
+"""How every chart looks: colors that color-blind readers tell apart, shapes beside them, quiet axes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from sdcmap.core.chart import Row, Spec
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-INK, GREY = "#222222", "#6b6b6b"
+INK, GRAY = "#222222", "#6b6b6b"
 FONT = "Helvetica, Arial, Liberation Sans, sans-serif"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")  # Okabe and Ito, without yellow
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")  # Okabe and Ito, without yellow
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross")  # 7 and 5: no pair comes again before 35 groups
 
 AXIS: Spec = {
-    "grid": False, "domainColor": GREY, "tickColor": GREY, "tickSize": 4, "labelColor": INK, "labelFontSize": 10,
+    "grid": False, "domainColor": GRAY, "tickColor": GRAY, "tickSize": 4, "labelColor": INK, "labelFontSize": 10,
     "titleColor": INK, "titleFontSize": 11, "titleFontWeight": "normal", "titlePadding": 10, "titleLineHeight": 14,
 }  # fmt: skip
 CONFIG: Spec = {
@@ -46,8 +46,8 @@ def by_group(field: str, groups: Sequence[str], values: Sequence[str], **legend:
     return {"field": field, "type": "nominal", "sort": list(groups), "legend": look, "scale": scale}
 
 
-def colour_of(groups: tuple[str, ...], group: str) -> str:
-    return COLOURS[groups.index(group) % len(COLOURS)]
+def color_of(groups: tuple[str, ...], group: str) -> str:
+    return COLORS[groups.index(group) % len(COLORS)]
 
 
 def shape_of(groups: tuple[str, ...], group: str) -> str:

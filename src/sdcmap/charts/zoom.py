@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sdcmap.charts.legend import Entry, legend_view
-from sdcmap.charts.style import COLOURS, GREY, INK, layer, number, page
+from sdcmap.charts.style import COLORS, GRAY, INK, layer, number, page
 from sdcmap.core import Array, PlanError
 from sdcmap.core.chart import Chart, Row, Spec
-from sdcmap.kernels.neighbours.counting import Pairs
+from sdcmap.kernels.neighbors.counting import Pairs
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 TITLE = "Released records among the originals"
 MOST_POINTS = 5000
 SIDE = 250  # pixels
-NEIGHBOUR, LINK = COLOURS[0], COLOURS[1]
+NEIGHBOR, LINK = COLORS[0], COLORS[1]
 RELEASED = {"shape": "triangle-up", "filled": True, "size": 90, "color": INK, "opacity": 1}
-ORIGINAL = {"shape": "circle", "filled": True, "size": 12, "color": GREY, "opacity": 0.55}
-INSIDE = {**ORIGINAL, "color": NEIGHBOUR, "opacity": 0.8}  # the neighbourhood
+ORIGINAL = {"shape": "circle", "filled": True, "size": 12, "color": GRAY, "opacity": 0.55}
+INSIDE = {**ORIGINAL, "color": NEIGHBOR, "opacity": 0.8}  # the neighborhood
 OWN = {"shape": "circle", "filled": False, "size": 110, "color": LINK, "strokeWidth": 1.8, "opacity": 1}
 
 
 def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") -> Chart:
     """Panel (a) shows all originals and the released records as triangles; each further panel one of these, with the
-    circle of its neighbourhood. The axes are the rule's first two variables on its scale."""
+    circle of its neighborhood. The axes are the rule's first two variables on its scale."""
     pairs = table.pairs
     if pairs is None or pairs.x.shape[1] < 2 or table.delta is None:
         raise PlanError("the zoom needs at least two numeric variables in `on`.")
@@ -48,9 +48,9 @@ def _place(table: RecordTable, row: int) -> int:
 
 
 def _typical(table: RecordTable) -> list[int]:
-    """The largest unit, and of the tenth with the most neighbours the one perturbed as much."""
+    """The largest unit, and of the tenth with the most neighbors the one perturbed as much."""
     largest = _place(table, table.largest)
-    crowded = np.argsort(-table.neighbours, kind="stable")[: max(1, len(table) // 10)]
+    crowded = np.argsort(-table.neighbors, kind="stable")[: max(1, len(table) // 10)]
     alike = crowded[np.argmin(np.abs(table.perturbation[crowded] - table.perturbation[largest]))]
     return list(dict.fromkeys([largest, int(alike)]))
 
@@ -74,7 +74,7 @@ def _points(x: Array) -> list[Row]:
 
 
 def _near(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
-    """One released record; the window is three radii of its neighbourhood wide, or as wide as its link needs."""
+    """One released record; the window is three radii of its neighborhood wide, or as wide as its link needs."""
     y, link = pairs.y[place], int(pairs.link[place])
     radius = float((table.delta or 0.0) * pairs.unit[place])
     reach = 1.1 * max(3 * radius, float(np.abs(y[:2] - pairs.x[link, :2]).max())) or 1.0
@@ -87,14 +87,14 @@ def _near(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
         {"x": float(y[0] + radius * np.cos(t)), "y": float(y[1] + radius * np.sin(t)), "turn": float(t)} for t in turn
     ]
     layers = [
-        layer(circle, {"type": "line", "color": NEIGHBOUR, "strokeWidth": 1.1}, order=number("turn")),
+        layer(circle, {"type": "line", "color": NEIGHBOR, "strokeWidth": 1.1}, order=number("turn")),
         layer(_points(shown[~near]), {"type": "point", **ORIGINAL, "size": 22}),
         layer(_points(shown[near]), {"type": "point", **INSIDE, "size": 28}),
         layer(_points(pairs.x[[link]]), {"type": "point", **OWN}),
         layer([_released(table, pairs, place, name)], {"type": "point", **RELEASED}, tooltip=_tips(table)),
     ]
-    count = int(table.neighbours[place])
-    words = f"{name} {count:,} neighbour{'s' * (count != 1)}, perturbation {table.perturbation[place]:.2g}"
+    count = int(table.neighbors[place])
+    words = f"{name} {count:,} neighbor{'s' * (count != 1)}, perturbation {table.perturbation[place]:.2g}"
     return _panel(table, layers, words, [(float(y[a]) - reach, float(y[a]) + reach) for a in (0, 1)])
 
 
@@ -115,7 +115,7 @@ def _domain(values: Array) -> tuple[float, float]:
 
 
 def _panel(table: RecordTable, layers: list[Spec], title: str, domains: list[tuple[float, float]]) -> Spec:
-    words = {"raw": "", "log": " (log)", "standardised": " (standardised)"}[table.rule.scale]
+    words = {"raw": "", "log": " (log)", "standardized": " (standardized)"}[table.rule.scale]
     encoding = {
         axis: number(axis, title=name + words, axis={"tickCount": 5},
                      scale={"domain": list(domain), "nice": False, "zero": False})
@@ -127,11 +127,11 @@ def _panel(table: RecordTable, layers: list[Spec], title: str, domains: list[tup
 
 
 def _legend(pairs: Pairs) -> list[Entry]:
-    circle = "neighbourhood: z < δ" if pairs.x.shape[1] == 2 else "neighbourhood, cut through y"
+    circle = "neighborhood: z < δ" if pairs.x.shape[1] == 2 else "neighborhood, cut through y"
     return [
         Entry("point", {**RELEASED, "size": 70}, "released record"),
         Entry("point", {**OWN, "size": 80}, "its own original"),
         Entry("point", {**ORIGINAL, "size": 30}, "other original"),
-        Entry("point", {**INSIDE, "size": 34}, "original in the neighbourhood"),
-        Entry("rule", {"color": NEIGHBOUR, "strokeWidth": 1.1}, circle),
+        Entry("point", {**INSIDE, "size": 34}, "original in the neighborhood"),
+        Entry("rule", {"color": NEIGHBOR, "strokeWidth": 1.1}, circle),
     ]

@@ -2,7 +2,7 @@
 
 from sdcmap.choose.criterion import GlobalCriterion
 from sdcmap.choose.two_axes import IdealPoint, Linear, Threshold
-from sdcmap.core.catalogue import members
+from sdcmap.core.catalog import members
 from sdcmap.core.rule import Rule
 
 RULES = members(globals(), Rule)

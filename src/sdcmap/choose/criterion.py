@@ -77,12 +77,12 @@ class GlobalCriterion(ByRelease):
         if not all(kind in kinds for kind in KINDS):
             return None
         iek, rdh, sek, dus = (kinds[kind] for kind in KINDS)
-        agency, intruder = (0.5 * (ru.end(name, "at_nothing") or 0.0) for name in (iek, rdh))
+        agency, intruder = (0.5 * (ru.end(name, "baseline_value") or 0.0) for name in (iek, rdh))
         return cls(iek=iek, rdh=rdh, sek=sek, dus=dus, agency_limit=agency, intruder_limit=intruder)
 
     def prior(self, ru: RiskUtilityMap) -> dict[str, float] | None:
         """The four numbers before any release; None where a measure cannot tell its own."""
-        ends = {short: ru.end(name, "at_nothing") for short, name in zip(FOUR, self.measures, strict=True)}
+        ends = {short: ru.end(name, "baseline_value") for short, name in zip(FOUR, self.measures, strict=True)}
         known = {short: end for short, end in ends.items() if end is not None}
         return known if len(known) == len(FOUR) else None
 

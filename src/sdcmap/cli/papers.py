@@ -107,8 +107,8 @@ def gomatam2003(
 
 @paper.command()
 def seri2005(
-    alpha: Annotated[float, Option(help="Share of wrong pairs in a neighbourhood.")] = 0.05,
-    k: Annotated[int, Option(min=1, help="So many neighbours are safe.")] = 15,
+    alpha: Annotated[float, Option(help="Share of wrong pairs in a neighborhood.")] = 0.05,
+    k: Annotated[int, Option(min=1, help="So many neighbors are safe.")] = 15,
     r: Annotated[float, Option(help="So much perturbation is safe.")] = 0.15,
     seed: Annotated[int, Option(min=0, help="Of the noise on the two real files.")] = 1,
     data: DataFolder = None, out: Figures = None, as_json: options.Json = False,

@@ -11,13 +11,13 @@ from sdcmap.cli import options
 from sdcmap.cli.app import app, note, print_json, reads_a_file
 
 if TYPE_CHECKING:
-    from sdcmap.recordwise.neighbourhood import Unsafe
+    from sdcmap.recordwise.neighborhood import Unsafe
     from sdcmap.recordwise.table import RecordTable
     from sdcmap.study.folder import Study
 
-Scale = Literal["raw", "log", "standardised"]
+Scale = Literal["raw", "log", "standardized"]
 Distance = Literal["relative", "absolute"]
-Neighbourhood = Literal["distance", "fellegi-sunter", "frequency"]
+Neighborhood = Literal["distance", "fellegi-sunter", "frequency"]
 
 
 @app.command()
@@ -28,14 +28,14 @@ def records(
     masked: Annotated[str, Argument(help="A candidate's name or id (default: the rule's), or the masked file.")] = "",
     out: Annotated[Path, Option("-o", "--out", help=".html, .svg, .png; .csv: the table.")] = Path("records.html"),
     on: Annotated[str, Option(help="Comma-separated variables to compare; default: the keys.")] = "",
-    alpha: Annotated[float | None, Option(help="Share of wrong pairs in a neighbourhood (0.05).")] = None,
+    alpha: Annotated[float | None, Option(help="Share of wrong pairs in a neighborhood (0.05).")] = None,
     delta: Annotated[float | None, Option(help="The critical distance, instead of alpha.")] = None,
-    k: Annotated[int | None, Option(help="So many neighbours are safe (15).")] = None,
+    k: Annotated[int | None, Option(help="So many neighbors are safe (15).")] = None,
     r: Annotated[float | None, Option(help="So much perturbation is safe (0.15).")] = None,
     q: Annotated[float | None, Option(help="Shape of the safety line (1: straight).")] = None,
     scale: Annotated[Scale | None, Option(help="Of the variables.")] = None,
     distance: Annotated[Distance | None, Option(help="Relative to the record's size, or absolute.")] = None,
-    neighbourhood: Annotated[Neighbourhood | None, Option(help="Who is a neighbour.")] = None,
+    neighborhood: Annotated[Neighborhood | None, Option(help="Who is a neighbor.")] = None,
     population: Annotated[bool, Option("--population", help="Frequencies of the population, by weights.")] = False,
     leave_out: Annotated[bool, Option("--leave-out", help="Leave out records without a place on the scale.")] = False,
     by: Annotated[str, Option(help="An id column in both files that says which record is which.")] = "",
@@ -45,7 +45,7 @@ def records(
     external: Annotated[bool, Option("--external", help="Binned counts alone, none under 10.")] = False,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
-    """Draw the confidentiality plot: each record by its neighbours and its perturbation.
+    """Draw the confidentiality plot: each record by its neighbors and its perturbation.
 
     Example: sdcmap records cps-study 3f2a91 -o records.html
 
@@ -55,7 +55,7 @@ def records(
     from sdcmap.workflow import choose
 
     stated = {"alpha": alpha, "delta": delta, "k": k, "r": r, "q": q, "scale": scale, "distance": distance,
-             "neighbourhood": neighbourhood, "frequency": "population" if population else None,
+             "neighborhood": neighborhood, "frequency": "population" if population else None,
              "on": on.split(",") if on else None, "leave_out": leave_out or None}  # fmt: skip
     rule = sm.recordwise.Unsafe(**{name: value for name, value in stated.items() if value is not None})  # type: ignore[arg-type]
     if original.is_dir():
@@ -110,4 +110,4 @@ def _show(table: RecordTable, out: Path, unsafe: Path | None, figure: str, exter
         print(out)
     else:
         print(f"{out}: {len(table):,} records, {facts['unsafe']:,} unsafe, {facts['links_in_reach']:,} linked in their "
-              f"neighbourhood, {facts['nearest_links']:,} nearest to their own original.")  # fmt: skip
+              f"neighborhood, {facts['nearest_links']:,} nearest to their own original.")  # fmt: skip

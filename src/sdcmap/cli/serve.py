@@ -16,7 +16,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @app.command()
 def serve(
-    study: Annotated[Path | None, Argument(help="A study to open; its folder's neighbours are served too.")] = None,
+    study: Annotated[Path | None, Argument(help="A study to open; its folder's neighbors are served too.")] = None,
     port: Annotated[int, Option(min=0, max=65535, help="0: any that is free.")] = 0,
     open_browser: Annotated[bool, Option("--open", help="Open the page in a browser.")] = False,
     folder: Annotated[Path | None, Option(help="Folder with data files and studies; default: this one.")] = None,
@@ -36,8 +36,8 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError:
         raise MissingExtra("the workbench needs: pip install 'sdcmap[web]'") from None
-    from sdcmap.web.workspace import Workspace
     from sdcmap.web.server import serve as run
+    from sdcmap.web.workspace import Workspace
 
     study = study and study.resolve()
     home = (folder or (study.parent if study else Path())).resolve()

@@ -57,14 +57,14 @@ class Cells:
 
 @dataclass(frozen=True)
 class Mixture:
-    """released - known ~ sum_k weights_k N(centres_k, sds_k^2)."""
+    """released - known ~ sum_k weights_k N(centers_k, sds_k^2)."""
 
     weights: tuple[float, ...]
-    centres: tuple[float, ...]
+    centers: tuple[float, ...]
     sds: tuple[float, ...]
 
     def __call__(self, known: Array, released: Array) -> Array:
-        parts = (np.array(numbers) for numbers in (self.weights, self.centres, self.sds))
+        parts = (np.array(numbers) for numbers in (self.weights, self.centers, self.sds))
         return log_mixture(released - known, *parts)
 
 

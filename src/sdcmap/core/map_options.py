@@ -15,7 +15,7 @@ class MapContents(TypedDict, total=False):
 
     mark: Choice | None
     facet: str | Mapping[str, str] | None
-    colour: str | Mapping[str, str]
+    color: str | Mapping[str, str]
     names: Mapping[str, str] | None
 
 

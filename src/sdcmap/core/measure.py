@@ -10,8 +10,8 @@ from typing import ClassVar, Literal
 from numpy.random import Generator
 
 from sdcmap.core.estimate import Estimate, merge_bounds, merge_skipped
-from sdcmap.core.refits import Folds, Refit
 from sdcmap.core.method import Method
+from sdcmap.core.refits import Folds, Refit
 from sdcmap.core.value import Value
 from sdcmap.core.words import MOST_NAMED, number, spoken
 from sdcmap.data.microdata import Microdata
@@ -34,28 +34,27 @@ class Enough(Exception):  # noqa: N818
 class Measure(Value):
     """The base of every risk and utility measure.
 
-    Class data: `axis` "risk" or "utility"; `unit`; `direction` "lower" or "higher" (which is better); `bounds` of the
-    value (None: none); `at_nothing`, the value when nothing is released (None: it has none); `floor`: what that level of a
-    risk means; `expectation`: the value is a function of an expectation, so replicates are pooled by their parts, never
-    averaged; `sampled`: it draws random numbers; `paired`: it compares each released record with the one it came from, so
-    that a fully synthetic file, which has none, leaves it undefined.
+    A subclass states its parameters as dataclass fields and its class data below, and implements `score`.
     """
 
-    example: ClassVar[str] = "SmallCells"
+    example: ClassVar[str] = "SmallCells"  # shown in error messages
+
+    label: ClassVar[str] = ""  # the measure's name for people, at most 40 characters; fields may stand in braces
+    description: ClassVar[str] = ""  # one sentence for a board: what the number means
     axis: ClassVar[Literal["risk", "utility"]]
     unit: ClassVar[str] = ""
-    direction: ClassVar[Literal["lower", "higher"]] = "lower"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
-    at_nothing: ClassVar[float | None] = None
-    floor: ClassVar[str] = "no better than without the release"
-    expectation: ClassVar[bool] = False
-    sampled: ClassVar[bool] = False
-    paired: ClassVar[bool] = True
-    kinds: ClassVar[tuple[str, ...]] = KINDS  # of the variables it measures
+    direction: ClassVar[Literal["lower", "higher"]] = "lower"  # which is better
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)  # of the value; None: unbounded
+    baseline_value: ClassVar[float | None] = None  # the value when nothing is released; None: it has none
+    floor: ClassVar[str] = "no better than without the release"  # what a risk at the baseline means
+    expectation: ClassVar[bool] = False  # a function of an expectation: replicates are pooled by their parts, not averaged
+    sampled: ClassVar[bool] = False  # it draws random numbers
+    paired: ClassVar[bool] = True  # it compares released records with their originals, so synthetic files leave it undefined
+    kinds: ClassVar[tuple[str, ...]] = KINDS  # of the variables that it measures
     missing: ClassVar[str] = "missing is a category of its own"
     weights: ClassVar[str] = "not used; every record counts once"
     households: ClassVar[str] = "not used; persons are counted one by one"
-    unspoken: ClassVar[tuple[str, ...]] = ("held_out", "queries")  # numbers that its words leave out
+    unspoken: ClassVar[tuple[str, ...]] = ("held_out", "queries")  # parameters that its title leaves out
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
 
     @property
@@ -169,7 +168,7 @@ class Measure(Value):
 
     def baseline(self, original: Microdata) -> float | None:
         """The value when nothing is released; a prior level may depend on the data."""
-        return self.at_nothing
+        return self.baseline_value
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         """Names of the variables measured: the field `on`, or a default that the measure states."""

@@ -31,37 +31,34 @@ from sdcmap.kernels.tables.coding import compress
 class Method(Value):
     """The base of every masking method.
 
-    Class data: `kinds` it masks; `missing` "kept" (missing values stay as they are), "category" (missing is a category
-    like any other), "added" (it makes values missing) or "refused"; `reweights`: whether it adjusts the file's weight
-    because it releases other rows; `masks_weight`: whether it may change the weight otherwise; `weights` and `households`:
-    a sentence on what it does with them; `random`: whether replicates differ; `at_zero`: the parameters at which it is
-    the identity; `kept` and `distorted`: for the method note, what it keeps exactly and what it distorts;
-    `in_every_plan`: a plan holds it unasked; `mixes_records`: a released record may hold what other people had, drawn from a model
-    of all or dealt out among them, so that a release without somebody is more than a release without his row; `is_value_map`:
-    what becomes of a value hangs on the values of its variable alone, and on nothing drawn; `needs_original`: as a step of a
-    chain it looks at the file before the first step.
+    A subclass states its parameters as dataclass fields and its class data below, and implements `mask`.
 
     Parameters
     ----------
-    within : mask each stratum of these variables apart; by default the file is one stratum
+    within : mask each stratum of these variables separately; by default the file is one stratum
     """
 
-    example: ClassVar[str] = "Noise"
+    example: ClassVar[str] = "Noise"  # shown in error messages
 
-    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
+    label: ClassVar[str] = ""  # the method's name for people, at most 40 characters
+    description: ClassVar[str] = ""  # one sentence for a board: what the method does to the file
+    kinds: ClassVar[tuple[str, ...]] = ("numeric",)  # of the variables that it masks
+    # "kept": missing values stay; "category": missing is one more category; "added": it makes values missing; "refused"
     missing: ClassVar[str] = "kept"
     weights: ClassVar[str] = "not used; every record counts once"
     households: ClassVar[str] = "not used; persons are masked one by one"
-    random: ClassVar[bool] = True
-    reweights: ClassVar[bool] = False
-    masks_weight: ClassVar[bool] = False
-    at_zero: ClassVar[Mapping[str, Any] | None] = None
-    kept: ClassVar[str] = ""
-    distorted: ClassVar[str] = ""
-    in_every_plan: ClassVar[bool] = False
+    random: ClassVar[bool] = True  # whether replicates differ
+    reweights: ClassVar[bool] = False  # it releases other rows, and adjusts the weight for that
+    masks_weight: ClassVar[bool] = False  # it may change the weight for another reason
+    at_zero: ClassVar[Mapping[str, Any] | None] = None  # the parameters at which it changes nothing
+    kept: ClassVar[str] = ""  # for the method note: what it preserves exactly
+    distorted: ClassVar[str] = ""  # for the method note: what it distorts
+    in_every_plan: ClassVar[bool] = False  # every plan contains it, stated or not
+    # A released record may contain values of other people, drawn from a model or exchanged. Removing a person's row from
+    # such a file does not remove the person's influence on it.
     mixes_records: ClassVar[bool] = False
-    is_value_map: ClassVar[bool] = False
-    needs_original: ClassVar[bool] = False
+    is_value_map: ClassVar[bool] = False  # a released value depends on nothing but the values of its own variable
+    needs_original: ClassVar[bool] = False  # as a step of a chain it reads the file before the first step
     searched: ClassVar[Strengths | None] = None  # the strengths that a search tries
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
 

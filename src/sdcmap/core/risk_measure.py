@@ -22,7 +22,7 @@ class RiskMeasure(Measure):
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of records"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
+    baseline_value: ClassVar[float | None] = 0.0
     columns_by_default: ClassVar[Literal["keys", "knowable", "numeric"]] = "keys"
     label: ClassVar[str] = ""
 

@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union, cast
 
-from sdcmap.core.catalogue import named_class, names_of
+from sdcmap.core.catalog import named_class, names_of
 from sdcmap.core.docstring import with_inherited
 from sdcmap.core.named_files import FILES, NO_DIGEST, NamesFiles, digest_problems, fill_digest
 from sdcmap.core.plan_text import BITS, LONGEST

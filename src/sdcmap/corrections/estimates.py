@@ -28,7 +28,7 @@ SINGULAR = 1e-9  # a normal matrix whose smallest eigenvalue is below this share
 class Group:
     """Records of one noise stratum inside a domain.
 
-    rows : their places among the domain's records. noise : D. signal : Cov X in the stratum. centre : its mean.
+    rows : their places among the domain's records. noise : D. signal : Cov X in the stratum. center : its mean.
     kappa : d/(1 + d). count : n, the records that told D. told : which entries of D they told (all, or the diagonal).
     fourth : the variance of e e', as a share of that of normal noise.
     """
@@ -36,7 +36,7 @@ class Group:
     rows: Array
     noise: Array
     signal: Array
-    centre: Array
+    center: Array
     kappa: float
     count: int
     told: Array
@@ -56,17 +56,17 @@ class Records:
         """The mean noise covariance."""
         return np.asarray(np.sum([group.noise * self.share[group.rows].sum() for group in self.groups], axis=0))
 
-    def standardised(self) -> tuple[Records, Array, Array]:
+    def standardized(self) -> tuple[Records, Array, Array]:
         """The same records in units of their standard deviation from their mean; and that mean and deviation."""
         seen = moments(self.z, self.share)
-        centre, scale = seen.mean, np.sqrt(seen.variance)
+        center, scale = seen.mean, np.sqrt(seen.variance)
         scale = np.where(scale > 0, scale, 1.0)
         both = np.outer(scale, scale)
         groups = tuple(
-            replace(g, noise=g.noise / both, signal=g.signal / both, centre=(g.centre - centre) / scale)
+            replace(g, noise=g.noise / both, signal=g.signal / both, center=(g.center - center) / scale)
             for g in self.groups
         )
-        return Records((self.z - centre) / scale, self.share, groups), centre, scale
+        return Records((self.z - center) / scale, self.share, groups), center, scale
 
 
 def wick_sums(records: Records, terms: Sequence[Term]) -> tuple[Array, Array]:
@@ -97,7 +97,7 @@ def standard_errors(records: Records, terms: Sequence[Term], spread: Array, grad
 
 def _noise_terms(records: Records, group: Group, terms: Sequence[Term]) -> tuple[Array, Array]:
     parts = [
-        noise_terms(Wick(records.z[rows], group.noise), records.share[rows], group.centre, terms, group.fourth)
+        noise_terms(Wick(records.z[rows], group.noise), records.share[rows], group.center, terms, group.fourth)
         for other, rows in _blocks(records)
         if other is group
     ]
@@ -127,8 +127,8 @@ class MomentEstimates:
 
 def estimate_moments(records: Records) -> MomentEstimates:
     """Corrected moments: means as they are, covariances less the noise's.  Kim (1986, 1990)"""
-    inner, centre, scale = records.standardised()
-    m = len(centre)
+    inner, center, scale = records.standardized()
+    m = len(center)
     pairs = list(combinations_with_replacement(range(m), 2))
     terms: list[Term] = [*((j,) for j in range(m)), *pairs]
     means, spread = wick_sums(inner, terms)
@@ -145,7 +145,7 @@ def estimate_moments(records: Records) -> MomentEstimates:
         raise Undefined("the numbers are too large to have a covariance: divide them by a constant.")
     values = np.linalg.eigvalsh(covariance)
     return MomentEstimates(
-        centre, plain[:m] * scale, covariance * both, _square(plain[m:], pairs, m) * both,
+        center, plain[:m] * scale, covariance * both, _square(plain[m:], pairs, m) * both,
         correlation, _square(relative, pairs, m), float(values[0] / values[-1]) if values[-1] > 0 else -1.0,
     )  # fmt: skip
 
@@ -176,7 +176,7 @@ def estimate_regression(records: Records, terms: Sequence[Term]) -> tuple[Array,
     beta = M^-1 v, M = mean :t t':, v = mean :t y:.  Fuller (1987), section 1 and 3; Fuller (1993)
     The influence of a record is M^-1 :t (y - t' beta):.
     """
-    inner, centre, scale = records.standardised()
+    inner, center, scale = records.standardized()
     places: dict[Term, int] = {}
     product = np.array([[places.setdefault(tuple(sorted(a + b)), len(places)) for b in terms] for a in terms])
     with_y = np.array([places.setdefault((0, *a), len(places)) for a in terms])
@@ -192,21 +192,21 @@ def estimate_regression(records: Records, terms: Sequence[Term]) -> tuple[Array,
     for row in range(len(terms)):
         moment[row, with_y[row]] += 1
         np.subtract.at(moment[row], product[row], beta)
-    back = scale[0] * _from_standardised(terms, centre, scale)
+    back = scale[0] * _from_standardized(terms, center, scale)
     coefficients = back @ beta
-    coefficients[list(terms).index(())] += centre[0]
+    coefficients[list(terms).index(())] += center[0]
     return coefficients, standard_errors(inner, every, spread, back @ inverse @ moment)
 
 
-def _from_standardised(terms: Sequence[Term], centre: Array, scale: Array) -> Array:
-    """Coefficients of products of x from those of products of u = (x - centre)/scale; every factor of a term is a term."""
+def _from_standardized(terms: Sequence[Term], center: Array, scale: Array) -> Array:
+    """Coefficients of products of x from those of products of u = (x - center)/scale; every factor of a term is a term."""
     place = {term: number for number, term in enumerate(terms)}
     back = np.zeros((len(terms), len(terms)))
     for column, term in enumerate(terms):
         for chosen in range(1 << len(term)):
             kept = tuple(v for position, v in enumerate(term) if chosen >> position & 1)
             left = [v for position, v in enumerate(term) if not chosen >> position & 1]
-            back[place[kept], column] += np.prod(-centre[left]) / np.prod(scale[list(term)])
+            back[place[kept], column] += np.prod(-center[left]) / np.prod(scale[list(term)])
     return back
 
 

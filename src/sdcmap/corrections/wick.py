@@ -50,7 +50,7 @@ def derivatives(term: Term) -> Iterator[tuple[int, int, Term]]:
 
 
 def noise_terms(
-    wick: Wick, share: Array, centre: Array, terms: Sequence[Term], fourth: float = 1.0
+    wick: Wick, share: Array, center: Array, terms: Sequence[Term], fourth: float = 1.0
 ) -> tuple[Array, Array]:
     """How the mean of each :P: moves with D, and with the error that D is estimated with; two arrays K x m x m.
 
@@ -62,7 +62,7 @@ def noise_terms(
     m = wick.z.shape[1]
     once = list(dict.fromkeys(rest for term in terms for _, _, rest in derivatives(term)))
     twice = list(dict.fromkeys(left for rest in once for _, _, left in derivatives(rest)))
-    moved = dict(zip(once, (((wick.z - centre) * share[:, None]).T @ wick.table(once)).T, strict=True)) if once else {}
+    moved = dict(zip(once, (((wick.z - center) * share[:, None]).T @ wick.table(once)).T, strict=True)) if once else {}
     mean = dict(zip(twice, share @ wick.table(twice), strict=True)) if twice else {}
     slope, error = np.zeros((len(terms), m, m)), np.zeros((len(terms), m, m))
     for number, term in enumerate(terms):

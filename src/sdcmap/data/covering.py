@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.data.cells import common_codes
-from sdcmap.data.label_layers import Layers, distinct, layered, read_column, spelt_out, value_texts
+from sdcmap.data.label_layers import Layers, distinct, layered, read_column, spelled_out, value_texts
 from sdcmap.data.microdata import Microdata, smallest_unsigned
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
@@ -93,9 +93,9 @@ def _equal(known: Microdata, released: Microdata, name: str) -> Layers:
 
 
 def explained(known: Microdata, masked: Microdata, names: Sequence[str]) -> Microdata:
-    """The masked file with labels that only the note of the method explains spelt out, in columns where every label that
+    """The masked file with labels that only the note of the method explains spelled out, in columns where every label that
     can be read is true; where values were changed too, who has a label does not tell what it means."""
-    return spelt_out(known, masked, [name for name in names if masked.paired and _true(known, masked, name)])
+    return spelled_out(known, masked, [name for name in names if masked.paired and _true(known, masked, name)])
 
 
 def _true(known: Microdata, masked: Microdata, name: str) -> bool:

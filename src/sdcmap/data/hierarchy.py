@@ -1,4 +1,4 @@
-"""Generalisation hierarchies: for each value its label at level 0 (itself), 1, 2, ..., each coarser than the one before."""
+"""Generalization hierarchies: for each value its label at level 0 (itself), 1, 2, ..., each coarser than the one before."""
 
 from __future__ import annotations
 

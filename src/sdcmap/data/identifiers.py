@@ -20,7 +20,7 @@ from sdcmap.kernels.masking.granularity import common_step, granularity
 SAFE_HARBOR = {
     "A": "names", "B": "places smaller than a state", "C": "dates other than years", "D": "telephone numbers",
     "E": "fax numbers", "F": "e-mail addresses", "G": "social security numbers", "H": "medical record numbers",
-    "I": "health plan numbers", "J": "account numbers", "K": "certificate and licence numbers",
+    "I": "health plan numbers", "J": "account numbers", "K": "certificate and license numbers",
     "L": "vehicle identifiers and plates", "M": "device identifiers", "N": "web addresses", "O": "IP addresses",
     "P": "biometric identifiers", "Q": "photographs", "R": "any other unique number, mark or code",
 }  # fmt: skip

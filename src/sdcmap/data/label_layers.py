@@ -170,10 +170,10 @@ def _met(column: Column) -> tuple[pl.Series, Array]:
     return values.gather(met), new[place]
 
 
-def spelt_out(original: Microdata, masked: Microdata, names: Sequence[str]) -> Microdata:
+def spelled_out(original: Microdata, masked: Microdata, names: Sequence[str]) -> Microdata:
     """The masked file with every label that cannot be read as the list of values that became it, as the note of the method
     tells them: "other" as "farmer|miner"."""
-    renamed = {name: _spelt(original, masked, name) for name in names} if masked.paired else {}
+    renamed = {name: _spelled(original, masked, name) for name in names} if masked.paired else {}
     made = {name: levels for name, levels in renamed.items() if levels is not None}
     if not made:
         return masked
@@ -182,7 +182,7 @@ def spelt_out(original: Microdata, masked: Microdata, names: Sequence[str]) -> M
     return Microdata(masked.schema, columns, masked.origin)
 
 
-def _spelt(original: Microdata, masked: Microdata, name: str) -> pl.Series | None:
+def _spelled(original: Microdata, masked: Microdata, name: str) -> pl.Series | None:
     read, levels = read_column(original, masked, name), masked.column(name).levels
     if read is None or levels is None or not read.unread.any():
         return None
@@ -192,10 +192,10 @@ def _spelt(original: Microdata, masked: Microdata, name: str) -> pl.Series | Non
     for k in np.flatnonzero(read.unread):
         rows = read.label == k
         behind = np.unique(came[rows & (came >= 0)])
-        spelt = "|".join(texts[place] for place in behind)
+        spelled = "|".join(texts[place] for place in behind)
         code = masked.column(name).values[np.flatnonzero(rows)[0]]
-        if spelt and spelt not in labels and spelt.count("|") == len(behind) - 1:
-            labels[code] = spelt
+        if spelled and spelled not in labels and spelled.count("|") == len(behind) - 1:
+            labels[code] = spelled
     return pl.Series(levels.name, labels, dtype=pl.String)
 
 

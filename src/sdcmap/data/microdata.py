@@ -1,4 +1,4 @@
-"""Microdata: immutable columns with a schema, memoised views, and changes against a base."""
+"""Microdata: immutable columns with a schema, memoized views, and changes against a base."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _most_frequent(codes: Array, count: int) -> Array:
 
 
 class Model(Protocol):
-    """What was learnt."""
+    """What was learned."""
 
     def predict(self, rows: Array) -> Array: ...
 

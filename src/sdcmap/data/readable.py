@@ -20,11 +20,11 @@ class Frame(Protocol):
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labeled:
     """A frame with what is said of its variables: labels, value labels, codes for missing values."""
 
     frame: pl.DataFrame
     facts: Mapping[str, Variable]
 
 
-Readable: TypeAlias = str | Path | Microdata | Labelled | Frame
+Readable: TypeAlias = str | Path | Microdata | Labeled | Frame

@@ -17,7 +17,7 @@ ROLES = (
 )  # fmt: skip
 NEVER_RELEASED = ("identifier", "drop")
 RESPONDENT_ONLY = "respondent only"
-UNSERVED = {  # roles that are recognised, and that nothing serves yet: what to say of such columns
+UNSERVED = {  # roles that are recognized, and that nothing serves yet: what to say of such columns
     "replicate": "replicate weights are not masked along, and tell the sample's design",
     "psu": "primary sampling units are not masked along, and tell where a record is from",
     "wave": "records of several waves would be taken for several people (keep one wave)",

@@ -31,7 +31,7 @@ PAIRS: Mapping[str, tuple[bool, Callable[[Array, Array], Array]]] = {
     "{a} / {b}**2": (True, lambda a, b: a / b**2),
     "{a} * {b}**2": (True, lambda a, b: a * b**2),
 }
-# units: percent, centimetres, thousands, months
+# units: percent, centimeters, thousands, months
 SCALES = (1.0, 100.0, 0.01, 10_000.0, 0.0001, 1000.0, 0.001, 12.0, 1 / 12)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Generator, Measure, Microdata, PlanError, Roles, Stream, did_you_mean
-from sdcmap.core.catalogue import offered
+from sdcmap.core.catalog import offered
 from sdcmap.core.chart import Chart
 from sdcmap.core.method import Method, strength_of
 from sdcmap.core.rule import Choice, Rule

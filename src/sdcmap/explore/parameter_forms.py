@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union
 
 from sdcmap.choose import RULES
 from sdcmap.core import Measure, Method, Microdata, PlanError, Roles, SdcmapError
-from sdcmap.core.catalogue import named_class, offered
+from sdcmap.core.catalog import named_class, offered
 from sdcmap.core.docstring import docstring, parameter_sentences
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import Range, Value, decode, hints, parse, plain, type_name

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union
 
 from sdcmap.choose import RULES
 from sdcmap.core import Measure, Method
-from sdcmap.core.catalogue import offered
+from sdcmap.core.catalog import offered
 from sdcmap.core.docstring import docstring, parameter_sentences
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.core.rule import Rule

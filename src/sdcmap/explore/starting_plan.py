@@ -21,7 +21,7 @@ from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
 from sdcmap.files.reading import Source
 from sdcmap.kernels.masking.own_values import CROWD
-from sdcmap.methods import PRAM, Chain, Derive, Microaggregate, Noise, RankSwap, Recode, Suppress, Synthesise
+from sdcmap.methods import PRAM, Chain, Derive, Microaggregate, Noise, RankSwap, Recode, Suppress, Synthesize
 from sdcmap.methods.average_weights import AverageWeights, averaged
 from sdcmap.methods.microaggregate import MOST_GOWER
 from sdcmap.risk import PublishedTables, WorstLinkage
@@ -146,7 +146,7 @@ class Columns:
             yield self._chain(coarse, self._moved(stay), [Noise(self.numbers, variance)] if self.numbers else [])
         if self.categories and self.numbers:
             for stay in (0.5, 0.3):
-                drawn = Synthesise(self.numbers, given=self.categories)  # not what is derived of the numbers themselves
+                drawn = Synthesize(self.numbers, given=self.categories)  # not what is derived of the numbers themselves
                 yield self._chain(coarse, self._moved(stay), [drawn])
         yield from self._together()
         yield from self._partly_synthetic()
@@ -167,7 +167,7 @@ class Columns:
             drawn = tuple(name for name in self._drawn_in_turn if name not in (*kept, *self.derived))
             if kept and drawn:
                 for leaf in LEAVES[2:]:
-                    yield self._chain(self._less_own, [Synthesise(drawn, given=kept, leaf=leaf)])
+                    yield self._chain(self._less_own, [Synthesize(drawn, given=kept, leaf=leaf)])
 
     def _kept(self, least: int) -> tuple[str, ...]:
         """Keys, those with few categories first, of which every combination that is met has at least so many records."""
@@ -185,8 +185,8 @@ class Columns:
         drawn = (*self._drawn_in_turn, *([] if self.data.weight is None else [self.data.weight]))
         if len(self._drawn_in_turn) > 1:
             for leaf in LEAVES:
-                yield self._chain(self._less_own, [Synthesise(drawn, leaf=leaf)])
-            yield self._chain(self._less_own, [Synthesise(drawn, model="copula")])
+                yield self._chain(self._less_own, [Synthesize(drawn, leaf=leaf)])
+            yield self._chain(self._less_own, [Synthesize(drawn, model="copula")])
 
     @cached_property
     def _drawn_in_turn(self) -> tuple[str, ...]:

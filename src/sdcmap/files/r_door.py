@@ -16,7 +16,7 @@ import polars as pl
 
 from sdcmap.core import Array, Estimate, SchemaError, SdcmapError
 from sdcmap.data.microdata import Microdata, series
-from sdcmap.data.readable import Labelled
+from sdcmap.data.readable import Labeled
 from sdcmap.data.schema import Variable
 from sdcmap.files.stat.user_missing import put_back, reason_numbers
 
@@ -28,13 +28,13 @@ TAG_BYTE = 4
 RColumn: TypeAlias = Mapping[str, Any]  # name, kind, values, levels, ordered, label, codes, words, missing, format
 
 
-def from_r(columns: Sequence[RColumn]) -> Labelled:
+def from_r(columns: Sequence[RColumn]) -> Labeled:
     """A data frame that R hands over, as `sdcmap.read` takes it."""
     names = [str(column["name"]) for column in columns]
     if len(set(names)) < len(names):
         raise SchemaError("the data frame has two columns of one name.")
     frame = pl.DataFrame([_series(column) for column in columns])
-    return Labelled(frame, {name: _fact(column) for name, column in zip(names, columns, strict=True)})
+    return Labeled(frame, {name: _fact(column) for name, column in zip(names, columns, strict=True)})
 
 
 def to_r(table: Microdata | pl.DataFrame) -> list[dict[str, Any]]:

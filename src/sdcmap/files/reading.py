@@ -15,7 +15,7 @@ from sdcmap.core import Array, Value
 from sdcmap.data.known_by import DATES, known_by_of, with_known_by
 from sdcmap.data.known_by import Stated as KnownBy
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
-from sdcmap.data.readable import Labelled, Readable
+from sdcmap.data.readable import Labeled, Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
 from sdcmap.errors import MOST_PROBLEMS, MissingExtra, PlanError, SchemaError, did_you_mean, shortened
 from sdcmap.files.ddi import DDICodebook, read_ddi
@@ -325,12 +325,12 @@ def _kind_of(clean: pl.Series, fact: Variable) -> str:
         return "ordinal"
     if not dtype.is_numeric() or fact.role in ("identifier", "household", "stratum"):
         return "nominal"
-    labelled = [float(code) for code, _ in fact.values if not isinstance(code, str)]
-    if not labelled and fact.role != "key":
+    labeled = [float(code) for code, _ in fact.values if not isinstance(code, str)]
+    if not labeled and fact.role != "key":
         return "numeric"
     clean = clean.fill_nan(None) if dtype.is_float() else clean
     valid = clean.drop_nulls().unique().cast(pl.Float64)
-    if len(valid) <= max(len(labelled), 2) and bool(valid.is_in(labelled).any()):
+    if len(valid) <= max(len(labeled), 2) and bool(valid.is_in(labeled).any()):
         return "nominal"
     # SPSS and SAS hold every number as a float, so whole floats of a statistics file count as whole numbers
     whole = dtype.is_integer() or (fact.measure != "" and bool((clean == clean.round()).all()))
@@ -387,7 +387,7 @@ def _frame_of(source: Readable, asked: Asked) -> tuple[pl.DataFrame, Mapping[str
     """The raw frame, what the file says of its variables, and the format a release is written in."""
     if isinstance(source, Microdata):
         return coded_frame(source), {v.name: v for v in source.schema.variables}, source.schema.format
-    if isinstance(source, Labelled):
+    if isinstance(source, Labeled):
         return source.frame, source.facts, "parquet"
     if isinstance(source, str | Path):
         return _frame_of_file(Path(source), asked)

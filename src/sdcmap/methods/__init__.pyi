@@ -12,7 +12,7 @@ from .mixture_noise import MixtureNoise as MixtureNoise
 from .noise import MultiplicativeNoise as MultiplicativeNoise
 from .noise import Noise as Noise
 from .pram import PRAM as PRAM
-from .pram import RandomisedResponse as RandomisedResponse
+from .pram import RandomizedResponse as RandomizedResponse
 from .protect import Protect as Protect
 from .protect import SwapReidentified as SwapReidentified
 from .rank_swap import RankSwap as RankSwap
@@ -24,7 +24,7 @@ from .sample import Sample as Sample
 from .shuffle import Shuffle as Shuffle
 from .suppress import Suppress as Suppress
 from .swap import Swap as Swap
-from .synthesise import Synthesise as Synthesise
+from .synthesize import Synthesize as Synthesize
 from .top_code import TopCode as TopCode
 from .top_code import TopCodeJointly as TopCodeJointly
 

@@ -100,9 +100,9 @@ def _half_step(step: Method, name: str, released: Microdata) -> float:
 
 def _fields(noises: Noises, names: Names, x: Array, y: Array, ends: dict[int, Ends]) -> Fields:
     """All variables together where their noise is correlated and what came after it is not wide; else one by one."""
-    centre = np.where(np.isnan(y).all(axis=0) | np.isin(np.arange(len(names)), list(ends)), means_of(x), means_of(y))
+    center = np.where(np.isnan(y).all(axis=0) | np.isin(np.arange(len(names)), list(ends)), means_of(x), means_of(y))
     before = _covariance_before(noises, names, x, y, ends)
-    scale, shift, added = accumulated(noises, names, before, centre, ends)
+    scale, shift, added = accumulated(noises, names, before, center, ends)
     own = scale * x + shift
     added += np.diag([0.0 if j in ends else rounding_step(column) ** 2 / 12 for j, column in enumerate(y.T)])
     narrow = all(np.isfinite(high - low)[~np.isnan(low)].all() for low, high in ends.values())
@@ -128,7 +128,7 @@ def _in_cells(own: Array, sd: float, ends: Ends) -> Field:
 
 
 def accumulated(
-    noises: Noises, names: Names, before: Array, centre: Array, ends: dict[int, Ends]
+    noises: Noises, names: Names, before: Array, center: Array, ends: dict[int, Ends]
 ) -> tuple[Array, Array, Array]:
     """c, s and V of y = c x + s + N(0, V). before: Cov x. Rounding to whole numbers on the way counts by its variance."""
     scale, shift, added, spread = np.ones(len(names)), np.zeros(len(names)), np.zeros_like(before), before.copy()
@@ -143,7 +143,7 @@ def accumulated(
         if noise.rescale:
             c = np.ones(len(names))
             c[here] = noise.scale
-            scale, shift = scale * c, c * shift + (1 - c) * centre
+            scale, shift = scale * c, c * shift + (1 - c) * center
             added, spread = added * np.outer(c, c), spread * np.outer(c, c)
     return scale, shift, added
 

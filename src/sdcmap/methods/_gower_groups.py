@@ -16,7 +16,7 @@ def gower_groups(numbers: Array, codes: Array, size: int, price: Array | None = 
     numbers : n x p, each column divided by its range; codes : n x q of nominal variables, 0, 1, ...
     d(i, l) = sum_j |x_ij - x_lj| + #{j: c_ij != c_lj}, which is Gower's distance times the number of variables.
     price : what a different code of each nominal variable costs in place of 1.
-    The steps are those of MDAV; the centre of mixed records has the mean of each number and the most frequent code of
+    The steps are those of MDAV; the center of mixed records has the mean of each number and the most frequent code of
     each nominal variable (the least among equally frequent ones). Among equal distances the first record is taken.
     Gower (1971); Domingo-Ferrer, Torra (2005), section 4
     """
@@ -91,7 +91,7 @@ def _take(
     return kept
 
 
-# Groups of records that are neighbours in one order, and the value that a group takes.
+# Groups of records that are neighbors in one order, and the value that a group takes.
 
 
 def ranked_groups(x: Array, size: int) -> Array:
@@ -104,7 +104,7 @@ def ranked_groups(x: Array, size: int) -> Array:
 def optimal_groups(x: Array, size: int) -> Array:
     """The groups of at least `size` values that have the least sum of squares within groups.
 
-    Hansen, Mukherjee (2003): an optimal group holds neighbours in the order of x, `size` to 2 size - 1 of them, so the
+    Hansen, Mukherjee (2003): an optimal group holds neighbors in the order of x, `size` to 2 size - 1 of them, so the
     least sum is a shortest path over the sorted values, found in n size steps.
     """
     order = np.argsort(x, kind="stable")
@@ -169,5 +169,5 @@ def group_modes(x: Array, group: Array) -> Array:
 
 
 def first_component(z: Array) -> Array:
-    """The scores of the first principal component of standardised columns, its largest loading positive."""
+    """The scores of the first principal component of standardized columns, its largest loading positive."""
     return np.asarray(z @ with_fixed_signs(np.linalg.eigh(z.T @ z)[1])[:, -1])

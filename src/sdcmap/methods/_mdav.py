@@ -35,7 +35,7 @@ class Buckets(NamedTuple):
     home: Array  # the bucket of each row of the file
     start: Array  # where each bucket begins
     left: Array  # records left in each
-    centre: Array
+    center: Array
     radius: Array
     low: Array  # least and largest value of each variable
     high: Array
@@ -50,12 +50,12 @@ def buckets_of(x: Array, rows: Array) -> Buckets:
     count = np.array([len(part) for part in parts])
     start = np.cumsum(count) - count
     y = np.ascontiguousarray(x[order])
-    centre = np.add.reduceat(y, start) / count[:, np.newaxis]
-    radius = np.sqrt(np.maximum.reduceat(((y - np.repeat(centre, count, axis=0)) ** 2).sum(axis=1), start))
+    center = np.add.reduceat(y, start) / count[:, np.newaxis]
+    radius = np.sqrt(np.maximum.reduceat(((y - np.repeat(center, count, axis=0)) ** 2).sum(axis=1), start))
     place, home = np.full((2, len(x)), -1)
     place[order], home[order] = np.arange(len(order)), np.repeat(np.arange(len(parts)), count)
     low, high = np.minimum.reduceat(y, start), np.maximum.reduceat(y, start)
-    return Buckets(y, order, place, home, start, count, centre, radius, low, high, np.empty(len(parts)))
+    return Buckets(y, order, place, home, start, count, center, radius, low, high, np.empty(len(parts)))
 
 
 def _split(x: Array, rows: Array, parts: list[Array]) -> None:
@@ -99,7 +99,7 @@ def farthest(q: Array, b: Buckets) -> int:
     for i in range(len(b.start)):
         b.bound[i] = -1.0
         if b.left[i] > 0:
-            b.bound[i] = ((np.sqrt(distance_from(b.centre, i, q)) + b.radius[i]) * (1 + ROOM)) ** 2
+            b.bound[i] = ((np.sqrt(distance_from(b.center, i, q)) + b.radius[i]) * (1 + ROOM)) ** 2
             if widest < 0 or b.bound[i] > b.bound[widest]:
                 widest = i
     best, farthest = _farthest_of(widest, q, b, -1.0, -1)
@@ -146,7 +146,7 @@ def nearest(q: Array, start_row: int, wanted: int, near: Array, b: Buckets) -> f
     for i in range(len(b.start)):
         b.bound[i] = np.inf
         if b.left[i] > 0:
-            gap = max(0.0, np.sqrt(distance_from(b.centre, i, q)) * (1 - ROOM) - b.radius[i] * (1 + ROOM))
+            gap = max(0.0, np.sqrt(distance_from(b.center, i, q)) * (1 - ROOM) - b.radius[i] * (1 + ROOM))
             b.bound[i] = gap * gap
             if closest < 0 or b.bound[i] < b.bound[closest]:
                 closest = i

@@ -273,10 +273,10 @@ def together(
 
 
 def whitened(
-    own: Array, released: Array, spread: Array, centre: Array, complete: Callable[[Array, Array], Fields] | None = None
+    own: Array, released: Array, spread: Array, center: Array, complete: Callable[[Array, Array], Fields] | None = None
 ) -> Fields:
     """The fields of released - own ~ N(0, spread), N(0, 1) each; `complete`: those of records without missing values."""
-    own, seen = own - centre, released - centre
+    own, seen = own - center, released - center
 
     def fields_of(rows: Array, others: Array, here: Array) -> Fields:
         if complete is not None and len(here) == own.shape[1]:
@@ -296,14 +296,14 @@ def together_inside(noise: AdditiveNoise, known: Array, released: Array, covaria
     inside = np.zeros(released.shape, dtype=bool)
     for j, cut in cuts.items():
         inside[:, j] = cut.inside(released[:, j])
-    centre = means_of(known)
+    center = means_of(known)
 
     def fields_of(rows: Array, others: Array, here: Array) -> Fields:
         live = np.zeros((len(others), len(spread)), dtype=bool)
         live[:, here] = inside[np.ix_(others, here)]
         sets, pattern = np.unique(live, axis=0, return_inverse=True)
         matrices = tuple(_whitening_of(spread, variables) for variables in sets)
-        a, b = np.nan_to_num(own[rows] - centre), np.nan_to_num(released[others] - centre)
+        a, b = np.nan_to_num(own[rows] - center), np.nan_to_num(released[others] - center)
         numbers = np.arange(len(rows), dtype=float), np.arange(len(others), dtype=float)
         ends = (Field(own[rows, j], released[others, j], replace(cuts[j], ends_alone=True)) for j in here if j in cuts)
         return Field(*numbers, NormalInside(a, b, pattern.ravel(), matrices)), *ends

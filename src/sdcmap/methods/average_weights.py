@@ -12,7 +12,7 @@ from sdcmap.core import Fields, Floats, Generator, Infeasible, Method, Microdata
 
 
 def averaged(weights: Floats, size: int) -> Floats:
-    """Neighbouring weights, in groups of `size` records or a few more, as their group's mean; equal ones stay equal."""
+    """Neighboring weights, in groups of `size` records or a few more, as their group's mean; equal ones stay equal."""
     distinct, place, count = np.unique(weights, return_inverse=True, return_counts=True)
     upto = np.cumsum(count)
     starts = [0]  # the first distinct weight of each group
@@ -26,7 +26,7 @@ def averaged(weights: Floats, size: int) -> Floats:
 
 @dataclass(frozen=True)
 class AverageWeights(Method):
-    """Replace survey weights by means of neighbouring weights, so that a weight is nobody's own.
+    """Replace survey weights by means of neighboring weights, so that a weight is nobody's own.
 
     A calibrated weight is mostly a number that no other record has: who knows it, or can compute it, has found the record,
     and the weight of a cell tells the cell. The step changes the file's weight and nothing else.

@@ -68,7 +68,7 @@ class Chain(Method):
         of a column, they are moved onto the grid of those before, so that no digit tells which they are.
 
     Likelihood: steps on different variables add up. Of steps on the same variable, deterministic ones before a random one
-    are done again; noise after noise adds its variance, to the components of a mixture too; transitions (PRAM, randomised
+    are done again; noise after noise adds its variance, to the components of a mixture too; transitions (PRAM, randomized
     response) multiply; what was rounded, cut, classed, merged or blanked after noise or transitions counts by the chance
     of its cell; and values that changed places and were then rounded count as if they had been rounded before. Other
     steps on one variable state none together.
@@ -117,7 +117,7 @@ class Chain(Method):
         if self.within:
             yield ".within belongs to the steps of a chain."
 
-    random, reweights, mixes_records = (_from_steps(name, any) for name in ("random", "reweights", "mixes"))
+    random, reweights, mixes_records = (_from_steps(name, any) for name in ("random", "reweights", "mixes_records"))
     missing = _from_steps("missing", _first_not_kept)
     weights, households = (_from_steps(name, _said_once) for name in ("weights", "households"))
     kept, distorted = map(_by_step, ("kept", "distorted"))

@@ -18,7 +18,7 @@ MOST_GOWER = 20_000  # records of a trial; with more, groups of mixed variables 
 ONE_BY_ONE = {"individual": _gower_groups.ranked_groups, "optimal": _gower_groups.optimal_groups}
 
 
-def standardised(x: Array) -> Array:
+def standardized(x: Array) -> Array:
     """z = (x - mean)/s column by column, missing values left out and a constant column 0."""
     present = np.isfinite(x)
     count = np.maximum(present.sum(axis=0), 1)
@@ -83,9 +83,9 @@ class Microaggregate(Method):
     on : variables to mask; numeric ones, with "gower" of any kind.
     size : least number of records in a group, at least 3: the average of two tells each the other's value. No group has 2
         size or more, but for variable groups that take in the last few records.
-    method : "mdav": near in all variables together, standardised; "gower": the same for variables of mixed kinds, by
-        Gower's distance; "projection": neighbours on the first principal component of the standardised variables, or on
-        the variable `axis`; "individual": each variable on its own, neighbours in its order; "optimal": each variable
+    method : "mdav": near in all variables together, standardized; "gower": the same for variables of mixed kinds, by
+        Gower's distance; "projection": neighbors on the first principal component of the standardized variables, or on
+        the variable `axis`; "individual": each variable on its own, neighbors in its order; "optimal": each variable
         on its own, the groups with the least sum of squares.
     average : "mean", "median" or "mode" (the least of equally frequent values). Whatever it says, a nominal variable
         takes the mode, and an ordinal one the (lower) median unless it says "mode".
@@ -220,9 +220,9 @@ class Microaggregate(Method):
             raise Infeasible(f"a group needs {self.size} records, and there are {count} {what}.")
 
     def _numbers(self, data: Microdata) -> Array:
-        """What is compared, a column each: standardised numbers, or codes and numbers divided by their range."""
+        """What is compared, a column each: standardized numbers, or codes and numbers divided by their range."""
         if self.method != "gower":
-            return standardised(data.matrix(self.on))
+            return standardized(data.matrix(self.on))
         x = np.column_stack([np.where(data.missing(name), np.nan, data.column(name).values) for name in self.on])
         nominal = np.array([data.schema[name].kind == "nominal" for name in self.on])
         return np.where(nominal, x, in_ranges(x) * np.array(self.importance or (1.0,)))

@@ -10,17 +10,17 @@ import numpy as np
 
 from sdcmap.core import Array, Field, Fields, Generator, Microdata, Positive, Range, Roles, Trials, percent, strength
 from sdcmap.core.likelihood import Mixture
-from sdcmap.kernels.masking.mixtures import centres, draw_mixture, draw_vectors, vector_centres
+from sdcmap.kernels.masking.mixtures import centers, draw_mixture, draw_vectors, vector_centers
 from sdcmap.kernels.masking.noise_covariance import covariance_root, unmixing
 from sdcmap.methods._noise_likelihood import LEAST, AdditiveNoise, Unmixed, noise_shape
 
 
 @dataclass(frozen=True, eq=False)
 class VectorMixture:
-    """released - known ~ sum_k shares_k N(centres_k, diag variances_k) as vectors; known, released are row numbers."""
+    """released - known ~ sum_k shares_k N(centers_k, diag variances_k) as vectors; known, released are row numbers."""
 
     shares: Array
-    centres: Array
+    centers: Array
     variances: Array
     known: Array
     released: Array
@@ -28,8 +28,8 @@ class VectorMixture:
     def __call__(self, known: Array, released: Array) -> Array:
         a, b = self.known[known.astype(np.intp)], self.released[released.astype(np.intp)]
         parts = []
-        for share, centre, variance in zip(self.shares, self.centres, self.variances, strict=True):
-            distance = _square_distance((a + centre) / np.sqrt(variance), b / np.sqrt(variance))
+        for share, center, variance in zip(self.shares, self.centers, self.variances, strict=True):
+            distance = _square_distance((a + center) / np.sqrt(variance), b / np.sqrt(variance))
             parts.append(np.log(share) - 0.5 * np.log(variance).sum() - 0.5 * distance)
         return np.asarray(np.logaddexp.reduce(parts))
 
@@ -54,14 +54,14 @@ class MixtureNoise(AdditiveNoise):
     variance : d, the noise covariance as a share of Cov X, at least 0 (0 is the identity).
     components : K, the number of normal distributions in the mixture; at least 2.
     shares : their weights w_1 ... w_K, which add up to 1; by default equal.
-    centres : relative centres psi_1 ... psi_(K-1), in any unit; psi_K and the scale follow, so that w has mean 0 and
-        variance 1. By default equally spaced; for K = 2 the centres are +sqrt(1 - sigma2) and -sqrt(1 - sigma2).
+    centers : relative centers psi_1 ... psi_(K-1), in any unit; psi_K and the scale follow, so that w has mean 0 and
+        variance 1. By default equally spaced; for K = 2 the centers are +sqrt(1 - sigma2) and -sqrt(1 - sigma2).
     sigma2 : the variance of each component as a share of the whole, in (0, 1); one for all, or one for each.
     root : the root L of Cov X. Other than for normal noise the root matters, since a mixture is not the same in all
         directions.
     joint : False: each coordinate of w is a draw of its own from the mixture (Yancey et al.). True: Roque's mixture, one
-        draw of a component for the whole record, N(theta_k, sigma2_k Cov X) with a centre for each component in as many
-        dimensions as there are variables; it needs K above their number, and no `centres`.
+        draw of a component for the whole record, N(theta_k, sigma2_k Cov X) with a center for each component in as many
+        dimensions as there are variables; it needs K above their number, and no `centers`.
     rescale, keep_zeros, integers, lower, upper : as for Noise, in the same order.
 
     Formula: w_j ~ sum_k w_k N(theta_k, sigma2), psi_K = -(1/w_K) sum_(k<K) w_k psi_k, S = sum_k w_k psi_k^2,
@@ -90,7 +90,7 @@ class MixtureNoise(AdditiveNoise):
     variance: Annotated[float, Range(0)] = 0.1
     components: Annotated[int, Range(2)] = 2
     shares: tuple[Positive, ...] = ()
-    centres: tuple[float, ...] = ()
+    centers: tuple[float, ...] = ()
     sigma2: Annotated[float | tuple[float, ...], Range(0, 1, "()")] = 0.025
     root: Literal["eigen", "cholesky", "symmetric"] = "eigen"
     joint: bool = False
@@ -116,14 +116,14 @@ class MixtureNoise(AdditiveNoise):
             yield f".shares must be {count} numbers, one a component, that add up to 1."
         if isinstance(self.sigma2, tuple) and len(self.sigma2) != count:
             yield f".sigma2 must be one number or {count}, one a component."
-        if self.joint and self.centres:
-            yield ".centres belong to a mixture that is not joint; the centres of a joint one are solved for."
+        if self.joint and self.centers:
+            yield ".centers belong to a mixture that is not joint; the centers of a joint one are solved for."
         elif self.joint and count <= len(self.on):
             yield f".joint needs more components than variables: {len(self.on) + 1} or more. Got {count}."
-        elif self.centres and len(self.centres) != count - 1:
-            yield f".centres must be {count - 1} numbers: the last centre follows from the others."
-        elif self.centres and not any(self.centres):
-            yield ".centres must not all be 0."
+        elif self.centers and len(self.centers) != count - 1:
+            yield f".centers must be {count - 1} numbers: the last center follows from the others."
+        elif self.centers and not any(self.centers):
+            yield ".centers must not all be 0."
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         weights, theta, variances = self._mixture()
@@ -156,11 +156,11 @@ class MixtureNoise(AdditiveNoise):
         return fields_of
 
     def _mixture(self) -> tuple[Array, Array, Array]:
-        """Weights, centres (a number each, or a row when joint) and variances of the components of w."""
+        """Weights, centers (a number each, or a row when joint) and variances of the components of w."""
         count = self.components
         weights = np.array(self.shares) if self.shares else np.full(count, 1 / count)
         variances = np.broadcast_to(np.array(self.sigma2, dtype=float), (count,))
         if self.joint:
-            return weights, vector_centres(weights, variances, len(self.on)), variances
-        relative = np.array(self.centres) if self.centres else np.arange(count - 1, 1 - count, -2, dtype=float)
-        return weights, centres(relative, weights, variances), variances
+            return weights, vector_centers(weights, variances, len(self.on)), variances
+        relative = np.array(self.centers) if self.centers else np.arange(count - 1, 1 - count, -2, dtype=float)
+        return weights, centers(relative, weights, variances), variances

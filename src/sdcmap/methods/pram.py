@@ -110,11 +110,11 @@ def _in_order(listed: list[str], matrix: Array, path: str, categories: list[str]
     return np.asarray(matrix[np.ix_(places, places)])
 
 
-# Randomised response.
+# Randomized response.
 
 
 @dataclass(frozen=True)
-class RandomisedResponse(TransitionMethod):
+class RandomizedResponse(TransitionMethod):
     """Keep a category with probability e^epsilon/(e^epsilon + K - 1), else take any other one, all alike.
 
     Parameters
@@ -126,12 +126,12 @@ class RandomisedResponse(TransitionMethod):
     Which categories there are is taken as public. Missing is a category like any other, so that the bound holds for who has
     answered at all. Weights and households are not used. `corrected(released, names)` estimates the tables of the original
     without bias.
-    Reference: Warner (1965); Kairouz, Oh, Viswanath (2016), k-ary randomised response.
+    Reference: Warner (1965); Kairouz, Oh, Viswanath (2016), k-ary randomized response.
 
     Examples
     --------
-    >>> RandomisedResponse(on="religion", epsilon=2).text
-    "RandomisedResponse(on='religion', epsilon=2.0)"
+    >>> RandomizedResponse(on="religion", epsilon=2).text
+    "RandomizedResponse(on='religion', epsilon=2.0)"
     """
 
     missing: ClassVar[str] = "category"
@@ -143,7 +143,7 @@ class RandomisedResponse(TransitionMethod):
 
     @property
     def deed(self) -> str:
-        return f"randomised response, epsilon {number(self.epsilon)}"
+        return f"randomized response, epsilon {number(self.epsilon)}"
 
     def transitions(self, name: str, categories: list[Any], counts: Array) -> Array:
         return response_matrix(len(categories), self.epsilon)

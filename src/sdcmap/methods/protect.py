@@ -18,7 +18,7 @@ from sdcmap.kernels.masking.granularity import rounded_as_others
 from sdcmap.kernels.masking.noise_covariance import spreads
 from sdcmap.methods.chain import Chain
 from sdcmap.methods.noise import Noise
-from sdcmap.recordwise.neighbourhood import Unsafe, assess
+from sdcmap.recordwise.neighborhood import Unsafe, assess
 
 
 def _of_method(name: str) -> Any:
@@ -70,19 +70,21 @@ class Protect(Method):
         """After noise, more of it for the records that are still unsafe."""
         if not roles.numbers:
             return {}
-        more = cls(Unsafe(roles.numbers, scale="standardised"), Noise(roles.numbers, 0.5))
+        more = cls(Unsafe(roles.numbers, scale="standardized"), Noise(roles.numbers, 0.5))
         return {f"{cls.__name__} after Noise .05": Chain((Noise(roles.numbers, 0.05), more))}
 
     def problems(self) -> Iterator[str]:
         if self.within:
             yield ".within belongs to the method that protects."
 
-    random, mixes_records, missing, masked_names = map(_of_method, ("random", "mixes", "missing", "masked_names"))
+    random, mixes_records, missing, masked_names = map(
+        _of_method, ("random", "mixes_records", "missing", "masked_names")
+    )
 
     @property
     def distorted(self) -> str:  # type: ignore[override]
         name = type(self.method).__name__
-        return f"the values of records with few neighbours, as {name} does: {self.method.distorted}"
+        return f"the values of records with few neighbors, as {name} does: {self.method.distorted}"
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from self.rule.incompatibilities(data)
@@ -135,7 +137,7 @@ def own_is_nearest(original: Array, masked: Array) -> Array:
     Each file's columns are divided by their own standard deviation; a missing value stands at the column's mean; a
     constant or empty column is left out.
     """
-    known, released = _standardised(original), _standardised(masked)
+    known, released = _standardized(original), _standardized(masked)
     live = ~(np.isnan(known).any(axis=0) | np.isnan(released).any(axis=0))
     if not live.any():
         return np.zeros(len(masked), dtype=bool)
@@ -144,15 +146,15 @@ def own_is_nearest(original: Array, masked: Array) -> Array:
     return np.asarray(np.sqrt(((released - known) ** 2).sum(axis=1)) <= nearest * TIE)
 
 
-def _standardised(x: Array) -> Array:
+def _standardized(x: Array) -> Array:
     """Each column divided by its standard deviation; NaN in all of a column that has none."""
-    standardised = np.full_like(x, np.nan)
+    standardized = np.full_like(x, np.nan)
     enough = (~np.isnan(x)).sum(axis=0) >= 2
     spread = np.zeros(x.shape[1])
     spread[enough] = spreads(x[:, enough])
     for j in np.flatnonzero(np.isfinite(spread) & (spread > 0)):
-        standardised[:, j] = np.where(np.isnan(x[:, j]), np.nanmean(x[:, j]), x[:, j]) / spread[j]
-    return standardised
+        standardized[:, j] = np.where(np.isnan(x[:, j]), np.nanmean(x[:, j]), x[:, j]) / spread[j]
+    return standardized
 
 
 def random_exchange(rows: Array, group: Array, rng: Generator) -> tuple[Array, Array]:

@@ -102,7 +102,7 @@ class RecodeLocally(Method):
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         names = tuple(dict.fromkeys((*(self.on or data.keys), *self.masked_names)))
-        ladder = [{name: _labelled(data, name) if name in self.masked_names else data.column(name) for name in names}]
+        ladder = [{name: _labeled(data, name) if name in self.masked_names else data.column(name) for name in names}]
         for step in self.steps_up:
             made = step.mask(data, rng)
             ladder.append(ladder[-1] | {name: made.column(name) for name in step.masked_names})
@@ -137,7 +137,7 @@ def settled(ladder: list[list[Array]], k: int) -> Array:
     return height
 
 
-def _labelled(data: Microdata, name: str) -> Column:
+def _labeled(data: Microdata, name: str) -> Column:
     """The values themselves as texts."""
     column = data.column(name)
     if column.levels is not None:

@@ -88,7 +88,9 @@ class Repair(Method):
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from data.schema.unserved("wave", "case")
         for rule in self.rules:
-            yield from rule.incompatibilities(data if data.base is None else data.base)  # what was recoded since is left
+            yield from rule.incompatibilities(
+                data if data.base is None else data.base
+            )  # what was recoded since is left
 
     def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
         return ()

@@ -25,7 +25,7 @@ def absence_scores(data: Microdata, name: str) -> Array:
 
 
 @dataclass(frozen=True)
-class Synthesise(Method):
+class Synthesize(Method):
     """Replace the values of some variables by draws from a model of them given the others; of all: synthetic data.
 
     Parameters
@@ -52,8 +52,8 @@ class Synthesise(Method):
 
     Examples
     --------
-    >>> Synthesise(on=["wage", "age"], model="copula").text
-    "Synthesise(on=['wage', 'age'], model='copula')"
+    >>> Synthesize(on=["wage", "age"], model="copula").text
+    "Synthesize(on=['wage', 'age'], model='copula')"
     """
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
@@ -100,7 +100,7 @@ class Synthesise(Method):
         yield from super().incompatibilities(data)
         for name in self.given:
             if name in data.schema and data.schema[name].role in NO_PREDICTOR:
-                yield f"Synthesise.given must not name {name!r}: it is the file's {data.schema[name].role}."
+                yield f"Synthesize.given must not name {name!r}: it is the file's {data.schema[name].role}."
         if self.model == "copula":
             yield from shuffle.predictor_problems(data, self, self._predictors(data))
 

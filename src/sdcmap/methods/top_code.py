@@ -138,7 +138,7 @@ class TopCode(Method):
 
 
 def onto_ellipse(x: Array, scatter: Scatter, squared: float) -> Array:
-    """Records beyond the ellipse of this squared distance drawn straight towards its centre, until they lie on it."""
+    """Records beyond the ellipse of this squared distance drawn straight towards its center, until they lie on it."""
     share = np.sqrt(squared / np.maximum(scatter.distances(x), squared))[:, np.newaxis]
     return np.where(share < 1, scatter.center + share * (x - scatter.center), x)
 

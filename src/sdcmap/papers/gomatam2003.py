@@ -154,7 +154,7 @@ class Collections:
             f"figure2_rate_{rate:g}": draw_map(self.map_of(self.of(FREE, rate)), by="mean", names=names, label="all")
             for rate in RATES
         }
-        figures["figure3"] = draw_map(self.free, by="mean", colour="rate", names=names, width=700, height=520)
+        figures["figure3"] = draw_map(self.free, by="mean", color="rate", names=names, width=700, height=520)
         both = self.map_of(ends)
         figures["figure4"] = draw_map(both, by="mean", facet=panels, names=names, label="all", width=420, height=340)
         return figures

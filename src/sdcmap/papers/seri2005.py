@@ -59,7 +59,7 @@ def _said(table: RecordTable) -> str:
     tied = f" ({table.ties} tied)" if table.ties else ""
     return (
         f"delta {facts['delta']:.6f}, {facts['links_in_reach']} links in reach, {facts['nearest_links']} nearest "
-        f"links{tied}, {facts['empty']} without a neighbour, unsafe {facts['unsafe_line']} (line) and "
+        f"links{tied}, {facts['empty']} without a neighbor, unsafe {facts['unsafe_line']} (line) and "
         f"{facts['unsafe_curve']} (curve), mean perturbation {facts['mean_perturbation']:.4f}"
     )
 

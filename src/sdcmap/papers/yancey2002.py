@@ -17,7 +17,7 @@ import polars as pl
 
 from sdcmap import Microdata, Plan, Scores, read, sweep
 from sdcmap.core import Array, Generator
-from sdcmap.kernels.masking.mixtures import centres, draw_mixture
+from sdcmap.kernels.masking.mixtures import centers, draw_mixture
 from sdcmap.kernels.masking.noise_covariance import complete_covariance_root, rescaled
 from sdcmap.kernels.statistics.information_losses import il2_losses, il5_losses
 from sdcmap.kernels.statistics.moments import moments
@@ -124,7 +124,7 @@ def exact_statements(x: Array, rng: Generator) -> dict[str, float]:
     IL2 grows as sqrt(d) (printed .002 .004 .006 .008), and rescaling changes neither IL2 nor IL5.
     """
     half, s2 = np.full(2, 0.5), np.full(2, 0.025)
-    noise = draw_mixture(x.shape, half, centres(np.array([1.0]), half, s2), s2, rng) @ complete_covariance_root(x).T
+    noise = draw_mixture(x.shape, half, centers(np.array([1.0]), half, s2), s2, rng) @ complete_covariance_root(x).T
     before, losses = moments(x), []
     for d in SHARES:
         z = x + np.sqrt(d) * noise

@@ -13,14 +13,14 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Column, Measure, Microdata, PlanError, SchemaError, did_you_mean
-from sdcmap.core.catalogue import drawn
+from sdcmap.core.catalog import drawn
 from sdcmap.core.chart import Chart
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.files.aligning import align
 from sdcmap.files.reading import read
-from sdcmap.kernels.neighbours.counting import is_safe
-from sdcmap.recordwise.neighbourhood import Assessment, Unsafe, assess
+from sdcmap.kernels.neighbors.counting import is_safe
+from sdcmap.recordwise.neighborhood import Assessment, Unsafe, assess
 
 CURVE = 0.5  # q of the second safety line in figure 3
 
@@ -38,15 +38,15 @@ class RecordTable(Assessment):
     # ---- numbers ----------------------------------------------------------------------------------------------
     @property
     def social(self) -> bool:
-        """Whether neighbours are counted by equal combinations of categories."""
-        return self.rule.neighbourhood == "frequency"
+        """Whether neighbors are counted by equal combinations of categories."""
+        return self.rule.neighborhood == "frequency"
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @property
     def links_in_reach(self) -> int:
-        """Records whose own original is in their neighbourhood."""
+        """Records whose own original is in their neighborhood."""
         return int(self.link_in.sum())
 
     @property
@@ -60,8 +60,8 @@ class RecordTable(Assessment):
 
     @property
     def empty(self) -> int:
-        """Records without a neighbour."""
-        return int((self.neighbours == 0).sum())
+        """Records without a neighbor."""
+        return int((self.neighbors == 0).sum())
 
     @property
     def unsafe(self) -> Array:
@@ -81,7 +81,7 @@ class RecordTable(Assessment):
         """Number of unsafe records with another shape of the line."""
         if self.social:
             return len(self.unsafe)
-        return int((~is_safe(self.neighbours, self.perturbation, self.rule.k, self.rule.r, q)).sum())
+        return int((~is_safe(self.neighbors, self.perturbation, self.rule.k, self.rule.r, q)).sum())
 
     def summary(self) -> dict[str, float | int | None]:
         """The counts of the table; nothing of a single record."""
@@ -90,15 +90,15 @@ class RecordTable(Assessment):
             "links_in_reach": self.links_in_reach, "nearest_links": self.nearest_links, "ties": self.ties,
             "empty": self.empty, "unsafe": len(self.unsafe),
             "unsafe_line": self.unsafe_at(1.0), "unsafe_curve": self.unsafe_at(CURVE),
-            "mean_neighbours": None if self.counted_to else float(self.neighbours.mean()),
+            "mean_neighbors": None if self.counted_to else float(self.neighbors.mean()),
             "mean_perturbation": self.mean_perturbation,
         }  # fmt: skip
 
     def frame(self) -> pl.DataFrame:
-        """The table: row (of the masked file), original_row, neighbours, perturbation, link_in, nearest, ties, safe."""
+        """The table: row (of the masked file), original_row, neighbors, perturbation, link_in, nearest, ties, safe."""
         columns = {
-            "row": self.rows, "original_row": self.links, "neighbours": self.neighbours,
-            "perturbation": self.perturbation, "link_in_neighbourhood": self.link_in, "nearest_is_link": self.nearest,
+            "row": self.rows, "original_row": self.links, "neighbors": self.neighbors,
+            "perturbation": self.perturbation, "link_in_neighborhood": self.link_in, "nearest_is_link": self.nearest,
             "ties": self.rivals, "safe": self.safe,
         }  # fmt: skip
         return pl.DataFrame(columns)
@@ -150,7 +150,7 @@ def records(
     by: str | None = None, intervals: Mapping[str, tuple[str, str]] | None = None, population: Readable | None = None,
     loss: Measure | None = None, count_to: int | None = None, threads: int | None = None, **options: object,
 ) -> RecordTable:  # fmt: skip
-    """The table behind the confidentiality plot: for each released record its neighbours and its perturbation.
+    """The table behind the confidentiality plot: for each released record its neighbors and its perturbation.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def records(
     population : with frequency="population": a file of the population, instead of weights.
     loss : with frequencies: a measure whose record-level form is the vertical axis, instead of the share of information
         each record lost.
-    count_to : stop counting neighbours at this number (k at least), all that safety needs: for millions of records.
+    count_to : stop counting neighbors at this number (k at least), all that safety needs: for millions of records.
     threads : of the counting; by default one a core. The result does not depend on it.
 
     Formula: z = ||y - x|| / ||y||, N(y) = #{x: z < delta}, delta the alpha-quantile of z over all pairs of different
@@ -176,7 +176,7 @@ def records(
     >>> x = pl.DataFrame({"a": [3.0, 6, 0, 1], "b": [4.0, 8, 5, 1]})
     >>> y = pl.DataFrame({"a": [3.0, 6, 0.5, 4], "b": [4.5, 7, 5, 4]})
     >>> table = records(x, y, on=["a", "b"], alpha=0.25)
-    >>> round(table.delta, 6), table.neighbours.tolist(), table.links_in_reach
+    >>> round(table.delta, 6), table.neighbors.tolist(), table.links_in_reach
     (0.535844, [1, 2, 1, 1], 3)
     """
     rule = _rule(rule, on, options)
@@ -187,7 +187,7 @@ def records(
     everyone = population if population is None or isinstance(population, Microdata) else read(population)
     assessment = assess(data, released, rule, count_to=count_to, threads=threads, population=everyone)
     if loss is not None:
-        if assessment.rule.neighbourhood != "frequency":
+        if assessment.rule.neighborhood != "frequency":
             raise PlanError("`loss` is the vertical axis of frequencies; with distances it is the perturbation.")
         assessment = replace(assessment, perturbation=loss.records(data, released)[assessment.rows])
     first = data.column(assessment.rule.on[0])
@@ -201,7 +201,7 @@ def compare_records(
     """Several snoopers at once: other key variables, other similarities.  Seri (2005), conclusions
 
     attacks : a name and the options of `records` for each, such as
-        {"size": {"on": ["turnover"]}, "both, unit-free": {"on": ["turnover", "employees"], "scale": "standardised"}}.
+        {"size": {"on": ["turnover"]}, "both, unit-free": {"on": ["turnover", "employees"], "scale": "standardized"}}.
     common : options of all of them.
     """
     if not attacks:

@@ -46,7 +46,7 @@ def _risk(plan: Plan, scores: Scores, choice: Choice) -> str:
 
 def _cost(plan: Plan, scores: Scores, choice: Choice) -> str:
     measure = scores.measure.row(by_predicate=pl.col("name") == plan.utility, named=True)
-    nothing, unit = measure["at_nothing"], measure["unit"]
+    nothing, unit = measure["baseline_value"], measure["unit"]
     after = _told(values_of(scores, plan.utility, choice)[1], unit)
     end = "" if nothing is None else f"; releasing nothing would have {_told(nothing, unit)}"
     what = "loss" if measure["direction"] == "lower" else "worth"

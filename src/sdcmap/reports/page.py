@@ -12,16 +12,16 @@ from sdcmap.charts.change_charts import draw_change, draw_correlations
 from sdcmap.core import Choice, Microdata, PlanError
 from sdcmap.core.audience import Audience, significant
 from sdcmap.data.private_folder import write_whole
+from sdcmap.explore.looking import SMALL_CELLS, look
+from sdcmap.map import RUMap
+from sdcmap.recordwise.neighborhood import Unsafe
+from sdcmap.recordwise.table import records as record_table
 from sdcmap.reports import study_rows
 from sdcmap.reports.decision import falls_of, pair_of, three_sentences, without_value
 from sdcmap.reports.evidence import evidence, safe_harbor, snoopers, study_facts, vocabulary
 from sdcmap.reports.masked_columns import changes, column_rows, given_back, what_holds
 from sdcmap.reports.questions import answers, in_records, numbers_of, subgroup_means, worst_subgroups
 from sdcmap.reports.view import View, external_view, internal_view
-from sdcmap.explore.looking import SMALL_CELLS, look
-from sdcmap.map import RUMap
-from sdcmap.recordwise.neighbourhood import Unsafe
-from sdcmap.recordwise.table import records as record_table
 from sdcmap.study.folder import Study
 from sdcmap.study.profiles import not_measured
 

@@ -17,8 +17,8 @@ from sdcmap.core import Choice, Measure, Method
 from sdcmap.core.audience import Audience, significant
 from sdcmap.core.docstring import docstring, one_line
 from sdcmap.core.grid import Grid
-from sdcmap.reports.view import View
 from sdcmap.errors import StudyDamaged
+from sdcmap.reports.view import View
 from sdcmap.study.folder import Manifest
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
@@ -122,7 +122,7 @@ def _measure_row(
         error="" if bands.get("se") is None else significant(bands["se"], 2),
         spread="" if bands.get("low") is None else f"{to.number(bands['low'])} to {to.number(bands['high'])}",
         original="–" if whole is None else to.score(whole["value"], unit),
-        nothing=to.score(measure["at_nothing"], unit),
+        nothing=to.score(measure["baseline_value"], unit),
     )
 
 

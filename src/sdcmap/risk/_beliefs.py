@@ -114,9 +114,9 @@ def linked_beliefs(
     mine, theirs = np.divmod(key, records)
     weight = np.minimum(pair.released_size[theirs] * table.probability[linked[at]], 1.0)
     weight = inclusion * weight / np.maximum(np.bincount(mine, weight, minlength=people), 1.0)[mine]
-    centre, spread = released_beliefs(original, masked, name, method, prior)
+    center, spread = released_beliefs(original, masked, name, method, prior)
     count = np.maximum(np.bincount(group, minlength=records), 1)
-    sums = (np.bincount(group, values, minlength=records) for values in (centre, spread + centre**2))
+    sums = (np.bincount(group, values, minlength=records) for values in (center, spread + center**2))
     moments = (np.ones(len(mine)), *((total / count)[theirs] for total in sums))
     share, once, twice = (np.bincount(mine, weight * moment, minlength=people) for moment in moments)
     variance = np.maximum(twice + (1 - share) * prior[1] - once**2, 0.0)
@@ -138,13 +138,13 @@ def released_beliefs(
     """
     seen = masked.numbers(name)
     known = np.isfinite(seen)
-    centre, variance = np.where(known, seen, prior[0]) - prior[0], np.where(known, 0.0, prior[1])
+    center, variance = np.where(known, seen, prior[0]) - prior[0], np.where(known, 0.0, prior[1])
     if method is None or name not in method.masked_names:
-        return centre, variance
+        return center, variance
     try:
         parts = _likelihoods(original, masked, name, method)
     except Undefined:
-        return centre, variance
+        return center, variance
     reach = REACH * np.sqrt(prior[1])
     for rows, log_likelihood, ends in parts:
         span = min(ends[0], prior[0] - reach), max(ends[1], prior[0] + reach)
@@ -152,8 +152,8 @@ def released_beliefs(
             some = rows[start : start + BLOCK]
             mean, spread = posterior_moments(partial(log_likelihood, some), seen[some], prior, span)
             possible = np.isfinite(mean)
-            centre[some[possible]], variance[some[possible]] = (mean - prior[0])[possible], spread[possible]
-    return centre, variance
+            center[some[possible]], variance[some[possible]] = (mean - prior[0])[possible], spread[possible]
+    return center, variance
 
 
 LogLikelihood = Callable[[Array, Array], Array]

@@ -16,7 +16,7 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.core.refits import Folds, Refit
 from sdcmap.data.cells import common_codes, in_released_categories
-from sdcmap.data.label_layers import layered, read_column, spelt_out
+from sdcmap.data.label_layers import layered, read_column, spelled_out
 from sdcmap.kernels.tables.attribution import share_error
 from sdcmap.risk._archive import read_archive
 from sdcmap.risk.linkage.field_costs import importance_problems, relative_weights
@@ -70,9 +70,9 @@ class Controlled(RiskMeasure):
         outside of files whose records hold what others had.
     sha256 : the first 16 digits of the control file's SHA-256, filled in when left out; another content is refused.
     control : who is outside. "rows": people whose released rows are taken out of the attacker's copy, honest where
-        a row tells of its own person alone. "makings": the method is run again without them, `folds` times, each
+        a row tells of its own person alone. "refits": the method is run again without them, `folds` times, each
         time without others. "best": rows, but where values are drawn from a model or dealt out among records
-        (Synthesise, Shuffle, for some measures RankSwap) the control file, and makings where there is none.
+        (Synthesize, Shuffle, for some measures RankSwap) the control file, and makings where there is none.
     folds : how many makings, at least 1, each without another `held_out` / `folds` of the people.
     method : how the file was made; a sweep and a release fill it in.
     """
@@ -87,7 +87,7 @@ class Controlled(RiskMeasure):
     targets: Annotated[int, Range(1)] = field(default=1000, kw_only=True)
     control_file: str = field(default="", kw_only=True)
     sha256: str = field(default="", kw_only=True)
-    control: Literal["best", "rows", "makings"] = field(default="best", kw_only=True)
+    control: Literal["best", "rows", "refits"] = field(default="best", kw_only=True)
     folds: Annotated[int, Range(1)] = field(default=2, kw_only=True)
     method: Method | None = field(default=None, kw_only=True)
 
@@ -100,7 +100,7 @@ class Controlled(RiskMeasure):
     def pair_seconds(self, data: Microdata) -> float:
         """About how long it takes to compare each person with each record."""
         people = 2.0 * min(self.targets, len(data) * self.held_out)
-        return (self.folds if self.control == "makings" else 1) * people * len(data) * len(self.variables(data)) * PAIR
+        return (self.folds if self.control == "refits" else 1) * people * len(data) * len(self.variables(data)) * PAIR
 
     def attack(self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> object:
         """Attack the people of one file by the variables `names`, whose ranges are given; a subclass says how."""
@@ -134,7 +134,7 @@ class Controlled(RiskMeasure):
         return self.targets
 
     def refits(self, masked: Microdata) -> Folds | None:
-        wanted = self.control == "makings" or (self._values_move(masked) and not self.control_file)
+        wanted = self.control == "refits" or (self._values_move(masked) and not self.control_file)
         return Folds(self.folds, self.held_out / self.folds) if wanted and self.method is not None else None
 
     def _values_move(self, masked: Microdata) -> bool:
@@ -159,7 +159,7 @@ class Controlled(RiskMeasure):
         Outside are `others`, of the control file, where values move between records; else a share `held_out` of the people
         is taken out of the release, with what was released of them.
         """
-        if self.control == "makings" or (not masked.paired and not others):
+        if self.control == "refits" or (not masked.paired and not others):
             raise Undefined(NO_CONTROL)
         came = np.arange(len(masked)) if masked.origin is None else masked.origin
         known = self.can_be_attacked(original)
@@ -177,10 +177,10 @@ class Controlled(RiskMeasure):
 
     def as_seen(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Microdata]:
         """Both files as a reader sees them: the original in the categories of the release, where each value became one, and
-        labels of the release that only the note explains spelt out."""
+        labels of the release that only the note explains spelled out."""
         names = self.compared_columns(original)
         recoded = in_released_categories(original, masked, names)
-        return recoded, spelt_out(recoded, masked, names)
+        return recoded, spelled_out(recoded, masked, names)
 
     def as_recoded(self, original: Microdata) -> Microdata:
         """The original in the categories that the deterministic steps of the method make: of makings, where nobody outside

@@ -87,7 +87,7 @@ class AreaFromDesign(RiskMeasure):
 
     Formula: rate - baseline, and 0 where that is negative. Rate: the expected share of records whose guess is right, ties
     being drawn; baseline: the same by the masked area alone (how many live where is public). With "others", where nobody
-    else has a record's design values he takes those with the nearest numbers (standardised) among records that agree on
+    else has a record's design values he takes those with the nearest numbers (standardized) among records that agree on
     masked area and categories; where there are none, the masked area alone. In `parts`: the "baseline"; "rate, knowing
     others" and "rate, knowing design", whatever `knows` says; and "certain", the share of records whose design values two
     or more records have, all of one area, while their masked area is that of several. An area that was not masked has

@@ -10,7 +10,7 @@ import numpy as np
 
 from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.data.cells import in_released_categories, stacked
-from sdcmap.data.label_layers import spelt_out
+from sdcmap.data.label_layers import spelled_out
 from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error, two_nearest
 from sdcmap.risk._control import PAIR, Controlled, Split, positions, ranges_of
 
@@ -57,7 +57,7 @@ class ClosestRecord(Controlled):
 
     unit: ClassVar[str] = "probability"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.5
+    baseline_value: ClassVar[float | None] = 0.5
     label: ClassVar[str] = "membership told by distance"
     floor: ClassVar[str] = "no better than chance"
     revision: ClassVar[int] = 5  # 4: one making leaves few people out; 5: labels of several depths, `importance`
@@ -172,7 +172,7 @@ class Identifiability(RiskMeasure):
         if len(masked) == 0:
             raise Undefined("the file has no records.")
         known = in_released_categories(original, masked, names)
-        masked, ranges = spelt_out(known, masked, names), ranges_of(known, names)
+        masked, ranges = spelled_out(known, masked, names), ranges_of(known, names)
         people = known.take(rng.permutation(len(known))[: self.targets])
         released = two_nearest(*positions(people, masked, names, ranges))[:, 0] / len(names)
         other = two_nearest(*positions(people, known, names, ranges))[:, 1] / len(names)  # the nearest is the person

@@ -99,7 +99,7 @@ class ExactMatch(RiskMeasure):
 # The risk of the record that is easiest to look up.
 
 
-FEWEST = 20  # people from whom it is learnt how often a look-up that leaves so many records is right
+FEWEST = 20  # people from whom it is learned how often a look-up that leaves so many records is right
 
 
 class Crowds(NamedTuple):

@@ -46,7 +46,7 @@ def _spread(data: Microdata, name: str) -> float:
 class ValueMeasure(RiskMeasure):
     """What the measures share that compare numbers with their masked values."""
 
-    at_nothing: ClassVar[float | None] = None
+    baseline_value: ClassVar[float | None] = None
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     columns_by_default: ClassVar = "numeric"
     missing: ClassVar[str] = "values missing before or after are left out"
@@ -232,7 +232,7 @@ class DRiskRMD(ValueMeasure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         _, x, z = self.values(original, masked)
         complete = ~(np.isnan(x) | np.isnan(z)).any(axis=1)
-        x, z = _standardised(x[complete]), _standardised(z[complete])
+        x, z = _standardized(x[complete]), _standardized(z[complete])
         scatter = robust_scatter(x) if len(x) else None
         if scatter is None:
             raise Undefined("half of the records lie in a plane, or there are too few: there is no robust distance.")
@@ -244,7 +244,7 @@ class DRiskRMD(ValueMeasure):
         return Estimate(value=float(found.mean()), parts=parts)
 
 
-def _standardised(x: Array) -> Array:
+def _standardized(x: Array) -> Array:
     spread = x.std(axis=0, ddof=1) if len(x) > 1 else np.zeros(x.shape[1])
     if not (spread > 0).all():
         raise Undefined("a measured variable is constant, or fewer than 2 records are complete.")

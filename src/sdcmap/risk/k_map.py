@@ -227,7 +227,7 @@ class DeltaPresence(PopulationMeasure):
 
     Parameters
     ----------
-    low, high : the chances of being in the file, in [0, 1], between which nobody has learnt too much; low at most high.
+    low, high : the chances of being in the file, in [0, 1], between which nobody has learned too much; low at most high.
     population : path of a file of the population, those in the original included, with columns of the same names and
         categories (CSV, Parquet, SPSS, Stata, SAS); it must be given.
 

@@ -39,7 +39,7 @@ class Linkability(Controlled):
     Missing is a category of its own; a missing number is at distance 1 from a known one. A recoded variable is compared in
     the categories of the release, where each value became one of them. Weights are not used. Households: persons are
     attacked one by one; a making leaves whole households out, and keeps strata.
-    Reference: Giomi, Boenisch, Wehmeyer, Tasnadi (2023), section 4.3, with one neighbour; Article 29 Working Party (2014).
+    Reference: Giomi, Boenisch, Wehmeyer, Tasnadi (2023), section 4.3, with one neighbor; Article 29 Working Party (2014).
 
     Examples
     --------

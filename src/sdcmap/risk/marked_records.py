@@ -36,7 +36,7 @@ class MarkedRecords(EditMeasure):
 
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of masked records"
-    at_nothing: ClassVar[float | None] = 0.0
+    baseline_value: ClassVar[float | None] = 0.0
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)

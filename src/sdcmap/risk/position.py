@@ -24,7 +24,7 @@ class PrecisionMeasure(RiskMeasure):
 
     unit: ClassVar[str] = "1/(variable's unit)^2"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
-    at_nothing: ClassVar[float | None] = None
+    baseline_value: ClassVar[float | None] = None
     expectation: ClassVar[bool] = True
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     error_part: ClassVar[str] = "squared_error"  # of an estimate's `parts`

@@ -27,7 +27,7 @@ ERRORS: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def normalised_gain(chance: Array, baseline: Array) -> Array:
+def normalized_gain(chance: Array, baseline: Array) -> Array:
     """(g - b) / (1 - b): how far a probability lies from the baseline on the way to certainty; 0 where that is certain."""
     return np.asarray((chance - baseline) / np.where(baseline < 1, 1 - baseline, 1.0))
 
@@ -44,7 +44,7 @@ class _Known(NamedTuple):
 
 @dataclass(frozen=True)
 class RAPID(SecretMeasure):
-    """The share of people whose sensitive value a model learnt from the release predicts: the risk of attribute
+    """The share of people whose sensitive value a model learned from the release predicts: the risk of attribute
     prediction-induced disclosure.
 
     The snooper trains a model of the sensitive variable on the released records, knows the keys of people of the original,
@@ -57,7 +57,7 @@ class RAPID(SecretMeasure):
     secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
     on : the variables he knows, of any kind; by default the keys of the file.
     epsilon : a number is predicted when its error is below this share, above 0.
-    tau : a category is predicted when its normalised gain is above this, in [0, 1).
+    tau : a category is predicted when its normalized gain is above this, in [0, 1).
     error : of numbers, "symmetric": 2 |y - g| / (|y| + |g| + .02); "relative": |y - g| / (|y| + .01).
     model : "boosting", 60 rounds of gradient-boosted trees; "linear", ridge and logistic regression of single columns.
     fewest : people and released records needed, at least 5.
@@ -130,7 +130,7 @@ class RAPID(SecretMeasure):
         chances = self._asked(known, names)
         shares = [np.bincount(codes, minlength=known.categories) / len(codes) for codes in (known.truth, known.told)]
         own = chances[np.arange(len(chances)), known.truth]
-        gains = (normalised_gain(chance, shares[0][known.truth]) for chance in (own, shares[1][known.truth]))
+        gains = (normalized_gain(chance, shares[0][known.truth]) for chance in (own, shares[1][known.truth]))
         value, naive = (float((gain > self.tau).mean()) for gain in gains)
         right = float((chances.argmax(axis=1) == known.truth).mean())
         return Estimate(value=value, parts={"naive": naive, "right": right})

@@ -121,7 +121,7 @@ def _cells_of_both(original: Microdata, masked: Microdata, names: tuple[str, ...
 class UnsafeCombinations(KeyMeasure):
     """The share of records that have a rare combination of values on a few of the keys.
 
-    The snooper does not search for anybody: he recognises a person he knows by chance, because a few of the person's
+    The snooper does not search for anybody: he recognizes a person he knows by chance, because a few of the person's
     values are rarely found together. He succeeds with a record that has such a combination, whichever keys make it.
 
     Parameters

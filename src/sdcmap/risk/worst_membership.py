@@ -15,7 +15,7 @@ from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.kernels.tables.attribution import crowds, two_nearest
 from sdcmap.risk._control import Controlled, Difference, Split, positions
 
-# Telling two groups apart by scores: a threshold learnt on one half of both, and tried on the other.
+# Telling two groups apart by scores: a threshold learned on one half of both, and tried on the other.
 
 
 RIDGE = 1e-3  # of a covariance of ranks
@@ -87,13 +87,13 @@ class WorstMembership(Controlled):
     importance : how much each variable of `on` counts in the distance, above 0, one number each; empty: all alike.
     folds : how many makings, at least 1, each without another `held_out` / `folds` of the people; shadows need two.
 
-    Formula: true positives less false positives (the advantage, Youden's J), at a threshold that was learnt on one half
+    Formula: true positives less false positives (the advantage, Youden's J), at a threshold that was learned on one half
         of the people and tried on the other, both ways; the largest over the attacks that are beyond chance, at 95 %
         for all together, and 0 where none is. With d Gower's distance to released records, "closest": -d_1, the nearest;
         "ratio": -d_1/d_2, the second nearest; "reference": ln of the distance to the nearest of other people outside
         over d_1 (adversarial accuracy, person by person); "density": ln of the mean of exp(-d/h) over the same among
         other people outside (DOMIAS); "counting": the share of records with d <= h (Monte Carlo); h the median d_1 of
-        all attacked. "shadow": a linear discriminant of the ranks of these, learnt on the other makings, where the
+        all attacked. "shadow": a linear discriminant of the ranks of these, learned on the other makings, where the
         snooper knows who was in.
     `parts`: the advantage of each attack; with 1,000 people outside or more, "found at 1 % false" of the best one, the
     share of people inside above the 99 % point of those outside, and its Wilson "lower" and "upper" ends (95 %); and
@@ -110,7 +110,7 @@ class WorstMembership(Controlled):
 
     Examples
     --------
-    >>> WorstMembership(control="makings", folds=4).text
+    >>> WorstMembership(control="refits", folds=4).text
     "WorstMembership(control='makings', folds=4)"
     """
 

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from sdcmap.core import Measure, Method, Microdata, Stream
 from sdcmap.kernels.machine import cores
 from sdcmap.study.device_choice import settled, told_if_lost
-from sdcmap.study.engines import Run, check_engine, worker_pool, lasting, run_all
+from sdcmap.study.engines import Run, check_engine, lasting, run_all, worker_pool
 from sdcmap.study.folder import Done, Study
 from sdcmap.study.halting import Halt
 from sdcmap.study.jobs import Job, Kind, row_id

@@ -64,7 +64,7 @@ def importance(x: Predictors, y: Array, groups: Mapping[str, list[int]], rng: Ge
     return {name: max(0.0, value) for name, value in grown.items()}
 
 
-def neighbours_drawn(x: Predictors, y: Array, others: Array, rng: Generator) -> Array:
+def neighbors_drawn(x: Predictors, y: Array, others: Array, rng: Generator) -> Array:
     """For each of other rows, a row of x that shares a leaf with it, in a tree drawn anew."""
     tree, asked, bag = _grown(x, y, rng)
     return drawn_from(tree, _bins(others, x.edges)[:, asked], bag, rng)

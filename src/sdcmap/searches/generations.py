@@ -14,11 +14,11 @@ from functools import cached_property
 import numpy as np
 
 from sdcmap.core import Array, Method, Stream
+from sdcmap.kernels.decision.pareto import hypervolume, picked
 from sdcmap.searches.evaluation import SearchSession, method_id, screening_plan
 from sdcmap.searches.objective_space import Plane, Table
 from sdcmap.searches.search_proposals import Lessons, Parent, Proposed, children, starts
 from sdcmap.searches.space import Point, Space
-from sdcmap.kernels.decision.pareto import hypervolume, picked
 from sdcmap.study.jobs import Kind
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.progress import Watch

@@ -192,9 +192,9 @@ def _least(ru: RUMap, most: float) -> float:
 
 def _worst(ru: RUMap, best: float) -> float:
     """The loss of releasing nothing; where the measure has none, the largest of the plan's own candidates."""
-    at_nothing = ru.end(ru.utility, "at_nothing")
-    if at_nothing is not None and ru.signs[1] * at_nothing > best:
-        return ru.signs[1] * at_nothing
+    baseline_value = ru.end(ru.utility, "baseline_value")
+    if baseline_value is not None and ru.signs[1] * baseline_value > best:
+        return ru.signs[1] * baseline_value
     losses = ru.losses(ru.points)[1]
     largest = float(np.max(losses[np.isfinite(losses)], initial=best))
     return largest if largest > best else best + 1.0

@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Method, PlanError, Value
-from sdcmap.core.catalogue import drawn
+from sdcmap.core.catalog import drawn
 from sdcmap.core.chart import Chart
-from sdcmap.searches.forest import Predictors, importance_table
 from sdcmap.map import RUMap
+from sdcmap.searches.forest import Predictors, importance_table
 
 FEWEST = 8  # methods, below which a forest says nothing
 AXES = 7  # parameters shown side by side

@@ -17,8 +17,8 @@ import numpy as np
 from sdcmap.core import Array, Generator, PlanError
 from sdcmap.core.method import Method, strength_of
 from sdcmap.core.roles import DIGITS
-from sdcmap.searches.space import Dimension, Point, Space
 from sdcmap.methods import Chain
+from sdcmap.searches.space import Dimension, Point, Space
 
 RANDOM, CROSSED = 0.1, 0.5  # share of children that are new points, and that have two parents
 CHANGED = 1.5  # choices that a child changes, in the mean

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import polars as pl
 
-from sdcmap.core.catalogue import drawn
+from sdcmap.core.catalog import drawn
 from sdcmap.core.chart import Chart
-from sdcmap.searches.stopping import Chosen, Member, fresh_area, shares_along
+from sdcmap.map import RUMap
 from sdcmap.searches.generations import Growth, point_of
 from sdcmap.searches.objective_space import Plane, Table, turn
 from sdcmap.searches.search_review import Choices, eras
 from sdcmap.searches.space import Space
-from sdcmap.map import RUMap
+from sdcmap.searches.stopping import Chosen, Member, fresh_area, shares_along
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 

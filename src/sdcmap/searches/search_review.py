@@ -15,14 +15,14 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Generator, PlanError
-from sdcmap.searches.forest import SEED, Predictors, importance_table, neighbours_drawn
+from sdcmap.kernels.decision.pareto import hypervolume
+from sdcmap.searches.forest import SEED, Predictors, importance_table, neighbors_drawn
 from sdcmap.searches.objective_space import Plane, Table
 from sdcmap.searches.space import Point, Space
-from sdcmap.kernels.decision.pareto import hypervolume
 
 REPLAYS = 20
 FEWEST = 12  # candidates, below which a forest says nothing
-ERAS = 3  # colours of generations after the starts
+ERAS = 3  # colors of generations after the starts
 AXES = 7  # choices shown side by side
 
 
@@ -100,7 +100,7 @@ class Choices:
         self, x: Predictors, evaluations: Sequence[int], front: tuple[Array, Array], rng: Generator
     ) -> list[float]:
         drawn = [tuple(map(float, p)) for p in rng.random((max(evaluations), len(self.space.dimensions)))]
-        rows = neighbours_drawn(x, self.x + self.y, self.columns(drawn), rng)
+        rows = neighbors_drawn(x, self.x + self.y, self.columns(drawn), rng)
         x_drawn, y_drawn = (np.where(self.sound, axis, 1.0)[rows] for axis in (self.x, self.y))
         return [hypervolume(np.append(front[0], x_drawn[:n]), np.append(front[1], y_drawn[:n])) for n in evaluations]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
-from sdcmap.searches.stopping import Ends, chosen
 from sdcmap.searches.evaluation import workshop
-from sdcmap.searches.search_results import Found
 from sdcmap.searches.generations import Grower, Growth
 from sdcmap.searches.objective_space import Plane
+from sdcmap.searches.search_results import Found
 from sdcmap.searches.space import Space
+from sdcmap.searches.stopping import Ends, chosen
 from sdcmap.study.plan import Plan
 from sdcmap.study.progress import Progress, Watch, search_bar
 from sdcmap.study.search_settings import Search

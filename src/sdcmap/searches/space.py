@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sdcmap.core import Method, Microdata, PlanError, Roles, did_you_mean
-from sdcmap.core.catalogue import offered
+from sdcmap.core.catalog import offered
 from sdcmap.core.words import listed
 from sdcmap.explore.starting_plan import Columns
 from sdcmap.methods import METHODS, Chain, Derive, Recode

@@ -19,10 +19,10 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Method
-from sdcmap.searches.evaluation import SearchSession, replace_measures
-from sdcmap.searches.objective_space import Plane, Table
 from sdcmap.kernels.decision.pareto import hypervolume, undominated
 from sdcmap.map import RUMap
+from sdcmap.searches.evaluation import SearchSession, replace_measures
+from sdcmap.searches.objective_space import Plane, Table
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.scores import Scores
 

@@ -121,7 +121,9 @@ def makings_of(data: Microdata, plan: Plan) -> int:
 
 def _asked(measures: Sequence[Measure], method: Method, masked: Microdata) -> set[Folds]:
     """The makings that measures ask for, beside a file that this method made."""
-    return {folds for measure in measures if (folds := measure.for_informed_attacker(method).refits(masked)) is not None}
+    return {
+        folds for measure in measures if (folds := measure.for_informed_attacker(method).refits(masked)) is not None
+    }
 
 
 def _evenly(data: Microdata) -> Microdata:

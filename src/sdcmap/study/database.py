@@ -21,11 +21,11 @@ from sdcmap.errors import SdcmapError, StudyDamaged, StudyMismatch
 
 TABLES = {
     "candidate": "id text primary key, kind text, method text, replicate integer, status text, reason text, "
-    "seconds real, seal text, checksum integer",
+    "seconds real, stream_id text, checksum integer",
     "score": "candidate text, measure_id text, measure text, value real, se real, details text, status text, "
     "reason text, checksum integer, primary key (candidate, measure_id)",
     "measure": "id text primary key, name text, direction text, low real, high real, unit text, axis text, "
-    "at_nothing real, checksum integer",
+    "baseline_value real, checksum integer",
     "proposal": "search text, candidate text, generation integer, place integer, method text, parents text, "
     "point text, checksum integer, primary key (search, candidate)",
     "tally": "name text primary key, rows integer, checksum integer",

@@ -352,7 +352,7 @@ def _tell_what_changed(study: Study, plan: Plan, version: str) -> None:
     """Say what is kept and what is computed again, where the study was made by another version or other code."""
     with study.database.snapshot():
         candidate, score = (study._table(name) for name in ("candidate", "score"))
-    seals = dict(candidate.select("id", "seal").iter_rows())
+    seals = dict(candidate.select("id", "stream_id").iter_rows())
     if any(made.id in seals and seals[made.id] != made.stream(plan.seed).stream_id for made in plan.candidates):
         raise StudyDamaged(f"{study.path} holds numbers that were drawn from another seed than its own.")
     ids = _ids(plan)

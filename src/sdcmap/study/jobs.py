@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 from sdcmap.core import Infeasible, Method, Microdata, SchemaError, Stream, Undefined
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
-from sdcmap.core.refits import Folds, Refit, refit_without
 from sdcmap.core.measure import Enough, IsEnough, Measure
+from sdcmap.core.refits import Folds, Refit, refit_without
 from sdcmap.data.readable import Readable
 from sdcmap.errors import ContractBroken
 from sdcmap.files.aligning import align, without_id

@@ -317,7 +317,9 @@ class Plan:
         """Everything in which the plan does not fit these data, each once."""
         parts: tuple[Any, ...] = (*self.expanded, *self.measures, *map(parse_edit, self.edits))
         incompatibilities = [misfit for part in parts for misfit in part.incompatibilities(data)]
-        incompatibilities += [problem for step in self.derive for problem in [*step.incompatibilities(data)] or step.doubts(data)]
+        incompatibilities += [
+            problem for step in self.derive for problem in [*step.incompatibilities(data)] or step.doubts(data)
+        ]
         if self.data is None and not data.keys and not data.numeric:
             incompatibilities.append("the data have no keys and no numeric variables: state roles when reading them.")
         return list(dict.fromkeys(incompatibilities))

@@ -184,12 +184,12 @@ def round_scores(scores: Scores, rows: int) -> Scores:
             rounded.append((ids[method], name, None if math.isinf(value) else value, None, NO_DETAILS, status, ""))
         synthetic = [method for method in scores.unpaired(name)["method"].unique() if method in ids]
         rounded += [(ids[method], name, None, None, NO_DETAILS, "unpaired", "") for method in synthetic]
-    ends = scores.measure["name", "at_nothing"].iter_rows()
+    ends = scores.measure["name", "baseline_value"].iter_rows()
     nothing = [None if end is None else _rounded(end, units[name], rows) for name, end in ends]
     schema = {name: scores.candidate.schema[name] for name in PUBLIC}
     candidate = pl.DataFrame(candidates, schema=schema, orient="row")
     score = pl.DataFrame(rounded, schema=scores.score.schema, orient="row")
-    measure = scores.measure.with_columns(pl.Series("at_nothing", nothing, dtype=pl.Float64))
+    measure = scores.measure.with_columns(pl.Series("baseline_value", nothing, dtype=pl.Float64))
     return replace(scores, candidate=candidate, score=score, measure=measure, values={})
 
 

@@ -33,7 +33,7 @@ class Scores:
         redraw), method, replicate, status, reason, seconds, seal. A table made elsewhere may lack kind and seal.
     score : candidate, measure, value, se, details (see `Estimate.to_details`), status, reason. A table made elsewhere may
         lack details.
-    measure : name, direction, low, high, unit, axis, at_nothing.
+    measure : name, direction, low, high, unit, axis, baseline_value.
     values : measure text -> the measure, for pooling replicates.
     methods : method text -> the method.
     plan : the plan that was swept, bound to the seed of its study; None for a table made elsewhere.
@@ -57,7 +57,7 @@ class Scores:
         return Scores(candidate, score, measure, {m.text: m for m in plan.measures}, methods, plan, plan.method_names)
 
     def __post_init__(self) -> None:
-        for table, lacking in (("candidate", {"kind": "candidate", "seal": ""}), ("score", {"details": NO_DETAILS})):
+        for table, lacking in (("candidate", {"kind": "candidate", "stream_id": ""}), ("score", {"details": NO_DETAILS})):
             frame: pl.DataFrame = getattr(self, table)
             columns = [pl.lit(given).alias(name) for name, given in lacking.items() if name not in frame.columns]
             if columns:
@@ -163,7 +163,7 @@ class Scores:
 
     def stream_id_of(self, candidate: str) -> str:
         """The seal of a candidate's random stream; empty where the table has none."""
-        seals = self.candidate.filter(pl.col("id") == candidate)["seal"]
+        seals = self.candidate.filter(pl.col("id") == candidate)["stream_id"]
         return str(seals[0]) if len(seals) else ""
 
     def words_of(self, measure: str) -> str:

@@ -19,7 +19,7 @@ from sdcmap.files.working_copy import passing_copy
 from sdcmap.kernels.machine import cores
 from sdcmap.kernels.scratch_memory import room_limited
 from sdcmap.study.device_choice import settled, told_if_lost
-from sdcmap.study.engines import CHUNK_SECONDS, check_engine, worker_pool, run_all
+from sdcmap.study.engines import CHUNK_SECONDS, check_engine, run_all, worker_pool
 from sdcmap.study.folder import Done, Study
 from sdcmap.study.jobs import CandidateRow, Job
 from sdcmap.study.plan import Candidate, Plan

@@ -48,8 +48,8 @@ def fishing_in_file(noise_variance: ArrayLike, x: ArrayLike) -> Floats:
     """
     values = np.unique(records(x))
     spread = np.sqrt(noise_variances(noise_variance) / len(np.asarray(x)))
-    centre = float(np.mean(np.asarray(x, dtype=float)))
-    return reciprocal(np.array([_nearest(values, centre, float(s)) for s in spread.ravel()]).reshape(spread.shape))
+    center = float(np.mean(np.asarray(x, dtype=float)))
+    return reciprocal(np.array([_nearest(values, center, float(s)) for s in spread.ravel()]).reshape(spread.shape))
 
 
 def fishing_linked(noise_variance: ArrayLike, *, n: int) -> Floats:
@@ -70,15 +70,15 @@ def _distances(near: float, far: float) -> tuple[Floats, float]:
     return np.exp(grid), float(grid[1] - grid[0])
 
 
-def _nearest(values: Floats, centre: float, spread: float) -> float:
-    """E min_i (x_i - t)^2 for t ~ N(centre, spread^2): Gauss-Legendre on each side of each record."""
+def _nearest(values: Floats, center: float, spread: float) -> float:
+    """E min_i (x_i - t)^2 for t ~ N(center, spread^2): Gauss-Legendre on each side of each record."""
     if spread == 0:
-        return float(((values - centre) ** 2).min())
-    low, high = centre - 10 * spread, centre + 10 * spread
+        return float(((values - center) ** 2).min())
+    low, high = center - 10 * spread, center + 10 * spread
     middle = (values[1:] + values[:-1]) / 2
     bounds = np.unique(np.concatenate([np.linspace(low, high, 11), np.clip([*values, *middle], low, high)]))
     half = np.diff(bounds)[:, None] / 2
     t = bounds[:-1, None] + half * (1 + NODES)
     owner = np.searchsorted(middle, bounds[:-1] + half[:, 0])
-    density = np.exp(-(((t - centre) / spread) ** 2) / 2) / (spread * math.sqrt(2 * math.pi))
+    density = np.exp(-(((t - center) / spread) ** 2) / 2) / (spread * math.sqrt(2 * math.pi))
     return float((half * WEIGHTS * density * (values[owner][:, None] - t) ** 2).sum())

@@ -65,26 +65,26 @@ def noise_guessed(
     Parameters
     ----------
     prior_df : v, how strong the belief is: infinite for certainty, above 0.
-    prior_variance : where the belief is centred, in unit^2; by default at the true variance.
+    prior_variance : where the belief is centered, in unit^2; by default at the true variance.
 
     >>> print(f"{noise_guessed(1.0, n=200, variance=1.0, p=0.99, prior_df=100):.3f}")
     8.674
     """
-    centre = variance if prior_variance is None else prior_variance
-    require(n=n, variance=variance, p=p, prior_df=prior_df, prior_variance=centre)
+    center = variance if prior_variance is None else prior_variance
+    require(n=n, variance=variance, p=p, prior_df=prior_df, prior_variance=center)
     l2 = noise_variances(noise_variance)
     masked = np.atleast_1d(variance + l2)
-    s, weight = _chi(n, np.sqrt(centre / masked))
+    s, weight = _chi(n, np.sqrt(center / masked))
     seen = np.sqrt(masked)[..., None] * s
     if math.isinf(prior_df):
-        first = np.minimum(seen, math.sqrt(centre))
+        first = np.minimum(seen, math.sqrt(center))
         return _risk(l2, n, variance, p, (s, weight), (first, first**2), trusts_normality)
     b = prior_df / 2
-    v = b * seen**2 / centre
+    v = b * seen**2 / center
     above = gammaincc(b, v)  # P(s0 > S_Y)
     c4 = math.exp(gammaln(b + 0.5) - gammaln(b)) / math.sqrt(b)
-    first = math.sqrt(centre) * c4 * gammainc(b + 0.5, v) + seen * above  # E(s^ | S_Y)
-    second = centre * gammainc(b + 1, v) + seen**2 * above  # E(s^^2 | S_Y)
+    first = math.sqrt(center) * c4 * gammainc(b + 0.5, v) + seen * above  # E(s^ | S_Y)
+    second = center * gammainc(b + 1, v) + seen**2 * above  # E(s^^2 | S_Y)
     return _risk(l2, n, variance, p, (s, weight), (first, second), trusts_normality)
 
 

@@ -22,7 +22,7 @@ SLOW_POINTS = 120
 
 @dataclass(frozen=True)
 class NoiseModel(Value):
-    """Y = X + e: n records of variance s2 under noise of variance l2. Every method is vectorised over l2.
+    """Y = X + e: n records of variance s2 under noise of variance l2. Every method is vectorized over l2.
 
     Parameters
     ----------

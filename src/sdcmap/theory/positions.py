@@ -2,7 +2,7 @@
 
 The exact forms of what eq. 6, 7 and 9 of Duncan, Keller-McNulty, Stokes (2001) approximate: those hold x_(k) fixed but let
 Y_(k) vary over samples. Here the variance of x_(k) and its covariance with Y_(k) count, so R is infinite at l2 = 0.
-R may exceed 1/l2: neighbours that change places cancel each other's noise (erratum of the sentence after eq. 7).
+R may exceed 1/l2: neighbors that change places cancel each other's noise (erratum of the sentence after eq. 7).
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def mse(risk: Curve, noise_variance: ArrayLike) -> Floats:
 
 
 def zeros(function: Curve, grid: Floats) -> list[float]:
-    """Every change of sign between neighbours of the grid, also where the function dips through zero between them."""
+    """Every change of sign between neighbors of the grid, also where the function dips through zero between them."""
     values = np.asarray(function(grid), dtype=float)
     sign = np.where(values >= 0, 1, -1)
     roots = [_root(function, grid[i], grid[i + 1]) for i in range(len(grid) - 1) if sign[i] != sign[i + 1]]
@@ -207,7 +207,7 @@ def switches(attacks: Mapping[str, Curve], grid: Floats) -> tuple[Switch, ...]:
 
 
 def _between(attacks: Mapping[str, Curve], low: float, high: float, before: str, after: str) -> list[Switch]:
-    """The switches between two neighbours of the grid; a third attack may be the best for a moment."""
+    """The switches between two neighbors of the grid; a third attack may be the best for a moment."""
     at = zeros(lambda l2: mse(attacks[before], l2) - mse(attacks[after], l2), np.array([low, high]))[0]
     risk = float(attacks[before](at))
     for name in attacks:

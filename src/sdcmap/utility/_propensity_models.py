@@ -22,7 +22,7 @@ def mean_squared(p: Array, released: Array, original: Array) -> float:
 
 
 def inverse_and_rank(design: Regressors, size: Array) -> tuple[Array, int]:
-    """A generalised inverse of X'X over all records, that of terms which are no sums of others, and its rank."""
+    """A generalized inverse of X'X over all records, that of terms which are no sums of others, and its rank."""
     gram = 4 * design.likelihood(size, np.zeros_like(size), np.zeros(design.width))[2]
     scale = np.sqrt(np.diag(gram))
     scale[scale == 0] = 1.0

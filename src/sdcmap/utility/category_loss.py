@@ -55,7 +55,7 @@ class _DetailLoss(WeightedMeasure):
     """The share that the known values of the original lost; by default, of each suppressed value all."""
 
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 1.0
+    baseline_value: ClassVar[float | None] = 1.0
 
     def value_losses(self, original: Microdata, masked: Microdata, name: str) -> Array:
         """The loss of each released value; NaN where the original is missing."""

@@ -44,7 +44,7 @@ class Precision(Measure):
     unit: ClassVar[str] = "share of levels"
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
+    baseline_value: ClassVar[float | None] = 0.0
     missing: ClassVar[str] = "a suppressed value has no level left; left out where the original has it missing too"
 
     on: str
@@ -219,7 +219,7 @@ class NonUniformEntropy(WeightedMeasure):
 
     unit: ClassVar[str] = "share of information"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 1.0
+    baseline_value: ClassVar[float | None] = 1.0
     missing: ClassVar[str] = "a suppressed value lost all information; left out where the original has it missing"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:

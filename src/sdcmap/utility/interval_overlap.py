@@ -214,7 +214,7 @@ class IntervalOverlap(IntervalMeasure):
     unit: ClassVar[str] = "share of the intervals"
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
+    baseline_value: ClassVar[float | None] = 0.0
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         compared = self.compared(original, masked)
@@ -250,7 +250,7 @@ class IntervalWidth(IntervalMeasure):
 
     unit: ClassVar[str] = "share of the width"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 1.0
+    baseline_value: ClassVar[float | None] = 1.0
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         compared = self.compared(original, masked)
@@ -300,7 +300,7 @@ class SignificanceAgreement(IntervalMeasure):
     unit: ClassVar[str] = "share of coefficients"
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 0.0
+    baseline_value: ClassVar[float | None] = 0.0
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()

@@ -38,7 +38,7 @@ class Exam(NamedTuple):
 
 @dataclass(frozen=True)
 class _LearnedModel(Measure):
-    """What measures of learnt models share: who is held out, and what is trained on what.
+    """What measures of learned models share: who is held out, and what is trained on what.
 
     Parameters
     ----------

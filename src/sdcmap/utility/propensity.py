@@ -130,7 +130,7 @@ class Propensity(WeightedMeasure):
         left = max(1.0 - len(masked) / n, 0.0) if masked.paired else 1.0  # by a sample without replacement
         effect = float((weights[n:] ** 2).mean()) * left  # of unequal weights, and of a sample
         if many:
-            return self._penalised(design, held, moved, effect, rng)
+            return self._penalized(design, held, moved, effect, rng)
         fitted = logit(design, held[1], held[0])
         if fitted is None:
             raise Undefined(TOO_LARGE)
@@ -143,7 +143,7 @@ class Propensity(WeightedMeasure):
         old, new, share = moved
         return value, {"null": models.paired_null(design.take(old), design.take(new), inverse, share, float(total))}
 
-    def _penalised(
+    def _penalized(
         self, design: TwoWay, held: list[Array], moved: tuple[Array, Array, Array] | None, effect: float, rng: Generator
     ) -> tuple[float, dict[str, float]]:
         """pMSE of a logit with many terms, and its null, the mean of some draws to first order."""

@@ -98,7 +98,7 @@ class QueryError(WeightedMeasure):
 
     unit: ClassVar[str] = "relative error of a count"
     paired: ClassVar[bool] = False
-    at_nothing: ClassVar[float | None] = 1.0
+    baseline_value: ClassVar[float | None] = 1.0
     sampled: ClassVar[bool] = True
     missing: ClassVar[str] = "in no range"
 

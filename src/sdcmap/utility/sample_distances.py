@@ -278,7 +278,7 @@ class KolmogorovSmirnov(_DistributionDistance):
 
     unit: ClassVar[str] = "distance, 0 to 1"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 1.0
+    baseline_value: ClassVar[float | None] = 1.0
 
     def distance(self, original: Microdata, masked: Microdata, name: str) -> float:
         both = self.distances(original, masked, name)

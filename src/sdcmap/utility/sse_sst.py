@@ -52,7 +52,7 @@ class SseSst(NumericMeasure):
 
     paired: ClassVar[bool] = True
     unit: ClassVar[str] = "share of variation"
-    at_nothing: ClassVar[float | None] = 1.0
+    baseline_value: ClassVar[float | None] = 1.0
     missing: ClassVar[str] = "left out where the original is missing; a suppressed value counts as replaced by the mean"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
@@ -101,7 +101,7 @@ class MeanPrecision(Measure):
     paired: ClassVar[bool] = False
     unit: ClassVar[str] = "1/(variable's unit)^2"
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
-    at_nothing: ClassVar[float | None] = 0.0
+    baseline_value: ClassVar[float | None] = 0.0
     expectation: ClassVar[bool] = True
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     missing: ClassVar[str] = "left out, in each file on its own"

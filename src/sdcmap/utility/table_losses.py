@@ -132,7 +132,7 @@ class TableError(TableMeasure):
     """
 
     unit: ClassVar[str] = "relative error of a cell"
-    at_nothing: ClassVar[float | None] = 1.0
+    baseline_value: ClassVar[float | None] = 1.0
 
     order: Annotated[int, Range(1)] = 3
     least: Annotated[float, Range(0, None, "(]")] = 1.0
@@ -191,7 +191,7 @@ class _TableDistance(_TablesUpTo):
 
     unit: ClassVar[str] = "distance, 0 to 1"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    at_nothing: ClassVar[float | None] = 1.0
+    baseline_value: ClassVar[float | None] = 1.0
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,14 @@ from sdcmap.reports.masked_columns import Table
 from sdcmap.reports.masked_columns import changes as changes_of
 from sdcmap.reports.study_rows import MeasureRow, score_table
 from sdcmap.web.models import Answer, Columns
-from sdcmap.web.workspace import Absent
 from sdcmap.web.workbench import Bench, Workbench
+from sdcmap.web.workspace import Absent
 
 router = APIRouter(prefix="/api/studies/{name}", tags=["candidates"])
 Made: TypeAlias = tuple[sm.Plan, sm.Microdata, sm.Microdata, tuple[str, ...]]
 MOST_CORRELATED = 10  # columns of the picture of correlations
 MOST_CATEGORIES = 60  # of a column that a table is offered of
-MOST_COUNTED = 50_000  # records whose neighbours are all counted; of more, COUNT_TO each
+MOST_COUNTED = 50_000  # records whose neighbors are all counted; of more, COUNT_TO each
 COUNT_TO = 100
 MOST_CHARTS = 8
 MOST_LISTED = 500  # unsafe records
@@ -148,7 +148,7 @@ def made_again(bench: Workbench, name: str, candidate: str) -> Made:
 def records(bench: Bench, name: str, candidate: str) -> Records:
     """The confidentiality plot, its counts and the unsafe records; a reason where a candidate has none.
 
-    Neighbours are counted in the masked numeric variables, else in the keys, with the k of the plan's KAnonymity.
+    Neighbors are counted in the masked numeric variables, else in the keys, with the k of the plan's KAnonymity.
     """
     plan, data, masked, names = made_again(bench, name, candidate)
     numbers = tuple(variable for variable in names if variable in data.numeric)
@@ -159,7 +159,7 @@ def records(bench: Bench, name: str, candidate: str) -> Records:
         table = sm.records(data, masked, rule=rule, count_to=COUNT_TO if len(data) > MOST_COUNTED else None)
     except sm.errors.SdcmapError as error:
         return Records(None, str(error))
-    unsafe = table.frame().filter(~pl.col("safe")).select("row", "neighbours", "perturbation").sort("neighbours", "row")
+    unsafe = table.frame().filter(~pl.col("safe")).select("row", "neighbors", "perturbation").sort("neighbors", "row")
     return Records(
         table.draw().to_dict(), "", table.summary(), table.rule.text, _line_words(table.rule, held), len(unsafe),
         unsafe.head(MOST_LISTED).to_dict(as_series=False),
@@ -169,7 +169,7 @@ def records(bench: Bench, name: str, candidate: str) -> Records:
 def _line_words(rule: sm.recordwise.Unsafe, held: sm.KAnonymity | None) -> str:
     """What "unsafe" means in this plot, and whose line it is."""
     on = listed(rule.on)
-    if rule.neighbourhood == "frequency":
+    if rule.neighborhood == "frequency":
         own = f"this plot's own line, k = {rule.k}, not a measure's"
         whose = f"the line of {held.text} in the plan" if held else own
         return (
@@ -178,7 +178,7 @@ def _line_words(rule: sm.recordwise.Unsafe, held: sm.KAnonymity | None) -> str:
         )
     return (
         f"A record is called unsafe here where few others are like it in {on} and masking moved it little: fewer than "
-        f"{rule.k} neighbours, moved by less than {rule.r:g} of its size, and not enough of both together. That is this "
+        f"{rule.k} neighbors, moved by less than {rule.r:g} of its size, and not enough of both together. That is this "
         f"plot's own line (Seri 2005), not a measure's."
     )
 

@@ -14,8 +14,8 @@ from sdcmap.explore.bars import Bars
 from sdcmap.explore.looking import ColumnSummary, source_of
 from sdcmap.files.reading import Source
 from sdcmap.web.models import Answer
-from sdcmap.web.workspace import DataFile
 from sdcmap.web.workbench import Bench
+from sdcmap.web.workspace import DataFile
 
 router = APIRouter(prefix="/api", tags=["files"])
 PREVIEW = 12

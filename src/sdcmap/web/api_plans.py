@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field, StringConstraints
 
 from sdcmap.core import Measure, Method, PlanError, SdcmapError
-from sdcmap.core.catalogue import named_class
+from sdcmap.core.catalog import named_class
 from sdcmap.core.named_files import content_of, digest_of, files_below
 from sdcmap.core.plan_text import read_table
 from sdcmap.data.hierarchy import Hierarchy
@@ -30,10 +30,10 @@ from sdcmap.utility import UTILITIES
 from sdcmap.web.answers import Table
 from sdcmap.web.api_files import Codes, Name, Roles, Stated
 from sdcmap.web.models import Answer
-from sdcmap.web.workspace import Busy
 from sdcmap.web.shelf import EarlierPlan, version_of
 from sdcmap.web.sweeps import SweepStatus
 from sdcmap.web.workbench import Bench, Workbench
+from sdcmap.web.workspace import Busy
 
 router = APIRouter(prefix="/api", tags=["plans"])
 Toml = Annotated[str, StringConstraints(max_length=500_000)]

@@ -26,8 +26,8 @@ from sdcmap.web.answers import download
 from sdcmap.web.api_maps import Asked, chosen
 from sdcmap.web.drawing import make_report
 from sdcmap.web.models import Answer
-from sdcmap.web.workspace import RELEASES, Absent, Workspace
 from sdcmap.web.workbench import Bench, Workbench
+from sdcmap.web.workspace import RELEASES, Absent, Workspace
 from sdcmap.workflow import prepare_release
 
 router = APIRouter(prefix="/api", tags=["releases"])

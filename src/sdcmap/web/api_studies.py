@@ -19,11 +19,11 @@ from sdcmap.study.folder import Study
 from sdcmap.web.api_plans import Title
 from sdcmap.web.api_releases import WrittenRelease, written_releases
 from sdcmap.web.models import Answer
-from sdcmap.web.workspace import Absent
 from sdcmap.web.shelf import version_of
 from sdcmap.web.sweeps import SweepState, SweepStatus, Wish
 from sdcmap.web.views import measures_on
 from sdcmap.web.workbench import Bench, Workbench
+from sdcmap.web.workspace import Absent
 from sdcmap.workflow import own_choice
 
 router = APIRouter(prefix="/api", tags=["studies"])

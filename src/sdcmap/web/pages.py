@@ -17,8 +17,8 @@ from fastapi.responses import HTMLResponse, Response
 
 import sdcmap
 from sdcmap.files.formats import endings, words
-from sdcmap.web.workspace import Absent
 from sdcmap.web.workbench import Bench
+from sdcmap.web.workspace import Absent
 
 HOME = Path(__file__).parent
 MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

@@ -21,9 +21,9 @@ from sdcmap.errors import SdcmapError
 from sdcmap.files.apart import import_nothing_from
 from sdcmap.web.entrance import Entrance, Kept
 from sdcmap.web.pages import render
-from sdcmap.web.workspace import Workspace
 from sdcmap.web.safety import OWNER
 from sdcmap.web.service import make_app
+from sdcmap.web.workspace import Workspace
 
 HEADER_SECONDS = 15.0  # in which a client must have asked something
 KEEP_ALIVE_SECONDS = 20  # after an answer, until the next request begins
@@ -106,7 +106,13 @@ class Impatient(H11Protocol):
 
 
 def serve(
-    room: Workspace, *, host: str = "127.0.0.1", port: int = 0, page: str = "/", workers: int = 0, open_browser: bool = False
+    room: Workspace,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    page: str = "/",
+    workers: int = 0,
+    open_browser: bool = False,
 ) -> None:
     """Serve until stopped. The first line printed is the address for one browser, the second the token for programs; when
     the address was used, one for the next browser is printed."""

@@ -24,11 +24,11 @@ from sdcmap.web import pages
 from sdcmap.web.answers import Problem, asked_path, of_error
 from sdcmap.web.drawing import Drawing
 from sdcmap.web.entrance import Entrance
-from sdcmap.web.workspace import Workspace
 from sdcmap.web.safety import Safety
 from sdcmap.web.shelf import Shelf
 from sdcmap.web.sweeps import Sweeps
 from sdcmap.web.workbench import BenchApp, Workbench
+from sdcmap.web.workspace import Workspace
 
 QUIET_SECONDS = 1.0  # after the first request to the service
 PROBLEMS: dict[int | str, dict[str, Any]] = {

@@ -17,8 +17,8 @@ from filelock import FileLock
 
 from sdcmap.data.private_folder import private_folder, write_whole
 from sdcmap.errors import SchemaError, SdcmapError
-from sdcmap.web.workspace import RELEASES, Overtaken, Workspace
 from sdcmap.web.sweeps import Sweeps
+from sdcmap.web.workspace import RELEASES, Overtaken, Workspace
 
 NOTED = ("wish", "phase", "errors", "orders", "archived", "plans")  # endings of what the server notes of a study
 MOST_PLANS = 20  # earlier plans that are kept; the oldest go

@@ -291,11 +291,11 @@ def map_told(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> Map:
     """The map in columns: points, means with their bands, anchors, and what the axes are."""
     from sdcmap.charts.guides import floor_of
     from sdcmap.charts.map_contents import map_axes
-    from sdcmap.charts.method_names import groups_of, labelled, short_names
+    from sdcmap.charts.method_names import groups_of, labeled, short_names
 
     methods = ru.means["method"].to_list()
     place = {method: number for number, method in enumerate(methods)}
-    rows = labelled(methods, ru.scores)
+    rows = labeled(methods, ru.scores)
     families, short, floor = groups_of(rows, "method"), short_names(rows), floor_of(ru)
     eras, era = _eras(plan, proposals, methods)
     measures = ru.scores.measure.select("name", "axis", "unit", "direction").iter_rows()

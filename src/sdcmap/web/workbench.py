@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, FastAPI, Request
 
 from sdcmap.web.drawing import Drawing
-from sdcmap.web.workspace import Workspace
 from sdcmap.web.shelf import Shelf
 from sdcmap.web.sweeps import Sweeps
+from sdcmap.web.workspace import Workspace
 
 if TYPE_CHECKING:
     from sdcmap.web.views import Views

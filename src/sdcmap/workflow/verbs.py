@@ -13,10 +13,10 @@ from typing import TypeAlias, TypedDict, Unpack
 
 from sdcmap.bundle.releasing import Release, release
 from sdcmap.core.rule import Choice, Rule
-from sdcmap.reports.page import Report, make_report
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.map import RUMap
-from sdcmap.recordwise.neighbourhood import Unsafe
+from sdcmap.recordwise.neighborhood import Unsafe
+from sdcmap.reports.page import Report, make_report
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import Profile

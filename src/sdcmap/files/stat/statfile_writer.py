@@ -96,7 +96,7 @@ def _plain(values: pl.Series, form: str) -> pl.Series:
 
 
 def _key_in(form: str, values: pl.Series, code: Code, variable: Variable) -> Code | None:
-    """A labelled value as the format writes it, None where it cannot: Stata labels whole numbers and letters alone."""
+    """A labeled value as the format writes it, None where it cannot: Stata labels whole numbers and letters alone."""
     if isinstance(code, str):
         text = values.dtype == pl.String
         return (None if form == "dta" else code) if text else code_in(form, values.dtype, code)

@@ -125,8 +125,8 @@ def rebuilt(variable: Variable, column: Column) -> tuple[Variable, Column]:
     reasons = renumber[before]
     if column.levels is None:
         new = Column(column.values, None, reasons if codes else None)
-        labelled = [code for code, _ in variable.values if not isinstance(code, str)]
-        valid = {code for code, occurs in zip(labelled, np.isin(labelled, column.values), strict=True) if occurs}
+        labeled = [code for code, _ in variable.values if not isinstance(code, str)]
+        valid = {code for code, occurs in zip(labeled, np.isin(labeled, column.values), strict=True) if occurs}
     else:
         used = np.unique(column.values)
         null = column.levels.is_null().to_numpy()

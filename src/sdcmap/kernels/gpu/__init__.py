@@ -11,7 +11,7 @@ from typing import Any
 
 from .groups import gower_groups, mdav_groups
 from .nearest_records import nearest
-from .neighbours import count_between
+from .neighbors import count_between
 from .pair_scan import Search, scan_of, scan_of_fields
 from .races import Race
 

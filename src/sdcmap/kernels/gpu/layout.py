@@ -237,8 +237,8 @@ def _present_costs(kind: int, a: Array, away: Array, scale: float, cap: float, t
     if kind == RELATIVE:
         return np.asarray(cap * np.minimum(apart / np.maximum(scale * np.maximum(np.abs(a), 0.1), 1e-100), 1.0))
     if kind == LIKELIEST:
-        cost, centre, half = table[: 3 * last].reshape(-1, 3).T
-        parts = cost + (away[..., np.newaxis] - centre) ** 2 * half
+        cost, center, half = table[: 3 * last].reshape(-1, 3).T
+        parts = cost + (away[..., np.newaxis] - center) ** 2 * half
         return np.asarray(np.minimum(parts.min(axis=-1), cap))
     inside = {SAME: apart == 0, WINDOW: apart < scale, BELOW: away < scale}
     return np.where(inside[kind], 0.0, cap)

@@ -11,7 +11,7 @@ import numpy as np
 from sdcmap.kernels.arrays import Array
 
 ROUND = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)  # times a power of ten: widths
-WHOLE = 2.0**53  # beyond this a float64 no longer tells neighbouring whole numbers apart
+WHOLE = 2.0**53  # beyond this a float64 no longer tells neighboring whole numbers apart
 
 
 def equal_width(x: Array, bins: int) -> Array:

@@ -9,7 +9,7 @@ from sdcmap.kernels.arrays import Array
 
 COARSEST, FINEST = 6, -9  # powers of ten that are tried
 ENOUGH = 1000  # differences that settle a common step
-EXACT = 2.0**50  # steps up to which floating point numbers tell neighbours apart
+EXACT = 2.0**50  # steps up to which floating point numbers tell neighbors apart
 BESIDE, AT_LEAST = 0.05, 10  # of the values, on each side of a new one, among which the model of its zeros is; how many
 MOST_ZEROS = 6  # that are told apart
 

@@ -1,4 +1,4 @@
-"""Mixtures of normal distributions with mean 0 and variance 1: their centres, and draws from them."""
+"""Mixtures of normal distributions with mean 0 and variance 1: their centers, and draws from them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sdcmap.kernels.jit import jit
 NO_SHARE = -40.0  # a part this far below the largest, on the log scale, is lost in rounding
 
 
-def centres(relative: Array, weights: Array, variances: Array) -> Array:
-    """The centres theta_1 ... theta_K of a mixture with mean 0 and variance 1.
+def centers(relative: Array, weights: Array, variances: Array) -> Array:
+    """The centers theta_1 ... theta_K of a mixture with mean 0 and variance 1.
 
     relative : psi_1 ... psi_(K-1). YWC (2002), appendix: psi_K = -(1/w_K) sum_(k<K) w_k psi_k; S = sum w_k psi_k^2;
     theta_k = sqrt((1 - sigma^2)/S) psi_k, where sigma^2 = sum w_k sigma_k^2.
@@ -21,14 +21,14 @@ def centres(relative: Array, weights: Array, variances: Array) -> Array:
     return np.asarray(np.sqrt((1 - weights @ variances) / (weights @ psi**2)) * psi)
 
 
-def vector_centres(weights: Array, variances: Array, dimensions: int) -> Array:
-    """The centres theta_k, one row each, of a mixture of N(theta_k, sigma_k I) with mean 0 and covariance I.
+def vector_centers(weights: Array, variances: Array, dimensions: int) -> Array:
+    """The centers theta_k, one row each, of a mixture of N(theta_k, sigma_k I) with mean 0 and covariance I.
 
     Roque (2000) solves sum w_k theta_k = 0 and sum w_k theta_k theta_k' = (1 - sum w_k sigma_k) I for K > m by non-linear
-    optimisation. With rows b_k = sqrt(w_k) theta_k these say: the m columns of B are orthogonal to sqrt(w) and to one
+    optimization. With rows b_k = sqrt(w_k) theta_k these say: the m columns of B are orthogonal to sqrt(w) and to one
     another, with one length. So the singular vectors of any start, made orthogonal to sqrt(w), are a solution, and the
     one nearest to the start. The start is the cosine basis cos(pi j (k + 1/2)/K), j = 1 ... m: a fixed choice, so that
-    one method has one set of centres.
+    one method has one set of centers.
     """
     count = len(weights)
     start = np.cos(np.pi * np.outer(np.arange(count) + 0.5, np.arange(1, dimensions + 1)) / count)

@@ -16,7 +16,7 @@ CROWD = 3  # so many records with a value, or behind an average, and it is nobod
 def unowned_numbers(drawn: Array, original: Array, rng: Generator) -> Array:
     """Numbers drawn from an original; one that fewer than ten of its records have becomes any number between the eighth
     value below it and the eighth above (U(x_(i-8), x_(i+8)), x_(i) its distinct values; at an end of the range, the end).
-    Between its next neighbours it would still be where its owner is, more often than where nobody is. It stays on the grid
+    Between its next neighbors it would still be where its owner is, more often than where nobody is. It stays on the grid
     of the original, where there is one: off it, it would tell that few had it. NaN stays.
 
     >>> rng, original = np.random.default_rng(1), np.repeat([0.0, 5.0, 9.0], [10, 1, 1])

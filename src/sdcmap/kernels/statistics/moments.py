@@ -65,12 +65,12 @@ def moments(x: Array, weights: Array | None = None) -> Moments:
         weight = known * w[:, None]
         mean = np.where(known, x, 0.0).T @ w / weight.sum(axis=0)
         size = np.abs(np.where(known, x, 0.0)).T @ w / weight.sum(axis=0)
-        centred = np.where(known, x - mean, 0.0)
+        centered = np.where(known, x - mean, 0.0)
         total = known.T @ weight  # sum of weights of the complete pairs
-        first = (centred * w[:, None]).T @ known  # sum of w x_j over the pairs of j and k
-        second = (centred**2 * w[:, None]).T @ known
+        first = (centered * w[:, None]).T @ known  # sum of w x_j over the pairs of j and k
+        second = (centered**2 * w[:, None]).T @ known
         divisor = total - (known.T @ (known * w[:, None] ** 2)) / total
-        product = (centred * w[:, None]).T @ centred - first * first.T / total
+        product = (centered * w[:, None]).T @ centered - first * first.T / total
         spread = np.sqrt(np.clip(second - first**2 / total, 0, None) / divisor)
         enough = divisor > LEAST * total
         return _settled(mean, size, np.where(enough, product / divisor, np.nan), spread)
@@ -79,9 +79,9 @@ def moments(x: Array, weights: Array | None = None) -> Moments:
 def _complete(x: Array, w: Array) -> Moments:
     total = w.sum()
     mean = w @ x / total
-    centred = x - mean
+    centered = x - mean
     divisor = total - (w**2).sum() / total
-    product = (centred * w[:, None]).T @ centred
+    product = (centered * w[:, None]).T @ centered
     covariance = product / divisor if divisor > LEAST * total else np.full(product.shape, np.nan)
     spread = np.broadcast_to(np.sqrt(np.diagonal(covariance))[:, None], covariance.shape)
     return _settled(mean, w @ np.abs(x) / total, covariance, spread)

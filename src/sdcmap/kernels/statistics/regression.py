@@ -169,7 +169,7 @@ def _logit(design: Regressors, ones: Array, zeros: Array, ridge: float) -> tuple
 def _likelihood(
     design: Regressors, ones: Array, zeros: Array, slopes: Array, penalty: Array
 ) -> tuple[float, Array, Array, Array]:
-    """The penalised log-likelihood, its gradient, the information, and the probabilities."""
+    """The penalized log-likelihood, its gradient, the information, and the probabilities."""
     value, gradient, information, p = design.likelihood(ones, zeros, slopes)
     information[np.diag_indices_from(information)] += penalty
     if information[0, 0] <= 0:

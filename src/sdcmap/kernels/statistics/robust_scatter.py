@@ -21,7 +21,7 @@ NEAR = 0.975  # of the chi-square distribution: records beyond are outliers
 
 
 class Scatter(NamedTuple):
-    """Centre and covariance matrix."""
+    """Center and covariance matrix."""
 
     center: Array
     covariance: Array

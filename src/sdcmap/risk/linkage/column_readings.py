@@ -1,4 +1,4 @@
-"""Columns as a snooper reads them: both files in units in which true pairs stand out, and what he learnt of each.
+"""Columns as a snooper reads them: both files in units in which true pairs stand out, and what he learned of each.
 
 A number may be read as it is, as a logarithm, as a rank, or after the deterministic steps of the method were done again; a
 category as it is, or after them. Of the readings of a column the one counts in which true pairs stand out most from random
@@ -51,7 +51,7 @@ def as_read(pair: Pair, place: int, cost: Cost, absent: float) -> Cost:
     return cost if codes is None else codes.asked_of(cost, absent)
 
 
-def labelled(pair: Pair) -> bool:
+def labeled(pair: Pair) -> bool:
     """Whether some column holds labels that are read."""
     return any(_codes_of(pair, place) is not None for place, category in enumerate(pair.categorical) if category)
 
@@ -92,7 +92,7 @@ def _with_the_note(pair: Pair, value: Array, label: Array, read: ReadLabels) -> 
 
 MOST_CELLS = 1_000_000  # of the table of a category's codes before and after; beyond, they agree or not
 BINS = 50  # of a number that was released as a category and cannot be made one again
-LESSONS = 20_000  # true pairs from which a column's errors are learnt
+LESSONS = 20_000  # true pairs from which a column's errors are learned
 TRIED = 2_000  # true pairs on which the readings of a column are compared
 AGAINST = 8  # random partners of each
 
@@ -115,12 +115,12 @@ class Lesson(NamedTuple):
     made: Array  # rows of the file
 
 
-Learnt = list[tuple[Reading, Evidence]]  # every column in its reading, and its evidence
+Learned = list[tuple[Reading, Evidence]]  # every column in its reading, and its evidence
 
 
-def learnt_costs(learnt: Learnt, place: Array | slice = slice(None)) -> list[Cost]:
+def learned_costs(learned: Learned, place: Array | slice = slice(None)) -> list[Cost]:
     """What pairs cost, the known records in this order."""
-    return [evidence.cost(reading.known[place], reading.released) for reading, evidence in learnt]
+    return [evidence.cost(reading.known[place], reading.released) for reading, evidence in learned]
 
 
 def in_own_order(file: Microdata) -> tuple[Microdata, Array]:
@@ -145,14 +145,14 @@ def shadow_of(known: Microdata, method: Method) -> Lesson:
     except Infeasible as reason:
         raise Undefined(f"the method cannot be run on the snooper's records: {reason}") from None
     if not shadow.paired:
-        raise Undefined("the method makes records of nobody, so no true pair can be learnt from.")
+        raise Undefined("the method makes records of nobody, so no true pair can be learned from.")
     made = np.arange(len(shadow))
     return Lesson(made if shadow.origin is None else shadow.origin, shadow, made)
 
 
 def learn(
     known: Microdata, released: Microdata, names: tuple[str, ...], lesson: Lesson, again: Microdata | None
-) -> Learnt:
+) -> Learned:
     """The evidence of each column, in its best reading."""
     offers = (
         [(r, _evidence(r, lesson)) for r in readings(known, released, name, lesson.file, again)] for name in names
@@ -174,7 +174,7 @@ def readings(
             yield _categories(source, released, lesson, name)
     if not alike:
         yield _binned(known, released, lesson, name)
-        yield from _labelled(known, released, lesson, name)
+        yield from _labeled(known, released, lesson, name)
 
 
 def _read_numbers(values: Array) -> tuple[Array, float, Array, Array]:
@@ -218,7 +218,7 @@ def _binned(known: Microdata, released: Microdata, lesson: Microdata, name: str)
     return Reading(_bins(known.numbers(name)), theirs, taught, max(levels, BINS + 1), comparable=False)
 
 
-def _labelled(known: Microdata, released: Microdata, lesson: Microdata, name: str) -> Iterator[Reading]:
+def _labeled(known: Microdata, released: Microdata, lesson: Microdata, name: str) -> Iterator[Reading]:
     """A number that was released as a label, by the labels that it may be behind."""
     read = read_column(known, released, name)
     if read is None or not read.matches.any():

@@ -186,7 +186,7 @@ def scan_all(
     """Each record of `a` against every tile, a block of tiles (as many as the cache holds) after the other; its `keep`
     cheapest come first in its row of `keys`.
 
-    The first record goes alone, and what it kept tells the others, its neighbours, how far to look. Tiles come in the
+    The first record goes alone, and what it kept tells the others, its neighbors, how far to look. Tiles come in the
     order of rows, so that among equal costs the lower row is already kept.
     """
     lanes, room = tiles.shape[2], keys.shape[1]

@@ -34,7 +34,7 @@ class Cost(NamedTuple):
     cap: float = math.inf
     both: float = 0.0  # the cost where both are missing (NUMBER and CATEGORY: looked up)
     one: float = 0.0  # where one is
-    # of MIXTURE: (log(weight / sd), centre, half precision) of each component, in a row, then the top; of CELL: 1 / (sd
+    # of MIXTURE: (log(weight / sd), center, half precision) of each component, in a row, then the top; of CELL: 1 / (sd
     # sqrt 2), then (low end, high end, log of its best chance) of each cell; of equal ends the density counts
     table: Array = NONE
 
@@ -61,8 +61,8 @@ class Cost(NamedTuple):
             reach = np.maximum(self.scale * np.maximum(np.abs(a), NEAR_ZERO), LEAST_REACH)
             cost = self.cap * np.minimum(np.abs(away) / reach, 1.0)
         elif self.kind == MIXTURE:
-            height, centre, half = self.table[:-1].reshape(-1, 3).T
-            density = np.logaddexp.reduce(height - half * (away[..., np.newaxis] - centre) ** 2, axis=-1)
+            height, center, half = self.table[:-1].reshape(-1, 3).T
+            density = np.logaddexp.reduce(height - half * (away[..., np.newaxis] - center) ** 2, axis=-1)
             cost = np.clip(self.table[-1] - density, 0.0, self.cap)
         else:
             inside = {SAME: away == 0, WINDOW: np.abs(away) < self.scale, BELOW: away < self.scale}[self.kind]

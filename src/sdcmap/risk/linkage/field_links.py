@@ -32,7 +32,7 @@ class FieldCosts(NamedTuple):
     b: Array  # released records
     cap: Array
     width: Array  # of windows: |b - a| < width; of one side: b - a < width
-    parts: Array  # (field, component, 3): cost, centre and half precision of each component of b - a
+    parts: Array  # (field, component, 3): cost, center and half precision of each component of b - a
 
 
 def likeliest_links(
@@ -128,9 +128,9 @@ def _add(cost: Array, most: Array, b: Array, a: float, kind: int, cap: float, wi
     else:
         most[:] = cap
         for k in range(len(parts)):
-            top, centre, half = parts[k, 0], a + parts[k, 1], parts[k, 2]
+            top, center, half = parts[k, 0], a + parts[k, 1], parts[k, 2]
             for lane in range(len(cost)):
-                away = b[lane] - centre
+                away = b[lane] - center
                 most[lane] = min(most[lane], top + away * away * half)
         for lane in range(len(cost)):
             cost[lane] += most[lane]
@@ -139,7 +139,7 @@ def _add(cost: Array, most: Array, b: Array, a: float, kind: int, cap: float, wi
 @lane_jit
 def _add_two(cost: Array, b: Array, a: float, cap: float, parts: Array) -> None:
     top, other_top = parts[0, 0], parts[1, 0]
-    centre, other, half = a + parts[0, 1], a + parts[1, 1], parts[0, 2]
+    center, other, half = a + parts[0, 1], a + parts[1, 1], parts[0, 2]
     for lane in range(len(cost)):
-        away, beyond = b[lane] - centre, b[lane] - other
+        away, beyond = b[lane] - center, b[lane] - other
         cost[lane] += min(min(top + away * away * half, other_top + beyond * beyond * half), cap)

@@ -42,7 +42,7 @@ def running_precision(score: Array, success: Array) -> tuple[Array, Array]:
     return order, np.cumsum(success[order])[last - 1] / last if len(order) else ranked
 
 
-Learnt = TypeVar("Learnt")
+Learned = TypeVar("Learned")
 
 DENSE_PAIRS = 25_000_000  # up to so many pairs every score is held at once
 KEEP = 50  # beyond: so many candidates of each known record
@@ -118,16 +118,16 @@ class Pair:
     released_file: Microdata
     originals: bool  # the snooper holds the original records, without errors; else a file of his own
     as_ever: bool  # the known columns are those of every other file that the snooper's is compared with
-    _learnt: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _learned: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
-    def remember(self, key: Hashable, learn: Callable[[], Learnt]) -> Learnt:
-        """What several attacks learn from these files, learnt once."""
-        if key not in self._learnt:
-            self._learnt[key] = learn()
-        learnt: Learnt = self._learnt[key]
-        return learnt
+    def remember(self, key: Hashable, learn: Callable[[], Learned]) -> Learned:
+        """What several attacks learn from these files, learned once."""
+        if key not in self._learned:
+            self._learned[key] = learn()
+        learned: Learned = self._learned[key]
+        return learned
 
-    def of_known(self, key: Hashable, learn: Callable[[], Learnt]) -> Learnt:
+    def of_known(self, key: Hashable, learn: Callable[[], Learned]) -> Learned:
         """What only the known columns tell, computed once for all files that they are compared with, and closed to
         writing."""
         if not self.as_ever:
@@ -198,7 +198,7 @@ def finite(values: Array) -> Array:
     return np.where(np.isinf(values), np.nan, values)
 
 
-def closed(result: Learnt) -> Learnt:
+def closed(result: Learned) -> Learned:
     """The same, its arrays closed to writing."""
     for part in result if isinstance(result, tuple) else (result,):
         if isinstance(part, np.ndarray):

@@ -47,7 +47,7 @@ class Informed(Attack):
     units of the noise; a rank swap: records in each other's rank windows of all variables. Of a chain, deterministic
     steps before a random one are done again on his records; steps on one variable count by their likelihood together, as
     Chain states it (noises add up, transitions multiply, what was rounded, cut or classed after them lies in a cell); and
-    columns of which none is stated by what he learnt from a shadow of the chain, as in Calibrated. Value: expected hits /
+    columns of which none is stated by what he learned from a shadow of the chain, as in Calibrated. Value: expected hits /
     released records; records with equal values are exchanged at random. Beyond 25 million pairs the best candidates of
     each record are assigned, with the share "linked" and the "gap" to the optimum in `parts`.
     Missing: missing on both sides says nothing, on one side alone it counts as a slip. Weights and households are not used.
@@ -78,11 +78,11 @@ class Informed(Attack):
         cap = math.inf if exact and not unstated else -math.log(self.slip)
         costs = [density_cost(field, cap) for field in fields]
         if unstated:
-            costs += self._learnt(pair, unstated)
+            costs += self._learned(pair, unstated)
         return [cost_model_of(pair, costs)]
 
-    def _learnt(self, pair: Pair, unstated: Mapping[str, str]) -> list[Cost]:
-        """What columns cost of which the method states nothing: learnt from a shadow. For one released record, a likelihood
+    def _learned(self, pair: Pair, unstated: Mapping[str, str]) -> list[Cost]:
+        """What columns cost of which the method states nothing: learned from a shadow. For one released record, a likelihood
         and a likelihood over that of a random pair differ by a constant, so the two add up."""
         (course,) = Calibrated(self.method, "shadow").courses(pair)
         return [course.costs[place] for place, name in enumerate(pair.names) if name in unstated]
@@ -132,9 +132,9 @@ def density_cost(field: Field, cap: float) -> Cost:
     if isinstance(density, Cells):
         return _cell_cost(density, known, released, cap)
     if isinstance(density, Mixture):
-        weights, centres, sds = (np.array(part) for part in (density.weights, density.centres, density.sds))
-        table = np.column_stack([np.log(weights / sds), centres, 0.5 / sds**2]).ravel()
-        top = float(np.max(log_mixture(centres, weights, centres, sds)))
+        weights, centers, sds = (np.array(part) for part in (density.weights, density.centers, density.sds))
+        table = np.column_stack([np.log(weights / sds), centers, 0.5 / sds**2]).ravel()
+        top = float(np.max(log_mixture(centers, weights, centers, sds)))
         return Cost(MIXTURE, known, released, cap=cap, one=cap, table=np.concatenate([table, [top]]))
     if (kind := STEPS.get(type(density))) is not None:
         return Cost(kind, known, released, getattr(density, "width", 1.0), cap, one=cap)
@@ -184,9 +184,9 @@ def field_costs(fields: Sequence[Field], cap: float) -> FieldCosts | None:
             components = [(0.0, 0.0, 0.5 / density.sd**2)]
         elif isinstance(density, Mixture):
             height = np.log(np.array(density.weights) / np.array(density.sds))
-            top = density(np.zeros(1), np.array(density.centres)).max()
-            each = zip(height, density.centres, density.sds, strict=True)
-            components = [(top - h, centre, 0.5 / sd**2) for h, centre, sd in each]
+            top = density(np.zeros(1), np.array(density.centers)).max()
+            each = zip(height, density.centers, density.sds, strict=True)
+            components = [(top - h, center, 0.5 / sd**2) for h, center, sd in each]
         elif type(density) not in STEPS:
             return None
         kinds.append(STEPS.get(type(density), MIXTURE))

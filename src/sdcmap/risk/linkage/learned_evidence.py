@@ -1,4 +1,4 @@
-"""What two values tell about whether two records are one person's: learnt from true pairs, looked up for all others.
+"""What two values tell about whether two records are one person's: learned from true pairs, looked up for all others.
 
 A field's evidence is log P(values | true pair) / P(values | random pair), kept as a cost: the field's highest evidence
 minus it, so that costs are never negative and a sum can only grow. Numbers are looked up by how far they are apart, on a
@@ -29,7 +29,7 @@ class Evidence(NamedTuple):
     low: float  # of a number: the first distance of the table
 
     def cost(self, known: Array, released: Array) -> Cost:
-        """The field of two files that costs what was learnt."""
+        """The field of two files that costs what was learned."""
         scale = 1.0 / self.low if self.kind == NUMBER else float(self.width)
         return Cost(self.kind, known.astype(float), released.astype(float), scale, table=self.table)
 
@@ -72,10 +72,10 @@ def number_evidence(known: Array, released: Array, all_known: Array, all_release
     beyond = max(1.0 - same - random[-1], 0.5 / n)
     log_ratio = np.log((count + 0.5) / (len(apart) + 1)) - np.log(np.maximum(share, 0.5 / n / max(len(theirs), 1)))
     tail = math.log(0.5 / (len(apart) + 1)) - math.log(beyond)
-    centres = np.sqrt(edges[:-1]) * np.sqrt(edges[1:]) if len(edges) > 1 else edges
-    low, high = max(centres[0], NEAREST), 1.1 * max(edges[-1], NEAREST)
+    centers = np.sqrt(edges[:-1]) * np.sqrt(edges[1:]) if len(edges) > 1 else edges
+    low, high = max(centers[0], NEAREST), 1.1 * max(edges[-1], NEAREST)
     knots = low * _powers(np.arange(2 + math.ceil(STEPS * (math.log2(high / low) + 1))) / STEPS)
-    points = np.log(np.concatenate([np.maximum(centres, low), [max(edges[-1], low), high]]))
+    points = np.log(np.concatenate([np.maximum(centers, low), [max(edges[-1], low), high]]))
     curve = np.interp(np.log(knots), points, np.concatenate([log_ratio, [log_ratio[-1], tail]]))
     return _shifted(NUMBER, np.concatenate([heads, [present + equal], present + curve]), 0, low)
 

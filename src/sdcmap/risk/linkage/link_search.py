@@ -74,7 +74,7 @@ def boxed(records: Array, order: Array) -> Boxes:
 def scan_boxes(boxes: Boxes, a: Array, slope: Array, reach: Array, square: bool, keep: int, keys: Array) -> int:
     """The `keep` cheapest of each record of `a`, first in its row of `keys`; returns the number of leaves looked at.
 
-    What a record kept tells the next, its neighbour, how far to look.
+    What a record kept tells the next, its neighbor, how far to look.
     """
     lanes, room = boxes.leaves.shape[2], keys.shape[1]
     cost = np.empty(lanes, dtype=np.float32)

@@ -28,21 +28,21 @@ def filled(x: Array) -> Array:
     return np.where(present, x, mean)
 
 
-def standardised(x: Array, like: Array, *, centred: bool = True) -> Array:
-    """Each column minus its mean in `like` (unless not `centred`), over its standard deviation there; missing values at the
+def standardized(x: Array, like: Array, *, centered: bool = True) -> Array:
+    """Each column minus its mean in `like` (unless not `centered`), over its standard deviation there; missing values at the
     mean, constant columns at 0."""
     count = (~np.isnan(like)).sum(axis=0)
     mean = filled(like).mean(axis=0)
     spread = np.sqrt(((filled(like) - mean) ** 2).sum(axis=0) / np.maximum(count - 1, 1))
-    return (filled(x) - mean if centred else filled(x)) / np.where(spread > 0, spread, np.inf)
+    return (filled(x) - mean if centered else filled(x)) / np.where(spread > 0, spread, np.inf)
 
 
 def whitening(x: Array) -> Array:
     """T, so that the columns of x T have unit variance and no covariance; null directions dropped."""
-    centred = filled(x) - filled(x).mean(axis=0)
-    spread = np.sqrt((centred**2).mean(axis=0))
+    centered = filled(x) - filled(x).mean(axis=0)
+    spread = np.sqrt((centered**2).mean(axis=0))
     scale = np.where(spread > 0, spread, np.inf)
-    correlation = (centred / scale).T @ (centred / scale) / max(len(x) - 1, 1)
+    correlation = (centered / scale).T @ (centered / scale) / max(len(x) - 1, 1)
     if not np.isfinite(correlation).all():
         raise Undefined("the numbers are too large to have a covariance: divide them by a constant.")
     values, vectors = np.linalg.eigh(correlation)
@@ -60,11 +60,11 @@ class NearestRecord(Attack):
 
     Parameters
     ----------
-    metric : "standardised" takes each variable's mean off and divides by its standard deviation, in each file; "scaled"
+    metric : "standardized" takes each variable's mean off and divides by its standard deviation, in each file; "scaled"
         divides alone, as experiments of the literature do: where a mean is large against the spread, noise then moves all
         records together; "mahalanobis" turns the variables so that his records have unit variance and no covariance (what
         undoes noise of the same shape); "gower" adds |a - b| / range for a number and a != b for a category; "mixed" adds
-        the square of a standardised number's difference and, for a category, 1 where it differs. An archive may hold other
+        the square of a standardized number's difference and, for a category, 1 where it differs. An archive may hold other
         people, so with one the released file's means, standard deviations, covariance and range serve both.
     one_to_one : each of his records takes one released record at most, and the sum of squared distances (Gower: of
         distances) is the smallest; otherwise each released record is linked to the nearest of his.
@@ -97,7 +97,7 @@ class NearestRecord(Attack):
     # 4: open columns are exact; 5: labels read, `importance`; 6: ties alike on every machine
     revision: ClassVar[int] = 6
 
-    metric: Literal["standardised", "scaled", "mahalanobis", "gower", "mixed"] = "standardised"
+    metric: Literal["standardized", "scaled", "mahalanobis", "gower", "mixed"] = "standardized"
     one_to_one: bool = False
     open_columns: Literal["exact", "as any"] = field(default="exact", kw_only=True)
     importance: tuple[float, ...] = field(default=(), kw_only=True)
@@ -170,7 +170,7 @@ class NearestRecord(Attack):
         """The numbers of a file as the metric sees them."""
         if self.metric == "mahalanobis":
             return filled(numbers) @ self._turn(pair)
-        return standardised(numbers, like, centred=self.metric != "scaled")
+        return standardized(numbers, like, centered=self.metric != "scaled")
 
     def _turn(self, pair: Pair) -> Array:
         """What turns the variables so that they have unit variance and no covariance."""

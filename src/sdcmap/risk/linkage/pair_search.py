@@ -29,7 +29,7 @@ BLOCK = 512  # known records of a block at most
 TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal
 MOST_VALUES = 1024  # of a known column, up to which what each costs is computed once for a target
 FEW_VALUES = 1 / 16  # of the records: so many are looked up for every target at once
-SPAN = 16  # of neighbouring values of a block, up to which the cheapest is looked for
+SPAN = 16  # of neighboring values of a block, up to which the cheapest is looked for
 DEAR = {kinds.MIXTURE: 20.0, kinds.CELL: 20.0}  # what looking at a value takes, beside looking it up; others 3
 SAMPLED = 500  # released values on which the mean cost of a field is estimated
 PARTS = 4  # of the targets for each thread
@@ -127,7 +127,7 @@ def _mean_cost(field: Cost) -> float:
 
 @jit
 def _boxes(code: Array, worth: Array, size: int) -> tuple[Array, Array]:
-    """An order of the records in which neighbours are alike, and where its blocks begin, each of `size` records at most.
+    """An order of the records in which neighbors are alike, and where its blocks begin, each of `size` records at most.
 
     A set of records is halved where a field's values change, nearest to its middle; the field is that whose worth is
     greatest, and each halving takes half of it.

@@ -12,7 +12,7 @@ import numpy as np
 from sdcmap.core import Array, Microdata, Range, Undefined
 from sdcmap.kernels.jit import jit
 from sdcmap.risk.linkage.attack import Attack
-from sdcmap.risk.linkage.column_readings import as_read, labelled
+from sdcmap.risk.linkage.column_readings import as_read, labeled
 from sdcmap.risk.linkage.cost_models import CostModel, asking_first, cost_model_of, links_one_to_one, open_fields
 from sdcmap.risk.linkage.field_costs import LEAST_REACH, NEAR_ZERO, RELATIVE, SAME, Cost
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_one_to_one
@@ -268,7 +268,7 @@ class Linkage(Attack):
     def link(self, pair: Pair) -> LinkTable:
         opened = open_fields(pair) if self.open_columns == "exact" else {}
         low, gain, said = self._weights(pair)
-        if opened or labelled(pair):
+        if opened or labeled(pair):
             course = cost_model_of(pair, self._costs(pair, low, gain))
             table = links_one_to_one(pair, asking_first([course], opened, by_column=True))
             return table._replace(weight=table.weight + float((low + gain).sum()), facts={**table.facts, **said})

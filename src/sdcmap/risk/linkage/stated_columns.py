@@ -3,7 +3,7 @@ or how likely random steps make one value of another.
 
 Deterministic steps are done again on the snooper's records while no random step has touched their columns. The steps that
 are left are stated in groups that mask columns in common (`core/steps.py`); where such a group states no likelihood
-together, its errors must be learnt, and the file before the step that does not fit bounds what can be found.
+together, its errors must be learned, and the file before the step that does not fit bounds what can be found.
 """
 
 from __future__ import annotations

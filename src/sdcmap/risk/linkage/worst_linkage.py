@@ -19,7 +19,7 @@ from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.linkage import cost_models
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.calibrated_attack import Calibrated
-from sdcmap.risk.linkage.cost_models import NOBODY, CostModel, Hits, BestSoFar
+from sdcmap.risk.linkage.cost_models import NOBODY, BestSoFar, CostModel, Hits
 from sdcmap.risk.linkage.file_pair import DENSE_PAIRS, ROUNDING, LinkTable, Pair
 from sdcmap.risk.linkage.household_link import found_as_wholes, homes_of
 from sdcmap.risk.linkage.informed_attack import Informed
@@ -28,7 +28,7 @@ from sdcmap.risk.linkage.record_linkage import Linkage
 from sdcmap.risk.linkage.stated_columns import overlapping
 
 ATTACKS: dict[str, Attack] = {
-    "d": Linkage("d"), "l": Linkage("l"), "nearest": NearestRecord("standardised"),
+    "d": Linkage("d"), "l": Linkage("l"), "nearest": NearestRecord("standardized"),
     "mahalanobis": NearestRecord("mahalanobis"), "gower": NearestRecord("gower"), "mixed": NearestRecord("mixed"),
 }  # fmt: skip
 TOLD = ("informed", "calibrated")  # attacks that know the method
@@ -44,7 +44,7 @@ class WorstLinkage(Attack):
 
     Nobody knows which attack a snooper will choose, and each sees what others do not: relative differences find what
     noise of a fixed size leaves near, whitened distances find what correlated noise leaves, a reader of the method note
-    finds what windows and mixtures leave, and who has learnt how reliable each column is finds what a chain of methods
+    finds what windows and mixtures leave, and who has learned how reliable each column is finds what a chain of methods
     leaves, and every column left open. So the file is attacked in every way, and the best single attack counts.
 
     Parameters
@@ -55,7 +55,7 @@ class WorstLinkage(Attack):
     draw : another number, another draw of targets.
 
     Formula: the largest share of records found. Each released record is linked to the known record that is nearest by
-    Linkage "d" and "l", by NearestRecord "standardised" and "mahalanobis" on the numeric variables and "gower" and
+    Linkage "d" and "l", by NearestRecord "standardized" and "mahalanobis" on the numeric variables and "gower" and
     "mixed" where there are keys too, by Informed where the method is known and states a likelihood, and by Calibrated (by a
     shadow of the method, or by true pairs where no method is known); of t that tie the true one is taken with probability
     1/t. A snooper who holds the original records and knows the method asks first that columns which it does not touch are
@@ -144,7 +144,9 @@ class WorstLinkage(Attack):
             return []
         name = listed(list(dict.fromkeys(type(step).__name__ for step in steps)))
         if any(step.needs_original for step in steps):
-            attack_run.not_run[f"the file before {name}"] = "it bounds nothing, since a step looks back at the original."
+            attack_run.not_run[f"the file before {name}"] = (
+                "it bounds nothing, since a step looks back at the original."
+            )
             return []
         method = self.method.made_of(without(self.method.steps, steps))
         attack = replace(self, method=method)
@@ -213,9 +215,11 @@ class WorstLinkage(Attack):
             try:
                 courses = cost_models.asking_first(attack.courses(pair), certain, by_column=attack.by_column)
                 attack_run.courses[name] = courses
-                attack_run.hits[name] = cost_models.hits(pair, courses, targets, NOBODY if to_the_end else attack_run.lead)
+                attack_run.hits[name] = cost_models.hits(
+                    pair, courses, targets, NOBODY if to_the_end else attack_run.lead
+                )
                 if isinstance(attack, Informed):
-                    attack_run.say_what_is_learnt(attack.unstated(pair), [pair.names[place] for place in certain])
+                    attack_run.say_what_is_learned(attack.unstated(pair), [pair.names[place] for place in certain])
             except Undefined as reason:
                 attack_run.try_links(name, attack, reason)
             tell(attack_run.lead.rate)
@@ -294,11 +298,11 @@ class AttackRun:
         """The least share of records that a one-to-one attack could link."""
         return min((table.facts.get("linked", 1.0) for table in self.made.values()), default=1.0)
 
-    def say_what_is_learnt(self, unstated: Mapping[str, str], certain: Sequence[str]) -> None:
+    def say_what_is_learned(self, unstated: Mapping[str, str], certain: Sequence[str]) -> None:
         """The columns of which the method states no likelihood."""
         for column, reason in unstated.items():
             if column not in certain:
-                self.not_run[f"informed on {column}"] = f"{reason.rstrip('.')}; its errors were learnt from a shadow."
+                self.not_run[f"informed on {column}"] = f"{reason.rstrip('.')}; its errors were learned from a shadow."
 
     def try_links(self, name: str, attack: Attack, reason: Undefined) -> None:
         """An attack that states no costs may make links all the same."""

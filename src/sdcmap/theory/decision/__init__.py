@@ -2,11 +2,11 @@
 
 Trottini (2001) with the uncertainty functions of Duncan and Lambert (1986). An intruder wants theta_INT, society
 theta_SOC; each believes a distribution before and after the release, and the agency, which has the original, believes one
-too. Everything is a plain function of distributions and numbers, vectorised over records; no microdata are needed.
+too. Everything is a plain function of distributions and numbers, vectorized over records; no microdata are needed.
 
     distributions, atoms   Normal, Student, Discrete, Samples: a belief, or one a record
     losses                 Quadratic, Absolute, ZeroOne, Bounded, Log: best action, expected loss, uncertainty
-    divergences            KullbackLeibler, PlugIn, Neighbours, WassersteinDistance, LossInduced, each with its notes
+    divergences            KullbackLeibler, PlugIn, Neighbors, WassersteinDistance, LossInduced, each with its notes
     decision_criterion     knowledge, its gain and relative gain; who acts; harm weights; the worst record
     criterion              RDH, IEK, DUS, SEK; regions A to D; disclosure; the choice; the choice as limits change
     robust                 the same over classes of priors, losses and models

@@ -35,7 +35,7 @@ from .divergences import DIVERGENCES as DIVERGENCES
 from .divergences import Divergence as Divergence
 from .divergences import KullbackLeibler as KullbackLeibler
 from .divergences import LossInduced as LossInduced
-from .divergences import Neighbours as Neighbours
+from .divergences import Neighbors as Neighbors
 from .divergences import PlugIn as PlugIn
 from .divergences import WassersteinDistance as WassersteinDistance
 from .losses import LOSSES as LOSSES

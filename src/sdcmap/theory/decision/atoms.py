@@ -61,7 +61,7 @@ class Atoms(Distribution):
     def capped_square(self, action: ArrayLike, cap: float) -> Numbers:
         return self.expected(lambda values: np.minimum((values - _beside(action)) ** 2, cap))
 
-    def centre_of_mass(self, width: float) -> Numbers:
+    def center_of_mass(self, width: float) -> Numbers:
         values, weights = self.atoms
         first, last = _windows(values, width)
         whole = _cumulated(weights)
@@ -71,7 +71,7 @@ class Atoms(Distribution):
         low, high = (np.take_along_axis(values, end, -1)[..., 0] for end in ends)
         return unwrap(low + (high - low) / 2)
 
-    def centre_of_capped(self, cap: float) -> Numbers:
+    def center_of_capped(self, cap: float) -> Numbers:
         """The best of the window means: between two breakpoints the same atoms count, and the loss is a parabola."""
         values, weights = self.atoms
         first, last = _windows(values, np.sqrt(cap))
@@ -79,9 +79,9 @@ class Atoms(Distribution):
         sums = [_cumulated(weights * middle**power) for power in (0, 1, 2)]
         mass, once, twice = (np.take_along_axis(s, last, -1) - np.take_along_axis(s, first, -1) for s in sums)
         with np.errstate(divide="ignore", invalid="ignore"):
-            centre = np.where(mass > 0, once / mass, 0.0)
-            loss = np.where(mass > 0, twice - once * centre, np.inf) + cap * (1 - mass)
-        return unwrap(np.take_along_axis(centre, np.argmin(loss, axis=-1)[..., np.newaxis], -1)[..., 0] + self.mean)
+            center = np.where(mass > 0, once / mass, 0.0)
+            loss = np.where(mass > 0, twice - once * center, np.inf) + cap * (1 - mass)
+        return unwrap(np.take_along_axis(center, np.argmin(loss, axis=-1)[..., np.newaxis], -1)[..., 0] + self.mean)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,7 +118,7 @@ class Samples(Atoms):
     """Draws from a posterior, at least 2 each, with weights (default: equal; only their ratios count).
 
     They stand for a distribution that has a density, so they have no entropy of their own: `KullbackLeibler` is
-    `Undefined` for them, `PlugIn`, `Neighbours`, `WassersteinDistance` and `LossInduced` are not.
+    `Undefined` for them, `PlugIn`, `Neighbors`, `WassersteinDistance` and `LossInduced` are not.
 
     >>> round(float(Samples([1.0, 2.0, 3.0]).variance), 9)
     1.0
@@ -148,7 +148,7 @@ class Samples(Atoms):
         raise Undefined(f"draws have no density. {INSTEAD}")
 
 
-INSTEAD = "Use PlugIn, Neighbours, WassersteinDistance or LossInduced, or fit a Normal."
+INSTEAD = "Use PlugIn, Neighbors, WassersteinDistance or LossInduced, or fit a Normal."
 
 
 def for_each_record(function: Callable[..., Numbers]) -> Callable[..., Floats]:
@@ -202,7 +202,7 @@ def _cumulated(weights: Floats) -> Floats:
 
 
 def _windows(values: Floats, width: float) -> tuple[Index, Index]:
-    """Every set of neighbouring atoms that lie within `width` of some number: index of the first, and after the last.
+    """Every set of neighboring atoms that lie within `width` of some number: index of the first, and after the last.
 
     As the number moves up, atom v enters at v - width and leaves after v + width; between two such events the set is one.
     """

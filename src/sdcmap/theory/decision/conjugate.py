@@ -22,7 +22,7 @@ NODES, MASSES = np.polynomial.hermite_e.hermegauss(40)
 
 
 def normal_posterior(prior: Normal, observed: ArrayLike, variance: ArrayLike) -> Normal:
-    """The belief after seeing `observed` ~ N(theta, variance): precisions add up; vectorised over all three.
+    """The belief after seeing `observed` ~ N(theta, variance): precisions add up; vectorized over all three.
 
     >>> normal_posterior(Normal(0, 1), 2.5, 0.25)
     Normal(mean=2, variance=0.2)
@@ -53,7 +53,7 @@ class NoiseScenario(Value):
     noise_variance: Positive = 1.0
 
     def intruder(self, prior: Normal, released: ArrayLike) -> Normal:
-        """His belief about x_t from its released value; vectorised over priors or records."""
+        """His belief about x_t from its released value; vectorized over priors or records."""
         return normal_posterior(prior, released, self.noise_variance)
 
     def society(self, prior: Normal, released_mean: ArrayLike) -> Normal:

@@ -73,11 +73,11 @@ class Distribution(ABC):
         """E min((theta - action)^2, cap)."""
 
     @abstractmethod
-    def centre_of_mass(self, width: float) -> Numbers:
+    def center_of_mass(self, width: float) -> Numbers:
         """The action with the largest `mass_within` it."""
 
     @abstractmethod
-    def centre_of_capped(self, cap: float) -> Numbers:
+    def center_of_capped(self, cap: float) -> Numbers:
         """The action with the least `capped_square`."""
 
     def __eq__(self, other: object) -> bool:
@@ -143,12 +143,12 @@ class LocationScale(Distribution):
         away = np.abs(unwrap(action) - self.mean)  # of the two tails none is a difference of near numbers
         return unwrap(1 - self.cdf(self.mean - (width - away)) - self.cdf(self.mean - (width + away)))
 
-    def centre_of_mass(self, width: float) -> Numbers:
+    def center_of_mass(self, width: float) -> Numbers:
         if width == 0:
             raise Undefined("a density gives every point probability 0: a 0-1 loss on it needs a width above 0.")
         return self.mean
 
-    def centre_of_capped(self, cap: float) -> Numbers:
+    def center_of_capped(self, cap: float) -> Numbers:
         return self.mean
 
 

@@ -19,7 +19,7 @@ from sdcmap.theory.decision.distributions import Distribution, LocationScale, No
 from sdcmap.theory.decision.losses import Absolute, Log, Loss, Quadratic
 from sdcmap.theory.parameter_checks import Numbers
 
-TRUSTED_TO = 3.0  # nats; beyond, nearest-neighbour estimates from some thousand draws stay far too low
+TRUSTED_TO = 3.0  # nats; beyond, nearest-neighbor estimates from some thousand draws stay far too low
 MOST_SKEW, MOST_KURTOSIS = 0.5, 1.0  # what a normal plug-in takes for normal
 
 
@@ -109,7 +109,7 @@ def _shape(p: Atoms) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True)
-class Neighbours(Divergence):
+class Neighbors(Divergence):
     """KL from the draws of two posteriors, by distances to the k-th nearest draw.
 
     log of the distance to the k-th of q over that to the k-th other of p, its mean, plus log(n_q/(n_p - 1)). It assumes no
@@ -121,11 +121,11 @@ class Neighbours(Divergence):
 
     def __call__(self, p: Distribution, q: Distribution) -> Numbers:
         if not (isinstance(p, Samples) and isinstance(q, Samples)):
-            raise Undefined("Neighbours compares Samples with Samples; other distributions have a KL in closed form.")
+            raise Undefined("Neighbors compares Samples with Samples; other distributions have a KL in closed form.")
         if not all(np.allclose(belief.atoms[1], 1 / belief.atoms[1].shape[-1], rtol=1e-9) for belief in (p, q)):
-            raise Undefined("Neighbours needs draws of equal weight: draw again by the weights, or use PlugIn.")
+            raise Undefined("Neighbors needs draws of equal weight: draw again by the weights, or use PlugIn.")
         if min(p.atoms[0].shape[-1] - 1, q.atoms[0].shape[-1]) < self.k:
-            raise Undefined(f"Neighbours needs more than {self.k} draws on both sides.")
+            raise Undefined(f"Neighbors needs more than {self.k} draws on both sides.")
         return unwrap(for_each_record(self._of_draws)(*p.atoms, *q.atoms))
 
     def _of_draws(self, x: Floats, _: Floats, y: Floats, __: Floats) -> float:
@@ -136,7 +136,7 @@ class Neighbours(Divergence):
         other = cKDTree(y[:, np.newaxis]).query(points, k=[self.k])[0][:, 0]
         if (own == 0).any() or (other == 0).any():
             instead = "use LossInduced for point masses"
-            raise Undefined(f"more than {self.k} draws coincide, and Neighbours needs a density: {instead}.")
+            raise Undefined(f"more than {self.k} draws coincide, and Neighbors needs a density: {instead}.")
         return float(np.mean(np.log(other / own)) + np.log(len(y) / (len(x) - 1)))
 
     def notes(self, p: Distribution, q: Distribution) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ class Neighbours(Divergence):
         if not far:
             return ()
         which = f"{far} of {estimates.size} estimates are" if estimates.size > 1 else "the estimate is"
-        return (f"{which} above {TRUSTED_TO:g} nats, where nearest neighbours saturate: a lower bound. Use PlugIn.",)
+        return (f"{which} above {TRUSTED_TO:g} nats, where nearest neighbors saturate: a lower bound. Use PlugIn.",)
 
 
 @dataclass(frozen=True)
@@ -213,6 +213,6 @@ class LossInduced(Divergence):
 
 
 DIVERGENCES: Mapping[str, type[Divergence]] = {
-    "kl": KullbackLeibler, "plug-in": PlugIn, "neighbours": Neighbours, "wasserstein": WassersteinDistance,
+    "kl": KullbackLeibler, "plug-in": PlugIn, "neighbors": Neighbors, "wasserstein": WassersteinDistance,
     "loss": LossInduced,
 }  # fmt: skip

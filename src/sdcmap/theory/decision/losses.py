@@ -98,7 +98,7 @@ class ZeroOne(Loss):
     width: Annotated[float, Range(0)] = 0.0
 
     def best(self, p: Distribution) -> Numbers:
-        return p.centre_of_mass(self.width)
+        return p.center_of_mass(self.width)
 
     def expected(self, p: Distribution, action: Action) -> Numbers:
         return np.maximum(1 - p.mass_within(_numbers(action), self.width), 0.0)  # below 0 is rounding
@@ -116,7 +116,7 @@ class Bounded(Loss):
     cap: Positive = 1.0
 
     def best(self, p: Distribution) -> Numbers:
-        return p.centre_of_capped(self.cap)
+        return p.center_of_capped(self.cap)
 
     def expected(self, p: Distribution, action: Action) -> Numbers:
         return p.capped_square(_numbers(action), self.cap)

@@ -7,7 +7,7 @@ export const kept = {
   asks: ["risk", "utility", "rule", "limits"].some((name) => query.has(name)),
   by: query.get("by"),
   rows: query.get("rows"),
-  colour: query.get("colour"),
+  color: query.get("color"),
   point: query.get("point"),
   hide: query.getAll("hide"),
   selected: query.getAll("selected"),

@@ -89,7 +89,7 @@ async function changes(card, id) {
 }
 
 async function records(card, id) {
-  const place = el("div", {}, el("h3", {}, "Confidentiality plot"), quiet("Counting neighbours …"));
+  const place = el("div", {}, el("h3", {}, "Confidentiality plot"), quiet("Counting neighbors …"));
   card.append(place);
   /** @type {Api.Records} */
   const plotted = await get(`${base}/candidates/${id}/records`);
@@ -98,15 +98,15 @@ async function records(card, id) {
   const record = el("div", { class: "record", tabindex: "-1", "aria-live": "polite" });
   const open = (row) => values(record, id, row).catch((error) => complain(error, record));
   const words =
-    "Confidentiality plot: neighbours of each released record and how far it was moved; the list below holds the unsafe ones.";
+    "Confidentiality plot: neighbors of each released record and how far it was moved; the list below holds the unsafe ones.";
   const view = await picture(place, plotted.chart, words);
   view.addEventListener("click", (_, item) => item?.datum?.row !== undefined && open(item.datum.row));
-  const { row: numbers, neighbours, perturbation } = /** @type {Record<string, number[]>} */ (plotted.rows);
+  const { row: numbers, neighbors, perturbation } = /** @type {Record<string, number[]>} */ (plotted.rows);
   const opener = (row) =>
     button(whole(row + 1), () => open(row), { class: "head", "aria-label": `Values of record ${row + 1}` });
   const table = tableOf(
-    ["row of the masked file", "neighbours", "perturbation"].map((head) => [head, "n"]),
-    numbers.map((row, i) => [opener(row), short(neighbours[i]), short(perturbation[i])]),
+    ["row of the masked file", "neighbors", "perturbation"].map((head) => [head, "n"]),
+    numbers.map((row, i) => [opener(row), short(neighbors[i]), short(perturbation[i])]),
   );
   const { left_out: left, records: count } = plotted.counts;
   const leftOut = left ? `${whole(left)} records of size 0 have no relative distance and are left out. ` : "";
@@ -254,7 +254,7 @@ async function matters(place) {
   if (charts.reason) return place.append(quiet(charts.reason));
   const drawn = {
     coordinates:
-      "Parallel coordinates: a line a method, from its risk and loss to its parameters; the frontier in colour.",
+      "Parallel coordinates: a line a method, from its risk and loss to its parameters; the frontier in color.",
     importance: "How much each parameter matters for risk and for loss.",
   };
   for (const [name, words] of Object.entries(drawn)) {

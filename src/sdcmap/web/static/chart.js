@@ -2,24 +2,24 @@
 /** @type {Promise<Window["vegaEmbed"]> | undefined} */
 let vega;
 
-// A picture is drawn in the colours of the screen; on paper a dark one is turned round (workbench.css).
+// A picture is drawn in the colors of the screen; on paper a dark one is turned round (workbench.css).
 export const dark = matchMedia("(prefers-color-scheme: dark)");
 export const paper = matchMedia("print");
 const tell = () => paper.matches || document.documentElement.toggleAttribute("data-dark", dark.matches);
 dark.addEventListener("change", tell);
 tell();
 
-export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function theme() {
-  const [ink, grey, line] = [colour("--ink"), colour("--plot-grey"), colour("--line")];
+  const [ink, gray, line] = [color("--ink"), color("--plot-gray"), color("--line")];
   return {
     background: null,
     font: "system-ui, Helvetica, Arial, sans-serif",
     view: { stroke: null },
     axis: {
-      domainColor: grey,
-      tickColor: grey,
+      domainColor: gray,
+      tickColor: gray,
       labelColor: ink,
       titleColor: ink,
       gridColor: line,

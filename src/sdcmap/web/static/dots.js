@@ -61,7 +61,7 @@ export class Dots {
       count: seen.length,
       down: Int16Array.from(seen, (i) => Math.floor(i / width)),
       across: Int16Array.from(seen, (i) => i % width),
-      colours: Uint8Array.from(seen.flatMap((i) => [...data.subarray(4 * i, 4 * i + 4)])),
+      colors: Uint8Array.from(seen.flatMap((i) => [...data.subarray(4 * i, 4 * i + 4)])),
     };
   }
 
@@ -76,24 +76,24 @@ export class Dots {
       { width, height } = this,
       out = this.image.data;
     if (left < 0 || top < 0 || left + stamp.side > width || top + stamp.side > height) return;
-    const { count, down, across, colours } = stamp;
+    const { count, down, across, colors } = stamp;
     for (let i = 0; i < count; i += 1) {
       const at = 4 * ((top + down[i]) * width + left + across[i]),
         from = 4 * i,
-        own = colours[from + 3],
+        own = colors[from + 3],
         old = out[at + 3];
       if (old === 0 || own === 255) {
-        ((out[at] = colours[from]),
-          (out[at + 1] = colours[from + 1]),
-          (out[at + 2] = colours[from + 2]),
+        ((out[at] = colors[from]),
+          (out[at + 1] = colors[from + 1]),
+          (out[at + 2] = colors[from + 2]),
           (out[at + 3] = own));
         continue;
       }
       const below = (old * (255 - own)) / 255,
         all = own + below;
-      out[at] = (colours[from] * own + out[at] * below) / all;
-      out[at + 1] = (colours[from + 1] * own + out[at + 1] * below) / all;
-      out[at + 2] = (colours[from + 2] * own + out[at + 2] * below) / all;
+      out[at] = (colors[from] * own + out[at] * below) / all;
+      out[at + 1] = (colors[from + 1] * own + out[at + 1] * below) / all;
+      out[at + 2] = (colors[from + 2] * own + out[at + 2] * below) / all;
       out[at + 3] = all;
     }
   }

@@ -113,7 +113,7 @@ const noted = later(150, () => {
     risk: axes().risk,
     utility: onOwnAxes() ? "" : axes().utility,
     by: byId("by").value,
-    colour: plot.colouring === "era" ? "era" : "",
+    color: plot.coloring === "era" ? "era" : "",
     rows: byId("rows").value,
     rule: isOwn() ? "" : state.rule.type,
     at: isOwn() || !isLevered() ? "" : (value() ?? ""),
@@ -401,8 +401,8 @@ function settle(map) {
   byId("rule").value = state.rule.type;
   byId("by").value = kept.by || (map.expectation ? "mean" : "release");
   byId("rows").value = kept.rows || "frontier";
-  byId("colour-field").hidden = !map.eras.length;
-  byId("colour").value = kept.colour || "family";
+  byId("color-field").hidden = !map.eras.length;
+  byId("color").value = kept.color || "family";
   for (const family of kept.hide) plot.hidden.add(family);
   return carried;
 }
@@ -433,7 +433,7 @@ async function load() {
 /** @param {Api.Map} map */
 function show(map) {
   state.map = map;
-  plot.set(map, { by: byId("by").value, colouring: byId("colour").value });
+  plot.set(map, { by: byId("by").value, coloring: byId("color").value });
   limits.show(map, held(), state.limits !== null);
   applyLimits();
   if (plot.box && Object.keys(held()).length) plot.draw();
@@ -483,7 +483,7 @@ function showAgain() {
 }
 
 for (const id of ["risk", "utility"]) byId(id).addEventListener("change", otherAxes);
-for (const id of ["by", "colour"]) byId(id).addEventListener("change", showAgain);
+for (const id of ["by", "color"]) byId(id).addEventListener("change", showAgain);
 byId("rows").addEventListener("change", () => {
   table();
   noted();

@@ -230,7 +230,7 @@ export class Picture {
   }
 }
 
-// A mark in the key of a picture: its shape, and the number of its colour.
+// A mark in the key of a picture: its shape, and the number of its color.
 export function keyEntry(shape, group, words) {
   const mark = svg("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" });
   mark.append(svg("path", { d: shape, fill: hue(group) }));

@@ -1,6 +1,6 @@
 // Trottini's two planes: global risk with its limits and regions, global utility with the way to (0, 0).
 import { el, svg } from "./api.js";
-import { colour } from "./chart.js";
+import { color } from "./chart.js";
 import { SHAPES } from "./dots.js";
 import { clamp, hue, keyEntry, Picture, text } from "./picture.js";
 
@@ -79,7 +79,7 @@ export class Plane extends Picture {
     for (const row of this.rows) lay(looks[this.isSafe(row) ? 0 : 1], this.pixel(row));
     if (this.prior) {
       const at = this.at(this.prior[this.across], this.prior[this.up]);
-      const look = this.dots.of({ shape: "triangle-up", fill: colour("--ink"), size: 11 });
+      const look = this.dots.of({ shape: "triangle-up", fill: color("--ink"), size: 11 });
       if (this.isInside(at)) lay(look, at);
     }
     this.dots.onto(pen);

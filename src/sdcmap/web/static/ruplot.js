@@ -1,6 +1,6 @@
 // The R-U map as a plot: points, frontier, anchors and labels, and what the hand does: look, zoom, choose a part.
 import { base, el, get, later, losing, short, svg } from "./api.js";
-import { colour } from "./chart.js";
+import { color } from "./chart.js";
 import { SHAPES } from "./dots.js";
 import { clamp, hue, keyEntry, Picture, text } from "./picture.js";
 import { rowsOf } from "./points.js";
@@ -28,7 +28,7 @@ export class Plot extends Picture {
   /** @type {Api.Map | null} */
   map = null;
   by = "release";
-  colouring = "family"; // or "era", the generations of a search
+  coloring = "family"; // or "era", the generations of a search
   /** @type {Row[]} */
   rows = [];
   /** @type {Row[]} */
@@ -94,13 +94,13 @@ export class Plot extends Picture {
 
   // ---- what is shown ------------------------------------------------------------------------------------------------
   /** @param {Api.Map} map */
-  set(map, { by = this.by, colouring = this.colouring } = {}) {
+  set(map, { by = this.by, coloring = this.coloring } = {}) {
     const { x, y } = map.axes[by];
     const isSame = this.map && by === this.by && String(map.labels) === String(this.map.labels);
     const fits = isSame && x[0] >= this.x[0] && x[1] <= this.x[1] && y[0] >= this.y[0] && y[1] <= this.y[1];
     if (!fits) Object.assign(this, { x, y }); // a map that grows does not jump while it fits
     if (!isSame) this.seen = null;
-    Object.assign(this, { map, by, colouring: colouring === "era" && map.eras.length ? "era" : "family", labels: [] });
+    Object.assign(this, { map, by, coloring: coloring === "era" && map.eras.length ? "era" : "family", labels: [] });
     this.rows = rowsOf(map);
     this.means = rowsOf(map, map.means);
     this.families = [...new Set(this.means.filter((row) => !row.anchor).map((row) => row.family))].sort();
@@ -116,7 +116,7 @@ export class Plot extends Picture {
   }
 
   groupOf(row) {
-    return this.colouring === "era" ? (row.era ?? this.shownMap.eras.length) : this.families.indexOf(row.family);
+    return this.coloring === "era" ? (row.era ?? this.shownMap.eras.length) : this.families.indexOf(row.family);
   }
 
   anchors() {
@@ -184,8 +184,8 @@ export class Plot extends Picture {
   look(row, many) {
     const group = this.groupOf(row),
       look = { shape: NAMES[group % NAMES.length], fill: hue(group) };
-    if (row.outside) return { ...look, fill: colour("--plot-grey"), size: many ? 4 : 6, opacity: 0.3 };
-    if (row.frontier) return { ...look, size: many ? 8 : 9, rim: colour("--card") };
+    if (row.outside) return { ...look, fill: color("--plot-gray"), size: many ? 4 : 6, opacity: 0.3 };
+    if (row.frontier) return { ...look, size: many ? 8 : 9, rim: color("--card") };
     return { ...look, size: many ? 5 : 7.5, opacity: many ? 0.4 : 0.6 };
   }
 
@@ -213,10 +213,10 @@ export class Plot extends Picture {
         [px, py] = [clamp(px, left + 4, right - 4), clamp(py, top + 4, bottom - 4)];
       }
       this.dots.lay(made, px * ratio, py * ratio);
-      if (this.colouring === "era" && row.era === 0) own.push([px, py]);
+      if (this.coloring === "era" && row.era === 0) own.push([px, py]);
     }
     this.dots.onto(pen);
-    Object.assign(pen, { strokeStyle: colour("--ink"), lineWidth: 1.4 });
+    Object.assign(pen, { strokeStyle: color("--ink"), lineWidth: 1.4 });
     for (const [px, py] of own) {
       pen.beginPath();
       pen.arc(px, py, 6, 0, 7);
@@ -235,7 +235,7 @@ export class Plot extends Picture {
       else pen.lineTo(x0, y);
       pen.lineTo(x, y);
     });
-    Object.assign(pen, { strokeStyle: colour("--ink"), lineWidth: 1.4 });
+    Object.assign(pen, { strokeStyle: color("--ink"), lineWidth: 1.4 });
     pen.stroke();
   }
 
@@ -250,12 +250,12 @@ export class Plot extends Picture {
       pen.stroke();
     };
     const { means } = this.shownMap,
-      grey = colour("--plot-grey"),
-      ink = colour("--ink");
+      gray = color("--plot-gray"),
+      ink = color("--ink");
     this.means.forEach(({ risk, utility, frontier, count = 0 }, i) => {
       if (!this.list.includes(this.means[i]) || (!frontier && this.list.length > 40) || count < 2) return;
-      line(0.8, grey, utility, means.risk_low[i], utility, means.risk_high[i]);
-      line(0.8, grey, means.utility_low[i], risk, means.utility_high[i], risk);
+      line(0.8, gray, utility, means.risk_low[i], utility, means.risk_high[i]);
+      line(0.8, gray, means.utility_low[i], risk, means.utility_high[i], risk);
       const [up, across] = [means.risk_se[i], means.utility_se[i]].map((se) => 1.96 * (se ?? NaN));
       line(2.4, ink, utility, risk - up, utility, risk + up);
       line(2.4, ink, utility - across, risk, utility + across, risk);
@@ -273,26 +273,26 @@ export class Plot extends Picture {
   }
 
   drawAnchors(pen) {
-    const ink = colour("--ink");
+    const ink = color("--ink");
     this.dots.clear();
     for (const anchor of this.anchors()) {
       const { edge, at } = this.anchorAt(anchor);
       if (edge && this.seen) continue;
       const shape = anchor.name === "release everything" ? "circle" : "square";
-      const made = this.dots.of({ shape, fill: edge ? ink : colour("--card"), rim: ink, size: 10, edge });
+      const made = this.dots.of({ shape, fill: edge ? ink : color("--card"), rim: ink, size: 10, edge });
       this.dots.lay(made, at[0] * this.ratio, at[1] * this.ratio);
     }
     this.dots.onto(pen);
   }
 
   drawKey() {
-    const groups = this.colouring === "era" ? this.shownMap.eras : this.families;
+    const groups = this.coloring === "era" ? this.shownMap.eras : this.families;
     const numbers = ({ risk, utility }) => `risk ${short(risk)}, ${losing(this.map)} ${short(utility)}`;
     const words = [
       "line: frontier",
       "○ release everything",
       "□ release nothing",
-      ...(this.colouring === "era" ? ["ring: your plan's own"] : []),
+      ...(this.coloring === "era" ? ["ring: your plan's own"] : []),
       ...(this.by === "mean" ? ["thin: 95 % of releases", "thick: ± error of the mean"] : []),
       ...this.anchors()
         .filter((anchor) => this.anchorAt(anchor).edge)

@@ -5,7 +5,7 @@ let count = 0;
 const at = (study, part = "") => `${root}/api/studies/${encodeURIComponent(study.name)}${part}`;
 const again = () => location.reload();
 
-// A labelled field: the label, and the box it is of.
+// A labeled field: the label, and the box it is of.
 function field(words, box) {
   box.id ||= `field-${(count += 1)}`;
   return el("div", { class: "grow" }, el("label", { for: box.id }, words), box);

@@ -1,4 +1,4 @@
-"""Neighbours of released records in an archive: exact counts, the exact critical distance, and who is safe.
+"""Neighbors of released records in an archive: exact counts, the exact critical distance, and who is safe.
 
 No n x n matrix is ever held: see box_tree.py for how pairs are counted.
 """
@@ -15,17 +15,17 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import on_device
 from sdcmap.kernels.jit import run_parts
 from sdcmap.kernels.machine import cores
-from sdcmap.kernels.neighbours.box_tree import Tree, count_within, write_between
+from sdcmap.kernels.neighbors.box_tree import Tree, count_within, write_between
 
 ENUMERATED = 1 << 23  # so many distances are written out at once
 BLOCK = 4096  # rows of one thread's piece of work
 MOST_BINS = 20  # of the links' distances, for the ratio m(z) / u(z)
 
 
-def is_safe(neighbours: Array, perturbation: Array, k: float, r: float, q: float) -> Array:
+def is_safe(neighbors: Array, perturbation: Array, k: float, r: float, q: float) -> Array:
     """N >= k, or p >= r, or (N/k)^q + (p/r)^q >= 1.  Seri (2005), figure 2; q = 1 is the straight line of figure 3"""
-    enough: Array = (neighbours >= k) | (perturbation >= r)
-    return enough | ((neighbours / k) ** q + (perturbation / r) ** q >= 1)
+    enough: Array = (neighbors >= k) | (perturbation >= r)
+    return enough | ((neighbors / k) ** q + (perturbation / r) ** q >= 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

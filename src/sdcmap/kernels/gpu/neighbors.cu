@@ -1,5 +1,5 @@
-// Neighbours of points: how many lie nearer than a bound, and how many between two; z is the distance over the point's unit, in
-// double precision and in the order of kernels/neighbours/box_tree.py, without fused products.
+// Neighbors of points: how many lie nearer than a bound, and how many between two; z is the distance over the point's unit, in
+// double precision and in the order of kernels/neighbors/box_tree.py, without fused products.
 extern "C" __global__ void __launch_bounds__(THREADS)
 count_between(const double* __restrict__ rows, const double* __restrict__ columns, int count, int of, int chunk,
               const double* __restrict__ unit, const double* __restrict__ near, const double* __restrict__ far,

@@ -1,4 +1,4 @@
-"""Neighbours of released records in an archive, every pair looked at on the card, in double precision."""
+"""Neighbors of released records in an archive, every pair looked at on the card, in double precision."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .layout import THREADS, TILE, Array, chunk_of, lanes_for
 
 
 def count_between(pairs: Any, near: Array, far: Array, most: int | None = None) -> tuple[Array, Array]:
-    """The twin of `kernels.neighbours.counting.count_between`; it counts to the end, whatever `most` says."""
+    """The twin of `kernels.neighbors.counting.count_between`; it counts to the end, whatever `most` says."""
     count, of, fields = len(pairs.y), len(pairs.x), pairs.x.shape[1]
     with card.alone() as cupy:
         below, between = cupy.zeros((2, count), dtype=cupy.uint64)
@@ -20,7 +20,7 @@ def count_between(pairs: Any, near: Array, far: Array, most: int | None = None) 
             chunk = chunk_of(of, lanes_for(blocks, of))
             settings: dict[str, int | str] = {"FIELDS": fields, "THREADS": THREADS, "TILE": TILE}
             bounds = (cupy.asarray(np.ascontiguousarray(part, dtype=float)) for part in (pairs.unit, near, far))
-            card.compiled(("neighbours.cu",), settings, fused=False).get_function("count_between")(
+            card.compiled(("neighbors.cu",), settings, fused=False).get_function("count_between")(
                 (blocks, card.blocks(of, chunk)), (THREADS,),
                 (cupy.asarray(np.ascontiguousarray(pairs.y.T)), cupy.asarray(np.ascontiguousarray(pairs.x, dtype=float)),
                  np.int32(count), np.int32(of), np.int32(chunk), *bounds, below, between),

@@ -1,4 +1,4 @@
-"""Which records of a masked file are not protected enough: few neighbours and little perturbation.
+"""Which records of a masked file are not protected enough: few neighbors and little perturbation.
 
 `Unsafe` is the rule as a value; `assess` applies it to a file and its original. Both the confidentiality plot (records) and
 the method `Protect` stand on it.
@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from sdcmap.core import Array, Microdata, Positive, Range, SchemaError, Undefined, Value, did_you_mean
-from sdcmap.kernels.neighbours.counting import Pairs, is_safe, likeliest_region
+from sdcmap.kernels.neighbors.counting import Pairs, is_safe, likeliest_region
 from sdcmap.kernels.quantiles import rank_of
 from sdcmap.recordwise.categories import original_agrees, record_loss, units_agreeing
 
@@ -25,16 +25,16 @@ class Unsafe(Value):
     Parameters
     ----------
     on : the variables a snooper compares; by default the keys of the file.
-    k : so many neighbours make a record safe, at least 1.
+    k : so many neighbors make a record safe, at least 1.
     r : so much perturbation makes it safe, above 0: a share of the record's size, or in the unit of `distance="absolute"`.
     q : shape of the line between the two, above 0: 1 is straight (stricter), 0.5 a curve that calls fewer unsafe.
-    alpha : share of wrong pairs that lie in a neighbourhood, in (0, 1]; it sets the critical distance.
+    alpha : share of wrong pairs that lie in a neighborhood, in (0, 1]; it sets the critical distance.
     delta : the critical distance itself, instead of alpha.
-    scale : "raw"; "log"; "standardised" by the original's mean and standard deviation.
+    scale : "raw"; "log"; "standardized" by the original's mean and standard deviation.
     distance : "relative" divides by the size of the record, ||y|| (the paper's; it moves with the units of measurement,
         also on logs); "absolute" does not: a log-difference, or standard deviations. Default: relative, and absolute where
-        standardised.
-    neighbourhood : "distance" takes all units nearer than delta; "fellegi-sunter" those at distances where m(z)/u(z) is
+        standardized.
+    neighborhood : "distance" takes all units nearer than delta; "fellegi-sunter" those at distances where m(z)/u(z) is
         largest, with the same error alpha; "frequency" those with the same combination of categories. Default: by the
         kinds of the variables.
     frequency : with "frequency": counted in the "sample" (f_y), or in the "population" (F_y) by weights or its file.
@@ -55,27 +55,27 @@ class Unsafe(Value):
     q: Positive = 1.0
     alpha: Annotated[float, Range(0, 1, "(]")] = 0.05
     delta: Annotated[float | None, Range(0, None, "(]")] = None
-    scale: Literal["raw", "log", "standardised"] = "raw"
+    scale: Literal["raw", "log", "standardized"] = "raw"
     distance: Literal["relative", "absolute"] | None = None
-    neighbourhood: Literal["distance", "fellegi-sunter", "frequency"] | None = None
+    neighborhood: Literal["distance", "fellegi-sunter", "frequency"] | None = None
     frequency: Literal["sample", "population"] = "sample"
     leave_out: bool = False
 
     def problems(self) -> Iterator[str]:
-        if self.scale == "standardised" and self.distance == "relative":
-            yield ".distance must be 'absolute' on the standardised scale, where the size of a record means nothing."
-        if self.delta is not None and self.neighbourhood == "fellegi-sunter":
-            yield ".delta belongs to the neighbourhood 'distance': that of 'fellegi-sunter' follows from alpha."
+        if self.scale == "standardized" and self.distance == "relative":
+            yield ".distance must be 'absolute' on the standardized scale, where the size of a record means nothing."
+        if self.delta is not None and self.neighborhood == "fellegi-sunter":
+            yield ".delta belongs to the neighborhood 'distance': that of 'fellegi-sunter' follows from alpha."
 
     def resolved(self, data: Microdata) -> Unsafe:
-        """The same rule with variables, distance and neighbourhood written out, or SchemaError with every misfit."""
+        """The same rule with variables, distance and neighborhood written out, or SchemaError with every misfit."""
         if problems := list(self.incompatibilities(data)):
             raise SchemaError(" ".join(problems))
         names = self.on or data.keys
         numeric = all(data.column(name).levels is None for name in names)
-        distance = self.distance or ("absolute" if self.scale == "standardised" else "relative")
-        neighbourhood = self.neighbourhood or ("distance" if numeric else "frequency")
-        return replace(self, on=names, distance=distance, neighbourhood=neighbourhood)
+        distance = self.distance or ("absolute" if self.scale == "standardized" else "relative")
+        neighborhood = self.neighborhood or ("distance" if numeric else "frequency")
+        return replace(self, on=names, distance=distance, neighborhood=neighborhood)
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Every reason why this rule does not fit these data, a sentence each."""
@@ -84,13 +84,13 @@ class Unsafe(Value):
         unknown = [name for name in names if name not in data.names]
         for name in unknown:
             yield f"Unsafe: no column {name!r}.{did_you_mean(name, data.names)}"
-        if unknown or self.neighbourhood == "frequency":
+        if unknown or self.neighborhood == "frequency":
             return
         categories = [name for name in names if data.column(name).levels is not None]
-        if categories and (self.neighbourhood is not None or len(categories) < len(names)):
+        if categories and (self.neighborhood is not None or len(categories) < len(names)):
             listed = ", ".join(map(repr, categories))
             yield (
-                f"Unsafe: distances need numeric variables, and {listed} is not. State neighbourhood='frequency' to count "
+                f"Unsafe: distances need numeric variables, and {listed} is not. State neighborhood='frequency' to count "
                 "equal combinations, or name numeric variables alone."
             )
 
@@ -100,18 +100,18 @@ class Assessment:
     """What the rule finds, one entry a judged record.
 
     rows : the judged records, as rows of the masked file. links : their rows in the original.
-    neighbours : N(y) or F_y. perturbation : p, or the record's information loss where frequencies are counted.
-    link_in : whether its own original is in the neighbourhood. nearest : whether no unit is nearer than its own original
+    neighbors : N(y) or F_y. perturbation : p, or the record's information loss where frequencies are counted.
+    link_in : whether its own original is in the neighborhood. nearest : whether no unit is nearer than its own original
         (with frequencies: whether it is the only one). rivals : other units exactly as near, where it is nearest.
     safe : by the rule. left_out : rows of the masked file that have no place.
-    delta : the critical distance; None with frequencies. region : the distances [from, to) that make a neighbour.
+    delta : the critical distance; None with frequencies. region : the distances [from, to) that make a neighbor.
     pairs : the cloud of points on the rule's scale; None with frequencies. counted_to : where counting stopped, if it did.
     """
 
     rule: Unsafe
     rows: Array
     links: Array
-    neighbours: Array
+    neighbors: Array
     perturbation: Array
     link_in: Array
     nearest: Array
@@ -133,12 +133,12 @@ def assess(
     if masked.origin is None and len(masked) != len(original):
         raise SchemaError(f"the masked file has {len(masked)} rows and the original {len(original)}.")
     links = np.arange(len(masked)) if masked.origin is None else masked.origin
-    if rule.neighbourhood == "frequency":
+    if rule.neighborhood == "frequency":
         return _by_frequency(original, masked, rule, links, population)
     rows, pairs, size = _cloud(original, masked, rule, links, threads)
     own = pairs.link_distances()
     rank = rank_of(rule.alpha, pairs.nonlinks)
-    if rule.neighbourhood == "fellegi-sunter":
+    if rule.neighborhood == "fellegi-sunter":
         count_to = None
         region = tuple(likeliest_region(pairs, rank))
         delta = max((stop for _, stop in region), default=0.0)
@@ -195,7 +195,7 @@ def _cloud(
 
 
 LARGEST = 1e150  # the square of anything beyond is infinite
-TOO_FEW = "neighbours need at least 2 records with a place on the scale, and one of them in the masked file."
+TOO_FEW = "neighbors need at least 2 records with a place on the scale, and one of them in the masked file."
 
 
 def _listed(rule: Unsafe) -> str:
@@ -211,7 +211,7 @@ def _on_scale(x: Array, y: Array, has_x: Array, rule: Unsafe) -> tuple[Array, Ar
     mean, spread = x[has_x].mean(axis=0), x[has_x].std(axis=0, ddof=1)
     if not (spread > 0).all():
         constant = ", ".join(repr(name) for name, s in zip(rule.on, spread, strict=True) if not s > 0)
-        raise Undefined(f"{constant} does not vary, so it cannot be standardised.")
+        raise Undefined(f"{constant} does not vary, so it cannot be standardized.")
     return (x - mean) / spread, (y - mean) / spread
 
 

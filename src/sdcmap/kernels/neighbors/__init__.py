@@ -1,0 +1,1 @@
+"""Neighbors of released records in an archive."""

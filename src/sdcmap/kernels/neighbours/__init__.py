@@ -1,1 +1,0 @@
-"""Neighbours of released records in an archive."""
