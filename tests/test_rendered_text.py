@@ -167,7 +167,7 @@ def test_no_code_parses_what_sdcmap_rendered() -> None:
         'def f(scores):\n    names = scores.measure.filter(risk)["name"].to_list()\n'
         '    return [n for n in names if n.startswith("X(")]',
         'def f(choice): return choice.runners_up[0].rpartition(": ")',
-        'def f(row): return row.called.startswith(row.method.words) or row.method.text.startswith("Swap")',
+        'def f(row): return row.called.startswith(row.method.title) or row.method.text.startswith("Swap")',
         'def f(loss): return parse(loss["measure"]) if "sha256=" in loss.text else loss',
         'def f(check):\n    text = check.sentence\n    return text.split(": ")[1]',
         'def f(measure): return re.sub("sha256=.*", "", measure.text)',

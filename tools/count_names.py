@@ -51,7 +51,9 @@ def main() -> int:
                 functions += 1
                 if is_participle(node.name):
                     participles.append(f"{where}:{node.lineno} {node.name}")
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id.strip("_") in VAGUE_CONSTANTS:
+            elif (
+                isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id.strip("_") in VAGUE_CONSTANTS
+            ):
                 vague.append(f"{where}:{node.lineno} {node.id}")
         lines = [line.strip() for line in text.splitlines()]
         comments += sum(bool(re.match(r"#(?!\s*(fmt:|type:|noqa|-{4}|!))", line)) for line in lines)

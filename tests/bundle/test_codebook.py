@@ -66,5 +66,5 @@ def test_each_column_says_what_was_done_and_what_the_release_itself_shows(tmp_pa
 def test_the_note_speaks_of_the_method_by_name(tmp_path: Path) -> None:
     written(tmp_path)
     page, note = ((tmp_path / "public" / name).read_text() for name in ("note.md", "note.json"))
-    assert f"Method: {METHOD.words}." in page and METHOD.text not in page
+    assert f"Method: {METHOD.title}." in page and METHOD.text not in page
     assert json.loads(note)["method"] == METHOD.spec()

@@ -121,7 +121,7 @@ def test_the_same_candidate_is_the_same_file_and_another_draw_is_not(persons: sm
 # ---- what it says ---------------------------------------------------------------------------------------------
 def test_the_note_tells_all_that_a_user_needs(written: Path) -> None:
     note, page = json.loads((written / "note.json").read_text()), (written / "note.md").read_text()
-    assert note["method"] == SWAP_AND_NOISE.spec() and SWAP_AND_NOISE.words in page
+    assert note["method"] == SWAP_AND_NOISE.spec() and SWAP_AND_NOISE.title in page
     assert note["masked"] == ["region", "income", "rent"] and "age" in note["not_masked"]
     assert note["renumbered_at_random"] == ["hh", "psu"]
     assert note["kept_exactly"] == SWAP_AND_NOISE.kept and SWAP_AND_NOISE.distorted in page

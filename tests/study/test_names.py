@@ -30,16 +30,16 @@ from sdcmap.study.names import drawn_name, names_of
     ids=lambda given: given if isinstance(given, str) else "",
 )
 def test_words(method: Method, words: str) -> None:
-    assert method.words == words
+    assert method.title == words
 
 
 def test_a_chain_says_what_its_steps_do_and_alike_steps_once() -> None:
     chain = Chain(
         [Recode("age", width=10), Suppress(k=3), Round("a", base=10), sm.RankSwap("c", 0.1), Round("b", base=10)]
     )
-    assert chain.words == "age in steps of 10; keys suppressed to k = 3; a, b rounded to 10; c rank swapped 10 %"
+    assert chain.title == "age in steps of 10; keys suppressed to k = 3; a, b rounded to 10; c rank swapped 10 %"
     many = Chain([Round(f"v{i}", base=i + 1) for i in range(9)])
-    assert many.words.endswith("v3 rounded to 4; 5 more")
+    assert many.title.endswith("v3 rounded to 4; 5 more")
 
 
 def test_every_method_that_is_tried_on_a_file_has_a_short_name_of_its_own() -> None:

@@ -119,7 +119,7 @@ def _done(prepared: Prepared, method: Method, steps: Sequence[Method], variable:
         return "numbered anew at random"
     if variable.role == "weight" and method.reweights:
         return "adjusted to the rows that are released"
-    return ", then ".join(dict.fromkeys(step.deed for step in steps))
+    return ", then ".join(dict.fromkeys(step.action for step in steps))
 
 
 def _counts(prepared: Prepared, steps: Sequence[Method], variable: Variable) -> Counts:

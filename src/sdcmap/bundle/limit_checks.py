@@ -116,7 +116,7 @@ def check_together(
 
 def say_outcome(measure: Measure, verdict: Verdict, what: str, level: float) -> str:
     """A measure's outcome in words, with its upper confidence limit where it was measured on a sample."""
-    about, estimate = f"{measure.words} {what}".rstrip(), verdict.estimate
+    about, estimate = f"{measure.title} {what}".rstrip(), verdict.estimate
     if estimate is None:
         return f"{about} could not be computed ({verdict.reason.rstrip('.')})"
     if math.isinf(estimate.value):

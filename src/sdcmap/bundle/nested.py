@@ -244,7 +244,7 @@ class InOneHand:
         alone, beside = map(_say_share, (self.alone, self.side_by_side), verdicts)
         parts = f"the first file{rows} alone: {alone}; side by side: {beside}; {line}"
         ends = ("the second adds to it", "the second adds nothing") if self.stated is None else ("over it", "within it")
-        said = f"{LINKAGE.words} of {files} in one hand is {self.value:.4g} ({parts}): {ends[passed]}."
+        said = f"{LINKAGE.title} of {files} in one hand is {self.value:.4g} ({parts}): {ends[passed]}."
         return Check("joint risk", passed, said, verdict=max(verdicts, key=lambda verdict: verdict.end or 0.0))
 
 

@@ -248,7 +248,7 @@ def _reason(
     if weights:
         how = f"it has the least {weights[0]:g} * scientific loss + {weights[1]:g} * public loss"
     losses = zip(utilities, best.utilities, strict=True)
-    numbers = [f"{measure.words} {value:.4g}" for measure, value in losses if value is not None]
+    numbers = [f"{measure.title} {value:.4g}" for measure, value in losses if value is not None]
     return (
         f"Release {best.names[0]} as the scientific-use file, and made from it {best.names[1]} as the public-use file: "
         f"{count}, {passing} meet both rules and the joint limit, and of these {how} ({'; '.join(numbers)}, both against "

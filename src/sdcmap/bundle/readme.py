@@ -125,7 +125,7 @@ def not_concluded(entries: Sequence[Entry], prepared: Prepared, method: Method) 
     for step in method.steps:
         names = [name for name in prepared.masked if name in step.masks(prepared.data)]
         if step.distorted and names:
-            yield f"In {_names(names)} ({step.deed}) masking distorted: {step.distorted}."
+            yield f"In {_names(names)} ({step.action}) masking distorted: {step.distorted}."
     if any(step.random for step in method.steps):
         yield "A single value, and a single record, say nothing of anybody."
     if blanked := [entry["name"] for entry in entries if entry["counts"]["suppressed"]]:

@@ -30,7 +30,7 @@ class Labeled:
     @property
     def called(self) -> str:
         """Its name; where the scores know none, the method's own words, or its text."""
-        return self.name or (self.text if self.method is None else self.method.words)
+        return self.name or (self.text if self.method is None else self.method.title)
 
     @property
     def family(self) -> str:
@@ -92,7 +92,7 @@ def short_names(rows: Sequence[Labeled]) -> dict[str, str]:
 def _shortened(row: Labeled, bare: frozenset[type]) -> str:
     if row.method is None or row.is_stated:
         return _cut(row.called)
-    said = [step.deed if type(step) in bare and step.masked_names else step.words for step in row.method.steps]
+    said = [step.action if type(step) in bare and step.masked_names else step.title for step in row.method.steps]
     return _cut("; ".join(dict.fromkeys(said)))
 
 

@@ -179,7 +179,7 @@ def against_limit(ru: RiskUtilityMap, limit: Limit, end: float | None) -> str:
 
 def measure_words(ru: RiskUtilityMap, name: str) -> str:
     """A measure as a sentence calls it."""
-    return ru.scores.values[name].words if name in ru.scores.values else name
+    return ru.scores.values[name].title if name in ru.scores.values else name
 
 
 def name_of(ru: RiskUtilityMap, row: dict[str, Any]) -> str:

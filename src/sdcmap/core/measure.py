@@ -47,9 +47,13 @@ class Measure(Value):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)  # of the value; None: unbounded
     baseline_value: ClassVar[float | None] = None  # the value when nothing is released; None: it has none
     floor: ClassVar[str] = "no better than without the release"  # what a risk at the baseline means
-    expectation: ClassVar[bool] = False  # a function of an expectation: replicates are pooled by their parts, not averaged
+    expectation: ClassVar[bool] = (
+        False  # a function of an expectation: replicates are pooled by their parts, not averaged
+    )
     sampled: ClassVar[bool] = False  # it draws random numbers
-    paired: ClassVar[bool] = True  # it compares released records with their originals, so synthetic files leave it undefined
+    paired: ClassVar[bool] = (
+        True  # it compares released records with their originals, so synthetic files leave it undefined
+    )
     kinds: ClassVar[tuple[str, ...]] = KINDS  # of the variables that it measures
     missing: ClassVar[str] = "missing is a category of its own"
     weights: ClassVar[str] = "not used; every record counts once"
@@ -58,26 +62,26 @@ class Measure(Value):
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
 
     @property
-    def told(self) -> str:
-        """What the number counts, in a few words, where its class has them."""
-        return ""
+    def display_label(self) -> str:
+        """Return the label with the values of this measure's fields; empty where the class states no label."""
+        return self.label.format_map(vars(self))
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         """A short name for sentences and pictures: what it counts and its class; or the class in words, its variables, and
         the numbers that are not its defaults. It holds nothing but what the spec holds.
 
         >>> import sdcmap as sm
-        >>> sm.risk.LDiversity(secret="wage", on=["age", "sex"]).words, sm.SmallCells(n=5).words
+        >>> sm.risk.LDiversity(secret="wage", on=["age", "sex"]).title, sm.SmallCells(n=5).title
         ('l diversity of wage', 'small cells, n = 5')
         """
         spec = self.spec()
         one = isinstance(spec.get("on"), str)  # a measure of one variable names it in its own words
         names = [spec["on"]] if one else spec.get("on", [])
         about = f" on {', '.join(names) if len(names) <= MOST_NAMED else f'{len(names)} columns'}" if names else ""
-        if self.told:
+        if self.display_label:
             known = "" if one or "secret" in spec else about
-            return f"{self.told}{known} ({type(self).__name__})"
+            return f"{self.display_label}{known} ({type(self).__name__})"
         about = f" of {spec['secret']}" if spec.get("secret") else about
         plain = {name: part for name, part in spec.items() if type(part) in (int, float) and name not in self.unspoken}
         return ", ".join([f"{spoken(type(self).__name__)}{about}", *(f"{n} = {number(p)}" for n, p in plain.items())])

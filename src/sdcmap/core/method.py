@@ -91,14 +91,14 @@ class Method(Value):
         return stated[min(int(strength * len(stated)), len(stated) - 1)] if stated else None
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         """A short name in words: what is done to which variables. It holds nothing but what the spec holds, and names
         a candidate to people; the identity of a method is its digest."""
         strata = f" within {listed(self.within)}" if self.within else ""
-        return f"{listed(self.masked_names) or 'keys'} {self.deed}{strata}"
+        return f"{listed(self.masked_names) or 'keys'} {self.action}{strata}"
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         """What is done to each variable, such as "rank swapped 10 %"; by default the class in words with its strength."""
         name = strength_of(self)
         return f"by {spoken(type(self).__name__)}" + (f" {number(getattr(self, name))}" if name else "")

@@ -13,22 +13,14 @@ from sdcmap.errors import SchemaError, Undefined, did_you_mean
 
 @dataclass(frozen=True)
 class RiskMeasure(Measure):
-    """The base of risk measures: by default a share of records, 0 where nothing is released.
-
-    Class data: `columns_by_default`, the property of the file that lists the columns where `on` names none; `label`, what
-    the number counts, in a few words, with fields in braces.
-    """
+    """The base of risk measures: by default a share of records, 0 when nothing is released."""
 
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of records"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     baseline_value: ClassVar[float | None] = 0.0
+    # the property of the file that lists the columns to measure when `on` names none
     columns_by_default: ClassVar[Literal["keys", "knowable", "numeric"]] = "keys"
-    label: ClassVar[str] = ""
-
-    @property
-    def told(self) -> str:
-        return self.label.format_map(vars(self))
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return super().variables(data) or getattr(data, self.columns_by_default)

@@ -44,7 +44,7 @@ class AverageWeights(Method):
 
     Examples
     --------
-    >>> AverageWeights(size=50).words
+    >>> AverageWeights(size=50).title
     'weights averaged over 50 records or more'
     """
 
@@ -59,12 +59,12 @@ class AverageWeights(Method):
     size: Annotated[int, Range(3)] = 25
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         strata = f" within {', '.join(self.within)}" if self.within else ""
-        return f"weights {self.deed}{strata}"
+        return f"weights {self.action}{strata}"
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"averaged over {number(self.size)} records or more"
 
     @classmethod

@@ -55,7 +55,7 @@ def _said_once(sentences: Iterable[str]) -> str:
 def _phrase(words: str, steps: Sequence[Method]) -> str:
     """What some steps do, said once."""
     names = _union(step.masked_names for step in steps)
-    return steps[0].words if len(steps) == 1 or not names else f"{listed(names)} {words}"
+    return steps[0].title if len(steps) == 1 or not names else f"{listed(names)} {words}"
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ class Chain(Method):
         return None
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         """The words of its steps; steps that do the same to different variables once."""
         said: dict[str, list[Method]] = {}
         for step in self.steps:
-            alone = "" if step.masked_names and not step.within else step.words
-            said.setdefault(alone or step.deed, []).append(step)
+            alone = "" if step.masked_names and not step.within else step.title
+            said.setdefault(alone or step.action, []).append(step)
         phrases = [_phrase(words, steps) for words, steps in said.items()]
         more = [f"{len(phrases) - MOST_PHRASES} more"] if len(phrases) > MOST_PHRASES else []
         return "; ".join([*phrases[:MOST_PHRASES], *more])
@@ -189,7 +189,7 @@ class Identity(Method):
     distorted: ClassVar[str] = "nothing"
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         return "the file as it is"
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:

@@ -158,7 +158,7 @@ class Derive(Method):
     formula: str
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return "computed anew"
 
     @classmethod

@@ -189,7 +189,7 @@ class HouseholdSwap(Method):
     partial: bool = False
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"swapped between households {percent(self.rate)}"
 
     @classmethod

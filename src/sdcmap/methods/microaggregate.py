@@ -137,7 +137,7 @@ class Microaggregate(Method):
     importance: tuple[float, ...] = ()
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"{'each ' if self.method in ONE_BY_ONE else ''}in groups of {self.size}"
 
     @classmethod

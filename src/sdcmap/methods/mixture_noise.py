@@ -101,7 +101,7 @@ class MixtureNoise(AdditiveNoise):
     upper: float | None = None
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"with mixture noise {percent(self.variance)}"
 
     @classmethod

@@ -72,7 +72,7 @@ class Noise(AdditiveNoise):
     integers: bool = False
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"with {'correlated ' if self.correlated else ''}noise {percent(self.variance)}"
 
     def problems(self) -> Iterator[str]:
@@ -186,7 +186,7 @@ class MultiplicativeNoise(Method):
     integers: bool = False
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"times noise of {percent(self.variance**0.5)}"
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:

@@ -77,7 +77,7 @@ class PRAM(TransitionMethod):
     sha256: str = ""
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return "changed by a matrix" if self.matrix else f"PRAM, {percent(self.stay)} stay"
 
     def problems(self) -> Iterator[str]:
@@ -142,7 +142,7 @@ class RandomizedResponse(TransitionMethod):
     epsilon: Positive = 1.0
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"randomized response, epsilon {number(self.epsilon)}"
 
     def transitions(self, name: str, categories: list[Any], counts: Array) -> Array:

@@ -62,8 +62,8 @@ class Protect(Method):
     rounds: Annotated[int, Range(1, 100)] = 1
 
     @property
-    def deed(self) -> str:
-        return f"of unsafe records {self.method.deed}"
+    def action(self) -> str:
+        return f"of unsafe records {self.method.action}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -209,7 +209,7 @@ class SwapReidentified(Method):
     on: tuple[str, ...]
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return "of found records swapped"
 
     @classmethod

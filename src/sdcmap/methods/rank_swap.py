@@ -125,7 +125,7 @@ class RankSwap(Method):
     p: Annotated[float | tuple[float, ...], Range(0, 1, "(]")] = 0.05
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         shares = (self.p,) if isinstance(self.p, float) else dict.fromkeys(self.p)
         return f"rank swapped {', '.join(map(percent, shares))}"
 

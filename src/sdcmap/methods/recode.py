@@ -90,7 +90,7 @@ class Recode(Method):
     sha256: str = ""
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         if self.width is not None:
             return f"in steps of {number(self.width)}"
         if self.prefix is not None:

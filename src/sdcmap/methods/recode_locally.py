@@ -71,12 +71,12 @@ class RecodeLocally(Method):
         return None
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"recoded record by record until {self.k} are alike"
 
     @property
-    def words(self) -> str:
-        return f"{listed(self.masked_names)} {self.deed}"
+    def title(self) -> str:
+        return f"{listed(self.masked_names)} {self.action}"
 
     @property
     def masked_names(self) -> tuple[str, ...]:

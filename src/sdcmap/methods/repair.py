@@ -40,7 +40,7 @@ class Repair(Method):
 
     Examples
     --------
-    >>> Repair('age < 15 -> marital = "never"').words
+    >>> Repair('age < 15 -> marital = "never"').title
     '1 edit rule repaired'
     """
 
@@ -56,11 +56,11 @@ class Repair(Method):
         return {cls.__name__: "it repairs what other steps did, and masks nothing by itself."}
 
     @property
-    def words(self) -> str:
-        return self.deed
+    def title(self) -> str:
+        return self.action
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"{len(self.edits)} edit rule{'s' if len(self.edits) > 1 else ''} repaired"
 
     def problems(self) -> Iterator[str]:

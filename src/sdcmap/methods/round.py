@@ -52,7 +52,7 @@ class Round(Method):
     unbiased: bool = False
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"rounded {'at random ' if self.unbiased else ''}to {number(self.base)}"
 
     @classmethod

@@ -47,7 +47,7 @@ class Sample(Method):
     whole_households: bool = False
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         whole = " of households" if self.whole_households else ""
         return f"sample of {number(self.size or 0) if self.rate is None else percent(self.rate)}{whole}"
 

@@ -146,7 +146,7 @@ class Shuffle(Method):
     given: tuple[str, ...] = ()
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"shuffled given {listed(self.given)}" if self.given else "shuffled"
 
     @classmethod

@@ -86,7 +86,7 @@ class Suppress(Method):
     unmet: Literal["refuse", "leave"] = "refuse"
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"suppressed to {f'k = {self.k}' if self.risk is None else f'risk {percent(self.risk)}'}"
 
     @classmethod

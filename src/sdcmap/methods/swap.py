@@ -188,7 +188,7 @@ class Swap(Method):
     whole_households: bool = False
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         first = {"none": "", "small cells": ", small cells first", "risk": ", the risky first"}[self.target]
         return f"swapped {percent(self.rate)}{first}{' by households' if self.whole_households else ''}"
 

@@ -76,7 +76,7 @@ class Synthesize(Method):
     leaf: Annotated[int, Range(1)] = 5
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"synthetic by {self.model}{f' of {self.leaf}' if self.model == 'trees' else ''}"
 
     @classmethod

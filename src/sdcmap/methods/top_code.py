@@ -72,7 +72,7 @@ class TopCode(Method):
     replaced_by: Literal["bound", "mean", "median"] | float = "bound"
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         ends = {"top": (self.top, self.top_share), "bottom": (self.bottom, self.bottom_share)}
         coded = [f"{end} coded at {number(at)}" for end, (at, _) in ends.items() if at is not None]
         coded += [f"{end} {percent(share)} coded" for end, (_, share) in ends.items() if share is not None]
@@ -177,7 +177,7 @@ class TopCodeJointly(Method):
     alpha: Annotated[float, Range(0, 1, "()")] = 0.025
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"drawn onto an ellipse, {percent(self.alpha)} beyond"
 
     @classmethod

@@ -84,7 +84,7 @@ def _done(data: Microdata, method: Method, name: str, role: str) -> str:
         return "held back"
     if role in NUMBERED_ANEW:
         return "numbered anew at random"
-    deeds = dict.fromkeys(step.deed for step in method.steps if name in step.masks(data))
+    deeds = dict.fromkeys(step.action for step in method.steps if name in step.masks(data))
     return ", then ".join(deeds) or "nothing"
 
 

@@ -39,7 +39,7 @@ def limits_of(plan: Plan) -> list[str]:
 
 
 def _words(plan: Plan, name: str) -> str:
-    return next((measure.words for measure in plan.measures if measure.text == name), name)
+    return next((measure.title for measure in plan.measures if measure.text == name), name)
 
 
 def methods_of(plan: Plan) -> list[tuple[str, str]]:

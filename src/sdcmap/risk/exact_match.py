@@ -77,7 +77,7 @@ class ExactMatch(RiskMeasure):
     k: Annotated[int, Range(2)] = 2
 
     @property
-    def told(self) -> str:
+    def display_label(self) -> str:
         return "found by looking values up" if self.k == 2 else f"among fewer than {self.k} alike"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:

@@ -90,7 +90,7 @@ class PublishedTables(RiskMeasure):
             yield ".tables must be given: the paths of published tables."
 
     @property
-    def told(self) -> str:
+    def display_label(self) -> str:
         return f"found with {len(self.tables)} published table{'' if len(self.tables) == 1 else 's'} in hand"
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:

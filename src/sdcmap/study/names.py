@@ -27,7 +27,7 @@ def names_of(methods: Iterable[Method], stated: Mapping[str, str]) -> dict[str, 
     alike: defaultdict[str, list[Method]] = defaultdict(list)
     names: dict[str, str] = {}
     for method in methods:
-        names[method.text] = stated.get(method.text) or method.words
+        names[method.text] = stated.get(method.text) or method.title
         alike[names[method.text]].append(method)
     for words, several in alike.items():
         if len(several) > 1:

@@ -84,7 +84,7 @@ class Plan:
         leave `edits` out and name `EditViolations` or `MarkedRecords` among the measures.
     derive : columns that are computed from others, {"bmi": "weight / height**2"}: every candidate but `Identity()` ends
         with these steps, in this order (see `Derive`), after the repair.
-    names : {method: what to call it}, by value or text, where its own words (`Method.words`) will not do; in TOML, `name`
+    names : {method: what to call it}, by value or text, where its own words (`Method.title`) will not do; in TOML, `name`
         in the method's table. A name stands in maps, reports and the public note; it is no part of what a method is.
     profile : for whom the file is, by name or value (see `Profile`): its limits hold for the measures that the plan has,
         where it states none itself, and a release is held to them.

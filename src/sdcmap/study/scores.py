@@ -57,7 +57,10 @@ class Scores:
         return Scores(candidate, score, measure, {m.text: m for m in plan.measures}, methods, plan, plan.method_names)
 
     def __post_init__(self) -> None:
-        for table, lacking in (("candidate", {"kind": "candidate", "stream_id": ""}), ("score", {"details": NO_DETAILS})):
+        for table, lacking in (
+            ("candidate", {"kind": "candidate", "stream_id": ""}),
+            ("score", {"details": NO_DETAILS}),
+        ):
             frame: pl.DataFrame = getattr(self, table)
             columns = [pl.lit(given).alias(name) for name, given in lacking.items() if name not in frame.columns]
             if columns:
@@ -168,7 +171,7 @@ class Scores:
 
     def words_of(self, measure: str) -> str:
         """A measure in a few words; its text in short where the measure itself is not known here."""
-        return self.values[measure].words if measure in self.values else measure
+        return self.values[measure].title if measure in self.values else measure
 
     def brief_of(self, measure: str) -> str:
         """A measure as code, where it stands in a sentence; its name where the measure itself is not known here."""

@@ -62,7 +62,7 @@ def _draw_laws(method: Method, data: Microdata, draws: Sequence[Microdata]) -> I
 
 
 def _name_laws(method: Method) -> Iterator[str]:
-    for words in (method.words, method.deed):
+    for words in (method.title, method.action):
         if not words.strip() or not words.isprintable() or words == method.text:
             yield "It has no name in words: one printable line, other than its text."
 

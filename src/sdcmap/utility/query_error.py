@@ -111,7 +111,7 @@ class QueryError(WeightedMeasure):
     draw: Annotated[int, Range(0)] = 0
 
     @property
-    def told(self) -> str:
+    def display_label(self) -> str:
         return "error of counts"
 
     def resample(self) -> Measure:
