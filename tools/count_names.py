@@ -18,14 +18,12 @@ MAX_PARTICIPLE_SHARE = 0.04
 MIN_COMMENTS_PER_1000 = 10
 VAGUE_CONSTANTS = {"FEW", "MOST", "NEAR", "BLOCK", "SAMPLE", "ROUNDING", "KEPT", "LINE"}
 
-IRREGULAR = frozenset(
-    """
-    begun bent bound bought broken brought built caught chosen dealt done drawn driven fallen fed felt found frozen given gone
-    grown heard held hidden kept known laid led lent lost made meant met paid said seen sent shaken shown sold spent spoken
-    stood struck stuck swept sworn taken taught thought thrown told torn understood undone withdrawn won worn written
-    """.split()
+IRREGULAR = re.compile(
+    "begun|bent|bought|broken|brought|built|caught|chosen|dealt|done|drawn|driven|fallen|fed|felt|found|frozen|given|gone|"
+    "grown|heard|held|hidden|kept|known|laid|led|lent|lost|made|meant|met|paid|said|seen|sent|shaken|shown|sold|spent|"
+    "spoken|stood|struck|stuck|swept|sworn|taken|taught|thought|thrown|told|torn|understood|undone|withdrawn|won|worn|written"
 )
-NOT_PARTICIPLES = frozenset({"bound", "embed", "exceed", "feed", "hundred", "need", "proceed", "red", "seed", "speed"})
+NOT_PARTICIPLES = frozenset({"embed", "exceed", "feed", "hundred", "need", "proceed", "seed", "speed"})
 
 
 def is_participle(name: str) -> bool:
@@ -37,7 +35,7 @@ def is_participle(name: str) -> bool:
     word = name.strip("_").split("_")[0]
     if word in NOT_PARTICIPLES:
         return False
-    return word in IRREGULAR or (word.endswith("ed") and len(word) > 3)
+    return bool(IRREGULAR.fullmatch(word)) or (word.endswith("ed") and len(word) > 3)
 
 
 def main() -> int:

@@ -28,7 +28,7 @@ def twos(n: int = N) -> sm.Microdata:
 
 
 def test_noise_on_a_feature_attenuates_its_slope() -> None:
-    """y = a, and a is released with noise of half its variance: the slope learned is 1/1.5, and 1 - (1 - 2/3)^2 = 8/9 of the
+    """y = a, and a is released with noise of half its variance: the slope is 1/1.5, and 1 - (1 - 2/3)^2 = 8/9 of the
     variance is explained where the exact a is known (Fuller 1987, eq. 1.1.7). Standard error of 6,000 records: .005."""
     data = twos()
     masked = data.change(None, {"a": data["a"] + np.sqrt(0.5) * np.random.default_rng(3).standard_normal(N)})

@@ -51,9 +51,7 @@ class Measure(Value):
         False  # a function of an expectation: replicates are pooled by their parts, not averaged
     )
     sampled: ClassVar[bool] = False  # it draws random numbers
-    paired: ClassVar[bool] = (
-        True  # it compares released records with their originals, so synthetic files leave it undefined
-    )
+    paired: ClassVar[bool] = True  # it compares records with their originals: undefined for synthetic files
     kinds: ClassVar[tuple[str, ...]] = KINDS  # of the variables that it measures
     missing: ClassVar[str] = "missing is a category of its own"
     weights: ClassVar[str] = "not used; every record counts once"

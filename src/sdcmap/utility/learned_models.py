@@ -168,7 +168,7 @@ class TrainOnRelease(_LearnedModel):
         column the scores "original" and "release", and "naive", that of the best single answer, and "classification",
         "regression", the mean loss of either kind. Below 0 is chance.
     People held out are not in the release that trains: their rows are left out, and where values are dealt out among
-    records or drawn from a model (`mixes_records`, synthetic files) the method is made again without them. A recoded column is
+    records or drawn from a model (`mixes_records`, synthetic files) the method is refit without them. A recoded column is
     asked about in the categories of the release; one that is predicted must be as it was. The standard error is that of
     the people asked about. Categories beyond the 100 most frequent are one.
     Missing is a category of its own; people whose answer is missing are left out. Weights are not used. Households are

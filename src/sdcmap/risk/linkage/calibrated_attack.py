@@ -40,7 +40,7 @@ class Calibrated(Attack):
         taught: a yardstick that no snooper has, and no bound. "best": "shadow" where the method is known, else "pairs".
     one_to_one : each of his records takes one released record at most, and the evidence in sum is the largest.
 
-    Formula: evidence = sum over columns of log P(values | true pair) / P(values | random pair), each column's learned apart,
+    Formula: evidence = sum over columns of log P(values | true pair) / P(values | random pair), each learned apart,
     from up to 20,000 pairs: a number's by its distance, in bins of equal counts, in the reading (plain, logarithmic, rank,
     or after the deterministic steps) in which true pairs stand out most; a category's by P(released | known). Value:
     expected hits / released records; of t that tie the true one is taken with probability 1/t.

@@ -29,7 +29,7 @@ def filled(x: Array) -> Array:
 
 
 def standardized(x: Array, like: Array, *, centered: bool = True) -> Array:
-    """Each column minus its mean in `like` (unless not `centered`), over its standard deviation there; missing values at the
+    """Each column minus its mean in `like` (if `centered`), over its standard deviation there; missing values at the
     mean, constant columns at 0."""
     count = (~np.isnan(like)).sum(axis=0)
     mean = filled(like).mean(axis=0)
