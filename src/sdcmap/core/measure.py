@@ -47,9 +47,8 @@ class Measure(Value):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)  # of the value; None: unbounded
     baseline_value: ClassVar[float | None] = None  # the value when nothing is released; None: it has none
     floor: ClassVar[str] = "no better than without the release"  # what a risk at the baseline means
-    expectation: ClassVar[bool] = (
-        False  # a function of an expectation: replicates are pooled by their parts, not averaged
-    )
+    # a function of an expectation: replicates are pooled by their parts, not averaged
+    expectation: ClassVar[bool] = False
     sampled: ClassVar[bool] = False  # it draws random numbers
     paired: ClassVar[bool] = True  # it compares records with their originals: undefined for synthetic files
     kinds: ClassVar[tuple[str, ...]] = KINDS  # of the variables that it measures

@@ -82,7 +82,9 @@ class Informed(Attack):
         return [cost_model_of(pair, costs)]
 
     def _learned(self, pair: Pair, unstated: Mapping[str, str]) -> list[Cost]:
-        """The costs of columns for which the method states nothing, learned from a shadow. For one released record, a likelihood
+        """The costs of columns for which the method states nothing, learned from a shadow.
+
+        For one released record, a likelihood
         and a likelihood over that of a random pair differ by a constant, so the two add up."""
         (course,) = Calibrated(self.method, "shadow").courses(pair)
         return [course.costs[place] for place, name in enumerate(pair.names) if name in unstated]
