@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src" / "sdcmap" / "kernels")]
 
-from gpu import card, groups, layout, nearest_records, neighbors, pair_scan, races  # type: ignore[import-not-found]  # noqa: E402
+from gpu import cuda, groups, layout, nearest_records, neighbors, pair_scan, races  # type: ignore[import-not-found]  # noqa: E402
 
 SCORE = 1e-6  # of a score, relative
 EXACT = 1e-12  # of a cost in double precision
@@ -139,7 +139,7 @@ CHECKS: Mapping[str, Callable[[Stored, str], Iterator[tuple[str, bool]]]] = {
 
 def main(path: str) -> int:
     stored = dict(np.load(path))
-    print(card.name())
+    print(cuda.name())
     wrong = 0
     for part, check in CHECKS.items():
         for name in stored.get(part, ()):

@@ -20,7 +20,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src
 
 from parity import costs_of  # noqa: E402
 
-from gpu import card, groups, layout, pair_scan, races  # type: ignore[import-not-found]  # noqa: E402
+from gpu import cuda, groups, layout, pair_scan, races  # type: ignore[import-not-found]  # noqa: E402
 
 LANES = 128  # single-precision lanes of a multiprocessor
 PAIRS = ((59_315, 50, 7), (59_315, 16, 7), (1_000_000, 16, 3), (10_000_000, 10, 1))  # records, kept, repeats
@@ -29,7 +29,7 @@ PARTS = 16  # in which WorstLinkage attacks its targets
 
 def seconds(run: Callable[[], Any], repeats: int, *, warm: bool = True) -> float:
     """The median of so many runs."""
-    cupy = card.cupy()
+    cupy = cuda.cupy()
     times = []
     for repeat in range(repeats + warm):
         cupy.cuda.Device().synchronize()
@@ -43,7 +43,7 @@ def seconds(run: Callable[[], Any], repeats: int, *, warm: bool = True) -> float
 
 def clock() -> float:
     """Cycles a second that the card may reach."""
-    return float(card.cupy().cuda.Device().attributes["ClockRate"]) * 1e3
+    return float(cuda.cupy().cuda.Device().attributes["ClockRate"]) * 1e3
 
 
 def laid(n: int, fields: int = 8, *, sloped: bool = False, square: bool = False) -> Any:
@@ -56,7 +56,7 @@ def laid(n: int, fields: int = 8, *, sloped: bool = False, square: bool = False)
 
 
 def keys(files: Any, keep: int) -> Any:
-    return pair_scan.keys_on_card(files, files.rows, keep, card.cupy().zeros(files.count, dtype=np.uint32))
+    return pair_scan.keys_on_card(files, files.rows, keep, cuda.cupy().zeros(files.count, dtype=np.uint32))
 
 
 def pair_times(most: int) -> None:
@@ -64,7 +64,7 @@ def pair_times(most: int) -> None:
         if n <= most:
             files = laid(n)
             taken = seconds(lambda: keys(files, keep), repeats, warm=n < 5_000_000)  # noqa: B023
-            share = n * n * 8 * 3 / (card.processors() * LANES * clock()) / taken
+            share = n * n * 8 * 3 / (cuda.processors() * LANES * clock()) / taken
             print(f"pairs {n:,}^2 x 8, {keep} kept: {taken:.5f} s, {share:.3f} of the limit", flush=True)
     for words, options in (("a slope of each record", {"sloped": True}), ("squares", {"square": True})):
         files = laid(59_315, **options)
@@ -76,7 +76,7 @@ def pair_times(most: int) -> None:
 
 def plain_times(n: int = 59_315, keep: int = 50) -> None:
     """The same by CuPy's own functions, 2,048 rows at a time."""
-    cupy = card.cupy()
+    cupy = cuda.cupy()
     rng = np.random.default_rng(1)
     a = cupy.asarray(rng.standard_normal((n, 8), dtype=np.float32))
     b = a + cupy.float32(0.1)
@@ -101,7 +101,7 @@ def plain_times(n: int = 59_315, keep: int = 50) -> None:
 
 def bandwidth() -> float:
     """Bytes a second, read and written, of a copy on the card."""
-    cupy = card.cupy()
+    cupy = cuda.cupy()
     here, there = cupy.ones(1 << 28), cupy.empty(1 << 28)
     return 16 * (1 << 28) / seconds(lambda: cupy.copyto(there, here), 5)
 
@@ -147,7 +147,7 @@ def worst_times(path: str) -> None:
 
 
 if __name__ == "__main__":
-    print(card.name(), f"{card.processors()} multiprocessors, {clock() / 1e6:.0f} MHz", flush=True)
+    print(cuda.name(), f"{cuda.processors()} multiprocessors, {clock() / 1e6:.0f} MHz", flush=True)
     if len(sys.argv) > 1:
         worst_times(sys.argv[1])
     group_times()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import card
+from . import cuda
 from .layout import Array
 
 MEMBERS = 256  # threads of a block
@@ -21,7 +21,7 @@ MOST = 64  # records of a group, and of a thread
 def mdav_groups(x: Array, size: int) -> Array:
     """The group of each row of `x`, as `methods._mdav.mdav_groups`."""
     group, made = np.full(len(x), -1, dtype=np.int64), 0
-    with card.alone():
+    with cuda.alone():
         while len(rows := np.flatnonzero(group < 0)):
             no_codes = np.zeros((len(rows), 0), dtype=int)
             group[rows], made = _groups(x[rows], no_codes, size, len(rows) // 2, made, mixed=False)
@@ -31,23 +31,23 @@ def mdav_groups(x: Array, size: int) -> Array:
 def gower_groups(numbers: Array, codes: Array, size: int, price: Array | None = None) -> Array:
     """The group of each record, as `methods._gower_groups.gower_groups`; with prices of codes the CPU does it."""
     if price is not None:
-        raise card.Unfit("codes with a price of their own are compared on the CPU")
-    with card.alone():
+        raise cuda.Unfit("codes with a price of their own are compared on the CPU")
+    with cuda.alone():
         return _groups(numbers, codes, size, 0, 0, mixed=True)[0]
 
 
 def _groups(numbers: Array, codes: Array, size: int, until: int, made: int, *, mixed: bool) -> tuple[Array, int]:
     """The groups of these records, -1 where `until` of them are left, and how many groups there are then."""
-    cupy, count = card.cupy(), len(codes)
-    blocks = max(1, min(card.processors(), count // FEW))
-    held = _power_of_two(card.blocks(card.blocks(count, blocks), MEMBERS))
+    cupy, count = cuda.cupy(), len(codes)
+    blocks = max(1, min(cuda.processors(), count // FEW))
+    held = _power_of_two(cuda.blocks(cuda.blocks(count, blocks), MEMBERS))
     if max(size, held) > MOST:
-        raise card.Unfit(f"groups are made on the GPU of up to {MOST} records each")
+        raise cuda.Unfit(f"groups are made on the GPU of up to {MOST} records each")
     settings = {
         "NUMBERS": numbers.shape[1], "CODES": codes.shape[1], "MIXED": int(mixed), "MEMBERS": MEMBERS, "HELD": held,
         "LARGEST": _power_of_two(size),
     }  # fmt: skip
-    kernel = card.compiled(("groups.cu",), settings, fused=False, together=True).get_function("mdav")
+    kernel = cuda.compiled(("groups.cu",), settings, fused=False, together=True).get_function("mdav")
     x = cupy.asarray(np.ascontiguousarray(np.column_stack([numbers, codes]).T, dtype=float))
     most = int(codes.max(initial=0)) + 1
     counts = np.array([np.bincount(column, minlength=most) for column in codes.T], dtype=np.int32)

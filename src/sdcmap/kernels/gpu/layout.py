@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import card
+from . import cuda
 
 Array = NDArray[Any]
 # as in risk/linkage/field_costs.py
@@ -55,18 +55,18 @@ class OnCard:
     """Both files on the card, with the kernels for them."""
 
     def __init__(self, laid: Laid) -> None:
-        cupy = card.cupy()
+        cupy = cuda.cupy()
         self.count, self.of = laid.rows.shape[1], len(laid.columns)
         self.laid = laid
         self.rows, self.columns, self.tables = (cupy.asarray(part) for part in (laid.rows, laid.columns, laid.tables))
-        self.module = card.compiled(laid.files, laid.settings, fused=laid.fused)
+        self.module = cuda.compiled(laid.files, laid.settings, fused=laid.fused)
 
     def kernel(self, name: str) -> Any:
         return self.module.get_function(name)
 
     def ready(self) -> None:
         """Put the constants in place: a module may serve several pairs of files, one after the other."""
-        cupy = card.cupy()
+        cupy = cuda.cupy()
         constants = dict(self.laid.constants)
         if len(self.tables):
             constants["tables"] = np.array([self.tables.data.ptr], dtype=np.uint64)
@@ -76,14 +76,14 @@ class OnCard:
 
 def chunk_of(seen: int, lanes: int) -> int:
     """Columns of each of so many parts, whole tiles of them."""
-    return card.blocks(card.blocks(seen, lanes), TILE) * TILE
+    return cuda.blocks(cuda.blocks(seen, lanes), TILE) * TILE
 
 
 @cache
 def lanes_for(blocks: int, of: int, slots: int = 0) -> int:
     """Parts of the columns, so that the blocks of all parts fill the card, `slots` blocks at a time."""
-    slots = slots or BLOCKS * card.processors()
-    most = max(1, min(max(ROUNDS * slots // blocks, LANES), card.blocks(of, TILE)))
+    slots = slots or BLOCKS * cuda.processors()
+    most = max(1, min(max(ROUNDS * slots // blocks, LANES), cuda.blocks(of, TILE)))
     return max(range(1, most + 1), key=lambda lanes: filled(blocks * lanes / slots, lanes / of))
 
 
@@ -118,7 +118,7 @@ def laid_capped(a: Array, slope: Array, cap: Array, b: Array, square: bool) -> L
     rows = np.concatenate([np.asarray(part, dtype=np.float32).T for part in parts])
     per_row = fields * (1 if shared else 2)
     settings = settings_of(
-        fields, next((rows for most, rows in AT_ONCE if per_row <= most), 1), 4 * card.blocks(fields, 4),
+        fields, next((rows for most, rows in AT_ONCE if per_row <= most), 1), 4 * cuda.blocks(fields, 4),
         SLOPED=int(not shared), SQUARED=int(square),
     )  # fmt: skip
     return Laid(
@@ -163,7 +163,7 @@ def laid_fields(costs: Sequence[Field], *, mean: bool, known_rows: bool = False)
     rows, columns = (known, released) if known_rows else (released, known)
     numbers = np.array([(cost.scale, cost.cap, cost.both, cost.one) for cost in costs], dtype=float).ravel()
     settings = settings_of(
-        len(costs), 1, 2 * card.blocks(len(costs), 2), KINDS=_listed([cost.kind for cost in costs]),
+        len(costs), 1, 2 * cuda.blocks(len(costs), 2), KINDS=_listed([cost.kind for cost in costs]),
         GAPS=_listed(gaps.astype(int)), MEAN=int(mean), KNOWN_ROWS=int(known_rows),
     )  # fmt: skip
     return Laid(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import card
+from . import cuda
 from .layout import GAP, SAME, THREADS, Array, Field, OnCard, chunk_of, laid_fields, lanes_for
 
 ROUNDING = 1e-12
@@ -27,20 +27,20 @@ def nearest(
     that distance that guess right."""
     fields = fields_of(x, c, y, d, weight)
     if not fields or not len(x) or not len(y):
-        raise card.Unfit("there is nothing to compare")
+        raise cuda.Unfit("there is nothing to compare")
     if (d < 0).any():
-        raise card.Unfit("labels are of several depths")
-    with card.alone() as cupy:
+        raise cuda.Unfit("labels are of several depths")
+    with cuda.alone() as cupy:
         files = OnCard(laid_fields(fields, mean=False))
         files.ready()
-        count, blocks = files.count, card.blocks(files.count, THREADS)
+        count, blocks = files.count, cuda.blocks(files.count, THREADS)
         chunk = chunk_of(files.of, lanes_for(blocks, files.of))
         least = cupy.full(count, np.inf)
         ties, hits = cupy.zeros((2, count), dtype=cupy.uint32)
 
         def look(name: str, *more: Any) -> None:
             sizes = np.int32(count), np.int32(files.of), np.int32(chunk)
-            grid = blocks, card.blocks(files.of, chunk)
+            grid = blocks, cuda.blocks(files.of, chunk)
             files.kernel(name)(grid, (THREADS,), (files.rows, files.columns, *sizes, least, *more))
 
         look("least_costs")

@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from . import card
+from . import cuda
 from .layout import THREADS, TILE, Array, chunk_of, lanes_for
 
 
 def count_between(pairs: Any, near: Array, far: Array, most: int | None = None) -> tuple[Array, Array]:
     """The twin of `kernels.neighbors.counting.count_between`; it counts to the end, whatever `most` says."""
     count, of, fields = len(pairs.y), len(pairs.x), pairs.x.shape[1]
-    with card.alone() as cupy:
+    with cuda.alone() as cupy:
         below, between = cupy.zeros((2, count), dtype=cupy.uint64)
         if count and of:
-            blocks = card.blocks(count, THREADS)
+            blocks = cuda.blocks(count, THREADS)
             chunk = chunk_of(of, lanes_for(blocks, of))
             settings: dict[str, int | str] = {"FIELDS": fields, "THREADS": THREADS, "TILE": TILE}
             bounds = (cupy.asarray(np.ascontiguousarray(part, dtype=float)) for part in (pairs.unit, near, far))
-            card.compiled(("neighbors.cu",), settings, fused=False).get_function("count_between")(
-                (blocks, card.blocks(of, chunk)), (THREADS,),
+            cuda.compiled(("neighbors.cu",), settings, fused=False).get_function("count_between")(
+                (blocks, cuda.blocks(of, chunk)), (THREADS,),
                 (cupy.asarray(np.ascontiguousarray(pairs.y.T)), cupy.asarray(np.ascontiguousarray(pairs.x, dtype=float)),
                  np.int32(count), np.int32(of), np.int32(chunk), *bounds, below, between),
             )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from . import card, layout
+from . import cuda, layout
 from .layout import SEARCHERS, THREADS, TILE, Array, Field, OnCard, laid_fields
 
 FIRST, SPREAD, WORTH = 1024, 8, 7  # columns of the first look; each look after it has so many times as many
@@ -29,7 +29,7 @@ HALF, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 def cheapest_keys(a: Array, slope: Array, cap: Array, b: Array, square: bool, keep: int) -> Array:
     """The `keep` smallest keys of each row, rising; in single precision, sum min(cap, slope |a - b|) or sum (a - b)^2."""
-    with card.alone() as cupy:
+    with cuda.alone() as cupy:
         files = OnCard(layout.laid_capped(a, slope, cap, b, square))
         order_of_file = cupy.zeros(files.count, dtype=cupy.uint32)
         return np.asarray(keys_on_card(files, files.rows, min(keep, files.of), order_of_file).get())
@@ -55,7 +55,7 @@ def likely_fields(costs: Any) -> list[Field]:
 
 def scan_of_fields(costs: Any, scatter: Array, enough: int) -> Any:
     """The twin of `risk.linkage.field_links.scan_of_fields`, in double precision."""
-    with card.alone() as cupy:
+    with cuda.alone() as cupy:
         files = OnCard(laid_fields(likely_fields(costs), mean=False, known_rows=True))
         keys = keys_on_card(files, files.rows, enough, cupy.asarray(scatter, dtype=cupy.uint32)).get()
     return lambda rows: keys[rows]
@@ -66,21 +66,21 @@ class Search:
     equals each target takes others, by its scatter."""
 
     def __init__(self, costs: Sequence[Field], *, mean: bool = False) -> None:
-        with card.alone():
+        with cuda.alone():
             self.files = OnCard(laid_fields(costs, mean=mean))
 
     def __call__(self, targets: Array, keep: int, *, threads: int | None = None) -> tuple[Array, Array]:
         """The `keep` cheapest of each target and minus their costs, best first."""
-        with card.alone():
+        with cuda.alone():
             return cheapest(self.files, targets, scatter_of(targets), keep)
 
 
 def cheapest(files: OnCard, targets: Array, scatter: Array, keep: int) -> tuple[Array, Array]:
     """The `keep` cheapest columns of the rows `targets` and minus their costs, best first. Candidates are found by the
     first 24 binary digits of their costs, a few more than asked for, and then ranked by all of them."""
-    cupy, keep = card.cupy(), min(keep, files.of)
+    cupy, keep = cuda.cupy(), min(keep, files.of)
     if keep > MOST:
-        raise card.Unfit(f"candidates are ranked on the GPU up to {MOST} a record")
+        raise cuda.Unfit(f"candidates are ranked on the GPU up to {MOST} a record")
     index, cost = cupy.empty((len(targets), keep), dtype=cupy.int32), cupy.empty((len(targets), keep))
     for first in range(0, len(targets), PART):
         part = slice(first, first + PART)
@@ -89,7 +89,7 @@ def cheapest(files: OnCard, targets: Array, scatter: Array, keep: int) -> tuple[
 
 
 def _rank(files: OnCard, targets: Array, scatter: Array, keep: int, index: Any, cost: Any) -> None:
-    cupy, count = card.cupy(), len(targets)
+    cupy, count = cuda.cupy(), len(targets)
     enough = min(files.of, keep + 8 + keep // 8)
     rows = cupy.ascontiguousarray(files.rows[:, cupy.asarray(targets)])
     turns = cupy.asarray(scatter, dtype=cupy.uint32)
@@ -115,12 +115,12 @@ def plain_keys(cost: Array, keep: int, scatter: Array | None = None) -> Array:
 
 def listed_costs(files: OnCard, row: Array, column: Array) -> Array:
     """The costs of pairs in double precision, one by one."""
-    cupy = card.cupy()
+    cupy = cuda.cupy()
     files.ready()
     cost = cupy.empty(len(row))
     if len(row):
         files.kernel("listed_costs")(
-            (card.blocks(len(row), THREADS),), (THREADS,),
+            (cuda.blocks(len(row), THREADS),), (THREADS,),
             (files.rows, np.int32(files.count), files.columns, cupy.asarray(row, dtype=cupy.int32),
              cupy.asarray(column, dtype=cupy.int32), np.int32(len(row)), cost),
         )  # fmt: skip
@@ -129,7 +129,7 @@ def listed_costs(files: OnCard, row: Array, column: Array) -> Array:
 
 def keys_on_card(files: OnCard, rows: Any, keep: int, scatter: Any) -> Any:
     """The `keep` smallest keys of each row, rising; tile by tile of rows, so that lists stay within `card.room`."""
-    cupy, count = card.cupy(), rows.shape[1]
+    cupy, count = cuda.cupy(), rows.shape[1]
     keys = cupy.empty((count, keep), dtype=cupy.uint64)
     if count == 0 or keep == 0:
         return keys
@@ -137,7 +137,7 @@ def keys_on_card(files: OnCard, rows: Any, keep: int, scatter: Any) -> Any:
     looks = looks_at(files.of, keep)
     per_block = THREADS * int(files.laid.settings["ROWS"])
     room = room_of(looks, keep, lanes_of(files, count, per_block, looks[-1]))
-    step = max(per_block, card.room() // (8 * room + 4 * looks[0]) // per_block * per_block)
+    step = max(per_block, cuda.room() // (8 * room + 4 * looks[0]) // per_block * per_block)
     for first in range(0, count, step):
         last = min(count, first + step)
         Tile(files, rows, first, last, keep, room, looks).run(keys[first:last], scatter[first:last])
@@ -161,7 +161,7 @@ def room_of(looks: Sequence[int], keep: int, lanes: int) -> int:
 def lanes_of(files: OnCard, count: int, per_block: int, seen: int) -> int:
     """Parts of the columns, so that every multiprocessor has blocks to run."""
     fit = min(65536 // (files.kernel("within").num_regs * THREADS), 2048 // THREADS)
-    return layout.lanes_for(card.blocks(count, per_block), seen, fit * card.processors())
+    return layout.lanes_for(cuda.blocks(count, per_block), seen, fit * cuda.processors())
 
 
 class Tile:
@@ -170,7 +170,7 @@ class Tile:
     def __init__(
         self, files: OnCard, rows: Any, first: int, last: int, keep: int, room: int, looks: Sequence[int]
     ) -> None:
-        cupy = card.cupy()
+        cupy = cuda.cupy()
         self.files, self.keep, self.room, self.looks = files, keep, room, looks
         self.rows, self.stride, self.count = rows[:, first:], rows.shape[1], last - first
         self.limit = cupy.empty(self.count, dtype=cupy.float32)
@@ -191,7 +191,7 @@ class Tile:
         per_block = THREADS * int(self.files.laid.settings["ROWS"])
         chunk = layout.chunk_of(seen, lanes)
         self.files.kernel(name)(
-            (card.blocks(self.count, per_block), card.blocks(seen, chunk)), (THREADS,),
+            (cuda.blocks(self.count, per_block), cuda.blocks(seen, chunk)), (THREADS,),
             (self.rows, self.files.columns, np.int32(self.stride), np.int32(self.count), np.int32(seen),
              np.int32(max(1, self.files.of // seen)), np.int32(chunk), *more),
         )  # fmt: skip
@@ -199,10 +199,10 @@ class Tile:
     def first_limit(self) -> None:
         """The keep-th smallest cost of the first columns, or a little more."""
         some = self.looks[0]
-        costs = card.cupy().empty((some, self.count), dtype=np.float32)
+        costs = cuda.cupy().empty((some, self.count), dtype=np.float32)
         self.launch("all_costs", some, max(1, some // (4 * TILE)), costs)
         self.files.kernel("kth_smallest")(
-            (card.blocks(self.count, THREADS),), (THREADS,),
+            (cuda.blocks(self.count, THREADS),), (THREADS,),
             (costs, np.int32(self.count), np.int32(some), np.int32(min(self.keep, some)), self.limit),
         )  # fmt: skip
 
@@ -215,17 +215,17 @@ class Tile:
     def tighten(self) -> None:
         """The keep-th smallest cost of each list is the next limit."""
         self.files.kernel("tighten")(
-            (card.blocks(self.count, 4),), (128,),
+            (cuda.blocks(self.count, 4),), (128,),
             (np.int32(self.count), np.uint32(self.keep), np.uint32(self.room), self.taken, self.list, self.limit),
         )  # fmt: skip
 
     def settle(self, keys: Any, scatter: Any) -> None:
         """The smallest keys of each list; of rows whose list does not tell, those of all columns."""
-        cupy = card.cupy()
+        cupy = cuda.cupy()
         odd = cupy.ones(self.count, dtype=cupy.bool_)
         if self.keep <= SORTED:
             self.files.kernel("settle")(
-                (card.blocks(self.count, 4),), (128,),
+                (cuda.blocks(self.count, 4),), (128,),
                 (np.int32(self.count), np.uint32(self.keep), np.uint32(self.room), self.taken, self.list, scatter, keys,
                  odd),
                 shared_mem=4 * 8 * self.keep,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import card
+from . import cuda
 from .layout import THREADS, Array, Field, OnCard, chunk_of, laid_fields, lanes_for
 from .pair_scan import listed_costs
 
@@ -22,14 +22,14 @@ class Race:
 
     def __init__(self, costs: Sequence[Field], truth: Array, *, mean: bool = False) -> None:
         self.truth = truth
-        with card.alone():
+        with cuda.alone():
             self.files = OnCard(laid_fields(costs, mean=mean))
 
     def __call__(self, targets: Array, *, threads: int | None = None) -> tuple[Array, Array]:
         """For each target: whether it is outrun, and, where not, how many known records cost as much as its true one."""
         beaten, ties = np.ones(len(targets), dtype=np.bool_), np.zeros(len(targets), dtype=np.int64)
         left = np.flatnonzero(self.truth[targets] >= 0)
-        with card.alone():
+        with cuda.alone():
             own = listed_costs(self.files, targets[left], self.truth[targets[left]])
             for seen in (min(FIRST, self.files.of), self.files.of):
                 outrun, equal = self._count(targets[left], own, seen)
@@ -39,16 +39,16 @@ class Race:
 
     def _count(self, targets: Array, own: Array, seen: int) -> tuple[Array, Array]:
         """Of these targets, against `seen` known records spread over the file."""
-        cupy, count = card.cupy(), len(targets)
+        cupy, count = cuda.cupy(), len(targets)
         if count == 0:
             return np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.int64)
         low, high = limits(own)
         rows = cupy.ascontiguousarray(self.files.rows[:, cupy.asarray(targets)])
         beaten, ties = cupy.zeros((2, count), dtype=cupy.uint32)
-        blocks = card.blocks(count, THREADS)
+        blocks = cuda.blocks(count, THREADS)
         chunk = chunk_of(seen, lanes_for(blocks, seen))
         self.files.ready()
-        self.files.kernel("outrun")((blocks, card.blocks(seen, chunk)), (THREADS,), (
+        self.files.kernel("outrun")((blocks, cuda.blocks(seen, chunk)), (THREADS,), (
             rows, self.files.columns, np.int32(count), np.int32(count), np.int32(seen),
             np.int32(max(1, self.files.of // seen)), np.int32(chunk), cupy.asarray(low), cupy.asarray(high), beaten, ties,
         ))  # fmt: skip
