@@ -59,29 +59,24 @@ class Measure(Value):
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
 
     @property
-    def display_label(self) -> str:
-        """Return the label with the values of this measure's fields; empty where the class states no label."""
-        return self.label.format_map(vars(self))
-
-    @property
     def title(self) -> str:
-        """A short name for sentences and pictures: what it counts and its class; or the class in words, its variables, and
-        the numbers that are not its defaults. It holds nothing but what the spec holds.
+        """Return the label, what is measured, and the parameters that are not at their defaults.
+
+        The title contains nothing that the spec does not contain.
 
         >>> import sdcmap as sm
         >>> sm.risk.LDiversity(secret="wage", on=["age", "sex"]).title, sm.SmallCells(n=5).title
-        ('l diversity of wage', 'small cells, n = 5')
+        ('Groups with few sensitive values: wage', 'Unchanged records in small cells, n = 5')
         """
         spec = self.spec()
-        one = isinstance(spec.get("on"), str)  # a measure of one variable names it in its own words
-        names = [spec["on"]] if one else spec.get("on", [])
-        about = f" on {', '.join(names) if len(names) <= MOST_NAMED else f'{len(names)} columns'}" if names else ""
-        if self.display_label:
-            known = "" if one or "secret" in spec else about
-            return f"{self.display_label}{known} ({type(self).__name__})"
-        about = f" of {spec['secret']}" if spec.get("secret") else about
+        label = self.label or spoken(type(self).__name__)
+        subject = spec.get("secret") or spec.get("on", [])
+        if isinstance(subject, str):
+            label += f": {subject}"
+        elif subject:
+            label += f" on {', '.join(subject) if len(subject) <= MOST_NAMED else f'{len(subject)} columns'}"
         plain = {name: part for name, part in spec.items() if type(part) in (int, float) and name not in self.unspoken}
-        return ", ".join([f"{spoken(type(self).__name__)}{about}", *(f"{n} = {number(p)}" for n, p in plain.items())])
+        return ", ".join([label, *(f"{name} = {number(part)}" for name, part in plain.items())])
 
     def cost_ratio(self, few: int, rows: int) -> float:
         """How many times as much it costs on `rows` records as on a few."""

@@ -48,6 +48,11 @@ class AverageWeights(Method):
     'weights averaged over 50 records or more'
     """
 
+    label: ClassVar[str] = "Averaged survey weights"
+    description: ClassVar[str] = (
+        "Each survey weight is replaced by the mean of similar weights, so that no weight points to one record."
+    )
+
     kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
     missing: ClassVar[str] = "refused"
     weights: ClassVar[str] = "replaced by means of groups; their total is kept"

@@ -81,6 +81,9 @@ class Chain(Method):
     "Chain(methods=[Swap(on='sex'), Noise(on='income')])"
     """
 
+    label: ClassVar[str] = "Several methods in sequence"
+    description: ClassVar[str] = "Several masking methods are applied one after the other."
+
     revision: ClassVar[int] = 3  # 3: numbers moved onto a grid are written as those before
 
     methods: tuple[Method, ...]
@@ -182,6 +185,9 @@ class Identity(Method):
     >>> Identity().text
     'Identity'
     """
+
+    label: ClassVar[str] = "Unchanged file"
+    description: ClassVar[str] = "The file is released as it is; every other candidate is compared with it."
 
     in_every_plan: ClassVar[bool] = True
     random: ClassVar[bool] = False

@@ -148,6 +148,12 @@ class Derive(Method):
     ('bmi',)
     """
 
+    label: ClassVar[str] = "Recomputed columns"
+    description: ClassVar[str] = (
+        "Columns that are computed from others, such as a total, are computed again after masking so that "
+        "they still fit."
+    )
+
     missing: ClassVar[str] = "added"
     random: ClassVar[bool] = False
     revision: ClassVar[int] = 2  # 2: no reasons of missing values that are no longer theirs

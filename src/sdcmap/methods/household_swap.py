@@ -171,6 +171,11 @@ class HouseholdSwap(Method):
     "HouseholdSwap(on=['region', 'district'], rate=0.1, similar=[['hsize', 'tenure'], 'hsize'])"
     """
 
+    label: ClassVar[str] = "Household swapping between areas"
+    description: ClassVar[str] = (
+        "Similar households in different areas exchange their locations, beginning with those that stand out."
+    )
+
     kinds: ClassVar[tuple[str, ...]] = KINDS
     missing: ClassVar[str] = "category"
     weights: ClassVar[str] = "not used to draw pairs; each record keeps its own weight"

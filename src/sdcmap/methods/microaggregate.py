@@ -116,6 +116,11 @@ class Microaggregate(Method):
     "Microaggregate(on=['wage', 'rent'], size=5)"
     """
 
+    label: ClassVar[str] = "Microaggregation"
+    description: ClassVar[str] = (
+        "Records are put into small groups of similar records, and each value is replaced by the average of its group."
+    )
+
     kinds: ClassVar[tuple[str, ...]] = KINDS
     weights: ClassVar[str] = "used for means with `weighted`, else every record counts once"
     households: ClassVar[str] = "not used; persons are grouped one by one"

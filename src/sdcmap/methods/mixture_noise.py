@@ -82,6 +82,11 @@ class MixtureNoise(AdditiveNoise):
     "MixtureNoise(on=['income', 'tax'], variance=0.05)"
     """
 
+    label: ClassVar[str] = "Mixture noise"
+    description: ClassVar[str] = (
+        "Random noise is added to numbers in such a way that almost every value moves away from the truth."
+    )
+
     normal: ClassVar[bool] = False
     revision: ClassVar[int] = 2  # 2: eigenvectors have the same sign on every machine
     at_zero: ClassVar[Mapping[str, Any] | None] = {"variance": 0.0, "lower": None, "upper": None, "integers": False}

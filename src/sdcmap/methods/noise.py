@@ -54,6 +54,9 @@ class Noise(AdditiveNoise):
     "Noise(on='income')"
     """
 
+    label: ClassVar[str] = "Additive noise"
+    description: ClassVar[str] = "Random noise with a stated spread is added to each number."
+
     at_zero: ClassVar[Mapping[str, Any] | None] = {
         "variance": 0.0, "lower": None, "upper": None, "above": None, "variance_above": None, "integers": False,
     }  # fmt: skip
@@ -174,6 +177,11 @@ class MultiplicativeNoise(Method):
     >>> MultiplicativeNoise(on="income", variance=0.05).text
     "MultiplicativeNoise(on='income', variance=0.05)"
     """
+
+    label: ClassVar[str] = "Multiplicative noise"
+    description: ClassVar[str] = (
+        "Each number is multiplied by a random factor near 1, so that large values change most."
+    )
 
     at_zero: ClassVar[Mapping[str, Any] | None] = {"variance": 0.0, "integers": False}
     kept: ClassVar[str] = "zeros and signs, value for value but for rounding; the mean in expectation"

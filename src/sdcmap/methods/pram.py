@@ -66,6 +66,9 @@ class PRAM(TransitionMethod):
     "PRAM(on='marital', stay=0.9)"
     """
 
+    label: ClassVar[str] = "Random category changes (PRAM)"
+    description: ClassVar[str] = "Categories are replaced at random with published probabilities."
+
     at_zero: ClassVar[Mapping[str, Any] | None] = {"alpha": 0.0, "matrix": (), "sha256": ""}
     kept: ClassVar[str] = "without a given matrix, the counts of each variable in expectation"
     distorted: ClassVar[str] = "relations between variables; tables can be corrected without bias, see the matrix"
@@ -133,6 +136,12 @@ class RandomizedResponse(TransitionMethod):
     >>> RandomizedResponse(on="religion", epsilon=2).text
     "RandomizedResponse(on='religion', epsilon=2.0)"
     """
+
+    label: ClassVar[str] = "Randomized response"
+    description: ClassVar[str] = (
+        "Each category is kept with a stated probability and otherwise replaced by another, which gives a "
+        "differential-privacy guarantee."
+    )
 
     missing: ClassVar[str] = "category"
     kept: ClassVar[str] = "nothing exactly; tables can be corrected without bias, see the matrix"

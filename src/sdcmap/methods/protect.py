@@ -52,6 +52,9 @@ class Protect(Method):
     "Protect(rule=Unsafe(on='income', k=5), method=Noise(on='income', variance=0.5))"
     """
 
+    label: ClassVar[str] = "Extra masking of unsafe records"
+    description: ClassVar[str] = "Records that are still unsafe after the earlier steps are masked once more."
+
     needs_original: ClassVar[bool] = True
     revision: ClassVar[int] = 2  # 2: new numbers are as round as others
     kept: ClassVar[str] = "of records that are protected enough, what earlier steps left"
@@ -198,6 +201,9 @@ class SwapReidentified(Method):
     >>> from sdcmap.methods import Chain, Noise
     >>> chain = Chain([Noise(on=["income", "tax"]), SwapReidentified(on=["income", "tax"])])
     """
+
+    label: ClassVar[str] = "Swapping of re-identified records"
+    description: ClassVar[str] = "Records that linkage can still re-identify exchange some of their values."
 
     mixes_records: ClassVar[bool] = True
     needs_original: ClassVar[bool] = True

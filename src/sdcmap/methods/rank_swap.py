@@ -116,6 +116,9 @@ class RankSwap(Method):
     "RankSwap(on='income', p=0.1)"
     """
 
+    label: ClassVar[str] = "Rank swapping"
+    description: ClassVar[str] = "Each value is exchanged with one of similar rank, variable by variable."
+
     mixes_records: ClassVar[bool] = True
     kept: ClassVar[str] = "the unweighted distribution of each variable, value for value"
     distorted: ClassVar[str] = "relations between variables; weighted totals"

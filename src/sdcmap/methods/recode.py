@@ -66,6 +66,9 @@ class Recode(Method):
     "Recode(on='age', width=5.0, closed='left')"
     """
 
+    label: ClassVar[str] = "Global recoding"
+    description: ClassVar[str] = "Values are replaced by broader categories in the whole file."
+
     kinds: ClassVar[tuple[str, ...]] = KINDS
     random: ClassVar[bool] = False
     kept: ClassVar[str] = "every value to within its category: nothing released is untrue"

@@ -51,6 +51,11 @@ class RecodeLocally(Method):
     "RecodeLocally(steps_up=[Recode(on='age', width=5.0), Recode(on='age', width=20.0)], k=5)"
     """
 
+    label: ClassVar[str] = "Local recoding"
+    description: ClassVar[str] = (
+        "Values are replaced by broader categories, only as far as each record needs it to be shared with others."
+    )
+
     kinds: ClassVar[tuple[str, ...]] = KINDS
     random: ClassVar[bool] = False
     kept: ClassVar[str] = "every value of records whose combination enough others share"

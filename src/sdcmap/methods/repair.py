@@ -44,6 +44,9 @@ class Repair(Method):
     '1 edit rule repaired'
     """
 
+    label: ClassVar[str] = "Repair of impossible records"
+    description: ClassVar[str] = "Records that masking made impossible, such as a married child, are repaired."
+
     mixes_records: ClassVar[bool] = True
     needs_original: ClassVar[bool] = True
     kept: ClassVar[str] = "the edit rules, as far as donors are found"

@@ -42,6 +42,9 @@ class Round(Method):
     "Round(on='income', base=1000.0)"
     """
 
+    label: ClassVar[str] = "Rounding"
+    description: ClassVar[str] = "Numbers are rounded to multiples of a base."
+
     kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
     kept: ClassVar[str] = "values to half a base; when unbiased to one base, and means in expectation"
     distorted: ClassVar[str] = "digits below the base"

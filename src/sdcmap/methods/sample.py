@@ -35,6 +35,9 @@ class Sample(Method):
     'Sample(rate=0.05)'
     """
 
+    label: ClassVar[str] = "Random sample"
+    description: ClassVar[str] = "Only a random sample of the records is released, with adjusted weights."
+
     weights: ClassVar[str] = "multiplied by the inverse of the sampling rate"
     households: ClassVar[str] = "drawn whole with `whole_households`, else persons are drawn one by one"
     reweights: ClassVar[bool] = True

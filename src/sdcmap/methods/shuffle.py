@@ -136,6 +136,11 @@ class Shuffle(Method):
     "Shuffle(on='income', given=['age', 'sex'])"
     """
 
+    label: ClassVar[str] = "Data shuffling"
+    description: ClassVar[str] = (
+        "Values are redistributed among records so that their relations to the other variables are preserved."
+    )
+
     revision: ClassVar[int] = 2  # 2: eigenvectors have the same sign on every machine
     weights: ClassVar[str] = "not used; each record keeps its own weight"
     mixes_records: ClassVar[bool] = True

@@ -67,6 +67,11 @@ class Suppress(Method):
     "Suppress(importance='sex')"
     """
 
+    label: ClassVar[str] = "Local suppression"
+    description: ClassVar[str] = (
+        "Single values are removed until every record shares its combination of keys with enough others."
+    )
+
     kinds: ClassVar[tuple[str, ...]] = KINDS
     missing: ClassVar[str] = "added"
     weights: ClassVar[str] = "used with `risk`, else every record counts once"

@@ -169,6 +169,9 @@ class Swap(Method):
     "Swap(on=['Age', 'Sex'], rate=0.05)"
     """
 
+    label: ClassVar[str] = "Data swapping"
+    description: ClassVar[str] = "Random pairs of records exchange the values of some variables."
+
     kinds: ClassVar[tuple[str, ...]] = ("ordinal", "nominal")
     missing: ClassVar[str] = "category"
     weights: ClassVar[str] = "not used to draw pairs; each record keeps its own weight"

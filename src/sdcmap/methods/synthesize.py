@@ -56,6 +56,12 @@ class Synthesize(Method):
     "Synthesize(on=['wage', 'age'], model='copula')"
     """
 
+    label: ClassVar[str] = "Synthetic values (CART)"
+    description: ClassVar[str] = (
+        "Values are replaced by draws from a statistical model; if all variables are replaced, no row "
+        "corresponds to a person."
+    )
+
     kinds: ClassVar[tuple[str, ...]] = KINDS
     missing: ClassVar[str] = "category"
     weights: ClassVar[str] = "not used; each row keeps its own weight, or it is drawn and scaled to the total"

@@ -57,6 +57,9 @@ class TopCode(Method):
     "TopCode(on='age', top=85.0)"
     """
 
+    label: ClassVar[str] = "Top and bottom coding"
+    description: ClassVar[str] = "Very large and very small values are replaced by one common value each."
+
     kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
     random: ClassVar[bool] = False
     revision: ClassVar[int] = 2
@@ -167,6 +170,9 @@ class TopCodeJointly(Method):
     >>> TopCodeJointly(on=["wage", "rent"], alpha=0.01).text
     "TopCodeJointly(on=['wage', 'rent'], alpha=0.01)"
     """
+
+    label: ClassVar[str] = "Joint top coding"
+    description: ClassVar[str] = "Records with unusual combinations of numbers are moved toward the center of the data."
 
     revision: ClassVar[int] = 2  # 2: equal distances alike on every machine
     random: ClassVar[bool] = False

@@ -102,6 +102,12 @@ class AreaFromDesign(RiskMeasure):
     "AreaFromDesign(area='county', by=['weight', 'psu'])"
     """
 
+    label: ClassVar[str] = "Area inferred from the survey design"
+    description: ClassVar[str] = (
+        "Share of records whose masked area an attacker can recover from the released weights, strata or "
+        "sampling units."
+    )
+
     missing: ClassVar[str] = "a record whose true area is missing is left out; a missing design value is a category"
     weights: ClassVar[str] = "looked at as a column that tells the area; every record counts once"
 

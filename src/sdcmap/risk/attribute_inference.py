@@ -81,7 +81,12 @@ class AttributeInference(SecretMeasure, Controlled):
     "AttributeInference(secret='Income', worst=True)"
     """
 
-    label: ClassVar[str] = "{secret} inferred better of people inside"
+    label: ClassVar[str] = "Attribute inference (gain of members)"
+    description: ClassVar[str] = (
+        "How much more often an attacker infers a sensitive value correctly for people in the file than for "
+        "people outside it."
+    )
+
     # 5: labels of several depths, `importance`; 6: the same people inside and outside makings
     revision: ClassVar[int] = 6
 

@@ -55,10 +55,15 @@ class ClosestRecord(Controlled):
     'ClosestRecord(targets=500)'
     """
 
+    label: ClassVar[str] = "Membership inference (nearest record)"
+    description: ClassVar[str] = (
+        "Probability that an attacker tells a person in the file from one outside it by comparing both with "
+        "the released records."
+    )
+
     unit: ClassVar[str] = "probability"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     baseline_value: ClassVar[float | None] = 0.5
-    label: ClassVar[str] = "membership told by distance"
     floor: ClassVar[str] = "no better than chance"
     revision: ClassVar[int] = 5  # 4: one making leaves few people out; 5: labels of several depths, `importance`
 
@@ -151,6 +156,9 @@ class Identifiability(RiskMeasure):
     >>> Identifiability(targets=500).text
     'Identifiability(targets=500)'
     """
+
+    label: ClassVar[str] = "Identifiability score"
+    description: ClassVar[str] = "Share of people who have a released record closer to them than any other person is."
 
     unit: ClassVar[str] = "share of people"
     paired: ClassVar[bool] = False

@@ -70,15 +70,16 @@ class ExactMatch(RiskMeasure):
     "ExactMatch(on=['age', 'sex'], k=3)"
     """
 
+    label: ClassVar[str] = "Exact matches re-identified"
+    description: ClassVar[str] = (
+        "Share of released records that an attacker re-identifies by looking up values they know exactly."
+    )
+
     columns_by_default: ClassVar = "knowable"
     revision: ClassVar[int] = 2  # 2: labels of several depths are read
 
     on: tuple[str, ...] = ()
     k: Annotated[int, Range(2)] = 2
-
-    @property
-    def display_label(self) -> str:
-        return "found by looking values up" if self.k == 2 else f"among fewer than {self.k} alike"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         found, count = self._look_up(original, masked)
@@ -155,8 +156,12 @@ class RecordRisk(RiskMeasure):
     "RecordRisk(on=['age', 'sex'])"
     """
 
+    label: ClassVar[str] = "Highest risk of a single record"
+    description: ClassVar[str] = (
+        "Highest probability with which an attacker correctly picks out one person's record from values they know."
+    )
+
     unit: ClassVar[str] = "probability"
-    label: ClassVar[str] = "largest record risk"
     revision: ClassVar[int] = 2  # 2: labels of several depths are read
 
     on: tuple[str, ...] = ()
@@ -227,6 +232,9 @@ class ExternalLink(RiskMeasure):
     >>> ExternalLink("register.csv", near=2, sha256="9f86d081884c7d65").text
     "ExternalLink(archive='register.csv', near=2, sha256='9f86d081884c7d65')"
     """
+
+    label: ClassVar[str] = "Unique links to an external file"
+    description: ClassVar[str] = "Share of records that link uniquely to an external file with names."
 
     archive: str
     on: tuple[str, ...] = ()

@@ -40,6 +40,11 @@ class IndividualRisk(LinkMeasure):
     "IndividualRisk(form='exact')"
     """
 
+    label: ClassVar[str] = "Mean re-identification probability"
+    description: ClassVar[str] = (
+        "Average probability that linking a record to a person in the population by its keys is correct."
+    )
+
     summary: Literal["mean", "largest", "share above"] = "mean"
     threshold: Share = 0.1
 
@@ -77,6 +82,11 @@ class ExpectedReidentifications(LinkMeasure):
     'ExpectedReidentifications'
     """
 
+    label: ClassVar[str] = "Expected number of re-identifications"
+    description: ClassVar[str] = (
+        "Expected number of records that an attacker with a population register links correctly."
+    )
+
     unit: ClassVar[str] = "records"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
 
@@ -111,6 +121,11 @@ class HouseholdRisk(LinkMeasure):
     >>> HouseholdRisk(on=["Age", "Sex"]).text
     "HouseholdRisk(on=['Age', 'Sex'])"
     """
+
+    label: ClassVar[str] = "Mean household re-identification risk"
+    description: ClassVar[str] = (
+        "Average probability that at least one member of a person's household is linked correctly."
+    )
 
     households: ClassVar[str] = "used: the file needs a variable of this role"
 

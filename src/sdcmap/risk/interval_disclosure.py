@@ -85,6 +85,9 @@ class IntervalDisclosure(ValueMeasure):
     "IntervalDisclosure(kind='sd')"
     """
 
+    label: ClassVar[str] = "Interval disclosure"
+    description: ClassVar[str] = "Share of true values that lie in a narrow interval around their masked value."
+
     unit: ClassVar[str] = "share of values"
 
     kind: Literal["rank", "sd"] = "rank"
@@ -152,6 +155,9 @@ class DRisk(ValueMeasure):
     >>> DRisk(k=0.01).text
     'DRisk(k=0.01)'
     """
+
+    label: ClassVar[str] = "Interval disclosure of whole records"
+    description: ClassVar[str] = "Share of records whose true values all lie in an interval around their masked values."
 
     k: Positive = 0.05
     scale: Literal["released", "original"] = "released"
@@ -221,6 +227,11 @@ class DRiskRMD(ValueMeasure):
     >>> DRiskRMD(k=0.1).text
     'DRiskRMD(k=0.1)'
     """
+
+    label: ClassVar[str] = "Interval disclosure of outliers"
+    description: ClassVar[str] = (
+        "Share of records whose value stays close to the original in relation to how unusual the record is."
+    )
 
     revision: ClassVar[int] = 2  # 2: equal distances alike on every machine
     missing: ClassVar[str] = "records with a missing value before or after are left out"

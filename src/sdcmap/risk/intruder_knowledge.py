@@ -65,6 +65,11 @@ class IntruderKnowledge(RiskMeasure):
     "IntruderKnowledge(on='wage', targets='maximum')"
     """
 
+    label: ClassVar[str] = "Intruder's expected knowledge (IEK)"
+    description: ClassVar[str] = (
+        "How well the agency expects an intruder to know a person's value after the release; 0 means exactly."
+    )
+
     revision: ClassVar[int] = 8  # 6: what a chain rounds; 7: steps on one variable; 8: ties alike on every machine
     unit: ClassVar[str] = "prior uncertainty"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
@@ -238,6 +243,11 @@ class DiscreditHarm(IntruderKnowledge):
     >>> DiscreditHarm(on="wage", over="worst").text
     "DiscreditHarm(on='wage', over='worst')"
     """
+
+    label: ClassVar[str] = "Risk of discredit harm (RDH)"
+    description: ClassVar[str] = (
+        "How certain an intruder would feel about a person's value after the release, whether or not they are right."
+    )
 
     expectation: ClassVar[bool] = False
 

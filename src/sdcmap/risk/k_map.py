@@ -164,6 +164,11 @@ class KMap(PopulationMeasure):
     'KMap(k=5)'
     """
 
+    label: ClassVar[str] = "Records below k in the population"
+    description: ClassVar[str] = (
+        "Share of records whose combination of keys is shared by fewer than k people in the population."
+    )
+
     weights: ClassVar[str] = "used where no population is named: a record stands for so many persons"
 
     revision: ClassVar[int] = 3  # 2: estimates by a test; 3: labels of several depths are read
@@ -244,6 +249,11 @@ class DeltaPresence(PopulationMeasure):
     >>> DeltaPresence(high=0.5, population="register.csv", sha256="9f86d081884c7d65").text
     "DeltaPresence(population='register.csv', sha256='9f86d081884c7d65', high=0.5)"
     """
+
+    label: ClassVar[str] = "Presence disclosure (delta-presence)"
+    description: ClassVar[str] = (
+        "Share of people for whom the release reveals too clearly whether they are in the file."
+    )
 
     unit: ClassVar[str] = "share of persons"
     revision: ClassVar[int] = 2  # 2: undefined where labels are of several depths

@@ -129,6 +129,12 @@ class LDiversity(SensitiveMeasure):
     "LDiversity(secret='Income', l=1.5, form='entropy')"
     """
 
+    label: ClassVar[str] = "Groups with few sensitive values"
+    description: ClassVar[str] = (
+        "Share of records in groups whose sensitive values are so alike that group membership reveals them "
+        "(l-diversity)."
+    )
+
     missing: ClassVar[str] = "a missing key matches as `missing_is` says; a missing sensitive value adds no diversity"
 
     l: Annotated[float, Range(1)] = 2.0  # noqa: E741 - the field's own word
@@ -189,6 +195,12 @@ class AlphaKAnonymity(SensitiveMeasure):
     "AlphaKAnonymity(secret='disease')"
     """
 
+    label: ClassVar[str] = "Small or one-sided groups"
+    description: ClassVar[str] = (
+        "Share of records in groups that are too small, or in which one sensitive value dominates ((alpha, "
+        "k)-anonymity)."
+    )
+
     k: Annotated[int, Range(1)] = 3
     share: Share = 0.5
 
@@ -228,6 +240,12 @@ class BetaLikeness(SensitiveMeasure):
     >>> BetaLikeness("disease", beta=2).text
     "BetaLikeness(secret='disease', beta=2.0)"
     """
+
+    label: ClassVar[str] = "Gain about a sensitive value"
+    description: ClassVar[str] = (
+        "Share of records in groups where a sensitive value is much more frequent than in the whole file "
+        "(beta-likeness)."
+    )
 
     beta: Positive = 1.0
     enhanced: bool = False
@@ -270,6 +288,12 @@ class DeltaDisclosure(SensitiveMeasure):
     >>> DeltaDisclosure("disease", delta=1.5).text
     "DeltaDisclosure(secret='disease', delta=1.5)"
     """
+
+    label: ClassVar[str] = "Shift in odds of a sensitive value"
+    description: ClassVar[str] = (
+        "Share of records in groups where the odds of a sensitive value differ strongly from the whole file "
+        "(delta-disclosure)."
+    )
 
     delta: Positive = 1.0
     absent: bool = False

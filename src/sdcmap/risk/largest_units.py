@@ -85,7 +85,9 @@ class LargestUnits(RiskMeasure):
     "LargestUnits(on='turnover', largest=5, within='trade')"
     """
 
-    label: ClassVar[str] = "largest units found by {on}"
+    label: ClassVar[str] = "Largest units re-identified"
+    description: ClassVar[str] = "Share of the largest units, such as firms, that an attacker recognizes by their size."
+
     unit: ClassVar[str] = "share of the largest units"
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     missing: ClassVar[str] = "a missing size has no rank; in `within` missing is a category of its own"
@@ -203,7 +205,11 @@ class PPercent(RiskMeasure):
     "PPercent(on='turnover', by='trade', p=15.0)"
     """
 
-    label: ClassVar[str] = "totals that tell the largest {on} within {p:g} %"
+    label: ClassVar[str] = "Totals that disclose the largest unit"
+    description: ClassVar[str] = (
+        "Share of totals from which the second largest unit can estimate the largest within p percent."
+    )
+
     unit: ClassVar[str] = "share of totals"
     paired: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)

@@ -47,6 +47,11 @@ class Linkability(Controlled):
     "Linkability(left=['age', 'sex'], right=['income', 'rent'])"
     """
 
+    label: ClassVar[str] = "Linkability, gain over non-members"
+    description: ClassVar[str] = (
+        "How much more often the release connects two sets of facts about one person for members than for non-members."
+    )
+
     revision: ClassVar[int] = 2  # 2: one making leaves few people out
 
     left: tuple[str, ...] = ()

@@ -34,6 +34,9 @@ class MarkedRecords(EditMeasure):
     ('age < 15 -> marital = "never"',)
     """
 
+    label: ClassVar[str] = "Records marked as masked"
+    description: ClassVar[str] = "Share of records whose impossible values reveal that they were masked."
+
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of masked records"
     baseline_value: ClassVar[float | None] = 0.0

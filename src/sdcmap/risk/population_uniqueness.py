@@ -167,6 +167,9 @@ class PopulationUniqueness(RiskMeasure):
     "PopulationUniqueness(model='pitman', fraction=0.01)"
     """
 
+    label: ClassVar[str] = "Population uniques"
+    description: ClassVar[str] = "Estimated share of records that are unique in the population."
+
     unit: ClassVar[str] = "share of persons"
     weights: ClassVar[str] = "used where no fraction is stated: their sum is the size of the population"
 
@@ -301,6 +304,11 @@ class LogLinearRisk(KeyMeasure):
     >>> LogLinearRisk(model="two-way", tau="tau2").text
     "LogLinearRisk(model='two-way', tau='tau2')"
     """
+
+    label: ClassVar[str] = "Expected correct matches of uniques"
+    description: ClassVar[str] = (
+        "Expected number of correct matches of sample uniques with the population, from a log-linear model."
+    )
 
     weights: ClassVar[str] = "used unless a fraction is given; they must be positive"
 

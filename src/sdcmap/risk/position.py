@@ -61,6 +61,11 @@ class Position(PrecisionMeasure):
     "Position(on='income', target=0.99)"
     """
 
+    label: ClassVar[str] = "Position risk"
+    description: ClassVar[str] = (
+        "How precisely the largest (or another stated) released value reveals the true largest value."
+    )
+
     paired: ClassVar[bool] = False
     missing: ClassVar[str] = "left out, in each file on its own"
 
@@ -120,6 +125,11 @@ class Index(Position):
     "Index(on='income', target='minimum')"
     """
 
+    label: ClassVar[str] = "Index risk"
+    description: ClassVar[str] = (
+        "How precisely the record with the largest (or another stated) masked value reveals the true one."
+    )
+
     paired: ClassVar[bool] = True
     missing: ClassVar[str] = "left out in the original; undefined where masking made the target missing"
 
@@ -162,6 +172,11 @@ class KnownIndex(PrecisionMeasure):
     >>> KnownIndex(on="income").text
     "KnownIndex(on='income')"
     """
+
+    label: ClassVar[str] = "Known-index risk"
+    description: ClassVar[str] = (
+        "How precisely a masked value reveals the true value of a record that the attacker has already found."
+    )
 
     error_part: ClassVar[str] = "mse"
     missing: ClassVar[str] = "records with a missing value before or after are left out"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -80,6 +80,9 @@ class PublishedTables(RiskMeasure):
     "PublishedTables(tables='census.csv', sha256='9f86d081884c7d65', on='sex')"
     """
 
+    label: ClassVar[str] = "Disclosed together with tables"
+    description: ClassVar[str] = "Share of records that published tables and the release together disclose."
+
     tables: tuple[str, ...]
     sha256: tuple[str, ...] = ()
     on: tuple[str, ...] = ()
@@ -88,10 +91,6 @@ class PublishedTables(RiskMeasure):
     def problems(self) -> Iterator[str]:
         if not self.tables:
             yield ".tables must be given: the paths of published tables."
-
-    @property
-    def display_label(self) -> str:
-        return f"found with {len(self.tables)} published table{'' if len(self.tables) == 1 else 's'} in hand"
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         amounts = [name for name in self.variables(data) if name in data.names and data.column(name).levels is None]

@@ -79,7 +79,11 @@ class RAPID(SecretMeasure):
     "RAPID(secret='Income', epsilon=0.05)"
     """
 
-    label: ClassVar[str] = "{secret} predicted by a model"
+    label: ClassVar[str] = "Sensitive value predicted by a model"
+    description: ClassVar[str] = (
+        "Share of records whose sensitive value a model trained on the release predicts confidently and correctly."
+    )
+
     unit: ClassVar[str] = "share of people"
     paired: ClassVar[bool] = False
     missing: ClassVar[str] = "a category of its own; people whose sensitive value is missing are left out"
@@ -200,6 +204,11 @@ class CorrectAttribution(SecretMeasure):
     >>> CorrectAttribution("Income", form="TCAP").text
     "CorrectAttribution(secret='Income', form='TCAP')"
     """
+
+    label: ClassVar[str] = "Correct attribution (CAP)"
+    description: ClassVar[str] = (
+        "Probability that the sensitive value attributed to a person from records with the same keys is correct."
+    )
 
     unit: ClassVar[str] = "probability"
     paired: ClassVar[bool] = False

@@ -134,6 +134,12 @@ class SinglingOut(Controlled):
     "SinglingOut(mode='univariate', queries=200)"
     """
 
+    label: ClassVar[str] = "Singling out, gain over non-members"
+    description: ClassVar[str] = (
+        "How much more often a description unique in the release singles out a real person of the file than "
+        "one outside it."
+    )
+
     columns_by_default: ClassVar = "knowable"
     revision: ClassVar[int] = 3  # 2: one making leaves few people out; 3: undefined for labels of several depths
 

@@ -39,6 +39,11 @@ class SmallCells(RiskMeasure):
     'SmallCells(n=5)'
     """
 
+    label: ClassVar[str] = "Unchanged records in small cells"
+    description: ClassVar[str] = (
+        "Share of records that masking left unchanged and that share their keys with few others."
+    )
+
     n: Annotated[int, Range(2)] = 3
     on: tuple[str, ...] = ()
     counting: Literal["unchanged", "all"] = "unchanged"
@@ -89,6 +94,11 @@ class ReplicatedUniques(RiskMeasure):
     >>> ReplicatedUniques(on=["age", "sex"]).text
     "ReplicatedUniques(on=['age', 'sex'])"
     """
+
+    label: ClassVar[str] = "Replicated uniques"
+    description: ClassVar[str] = (
+        "Share of original records that are unique on their keys both in the original and in the release."
+    )
 
     paired: ClassVar[bool] = False
 
@@ -142,6 +152,11 @@ class UnsafeCombinations(KeyMeasure):
     >>> UnsafeCombinations(dimension=2).text
     'UnsafeCombinations(dimension=2)'
     """
+
+    label: ClassVar[str] = "Rare combinations of a few keys"
+    description: ClassVar[str] = (
+        "Share of records with a combination of a few key values that is rare enough to be recognized."
+    )
 
     k: Annotated[int, Range(2)] = 3
     dimension: Annotated[int, Range(1)] = 3
@@ -198,6 +213,9 @@ class KAnonymity(FrequencyMeasure):
     >>> KAnonymity(k=5).text
     'KAnonymity(k=5)'
     """
+
+    label: ClassVar[str] = "Records below k-anonymity"
+    description: ClassVar[str] = "Share of records whose combination of keys is shared by fewer than k records."
 
     k: Annotated[int, Range(2)] = 3
 

@@ -78,7 +78,11 @@ class SpecialUniques(KeyMeasure):
     'SpecialUniques(largest=2)'
     """
 
-    label: ClassVar[str] = "special uniques found"
+    label: ClassVar[str] = "Special uniques re-identified"
+    description: ClassVar[str] = (
+        "Share of people with a rare combination of a few values who are still unique and correctly re- identified."
+    )
+
     unit: ClassVar[str] = "share of special uniques"
     revision: ClassVar[int] = 4  # 2, 3: who has the values comes before a blank, in both files; 4: labels are read
 
@@ -212,6 +216,11 @@ class SUDA(KeyMeasure):
     >>> SUDA(largest=3).text
     'SUDA(largest=3)'
     """
+
+    label: ClassVar[str] = "Special-unique risk (DIS-SUDA)"
+    description: ClassVar[str] = (
+        "Average probability that a match to a record with a rare combination of few values is correct."
+    )
 
     revision: ClassVar[int] = 2  # 2: files without pairs have a score at any fraction
     unit: ClassVar[str] = "probability"

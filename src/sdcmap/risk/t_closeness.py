@@ -49,6 +49,11 @@ class TCloseness(SensitiveMeasure):
     "TCloseness(secret='Income', t=0.3)"
     """
 
+    label: ClassVar[str] = "Distance of sensitive values"
+    description: ClassVar[str] = (
+        "How far the sensitive values of a group with equal keys differ from those of the whole file (t-closeness)."
+    )
+
     revision: ClassVar[int] = 2  # 2: hierarchies; the other distances are as they were
 
     t: Share = 0.2

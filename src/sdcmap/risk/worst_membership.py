@@ -114,6 +114,11 @@ class WorstMembership(Controlled):
     "WorstMembership(control='makings', folds=4)"
     """
 
+    label: ClassVar[str] = "Membership inference, best attack"
+    description: ClassVar[str] = (
+        "Advantage over guessing with which the best of several attacks tells who was in the file."
+    )
+
     unit: ClassVar[str] = "advantage over chance"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     floor: ClassVar[str] = "no better than chance"

@@ -95,6 +95,9 @@ class CategoryLoss(_DetailLoss):
     "CategoryLoss(on=['age', 'region'])"
     """
 
+    label: ClassVar[str] = "Loss of detail"
+    description: ClassVar[str] = "Share of the detail of values that recoding and suppression removed."
+
     unit: ClassVar[str] = "share of detail"
     missing: ClassVar[str] = "a suppressed value lost all detail; left out where the original has it missing"
 
@@ -138,6 +141,9 @@ class SuppressionLoss(_DetailLoss):
     >>> SuppressionLoss(on=["age", "sex"]).text
     "SuppressionLoss(on=['age', 'sex'])"
     """
+
+    label: ClassVar[str] = "Suppressed values"
+    description: ClassVar[str] = "Share of known values that masking made missing."
 
     unit: ClassVar[str] = "share of values"
     missing: ClassVar[str] = "counted where masking made them; left out where the original has them"

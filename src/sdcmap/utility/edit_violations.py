@@ -29,6 +29,11 @@ class EditViolations(EditMeasure):
     ('age < 15 -> marital = "never"',)
     """
 
+    label: ClassVar[str] = "Impossible records"
+    description: ClassVar[str] = (
+        "Share of records that break a consistency rule, beyond those that did in the original."
+    )
+
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     unit: ClassVar[str] = "share of records"
     paired: ClassVar[bool] = False

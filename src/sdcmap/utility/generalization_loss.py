@@ -40,6 +40,9 @@ class Precision(Measure):
     "Precision(on='zip', hierarchy='zip.csv', sha256='9f86d081884c7d65')"
     """
 
+    label: ClassVar[str] = "Hierarchy levels kept"
+    description: ClassVar[str] = "Share of the levels of detail in a hierarchy that the released values keep."
+
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     unit: ClassVar[str] = "share of levels"
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
@@ -157,6 +160,9 @@ class Discernibility(_GroupSizes):
     "Discernibility(on=['age', 'region'])"
     """
 
+    label: ClassVar[str] = "Discernibility"
+    description: ClassVar[str] = "Increase in the probability that two records cannot be told apart."
+
     unit: ClassVar[str] = "chance of two records"
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
 
@@ -184,6 +190,9 @@ class AverageClassSize(_GroupSizes):
     >>> AverageClassSize().text
     'AverageClassSize'
     """
+
+    label: ClassVar[str] = "Average group size"
+    description: ClassVar[str] = "Increase in the average number of records with equal values."
 
     unit: ClassVar[str] = "records"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
@@ -216,6 +225,9 @@ class NonUniformEntropy(WeightedMeasure):
     >>> NonUniformEntropy(on=["age", "region"]).text
     "NonUniformEntropy(on=['age', 'region'])"
     """
+
+    label: ClassVar[str] = "Loss of information"
+    description: ClassVar[str] = "Share of the information in the values that recoding and suppression removed."
 
     unit: ClassVar[str] = "share of information"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)

@@ -31,6 +31,9 @@ class IL1(ValueLoss):
     "IL1(on=['income', 'tax'])"
     """
 
+    label: ClassVar[str] = "Mean change of values (IL1)"
+    description: ClassVar[str] = "Average change of a value, relative to its size."
+
     unit: ClassVar[str] = "relative change, 0 to 2"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 2.0)
 
@@ -52,6 +55,9 @@ class IL1s(ValueLoss):
     >>> IL1s(on=["income", "tax"]).text
     "IL1s(on=['income', 'tax'])"
     """
+
+    label: ClassVar[str] = "Mean change of values (IL1s)"
+    description: ClassVar[str] = "Average change of a value, in standard deviations of its variable."
 
     unit: ClassVar[str] = "standard deviations / sqrt(2)"
 
@@ -84,6 +90,9 @@ class RelativeLoss(ValueLoss):
     "RelativeLoss(on='income')"
     """
 
+    label: ClassVar[str] = "Mean relative change of values"
+    description: ClassVar[str] = "Average change of a value, relative to the original value."
+
     constant: Positive | None = None
 
     def of_values(self, x: Array, z: Array) -> Array:
@@ -104,6 +113,9 @@ class IL2(MomentLoss):
     "IL2(by='sex')"
     """
 
+    label: ClassVar[str] = "Change of means (IL2)"
+    description: ClassVar[str] = "Average relative change of the means."
+
     averages: ClassVar[tuple[str, ...]] = ("IL2",)
 
 
@@ -122,6 +134,9 @@ class IL3(MomentLoss):
     "IL3(by='sex')"
     """
 
+    label: ClassVar[str] = "Change of covariances (IL3)"
+    description: ClassVar[str] = "Average relative change of variances and covariances."
+
     averages: ClassVar[tuple[str, ...]] = ("IL3",)
 
 
@@ -139,6 +154,9 @@ class IL4(MomentLoss):
     "IL4(by='sex')"
     """
 
+    label: ClassVar[str] = "Change of variances (IL4)"
+    description: ClassVar[str] = "Average relative change of the variances."
+
     averages: ClassVar[tuple[str, ...]] = ("IL4",)
 
 
@@ -155,6 +173,9 @@ class IL5(MomentLoss):
     >>> IL5(by="sex").text
     "IL5(by='sex')"
     """
+
+    label: ClassVar[str] = "Change of correlations (IL5)"
+    description: ClassVar[str] = "Average change of the correlations."
 
     averages: ClassVar[tuple[str, ...]] = ("IL5",)
     unit: ClassVar[str] = "correlation"
@@ -183,6 +204,9 @@ class S0(_Summary):
     'S0'
     """
 
+    label: ClassVar[str] = "Combined loss s0"
+    description: ClassVar[str] = "Average of the changes in means, covariances, variances and correlations."
+
     averages: ClassVar[tuple[str, ...]] = ("IL2", "IL3", "IL4", "IL5")
 
 
@@ -200,6 +224,9 @@ class S1(_Summary):
     'S1'
     """
 
+    label: ClassVar[str] = "Combined loss s1"
+    description: ClassVar[str] = "Average of the changes in values, means, covariances, variances and correlations."
+
     averages: ClassVar[tuple[str, ...]] = ("IL1", "IL2", "IL3", "IL4", "IL5")
 
 
@@ -216,5 +243,8 @@ class S2(_Summary):
     >>> S2().text
     'S2'
     """
+
+    label: ClassVar[str] = "Combined loss s2"
+    description: ClassVar[str] = "Average of the changes in standardized values, means, variances and correlations."
 
     averages: ClassVar[tuple[str, ...]] = ("IL1s", "IL2", "IL4", "IL5")

@@ -211,6 +211,11 @@ class IntervalOverlap(IntervalMeasure):
     "IntervalOverlap(models='wage ~ age + sex')"
     """
 
+    label: ClassVar[str] = "Confidence interval overlap"
+    description: ClassVar[str] = (
+        "How far the 95 % confidence intervals of a user's estimates overlap those from the original file."
+    )
+
     unit: ClassVar[str] = "share of the intervals"
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
@@ -247,6 +252,9 @@ class IntervalWidth(IntervalMeasure):
     >>> IntervalWidth(on=["wage", "sex"]).text
     "IntervalWidth(on=['wage', 'sex'])"
     """
+
+    label: ClassVar[str] = "Change of interval width"
+    description: ClassVar[str] = "How far the width of a user's 95 % confidence intervals differs from the original."
 
     unit: ClassVar[str] = "share of the width"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
@@ -296,6 +304,11 @@ class SignificanceAgreement(IntervalMeasure):
     >>> SignificanceAgreement(models="wage ~ age + sex").text
     "SignificanceAgreement(models='wage ~ age + sex')"
     """
+
+    label: ClassVar[str] = "Same conclusions in regressions"
+    description: ClassVar[str] = (
+        "Share of regression coefficients that lead to the same conclusion as in the original file."
+    )
 
     unit: ClassVar[str] = "share of coefficients"
     direction: ClassVar[Literal["lower", "higher"]] = "higher"

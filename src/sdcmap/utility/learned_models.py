@@ -181,6 +181,11 @@ class TrainOnRelease(_LearnedModel):
     "TrainOnRelease(predicts=['income', 'works'], model='linear')"
     """
 
+    label: ClassVar[str] = "Loss in prediction"
+    description: ClassVar[str] = (
+        "How much worse a model predicts when it is trained on the release instead of the original."
+    )
+
     unit: ClassVar[str] = "share explained or right"
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
 
@@ -221,6 +226,11 @@ class ImportanceAgreement(_LearnedModel):
     >>> ImportanceAgreement(predicts="income", on=["age", "sex"]).text
     "ImportanceAgreement(predicts='income', on=['age', 'sex'])"
     """
+
+    label: ClassVar[str] = "Same important predictors"
+    description: ClassVar[str] = (
+        "How far a model trained on the release relies on the same columns as one trained on the original."
+    )
 
     unit: ClassVar[str] = "share of importance"
     direction: ClassVar[Literal["lower", "higher"]] = "higher"

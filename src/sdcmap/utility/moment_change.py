@@ -91,6 +91,9 @@ class MomentChange(NumericMeasure):
     "MomentChange(on=['income', 'tax'], of='correlation')"
     """
 
+    label: ClassVar[str] = "Change of moments"
+    description: ClassVar[str] = "How far masking changed means, variances, covariances, correlations or eigenvalues."
+
     revision: ClassVar[int] = 2  # 2: equal distances alike on every machine
     unit: ClassVar[str] = "share of the original's scale"
 
@@ -170,6 +173,9 @@ class CorrelationLoss(NumericMeasure):
     >>> CorrelationLoss(on=["income", "tax"]).text
     "CorrelationLoss(on=['income', 'tax'])"
     """
+
+    label: ClassVar[str] = "Loss of correlations"
+    description: ClassVar[str] = "How far masking changed how well the variables explain each other."
 
     unit: ClassVar[str] = "distance, 0 to 1"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)

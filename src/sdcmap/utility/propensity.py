@@ -62,6 +62,9 @@ class Propensity(WeightedMeasure):
     "Propensity(on=['age', 'sex'], order=1)"
     """
 
+    label: ClassVar[str] = "Propensity score error (pMSE)"
+    description: ClassVar[str] = "How well a model can tell released records from original ones; 0 means not at all."
+
     revision: ClassVar[int] = 2  # 2: a value where there are many terms
     unit: ClassVar[str] = "mean squared propensity error"
     paired: ClassVar[bool] = False
@@ -314,6 +317,11 @@ class SPECKS(_PropensityTest):
     "SPECKS(on=['age', 'sex'], order=1)"
     """
 
+    label: ClassVar[str] = "Propensity score distance (SPECKS)"
+    description: ClassVar[str] = (
+        "Largest difference between the propensity scores of released and original records; 0 means none."
+    )
+
     unit: ClassVar[str] = "distance, 0 to 1"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
 
@@ -347,6 +355,11 @@ class PO50(_PropensityTest):
     >>> PO50(on=["age", "sex"]).text
     "PO50(on=['age', 'sex'])"
     """
+
+    label: ClassVar[str] = "Records told apart by a model (PO50)"
+    description: ClassVar[str] = (
+        "Share of records, beyond guessing, that a model assigns correctly to the released or the original file."
+    )
 
     unit: ClassVar[str] = "share of records"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 0.5)

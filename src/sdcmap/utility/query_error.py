@@ -96,6 +96,9 @@ class QueryError(WeightedMeasure):
     "QueryError(on=['age', 'income'], queries=500)"
     """
 
+    label: ClassVar[str] = "Mean error of random counts"
+    description: ClassVar[str] = "Average relative error when a user counts the records that meet random conditions."
+
     unit: ClassVar[str] = "relative error of a count"
     paired: ClassVar[bool] = False
     baseline_value: ClassVar[float | None] = 1.0
@@ -109,10 +112,6 @@ class QueryError(WeightedMeasure):
     ways: Annotated[int, Range(1)] = 2
     width: Annotated[float, Range(0, 1, "(]")] = 0.3
     draw: Annotated[int, Range(0)] = 0
-
-    @property
-    def display_label(self) -> str:
-        return "error of counts"
 
     def resample(self) -> Measure:
         return replace(self, draw=self.draw + 1)

@@ -149,6 +149,9 @@ class EnergyDistance(_SampleDistance):
     "EnergyDistance(on=['income', 'age'])"
     """
 
+    label: ClassVar[str] = "Energy distance"
+    description: ClassVar[str] = "Distance between the released and the original file over all variables together."
+
     unit: ClassVar[str] = "mean distance"
 
 
@@ -169,6 +172,9 @@ class MMD(_SampleDistance):
     >>> MMD(most=500).text
     'MMD(most=500)'
     """
+
+    label: ClassVar[str] = "Maximum mean discrepancy"
+    description: ClassVar[str] = "Discrepancy between the released and the original file over all variables together."
 
     unit: ClassVar[str] = "squared discrepancy"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 2.0)
@@ -276,6 +282,9 @@ class KolmogorovSmirnov(_DistributionDistance):
     "KolmogorovSmirnov(on='income', weighted=True)"
     """
 
+    label: ClassVar[str] = "Kolmogorov-Smirnov distance"
+    description: ClassVar[str] = "Largest difference between the distribution of a variable before and after masking."
+
     unit: ClassVar[str] = "distance, 0 to 1"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     baseline_value: ClassVar[float | None] = 1.0
@@ -304,6 +313,11 @@ class Wasserstein(_DistributionDistance):
     >>> Wasserstein(on="income").text
     "Wasserstein(on='income')"
     """
+
+    label: ClassVar[str] = "Wasserstein distance"
+    description: ClassVar[str] = (
+        "Average distance that values must move to turn the original distribution into the released one."
+    )
 
     unit: ClassVar[str] = "standard deviations"
 

@@ -78,6 +78,11 @@ class SocietyKnowledge(Measure):
     "SocietyKnowledge(on='age', of='coefficient', formula='wage ~ age')"
     """
 
+    label: ClassVar[str] = "Society's expected knowledge (SEK)"
+    description: ClassVar[str] = (
+        "How well the agency expects users to know a population figure from the release; 0 means exactly."
+    )
+
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     unit: ClassVar[str] = "prior uncertainty"
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
@@ -293,6 +298,11 @@ class SocietyUtility(SocietyKnowledge):
     >>> SocietyUtility(on="wage", user="informed").text
     "SocietyUtility(on='wage', user='informed')"
     """
+
+    label: ClassVar[str] = "Data utility for society (DUS)"
+    description: ClassVar[str] = (
+        "How certain users can be of a population figure taken from the release; 0 means certain."
+    )
 
     expectation: ClassVar[bool] = False
 

@@ -50,6 +50,9 @@ class SseSst(NumericMeasure):
     "SseSst(on=['income', 'tax'])"
     """
 
+    label: ClassVar[str] = "Masking error in total variation"
+    description: ClassVar[str] = "Share of the total variation of the variables that masking errors amount to."
+
     paired: ClassVar[bool] = True
     unit: ClassVar[str] = "share of variation"
     baseline_value: ClassVar[float | None] = 1.0
@@ -96,6 +99,9 @@ class MeanPrecision(Measure):
     >>> MeanPrecision(on="income").text
     "MeanPrecision(on='income')"
     """
+
+    label: ClassVar[str] = "Precision of the mean"
+    description: ClassVar[str] = "Precision (1 / mean squared error) with which users can estimate a population mean."
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     paired: ClassVar[bool] = False

@@ -131,6 +131,9 @@ class TableError(TableMeasure):
     "TableError(on=['sex', 'age'], order=2)"
     """
 
+    label: ClassVar[str] = "Mean error of table cells"
+    description: ClassVar[str] = "Average relative error of a cell in tables of up to three variables."
+
     unit: ClassVar[str] = "relative error of a cell"
     baseline_value: ClassVar[float | None] = 1.0
 
@@ -208,6 +211,11 @@ class Hellinger(_TableDistance):
     "Hellinger(on=['sex', 'age'])"
     """
 
+    label: ClassVar[str] = "Hellinger distance of tables"
+    description: ClassVar[str] = (
+        "Distance between the tables of the released and the original file; 0 means equal, 1 means nothing in common."
+    )
+
     def loss(self, table: Table) -> float:
         return hellinger(table.before, table.after)
 
@@ -226,6 +234,11 @@ class TotalVariation(_TableDistance):
     >>> TotalVariation(on=["sex", "age"]).text
     "TotalVariation(on=['sex', 'age'])"
     """
+
+    label: ClassVar[str] = "Total variation of tables"
+    description: ClassVar[str] = (
+        "Share of records that would have to move to another cell to restore the original table."
+    )
 
     def loss(self, table: Table) -> float:
         return total_variation(table.before, table.after)
@@ -248,6 +261,9 @@ class EntropyChange(_TablesUpTo):
     >>> EntropyChange(on=["sex", "age"]).text
     "EntropyChange(on=['sex', 'age'])"
     """
+
+    label: ClassVar[str] = "Change of entropy"
+    description: ClassVar[str] = "How far masking changed how evenly records are spread over the cells of the table."
 
     unit: ClassVar[str] = "nats"
 
@@ -275,6 +291,9 @@ class ConditionalEntropyChange(TableMeasure):
     >>> ConditionalEntropyChange(on=["sex", "age"]).text
     "ConditionalEntropyChange(on=['sex', 'age'])"
     """
+
+    label: ClassVar[str] = "Change of conditional entropy"
+    description: ClassVar[str] = "How far masking changed how well the other variables predict one variable."
 
     unit: ClassVar[str] = "nats"
     fewest: ClassVar[int] = 2
@@ -337,6 +356,11 @@ class ContingencyChange(_AssociationChange):
     "ContingencyChange(on=['sex', 'age'])"
     """
 
+    label: ClassVar[str] = "Change of contingency coefficients"
+    description: ClassVar[str] = (
+        "Average change in the association of pairs of variables (Pearson's contingency coefficient)."
+    )
+
     def coefficient(self, table: Array) -> float:
         return contingency_coefficient(table)
 
@@ -360,6 +384,9 @@ class CramersVChange(_AssociationChange):
     >>> CramersVChange(on=["sex", "age"]).text
     "CramersVChange(on=['sex', 'age'])"
     """
+
+    label: ClassVar[str] = "Change of Cramér's V"
+    description: ClassVar[str] = "Average change in the association of pairs of variables (Cramér's V)."
 
     def coefficient(self, table: Array) -> float:
         return cramers_v(table)

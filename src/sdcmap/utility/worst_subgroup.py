@@ -47,6 +47,9 @@ class WorstSubgroup(Measure):
     "WorstSubgroup(measure=IL1s(on='wage'), by='region')"
     """
 
+    label: ClassVar[str] = "Largest loss in a subgroup"
+    description: ClassVar[str] = "Largest loss over subgroups of the people, which an average over all would hide."
+
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     unit: ClassVar[str] = "as its measure"
     missing: ClassVar[str] = "a subgroup of its own; in the measure as that says"

@@ -54,6 +54,11 @@ class Calibrated(Attack):
     'Calibrated(one_to_one=True)'
     """
 
+    label: ClassVar[str] = "Re-identified, column errors known"
+    description: ClassVar[str] = (
+        "Share of records re-identified by an attacker who has learned how reliable each released column is."
+    )
+
     revision: ClassVar[int] = 5  # 3: large files; 4: what a chain rounds; 5: ties alike on every machine
 
     method: Method | None = None

@@ -135,6 +135,9 @@ class HouseholdLink(RiskMeasure):
     "HouseholdLink(attack=NearestRecord(on=['age', 'sex'], metric='gower'))"
     """
 
+    label: ClassVar[str] = "Households re-identified as a whole"
+    description: ClassVar[str] = "Share of people whose household is re-identified by comparing whole households."
+
     revision: ClassVar[int] = 2  # 2: what a chain or a release rounds after a deterministic step
     missing: ClassVar[str] = "as the attack says"
     households: ClassVar[str] = "used: the file needs a variable of this role"

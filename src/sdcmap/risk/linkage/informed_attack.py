@@ -60,6 +60,9 @@ class Informed(Attack):
     'Informed(slip=0.001)'
     """
 
+    label: ClassVar[str] = "Re-identified, method known"
+    description: ClassVar[str] = "Share of records re-identified by an attacker who has read the method note."
+
     revision: ClassVar[int] = 6  # 4: what a chain rounds; 5: steps on one variable; 6: ties alike on every machine
 
     method: Method | None = None

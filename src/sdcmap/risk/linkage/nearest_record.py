@@ -90,6 +90,11 @@ class NearestRecord(Attack):
     "NearestRecord(metric='mahalanobis', one_to_one=True)"
     """
 
+    label: ClassVar[str] = "Re-identified by the nearest record"
+    description: ClassVar[str] = (
+        "Share of records re-identified by linking each known person to the most similar released record."
+    )
+
     missing: ClassVar[str] = (
         'a missing value stands at the mean; with "gower" the field is left out; categories of "mixed" cost one half'
     )

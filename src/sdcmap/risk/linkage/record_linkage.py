@@ -231,6 +231,9 @@ class Linkage(Attack):
     "Linkage(metric='l', tolerance=0.1)"
     """
 
+    label: ClassVar[str] = "Re-identified by record linkage"
+    description: ClassVar[str] = "Share of records re-identified by probabilistic record linkage."
+
     revision: ClassVar[int] = 5  # 3: open columns are exact; 4: labels are read; 5: ties alike on every machine
 
     metric: Literal["d", "l"] = "d"

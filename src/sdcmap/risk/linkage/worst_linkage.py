@@ -83,10 +83,12 @@ class WorstLinkage(Attack):
     'WorstLinkage(inclusion=0.1)'
     """
 
+    label: ClassVar[str] = "Re-identified by the best linkage attack"
+    description: ClassVar[str] = "Share of records re-identified by whichever linkage attack works best."
+
     # 7: steps on one variable, and squares; 8: labels are read; 9: ties alike on every machine
     revision: ClassVar[int] = 9
     households: ClassVar[str] = "used: one member found gives the others away"
-    label: ClassVar[str] = "found by the best linkage"
 
     method: Method | None = None
     targets: Annotated[int, Range(0)] = 0
