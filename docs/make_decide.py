@@ -13,7 +13,7 @@ import polars as pl
 import sdcmap as sm
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.value import hints
+from sdcmap.core.value import field_types
 from sdcmap.methods import METHODS
 from sdcmap.study.profiles import profile_named
 
@@ -149,7 +149,7 @@ def abilities() -> list[str]:
     rows = [
         [
             f"[{cls.__name__}](../reference/{cls.__name__}.md)",
-            ", ".join(cls.kinds) if "on" in hints(cls) else "all",
+            ", ".join(cls.kinds) if "on" in field_types(cls) else "all",
             _words(cls.missing, missing), _words(cls.weights), _words(cls.households),
             "yes" if cls.random is True else "no" if cls.random is False else "as its steps",
         ]

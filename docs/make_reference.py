@@ -19,7 +19,7 @@ from make_pages import table
 from sdcmap.core.docstring import docstring, one_line, parameter_sentences
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
-from sdcmap.core.value import Range, Value, hints
+from sdcmap.core.value import Range, Value, field_types
 from sdcmap.files.reading import read
 from sdcmap.map import RUMap
 from sdcmap.methods import METHODS
@@ -97,7 +97,7 @@ def fact_words(fact: object) -> str:
 
 def note_words(cls: type[Method], name: str) -> str:
     """What the method note says; where that depends on the parameters, what it says with their defaults."""
-    if isinstance(getattr(cls, name), property) and "on" in hints(cls):
+    if isinstance(getattr(cls, name), property) and "on" in field_types(cls):
         return f"with the defaults: {getattr(cls(on=('x',)), name)}"  # type: ignore[call-arg]
     return fact_words(getattr(cls, name))
 
@@ -115,7 +115,7 @@ def facts(cls: type[Value]) -> dict[str, str]:
 def method_facts(cls: type[Method]) -> dict[str, str]:
     missing = {"kept": "stay as they are", "category": "are a category like any other", "refused": "are refused"}
     found = {
-        "kinds": fact_words(cls.kinds) if "on" in hints(cls) else "masks no variable",
+        "kinds": fact_words(cls.kinds) if "on" in field_types(cls) else "masks no variable",
         "random": fact_words(cls.random),
         "keeps": note_words(cls, "kept"),
         "distorts": note_words(cls, "distorted"),
@@ -137,20 +137,20 @@ def measure_facts(cls: type[Measure]) -> dict[str, str]:
         "replicates": "pooled by their parts" if cls.expectation else "averaged",
         "random": fact_words(cls.sampled),
         "missing values": cls.missing,
-        "weights": Measure.weights if "weights" in hints(cls) else cls.weights,
+        "weights": Measure.weights if "weights" in field_types(cls) else cls.weights,
         "households": cls.households,
     }
 
 
 def has_steps(cls: type[Value]) -> bool:
     """Whether the class is made of other methods, and so declares nothing of its own."""
-    return any(kind in (Method, tuple[Method, ...]) for kind in hints(cls).values())
+    return any(kind in (Method, tuple[Method, ...]) for kind in field_types(cls).values())
 
 
 def page(cls: type[Value]) -> str:
     """The reference page of one method or measure."""
     formula, reference, rules = notes_of(cls)
-    kinds = hints(cls)
+    kinds = field_types(cls)
     words = parameter_sentences(cls)
     rows = [
         [f"`{f.name}`", type_words(kinds[f.name]), range_words(kinds[f.name]), default_words(f), words.get(f.name, "")]

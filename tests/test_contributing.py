@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import sdcmap as sm
-from sdcmap.core.catalog import plug_ins
+from sdcmap.core.catalog import plug_in_modules
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -36,10 +36,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
     (facts / "entry_points.txt").write_text("[sdcmap]\na = jitter:Jitter\nb = median_shift:MedianShift\n")
     sys.path.insert(0, str(folder))
-    plug_ins.cache_clear()
+    plug_in_modules.cache_clear()
     yield folder
     sys.path.remove(str(folder))
-    plug_ins.cache_clear()
+    plug_in_modules.cache_clear()
 
 
 @pytest.mark.parametrize(("heading", "module"), [("A method", "jitter"), ("A measure", "median_shift")])

@@ -17,7 +17,7 @@ import pytest
 
 import sdcmap as sm
 from documents import ROOT, WRITTEN, all_pages, anchors, broken_links, links
-from sdcmap.core.value import hints
+from sdcmap.core.value import field_types
 
 DOORS = sorted((ROOT / "docs").glob("from-*.md"))
 RUN = [*DOORS, ROOT / "docs" / "stata-spss.md"]
@@ -64,7 +64,7 @@ def test_calls_that_a_page_names_exist(page: Path) -> None:
             (cls for room in (sm, sm.methods, sm.risk, sm.utility) if (cls := getattr(room, name, None))), None
         )
         given = re.findall(r"(?:\(|, )(\w+)=", code)
-        wrong += [code] if found is None or not set(given) <= set(hints(found)) else []
+        wrong += [code] if found is None or not set(given) <= set(field_types(found)) else []
     assert wrong == []
 
 

@@ -19,7 +19,7 @@ import sdcmap
 import sdcmap as sm
 from documents import ROOT, WRITTEN, all_pages, broken_links, python_blocks, run_page, script
 from sdcmap.core.docstring import docstring, parameter_sentences
-from sdcmap.core.value import Value, hints
+from sdcmap.core.value import Value, field_types
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.utility import UTILITIES
@@ -43,9 +43,9 @@ def test_every_member_has_a_page_that_tells_all(cls: type) -> None:
     page = pages[REFERENCE / f"{cls.__name__}.md"]
     formula, reference, _ = script("make_reference").notes_of(cls)
     assert doc.summary and doc.example.startswith(">>> ")
-    assert [name for name in hints(cls) if not doc.parameters.get(name)] == [], "parameters without a sentence"
-    assert set(doc.parameters) <= set(hints(cls)), "the docstring names a parameter that is no field"
-    assert [name for name in hints(cls) if f"| `{name}` |" not in page and name != "within"] == []
+    assert [name for name in field_types(cls) if not doc.parameters.get(name)] == [], "parameters without a sentence"
+    assert set(doc.parameters) <= set(field_types(cls)), "the docstring names a parameter that is no field"
+    assert [name for name in field_types(cls) if f"| `{name}` |" not in page and name != "within"] == []
     if cls in RISKS or cls in UTILITIES:
         assert formula and reference and getattr(cls, "unit", "")
     assert f"]({cls.__name__}.md)" in pages[REFERENCE / "README.md"]

@@ -21,13 +21,13 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Protocol
 
-MOST_PROBLEMS = 100  # that are told at once
-MOST_NAMES, LONGEST_NAME = 1_000, 100  # among which the one that was meant is looked for
+MAX_PROBLEMS_SHOWN = 100  # that are told at once
+MAX_NAMES_COMPARED, MAX_NAME_CHARACTERS = 1_000, 100  # among which the one that was meant is looked for
 
 
-def shortened(text: str) -> str:
+def quote_text(text: str) -> str:
     """A text that somebody wrote, quoted, at a length that can be read."""
-    return repr(text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}...")
+    return repr(text if len(text) <= MAX_NAME_CHARACTERS else f"{text[:MAX_NAME_CHARACTERS]}...")
 
 
 class StudyChanged(UserWarning):
@@ -51,8 +51,8 @@ class PlanError(SdcmapError):
 
     def __init__(self, problems: str | Sequence[str]) -> None:
         listed = (problems,) if isinstance(problems, str) else tuple(problems)
-        more = len(listed) - MOST_PROBLEMS
-        self.problems = (*listed[:MOST_PROBLEMS], f"And {more:,} more problems.") if more > 0 else listed
+        more = len(listed) - MAX_PROBLEMS_SHOWN
+        self.problems = (*listed[:MAX_PROBLEMS_SHOWN], f"And {more:,} more problems.") if more > 0 else listed
         super().__init__("\n".join(self.problems))
 
     def __reduce__(self) -> tuple[type[PlanError], tuple[tuple[str, ...]]]:
@@ -113,8 +113,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("agee", ["age", "sex"])
     " Did you mean 'age'?"
     """
-    names = list(islice(known, MOST_NAMES))
-    if len(name) > LONGEST_NAME:
+    names = list(islice(known, MAX_NAMES_COMPARED))
+    if len(name) > MAX_NAME_CHARACTERS:
         return ""
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if not near:

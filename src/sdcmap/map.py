@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Measure, Microdata, PlanError, Undefined
-from sdcmap.core.catalog import drawn
+from sdcmap.core.catalog import draw_chart
 from sdcmap.core.chart import Chart
+from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE, name_axis
 from sdcmap.core.limit import Limit, Verdict, axis_scales
 from sdcmap.core.map_options import MapOptions
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import Choice, LimitColumn, Rule
-from sdcmap.core.words import MOST_NAMED, axis
 from sdcmap.data import html
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
 from sdcmap.kernels.statistics.precision import wilson_interval
@@ -84,7 +84,7 @@ class RUMap:
     def __repr__(self) -> str:
         made, best = len(self.points), len(self.frontier)
         brief = self.scores.brief_of
-        axes = f"{axis([*map(brief, self.risk)])} against {brief(self.utility)}"
+        axes = f"{name_axis([*map(brief, self.risk)])} against {brief(self.utility)}"
         return f"RUMap({axes}: {made:,} points, {best:,} on the frontier)"
 
     def _repr_html_(self) -> str:
@@ -128,7 +128,7 @@ class RUMap:
     def labels(self) -> tuple[str, str]:
         """What the two axes show, with their units."""
         briefs = [*map(self.scores.brief_of, self.risk)]
-        several = f"worst of {', '.join(briefs) if len(briefs) <= MOST_NAMED else f'{len(briefs)} measures'}"
+        several = f"worst of {', '.join(briefs) if len(briefs) <= MAX_NAMES_IN_PHRASE else f'{len(briefs)} measures'}"
         name = briefs[0] if len(briefs) == 1 else several
         unit = "share of its limit" if self.scales else self._fact(self.risk[0], "unit")
         return f"{name} ({unit})", f"{self.scores.brief_of(self.utility)} ({self._fact(self.utility, 'unit')})"
@@ -358,7 +358,7 @@ class RUMap:
 
     def draw(self, **options: Unpack[MapOptions]) -> Chart:
         """The map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.charts.draw_map`."""
-        return drawn("draw_map", self, **options)
+        return draw_chart("draw_map", self, **options)
 
 
 def _limits_on(

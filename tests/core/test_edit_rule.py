@@ -33,7 +33,7 @@ def test_who_breaks_a_rule(text: str, broken: list[int]) -> None:
     data = sm.read(FRAME, keys="marital", numeric=["age", "net pay"])
     rule = parse_edit(text)
     assert list(rule.incompatibilities(data)) == []
-    assert rule.broken(data).nonzero()[0].tolist() == broken
+    assert rule.violations(data).nonzero()[0].tolist() == broken
 
 
 @pytest.mark.parametrize(

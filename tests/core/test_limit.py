@@ -112,7 +112,7 @@ def test_a_changed_number_needs_a_reason_and_is_kept(tmp_path: Path, persons: Mi
     policy = ReleasePolicy(draws=5, reason="a pilot")
     plan = sm.Plan(sm.Swap("Sex"), [sm.SmallCells(on=KEYS), sm.Hellinger(on=KEYS)], policy=policy, seed=3)
     again = sm.Plan.from_toml(plan.toml())
-    assert again == plan and again.policy.changed == {"draws": 5} and again.policy.draws == 5
+    assert again == plan and again.policy.changes == {"draws": 5} and again.policy.draws == 5
     assert "policy" not in sm.Plan(sm.Swap("Sex"), plan.measures).toml()
     sm.sweep(persons, plan, tmp_path / "study", workers=1)
     with sm.Study.open(tmp_path / "study") as study:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import vl_convert
 
-from sdcmap.core.chart import kept_script, vega_script
+from sdcmap.core.chart import read_cached_script, vega_script
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def again() -> str:
 
 
 def test_it_is_made_once_and_kept_privately(asked: list[str], tmp_path: Path) -> None:
-    assert kept_script() is None
-    assert vega_script() == again() == kept_script() == "bundled; window.vegaEmbed = vegaEmbed;"
+    assert read_cached_script() is None
+    assert vega_script() == again() == read_cached_script() == "bundled; window.vegaEmbed = vegaEmbed;"
     assert len(asked) == 1
     (kept,) = (tmp_path / "sdcmap").iterdir()
     assert vl_convert.__version__ in kept.name

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import sdcmap as sm
 from sdcmap.bundle.note import correction
 from sdcmap.cli import app
-from sdcmap.core.added_noise import noise_strata, unmasked_scale
+from sdcmap.core.added_noise import noise_strata, undo_rescaling
 from sdcmap.core.streams import Stream
 from sdcmap.corrections.estimates import Group, Records, estimate_moments
 from sdcmap.corrections.formula import parse_formula, parse_nested_formula
@@ -157,7 +157,7 @@ def test_rescaling_is_undone_exactly(within: tuple[str, ...]) -> None:
     drawn_in = sm.Noise(on=ALL, variance=0.4, correlated=True, within=within, rescale=True)
     data = sample(RNG)
     both = [m.apply(data, Stream.of_seed(4)) for m in (plain, drawn_in)]
-    assert unmasked_scale(both[1], ALL, drawn_in.added_noise()) == pytest.approx(both[0].matrix(ALL), rel=1e-9)
+    assert undo_rescaling(both[1], ALL, drawn_in.added_noise()) == pytest.approx(both[0].matrix(ALL), rel=1e-9)
     options = {"regress": "y ~ a*b", "by": "sex"}
     first, second = (
         sm.correct(file, m, **options).table  # type: ignore[arg-type]

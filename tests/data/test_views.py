@@ -109,7 +109,7 @@ def test_eviction_under_threads_never_raises_and_keeps_the_bound(monkeypatch: py
 def test_a_measure_does_not_keep_the_file_that_it_looked_at() -> None:
     data = sm.read(pl.DataFrame({"age": [1, 2, 2], "sex": ["f", "m", "m"]}), keys=["age", "sex"])
     measure = sm.SmallCells()
-    assert measure.checked(data) == ("age", "sex")
+    assert measure.check_variables(data) == ("age", "sex")
     measure.apply(data, data, np.random.default_rng(1))
     file = weakref.ref(data)
     del data
@@ -129,8 +129,8 @@ def test_a_measure_looks_at_a_file_once(monkeypatch: pytest.MonkeyPatch) -> None
     )
     for file in (data, other, data, other):
         if file is data:
-            sm.SmallCells().checked(file)
+            sm.SmallCells().check_variables(file)
         else:
             with pytest.raises(SchemaError, match="no variables to measure"):
-                sm.SmallCells().checked(file)
+                sm.SmallCells().check_variables(file)
     assert looks == {id(data): 1, id(other): 2}

@@ -152,7 +152,7 @@ def test_rare_categories_and_varied_keys() -> None:
     roles = Roles(sm.read(frame, keys="all"))
     assert roles.rare("a", 0.05) == ("y", "z")
     assert roles.rare("a", 0.02) == ("z",)
-    assert roles.varied == ("b", "c")
+    assert roles.most_diverse_keys == ("b", "c")
 
 
 # ---- the verb -------------------------------------------------------------------------------------------------

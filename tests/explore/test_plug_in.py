@@ -10,7 +10,7 @@ import pytest
 
 import sdcmap as sm
 from documents import script
-from sdcmap.core.catalog import offered, plug_ins
+from sdcmap.core.catalog import plug_in_classes, plug_in_modules
 from sdcmap.core.method import Method
 from sdcmap.explore.parameter_forms import forms
 from sdcmap.study.plan import Plan
@@ -64,10 +64,10 @@ def jitter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[type[Method]]:
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: jitter\nVersion: 1.0\n")
     (facts / "entry_points.txt").write_text("[sdcmap]\njitter = jitter_plug_in:Jitter\n")
     sys.path.insert(0, str(site))
-    plug_ins.cache_clear()
-    yield next(cls for cls in offered(Method) if cls.__name__ == "Jitter")
+    plug_in_modules.cache_clear()
+    yield next(cls for cls in plug_in_classes(Method) if cls.__name__ == "Jitter")
     sys.path.remove(str(site))
-    plug_ins.cache_clear()
+    plug_in_modules.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def generator() -> ModuleType:
 
 
 def test_what_a_plug_in_imports_is_not_its_own(jitter: type[Method]) -> None:
-    assert offered(Method) == (jitter,)
+    assert plug_in_classes(Method) == (jitter,)
 
 
 def test_it_keeps_the_laws(jitter: type[Method]) -> None:

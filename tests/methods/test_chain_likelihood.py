@@ -14,7 +14,7 @@ from scipy.stats import multivariate_normal, norm
 import sdcmap as sm
 from sdcmap.core.likelihood import block
 from sdcmap.core.method import Method
-from sdcmap.core.steps import sorted_steps, without
+from sdcmap.core.steps import remove_steps, split_steps
 from sdcmap.core.streams import Stream
 from sdcmap.data.label_layers import interval_read
 from sdcmap.data.microdata import Microdata
@@ -203,8 +203,8 @@ def test_a_blank_after_noise_says_nothing() -> None:
     released = method.apply(data, ONCE)
     blank = released.missing("age")
     assert 0 < blank.sum() < 60
-    group = sorted_steps(method.steps)[1][0]
-    (field,) = method.made_of([step for step in group if not isinstance(step, sm.Suppress)]).log_likelihood(
+    group = split_steps(method.steps)[1][0]
+    (field,) = method.with_steps([step for step in group if not isinstance(step, sm.Suppress)]).log_likelihood(
         data, released
     )
     assert np.isneginf(field.block(slice(None))[:, blank]).all()  # without it, missing would be impossible
@@ -291,7 +291,7 @@ def test_steps_that_state_nothing_together_say_which(steps: tuple[Method, ...]) 
 
 def test_steps_are_sorted_and_left_out() -> None:
     first, both, swap = sm.Noise("wage"), Round(("wage", "age"), 5.0), sm.RankSwap(("wage", "rent"))
-    again, groups = sorted_steps((first, both, swap))
+    again, groups = split_steps((first, both, swap))
     assert again == (Round("age", 5.0),)
     assert groups == ((first, Round("wage", 5.0), swap),)
-    assert without((first, both, swap, first), (first, Round("wage", 5.0))) == [first, Round("age", 5.0), swap]
+    assert remove_steps((first, both, swap, first), (first, Round("wage", 5.0))) == [first, Round("age", 5.0), swap]

@@ -13,7 +13,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 import sdcmap as sm
-from sdcmap.core.likelihood import Below, Field, Normal, Same, Window, block, joined
+from sdcmap.core.likelihood import Below, Field, Normal, Same, Window, block, join_parts
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
@@ -403,7 +403,7 @@ def test_parts_are_joined_by_density() -> None:
         (np.array([0, 2]), np.array([0]), (Field(np.array([1.0, 2.0]), np.array([1.0]), Normal(1.0)),)),
         (np.array([1]), np.array([1]), (Field(np.array([5.0]), np.array([6.0]), Normal(1.0)),)),
     ]
-    same, normal = joined(np.array([0, 1, 0]), np.array([0, 1]), parts)
+    same, normal = join_parts(np.array([0, 1, 0]), np.array([0, 1]), parts)
     assert same.density == Same()
     assert normal.density == Normal(1.0)
     np.testing.assert_array_equal(block([same, normal], ALL), [[0, -np.inf], [-np.inf, -0.5], [-0.5, -np.inf]])

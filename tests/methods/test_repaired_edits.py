@@ -35,8 +35,8 @@ def family(rows: int = 2000) -> sm.Microdata:
     return sm.read(frame, keys=["sex", "marital", "pregnant", "region"], numeric="age")
 
 
-def broken(data: sm.Microdata) -> int:
-    return int(sum(parse_edit(rule).broken(data).sum() for rule in RULES))
+def violations(data: sm.Microdata) -> int:
+    return int(sum(parse_edit(rule).violations(data).sum() for rule in RULES))
 
 
 SWAPS = sm.Chain([sm.Swap(on=["marital"], rate=0.3), sm.Swap(on=["sex"], rate=0.2)])
@@ -52,12 +52,12 @@ def after(data: sm.Microdata, method: sm.Method, *rules: str) -> tuple[sm.Microd
 def test_no_rule_is_broken_and_little_is_changed() -> None:
     data = family()
     masked, repaired = after(data, SWAPS, *RULES)
-    assert broken(masked) > 100 and broken(repaired) == 0
+    assert violations(masked) > 100 and violations(repaired) == 0
     changed = {name: (masked[name] != repaired[name]) for name in data.names}
     assert not (changed["age"] | changed["region"] | changed["pregnant"]).any(), "no step masked these"
-    impossible = [parse_edit(rule).broken(masked) for rule in RULES]
+    impossible = [parse_edit(rule).violations(masked) for rule in RULES]
     assert (changed["marital"] == impossible[0]).all() and (changed["sex"] == impossible[1]).all()
-    assert broken(sm.mask(data, REPAIRED, seed=1)) == 0, "as a step of a chain too"
+    assert violations(sm.mask(data, REPAIRED, seed=1)) == 0, "as a step of a chain too"
 
 
 def test_a_column_that_calls_for_the_rule_is_drawn_from_who_obeys() -> None:
@@ -76,7 +76,7 @@ def test_what_broke_a_rule_before_and_what_nobody_masked_stays() -> None:
     masked, repaired = after(data, sm.Swap(on=["region"], rate=0.3), rule)
     same = masked["region"] == data["region"]
     assert (repaired["region"][same] == data["region"][same]).all()
-    left = parse_edit(rule).broken(repaired)
+    left = parse_edit(rule).violations(repaired)
     assert left.any() and not (left & ~same).any(), "who was masked obeys; who broke it before and was not, does not"
     alone = sm.mask(data, Repair(RULES), seed=1)
     assert all((alone[name] == data[name]).all() for name in data.names), "as a first step there is nothing to repair"
@@ -112,7 +112,7 @@ def test_records_taken_last_are_refused_in_a_sentence() -> None:
     with pytest.raises(sm.errors.Infeasible, match="put the step that takes records before the masking"):
         sm.mask(data, late, seed=1)
     early = sm.Chain([sm.methods.Sample(rate=0.5), sm.Swap(on=["marital"], rate=0.3), Repair(RULES)])
-    assert broken(sm.mask(data, early, seed=1)) == 0
+    assert violations(sm.mask(data, early, seed=1)) == 0
 
 
 def test_a_chain_that_repairs_obeys_the_laws() -> None:

@@ -12,9 +12,9 @@ import pytest
 
 import sdcmap as sm
 from samples import KEYS, past_the_gate, people, plan_of
-from sdcmap.core.named_files import FILES
+from sdcmap.core.named_files import PATH_FIELDS
 from sdcmap.core.rule import Rule
-from sdcmap.core.value import hints
+from sdcmap.core.value import field_types
 from sdcmap.corrections.correcting import method_of
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
@@ -144,8 +144,8 @@ def test_a_note_without_our_files_can_be_read(planted: tuple[sm.Plan, sm.Microda
 def test_every_file_that_a_value_names_goes_by_its_role() -> None:
     """A class that holds a digest holds a path, in a field that `PublicValues` knows."""
     for kind in (*METHODS, *RISKS, *UTILITIES):
-        fields = set(hints(kind))
-        assert "sha256" not in fields or fields & set(FILES), kind.__name__
+        fields = set(field_types(kind))
+        assert "sha256" not in fields or fields & set(PATH_FIELDS), kind.__name__
 
 
 # ---- names that nobody has any more ---------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 
 import sdcmap as sm
 from documents import run_page
-from sdcmap.core.audience import Audience, significant
+from sdcmap.core.audience import Audience, format_significant
 from sdcmap.map import RUMap
 from sdcmap.reports.masked_columns import merge_small
 from sdcmap.study.folder import Study
@@ -164,7 +164,7 @@ def test_small_categories_are_merged() -> None:
 
 
 def test_numbers_are_rounded_by_significance() -> None:
-    assert [significant(v, 2) for v in (123456, 0.0999, 1.0, float("inf"), -0.0149)] == [
+    assert [format_significant(v, 2) for v in (123456, 0.0999, 1.0, float("inf"), -0.0149)] == [
         "120,000",
         "0.10",
         "1",
@@ -180,8 +180,10 @@ def test_numbers_before_and_after(tmp_path: Path) -> None:
     kept = made_study(tmp_path / "study", data, plan)
     inside, outside = (text_of(report(kept, audience=name).html) for name in ("internal", "external"))
     wage = data.numbers("wage")
-    assert significant(float(wage.mean()), 4) in inside and "upper quartile" in inside and "infinite" in inside
-    assert significant(float(wage.mean()), 2) in outside and "quartile" not in outside and "median" not in outside
+    assert format_significant(float(wage.mean()), 4) in inside and "upper quartile" in inside and "infinite" in inside
+    assert (
+        format_significant(float(wage.mean()), 2) in outside and "quartile" not in outside and "median" not in outside
+    )
 
 
 def test_without_a_rule_there_is_no_choice(tmp_path: Path) -> None:

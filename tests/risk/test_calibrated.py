@@ -45,7 +45,7 @@ def rate(attack: Calibrated, data: Microdata, masked: Microdata) -> float:
 
 
 def by_hits(attack: Calibrated, data: Microdata, masked: Microdata) -> float:
-    pair = attack.pair(data, masked, attack.checked(data))
+    pair = attack.pair(data, masked, attack.check_variables(data))
     return hits(pair, attack.courses(pair), np.arange(len(masked))).rate
 
 

@@ -15,7 +15,7 @@ from numpy.random import Generator
 import sdcmap as sm
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
-from sdcmap.core.refits import Folds, fold_of, refit_without
+from sdcmap.core.refits import Folds, assign_folds, refit_without
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
@@ -224,7 +224,7 @@ def test_folds_keep_households_whole_and_strata_spread() -> None:
     area = (home % 4).astype(str)
     frame = pl.DataFrame({"home": home, "area": area, "wage": rng.lognormal(7, 1, len(home))})
     data = sm.read(frame, household="home", stratum="area", numeric=["wage"])
-    fold = fold_of(data, 0.2, ("area",), rng)
+    fold = assign_folds(data, 0.2, ("area",), rng)
     assert all(len(np.unique(fold[home == h])) == 1 for h in range(100))
     for k in range(5):
         assert len(np.unique(home[fold == k])) == 20

@@ -343,10 +343,10 @@ def test_what_depends_on_rows_that_were_not_released_is_not_certain() -> None:
     masked = method.apply(data, ONCE)
     attack = sm.WorstLinkage().for_informed_attacker(method)
     assert isinstance(attack, sm.WorstLinkage)
-    pair = attack.pair(data, masked, attack.checked(data))
+    pair = attack.pair(data, masked, attack.check_variables(data))
     assert {pair.names[place] for place in certain_columns(pair, method)} == {*KEYS, "age"}
     alone = sm.Microaggregate(("wage", "rent"), 5)
-    pair = attack.pair(data, alone.apply(data, ONCE), attack.checked(data))
+    pair = attack.pair(data, alone.apply(data, ONCE), attack.check_variables(data))
     assert {pair.names[place] for place in certain_columns(pair, alone)} == {*KEYS, *NUMBERS}
 
 
@@ -362,7 +362,7 @@ def test_what_a_chain_or_a_release_rounds_is_rounded_again(size: int) -> None:
         assert (masked.numbers("age") == np.rint(masked.numbers("age"))).all()
         attack = sm.WorstLinkage().for_informed_attacker(method)
         assert isinstance(attack, sm.WorstLinkage)
-        pair = attack.pair(data, masked, attack.checked(data))
+        pair = attack.pair(data, masked, attack.check_variables(data))
         assert pair.names.index("age") in certain_columns(pair, method)
 
 
@@ -444,7 +444,7 @@ def test_a_known_file_that_lacks_columns_or_has_others(tmp_path: Path) -> None:
     assert 0.3 < attack.score(data, masked, default_rng(1)).value <= 1
     pl.DataFrame({"nickname": ["a"]}).write_parquet(tmp_path / "nobody.parquet")
     with pytest.raises(sm.errors.SchemaError, match="no variable in common"):
-        sm.WorstLinkage(archive=str(tmp_path / "nobody.parquet")).checked(data)
+        sm.WorstLinkage(archive=str(tmp_path / "nobody.parquet")).check_variables(data)
 
 
 # ---- households -------------------------------------------------------------------------------------------------
@@ -480,7 +480,7 @@ def test_noise_that_was_rounded_is_stated_by_the_chance_of_its_cell() -> None:
     method = sm.Chain((sm.Noise(("wage", "rent"), 0.1), sm.methods.Round(("wage", "rent"), 500.0)))
     masked = method.apply(data, ONCE)
     attack = Informed(method, on=("wage", "rent"))
-    pair = attack.pair(data, masked, attack.checked(data))
+    pair = attack.pair(data, masked, attack.check_variables(data))
     assert attack.unstated(pair) == {}
     fields = stated(method, pair).fields
     for place, name in enumerate(("wage", "rent")):
@@ -522,7 +522,7 @@ def test_a_column_that_is_stated_after_a_deterministic_step_is_not_learned_as_we
         (sm.methods.Round(("age",), 5.0), sm.Recode("region", merge=(("e", "f"),)), sm.Noise(("age",), 0.1))
     )
     attack = Informed(method)
-    pair = attack.pair(data, method.apply(data, ONCE), attack.checked(data))
+    pair = attack.pair(data, method.apply(data, ONCE), attack.check_variables(data))
     assert attack.unstated(pair) == {"region": "Recode states no likelihood."}
 
 
@@ -532,7 +532,7 @@ def test_what_is_done_again_lies_on_the_grid_of_its_column_in_every_attack() -> 
     means = sm.Microaggregate(("age",), 4)
     method = sm.Chain((means, sm.Noise(("age",), 0.01)))
     attack = Informed(method, on=("age",))
-    pair = attack.pair(data, method.apply(data, ONCE), attack.checked(data))
+    pair = attack.pair(data, method.apply(data, ONCE), attack.check_variables(data))
     (field,) = stated(method, pair).fields
     sd = 0.1 * np.std(sm.Chain((means,)).apply(data, ONCE).numbers("age"), ddof=1)
     np.testing.assert_allclose(field.known * sd, np.rint(field.known * sd), atol=1e-9)

@@ -174,7 +174,7 @@ def test_without_households_there_is_no_value(tmp_path: Any) -> None:
     data = people()
     lonely = data.only([name for name in data.names if name != "home"])
     with pytest.raises(SchemaError, match="needs a file with a household variable"):
-        HouseholdLink().checked(lonely)
+        HouseholdLink().check_variables(lonely)
     with pytest.raises(Undefined, match="does not say who lives together"):
         scored(HouseholdLink(), data, lonely)
     path = tmp_path / "archive.csv"
@@ -275,15 +275,15 @@ def test_replicate_weights_tell_the_sampling_unit() -> None:
 )
 def test_a_file_that_does_not_fit(measure: sm.Measure, words: str) -> None:
     with pytest.raises(SchemaError, match=words.replace("?", r"\?")):
-        measure.checked(people())
+        measure.check_variables(people())
 
 
 def test_geography_without_a_design() -> None:
     bare = people().only([*KEYS, "area"])
     with pytest.raises(SchemaError, match="needs design columns"):
-        AreaFromDesign("area").checked(bare)
+        AreaFromDesign("area").check_variables(bare)
     with pytest.raises(SchemaError, match="state the role of the weight"):
-        AreaFromDesign("area", by=["sex"], replicates=["rent"]).checked(people().only([*KNOWN, "area"]))
+        AreaFromDesign("area", by=["sex"], replicates=["rent"]).check_variables(people().only([*KNOWN, "area"]))
     with pytest.raises(PlanError, match="may not be a design column"):
         AreaFromDesign("area", by=["area"])
 

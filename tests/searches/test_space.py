@@ -29,7 +29,7 @@ def points(space: Space, count: int, seed: int = 1) -> list[tuple[float, ...]]:
 
 
 def test_every_point_stands_for_a_method_that_masks_every_number(people: Microdata) -> None:
-    space = Space(people, Search()).checked()
+    space = Space(people, Search()).check()
     for point in points(space, 100):
         method = space.method(point)
         assert method is not None and next(method.incompatibilities(people), None) is None
@@ -49,7 +49,7 @@ def test_both_ways_of_joining_whole_files_and_recoding_are_met(people: Microdata
 
 
 def test_files_of_nobodys_records_are_left_out_where_every_risk_compares_records(people: Microdata) -> None:
-    space = Space(people, Search(), paired=True).checked()
+    space = Space(people, Search(), paired=True).check()
     assert "Synthesize" not in space.shape.options and "Microaggregate" in space.shape.options
     partly = [p for p in points(space, 300) if "Synthesize" in space.settings_of(p).values()]
     assert partly and all(space.method(p).keeps_pairs(people) for p in partly)  # type: ignore[union-attr]
@@ -84,7 +84,7 @@ def test_derived_columns_are_computed_last_and_masked_by_nobody(people: Microdat
 
 @pytest.mark.parametrize("columns", [KEYS, NUMBERS], ids=["no numbers", "no keys"])
 def test_one_kind_of_columns_is_enough(people: Microdata, columns: tuple[str, ...]) -> None:
-    space = Space(people.only(columns), Search()).checked()
+    space = Space(people.only(columns), Search()).check()
     assert len(starts(space, 24, np.random.default_rng(1), NOTHING)) == 24
 
 
@@ -98,11 +98,11 @@ def test_one_kind_of_columns_is_enough(people: Microdata, columns: tuple[str, ..
 )
 def test_a_space_without_methods_is_told(people: Microdata, settings: Search, said: str) -> None:
     with pytest.raises(PlanError, match=said.replace(".", r"\.").replace("?", r"\?")):
-        Space(people, settings).checked()
+        Space(people, settings).check()
 
 
 def test_one_method_alone_has_a_space_of_strengths(people: Microdata) -> None:
-    space = Space(people.only(NUMBERS), Search(methods=["Noise"])).checked()
+    space = Space(people.only(NUMBERS), Search(methods=["Noise"])).check()
     assert {type(s) for p in points(space, 20) for s in space.method(p).steps} == {sm.Noise}  # type: ignore[union-attr]
 
 
@@ -121,7 +121,7 @@ class Halve(sm.Method):
 
 def test_a_plug_in_takes_part_with_its_own_range(people: Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spaces, "offered", lambda base: (Halve,))
-    space = Space(people.only(NUMBERS), Search(methods=["Halve"])).checked()
+    space = Space(people.only(NUMBERS), Search(methods=["Halve"])).check()
     made = [step.by for p in points(space, 40) for step in space.method(p).steps]  # type: ignore[union-attr, attr-defined]
     assert 1.5 <= min(made) < 2 and 6 < max(made) <= 8
 

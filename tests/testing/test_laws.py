@@ -20,7 +20,7 @@ from numpy.random import Generator
 import sdcmap as sm
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
-from sdcmap.core.value import Range, hints
+from sdcmap.core.value import Range, field_types
 from sdcmap.data.microdata import Microdata
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
@@ -212,7 +212,7 @@ ALTERNATIVES: dict[str, tuple[dict[str, Any], ...]] = {  # classes that need one
 @st.composite
 def values(draw: st.DrawFn, cls: Any) -> Any:
     """Any value of a class that its own checks accept."""
-    given = {name: draw(parameter(cls, name, hint)) for name, hint in hints(cls).items()}
+    given = {name: draw(parameter(cls, name, hint)) for name, hint in field_types(cls).items()}
     needed = {f.name: given[f.name] for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}
     ways = ALTERNATIVES.get(cls.__name__, ({},))
     chosen = draw(st.sampled_from(ways))

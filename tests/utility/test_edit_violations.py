@@ -59,7 +59,7 @@ def test_the_rules_that_a_file_proposes() -> None:
     data = family()
     rules = proposed_edits(data)
     assert set(rules) == {RULE, 'sex = "m" -> pregnant = "no"', 'pregnant = "yes" -> sex = "f"'}
-    assert not any(parse_edit(rule).broken(data).any() for rule in rules)
+    assert not any(parse_edit(rule).violations(data).any() for rule in rules)
 
 
 def test_few_records_propose_nothing() -> None:

@@ -176,7 +176,7 @@ def _looks_like_identifier(data: Microdata, before: Microdata, name: str, policy
 def check_edits(edits: Sequence[str], data: Microdata, released: Microdata, most: float) -> Check:
     """Records that break an edit rule of the plan are nonsense to users and tell a snooper who was masked."""
     rules = [parse_edit(text) for text in edits]
-    readable = tuple(rule for rule in rules if not any(rule.unreadable(released, data)))
+    readable = tuple(rule for rule in rules if not any(rule.reading_problems(released, data)))
     lost = len(rules) - len(readable)
     gone = f"; {lost} can no longer be read in the released columns" if lost else ""
     marked, rows = int(marked_rows(readable, data, released).sum()), len(released)

@@ -127,7 +127,7 @@ def _counts(prepared: Prepared, steps: Sequence[Method], variable: Variable) -> 
     reasons = reason_numbers(variable, data.column(name))
     code = prepared.suppressed.get(name)
     suppressed = int((reasons == 1 + variable.reasons.index(code)).sum()) if code in variable.reasons else 0
-    seen = [rows for step in steps if (rows := step.recoded(data, name)) is not None]
+    seen = [rows for step in steps if (rows := step.recoded_rows(data, name)) is not None]
     recoded = int(np.logical_or.reduce(seen).sum()) if seen else 0
     return {"missing": int(data.missing(name).sum()) - suppressed, "suppressed": suppressed, "recoded": recoded}
 

@@ -60,7 +60,7 @@ def draw_confidentiality(
 ) -> Chart:
     """The plot of one table; an external reader gets binned counts alone."""
     to, title = Audience(audience, len(table)), title or TITLE
-    if to.external:
+    if to.is_external:
         return Chart(page(title, hconcat=[draw_bins(table, to)], spacing=18), title)
     info = plot_info(table)
     head = {"subtitle": info.subtitle, "subtitleColor": GRAY, "subtitleFontSize": 10.5, "subtitlePadding": 5}
@@ -74,7 +74,7 @@ def draw_side_by_side(tables: Mapping[str, RecordTable], *, audience: str = "int
     for name, table in tables.items():
         to = Audience(audience, len(table))
         head: Spec = {"text": name, "anchor": "start", "fontSize": 11, "offset": 6}
-        if to.external:
+        if to.is_external:
             view = draw_bins(table, to)
         else:
             info = plot_info(table)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sdcmap.charts.style import FROM_TO, GRAY, INK, layer, number
-from sdcmap.core.audience import SMALL, Audience, significant
+from sdcmap.core.audience import MIN_SHOWN_RECORDS, Audience, format_significant
 from sdcmap.core.chart import Row, Spec
 from sdcmap.kernels.arrays import Array
 
@@ -29,7 +29,7 @@ class Block(NamedTuple):
     records: int
 
 
-def merged(counts: Array, least: int = SMALL) -> list[Block]:
+def merged(counts: Array, least: int = MIN_SHOWN_RECORDS) -> list[Block]:
     """The bins as rectangles that hold no record or at least `least`; an empty list where all together are too few.
 
     A rectangle is halved where both parts hold, as evenly as can be, and so on until no part can be halved.
@@ -79,12 +79,13 @@ def draw_bins(table: RecordTable, to: Audience) -> Spec:
     most = max((block.records for block in blocks), default=1) or 1
     values: list[Row] = [
         {"x": b.left, "x2": b.right, "y": b.bottom, "y2": b.top, "middle_x": (b.left + b.right) / 2,
-         "middle_y": (b.bottom + b.top) / 2, "share": float(f"{b.records / most:.1g}"), "text": significant(b.records, 2)}
+         "middle_y": (b.bottom + b.top) / 2, "share": float(f"{b.records / most:.1g}"),
+         "text": format_significant(b.records, 2)}
         for b in blocks
     ]  # fmt: skip
-    first = f"Unsafe: {to.count(len(table.unsafe))} of {significant(len(table), 2)} records."
-    first = first if blocks else f"Fewer than {SMALL} records: nothing is shown."
-    said = [first, f"Counts to two digits; bins with 1 to {SMALL - 1} records are merged with others."]
+    first = f"Unsafe: {to.count(len(table.unsafe))} of {format_significant(len(table), 2)} records."
+    first = first if blocks else f"Fewer than {MIN_SHOWN_RECORDS} records: nothing is shown."
+    said = [first, f"Counts to two digits; bins with 1 to {MIN_SHOWN_RECORDS - 1} records are merged with others."]
     x_title = "Records with the same combination" if table.social else "Number of neighbors"
     y_title = "Information loss" if table.social else "Perturbation"
     x, y = _axis(across, columns, x_title), _axis(up, rows, y_title)

@@ -2,7 +2,7 @@
 
 from sdcmap.choose.criterion import GlobalCriterion
 from sdcmap.choose.two_axes import IdealPoint, Linear, Threshold
-from sdcmap.core.catalog import members
+from sdcmap.core.catalog import select_classes
 from sdcmap.core.rule import Rule
 
-RULES = members(globals(), Rule)
+RULES = select_classes(globals(), Rule)

@@ -46,7 +46,7 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
     else:
         counts = f"{parsed.count:,} candidates, {len(parsed.measures)} measures"
         print(f"{plan} is sound: {counts}; about {duration(seconds)} of one core.")
-        print(*told, f"Release policy: {parsed.policy.words}", sep="\n")
+        print(*told, f"Release policy: {parsed.policy.description}", sep="\n")
 
 
 def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:

@@ -26,9 +26,9 @@ from .vocabulary import Trials as Trials
 from .vocabulary import Undefined as Undefined
 from .vocabulary import Value as Value
 from .vocabulary import did_you_mean as did_you_mean
-from .vocabulary import listed as listed
-from .vocabulary import number as number
-from .vocabulary import percent as percent
-from .vocabulary import strength as strength
+from .vocabulary import format_number as format_number
+from .vocabulary import format_percent as format_percent
+from .vocabulary import format_strength as format_strength
+from .vocabulary import join_names as join_names
 
 __all__: list[str]

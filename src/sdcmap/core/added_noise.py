@@ -48,7 +48,7 @@ class Stratum:
     covariance: Array
 
 
-def unmasked_scale(released: Microdata, names: tuple[str, ...], noise: AddedNoise) -> Array:
+def undo_rescaling(released: Microdata, names: tuple[str, ...], noise: AddedNoise) -> Array:
     """The variables `names` as X + e: rescaling is undone.  y = (z - (1 - c) mean) / c, c = 1/sqrt(1 + d)
 
     Rescaling keeps the mean of each stratum, so the released file tells it.
@@ -75,7 +75,7 @@ def noise_strata(released: Microdata, names: tuple[str, ...], noise: AddedNoise)
     noise with each variable's own variance; the same records are used here.
     """
     held = tuple(name for name in noise.on if name in released.names)
-    y = unmasked_scale(released, held, noise) if held else np.empty((len(released), 0))
+    y = undo_rescaling(released, held, noise) if held else np.empty((len(released), 0))
     place = {name: k for k, name in enumerate(held)}
     columns = [k for k, name in enumerate(names) if name in place]
     source = [place[names[k]] for k in columns]

@@ -18,18 +18,23 @@ import lazy_loader
 
 from sdcmap.core.chart import Chart
 
-ROOMS = ("sdcmap.methods", "sdcmap.risk", "sdcmap.utility", "sdcmap.choose")  # of the values that a plan may name
-CHARTS = "sdcmap.charts"
+PLAN_PACKAGES = (
+    "sdcmap.methods",
+    "sdcmap.risk",
+    "sdcmap.utility",
+    "sdcmap.choose",
+)  # of the values that a plan may name
+CHART_PACKAGE = "sdcmap.charts"
 T = TypeVar("T")
 
 
-def members(names: Mapping[str, object], base: type[T]) -> tuple[type[T], ...]:
+def select_classes(names: Mapping[str, object], base: type[T]) -> tuple[type[T], ...]:
     """The classes among a room's names that are a `base`, sorted by name; `base` itself is none."""
     public = [thing for name, thing in sorted(names.items(), key=lambda item: item[0]) if not name.startswith("_")]
     return tuple(thing for thing in public if isinstance(thing, type) and issubclass(thing, base) and thing is not base)
 
 
-def late_room(
+def lazy_package(
     room: str, file: str, **registries: type
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a room whose names stand in its `__init__.pyi` and are imported on first
@@ -37,46 +42,48 @@ def late_room(
     find, names, public = lazy_loader.attach_stub(room, file)
 
     def resolve(name: str) -> Any:
-        thing = find(name) if name not in registries else members({n: find(n) for n in public}, registries[name])
+        thing = find(name) if name not in registries else select_classes({n: find(n) for n in public}, registries[name])
         setattr(sys.modules[room], name, thing)  # from now on without asking
         return thing
 
     return resolve, names, [*public, *registries]
 
 
-def named_class(name: str) -> type | None:
+def find_class(name: str) -> type | None:
     """The class of this name in one of ROOMS; or "module:Class" of a module in use or of an installed plug-in."""
     module, _, attribute = name.rpartition(":")
-    if module and module not in sys.modules and module in plug_ins():
+    if module and module not in sys.modules and module in plug_in_modules():
         importlib.import_module(module)
-    homes = [sys.modules.get(module)] if module else map(importlib.import_module, ROOMS)
+    homes = [sys.modules.get(module)] if module else map(importlib.import_module, PLAN_PACKAGES)
     things = (getattr(home, attribute, None) for home in homes if home is not None)
     return next((thing for thing in things if isinstance(thing, type)), None)
 
 
-def names_of(base: type[T]) -> list[str]:
+def class_names(base: type[T]) -> list[str]:
     """The names in ROOMS of every class that is a `base`."""
-    homes = map(importlib.import_module, ROOMS)
-    return [cls.__name__ for home in homes for cls in members({n: getattr(home, n) for n in _public(home)}, base)]
+    homes = map(importlib.import_module, PLAN_PACKAGES)
+    return [
+        cls.__name__ for home in homes for cls in select_classes({n: getattr(home, n) for n in _public(home)}, base)
+    ]
 
 
 def _public(room: ModuleType) -> list[str]:
     return list(getattr(room, "__all__", None) or vars(room))
 
 
-def offered(base: type[T]) -> tuple[type[T], ...]:
+def plug_in_classes(base: type[T]) -> tuple[type[T], ...]:
     """The classes that installed plug-ins offer and that are a `base`, by module and name."""
-    homes = [importlib.import_module(module) for module in sorted(plug_ins())]
-    return tuple(cls for home in homes for cls in members(vars(home), base) if cls.__module__ == home.__name__)
+    homes = [importlib.import_module(module) for module in sorted(plug_in_modules())]
+    return tuple(cls for home in homes for cls in select_classes(vars(home), base) if cls.__module__ == home.__name__)
 
 
 @cache
-def plug_ins() -> frozenset[str]:
+def plug_in_modules() -> frozenset[str]:
     """Modules that installed packages offer to plans through the entry point group "sdcmap"."""
     return frozenset(point.value.partition(":")[0] for point in metadata.entry_points(group="sdcmap"))
 
 
-def drawn(drawing: str, *given: object, **options: object) -> Chart:
+def draw_chart(drawing: str, *given: object, **options: object) -> Chart:
     """The chart that a drawing of sdcmap.charts makes of what is given."""
-    chart: Chart = getattr(importlib.import_module(CHARTS), drawing)(*given, **options)
+    chart: Chart = getattr(importlib.import_module(CHART_PACKAGE), drawing)(*given, **options)
     return chart

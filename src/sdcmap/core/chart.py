@@ -26,39 +26,39 @@ if TYPE_CHECKING:
 # else: a script among the files of a study could be anybody's.
 
 
-OTHERS_WRITE = 0o022
+GROUP_OR_OTHERS_WRITE = 0o022
 
 
 @cache
 def vega_script() -> str:
     """The script; it sets `window.vegaEmbed`."""
-    script = kept_script()
+    script = read_cached_script()
     if script is None:
         import vl_convert
 
         script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
         with suppress(OSError, SdcmapError):  # a home that cannot be written to
-            _place().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(_place(), script)
+            _cache_path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(_cache_path(), script)
     return script
 
 
-def kept_script() -> str | None:
+def read_cached_script() -> str | None:
     """The script as an earlier run kept it; None where there is none, or where somebody else can write to it."""
     with suppress(OSError, RuntimeError):  # the latter: the user has no home
-        if all(map(_is_ours, (_place().parent, _place()))):
-            return _place().read_text(encoding="utf-8")
+        if all(map(_is_private, (_cache_path().parent, _cache_path()))):
+            return _cache_path().read_text(encoding="utf-8")
     return None
 
 
-def _place() -> Path:
+def _cache_path() -> Path:
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return home / "sdcmap" / f"vega-{version('vl-convert-python')}.js"
 
 
-def _is_ours(path: Path) -> bool:
+def _is_private(path: Path) -> bool:
     facts = path.lstat()
-    return os.name != "posix" or (facts.st_uid == os.geteuid() and not facts.st_mode & OTHERS_WRITE)
+    return os.name != "posix" or (facts.st_uid == os.geteuid() and not facts.st_mode & GROUP_OR_OTHERS_WRITE)
 
 
 Spec: TypeAlias = dict[str, Any]  # a Vega-Lite spec or a part of one: JSON
@@ -106,7 +106,9 @@ class Chart:
         except ImportError:
             raise MissingExtra("an altair chart needs: pip install altair") from None
         tables: dict[str, list[Row]] = {}
-        chart = altair.Chart.from_dict(_named(self.to_dict(), tables))  # row by row, altair would check for minutes
+        chart = altair.Chart.from_dict(
+            _name_tables(self.to_dict(), tables)
+        )  # row by row, altair would check for minutes
         chart.datasets = {**tables, **self.spec.get("datasets", {})}
         return chart
 
@@ -145,14 +147,16 @@ class Chart:
         return json.dumps(self.spec, allow_nan=False)
 
 
-def _named(spec: Any, tables: dict[str, list[Row]]) -> Any:
+def _name_tables(spec: Any, tables: dict[str, list[Row]]) -> Any:
     """The spec with every table of data replaced by its name; the tables go to `tables`."""
     if isinstance(spec, list):
-        return [_named(part, tables) for part in spec]
+        return [_name_tables(part, tables) for part in spec]
     if not isinstance(spec, dict):
         return spec
     if "values" in spec.get("data", {}):
         name = f"table{len(tables) + 1}"
         tables[name] = spec["data"]["values"]
         spec = {**spec, "data": {**{key: v for key, v in spec["data"].items() if key != "values"}, "name": name}}
-    return {key: part if key == "data" else _named(part, tables) for key, part in spec.items() if key != "datasets"}
+    return {
+        key: part if key == "data" else _name_tables(part, tables) for key, part in spec.items() if key != "datasets"
+    }

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 SECTION, EXAMPLES = "Parameters\n----------\n", "Examples\n--------\n"
-LISTED = re.compile(r"^(\w[\w, ]*) : (.*(?:\n[ ]+.*)*)", re.MULTILINE)  # `lower, upper : bounds`, and indented lines
+PARAMETER_LINES = re.compile(
+    r"^(\w[\w, ]*) : (.*(?:\n[ ]+.*)*)", re.MULTILINE
+)  # `lower, upper : bounds`, and indented lines
 NOTES = re.compile(r"^(?=(?:Formula|Missing|Weights|Reference|Households|Releasing nothing)\b)", re.MULTILINE)
 INHERITED = ("Missing", "Weights", "Reference")  # how a note begins that holds for subclasses without one of their own
 
@@ -42,7 +44,7 @@ def parameter_sentences(thing: Callable[..., Any]) -> dict[str, str]:
     return docstring(thing).parameters
 
 
-def with_inherited(cls: type) -> str:
+def add_inherited(cls: type) -> str:
     """Return the docstring of a class, with the parameters and notes added that only its bases describe."""
     text = inspect.cleandoc(cls.__doc__ or "")
     head, listed, notes, example = whole = _split(text)
@@ -75,7 +77,7 @@ def _split(text: str) -> tuple[str, str, str, str]:
 
 
 def _lines_by_name(listed: str) -> dict[str, str]:
-    return {name: lines for names, lines in LISTED.findall(listed) for name in names.split(", ")}
+    return {name: lines for names, lines in PARAMETER_LINES.findall(listed) for name in names.split(", ")}
 
 
 def _notes(notes: str) -> list[str]:

@@ -18,8 +18,8 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 
-LONGEST = 300  # characters
-SHAPE = 'an edit rule reads age < 15 and sex = "f" -> marital = "never", with < <= > >= = !='
+MAX_RULE_CHARACTERS = 300  # characters
+SYNTAX = 'an edit rule reads age < 15 and sex = "f" -> marital = "never", with < <= > >= = !='
 
 _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
@@ -39,7 +39,7 @@ class Comparison:
     sign: str
     value: float | str
 
-    def met(self, data: Microdata) -> Array:
+    def holds(self, data: Microdata) -> Array:
         """Where it holds; not where the value is missing."""
         if isinstance(self.value, float):
             return np.asarray(_COMPARE[self.sign](amounts(data, self.name), self.value)) & ~data.missing(self.name)
@@ -73,10 +73,10 @@ class EditRule:
     def names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(comparison.name for comparison in (*self.when, *self.then)))
 
-    def broken(self, data: Microdata) -> Array:
+    def violations(self, data: Microdata) -> Array:
         """The records that break it. A missing value neither calls for the rule nor breaks it."""
-        called = np.logical_and.reduce([comparison.met(data) for comparison in self.when])
-        wrong = np.logical_or.reduce([~c.met(data) & ~data.missing(c.name) for c in self.then])
+        called = np.logical_and.reduce([comparison.holds(data) for comparison in self.when])
+        wrong = np.logical_or.reduce([~c.holds(data) & ~data.missing(c.name) for c in self.then])
         return np.asarray(called & wrong)
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
@@ -84,7 +84,7 @@ class EditRule:
         for comparison in (*self.when, *self.then):
             yield from (f"edit rule {self.text!r}: {problem}" for problem in comparison.incompatibilities(data))
 
-    def unreadable(self, masked: Microdata, original: Microdata) -> Iterator[str]:
+    def reading_problems(self, masked: Microdata, original: Microdata) -> Iterator[str]:
         """Every reason why the rule cannot be read in a masked file, whose columns may have been recoded."""
         yield from self.incompatibilities(masked)
         for name in dict.fromkeys(c.name for c in (*self.when, *self.then) if isinstance(c.value, str)):
@@ -109,9 +109,9 @@ def edit_problems(edits: Sequence[str]) -> Iterator[str]:
 def parse_edit(text: str) -> EditRule:
     """The rule that a text stands for; a name with other signs than letters and digits stands in `backticks`."""
     when, arrow, then = text.partition("->")
-    sides = [_comparisons(side) for side in (when, then)] if arrow and len(text) <= LONGEST else [(), ()]
+    sides = [_comparisons(side) for side in (when, then)] if arrow and len(text) <= MAX_RULE_CHARACTERS else [(), ()]
     if not all(sides):
-        raise PlanError(f"{text[:LONGEST]!r} cannot be read: {SHAPE}.")
+        raise PlanError(f"{text[:MAX_RULE_CHARACTERS]!r} cannot be read: {SYNTAX}.")
     return EditRule(text, *sides)
 
 
@@ -164,6 +164,6 @@ class EditMeasure(Measure):
 
     def check_readable(self, original: Microdata, masked: Microdata) -> None:
         """Undefined where a rule's categories were recoded: nobody can tell who breaks it."""
-        unreadable = [problem for rule in self.rules for problem in rule.unreadable(masked, original)]
+        unreadable = [problem for rule in self.rules for problem in rule.reading_problems(masked, original)]
         if unreadable:
             raise Undefined(f"in the released file, {unreadable[0]}")

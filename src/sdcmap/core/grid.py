@@ -8,18 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias
 
-from sdcmap.core.value import Spec, V, decode, find, hints, plain, type_name
+from sdcmap.core.value import Spec, V, decode, field_types, find_type, to_plain, type_name
 from sdcmap.errors import PlanError, did_you_mean
 
-MOST = 1_000_000  # members of one grid
+MAX_GRID_MEMBERS = 1_000_000  # members of one grid
 
 
-def combinations(n: int, size: int) -> int:
+def count_combinations(n: int, size: int) -> int:
     """How many subsets of this size n names have, or some number above MOST where there are more."""
     count = 1
     for step in range(min(size, n - size)):
         count = count * (n - step) // (step + 1)
-        if count > MOST:
+        if count > MAX_GRID_MEMBERS:
             break
     return count if size <= n else 0
 
@@ -33,7 +33,7 @@ class Subsets:
 
     @property
     def count(self) -> int:
-        return sum(combinations(len(self.names), size) for size in self.sizes)
+        return sum(count_combinations(len(self.names), size) for size in self.sizes)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         return (subset for size in self.sizes for subset in itertools.combinations(self.names, size))
@@ -72,9 +72,11 @@ class Grid(Generic[V]):
             yield {**dict(self.fixed), **dict(zip(names, combination, strict=True))}
 
     def spec(self) -> Spec:
-        spec: Spec = {"type": type_name(self.of)} | {name: plain(value) for name, value in self.fixed}
+        spec: Spec = {"type": type_name(self.of)} | {name: to_plain(value) for name, value in self.fixed}
         spec["grid"] = {
-            name: {"subsets": list(axis.names), "sizes": list(axis.sizes)} if isinstance(axis, Subsets) else plain(axis)
+            name: {"subsets": list(axis.names), "sizes": list(axis.sizes)}
+            if isinstance(axis, Subsets)
+            else to_plain(axis)
             for name, axis in self.axes
         }
         return spec
@@ -87,22 +89,22 @@ def grid(of: type[V], **parameters: object) -> Grid[V]:
     >>> [method.text for method in grid(RankSwap, on="income", p=[0.1, 0.2])]
     ["RankSwap(on='income', p=0.1)", "RankSwap(on='income', p=0.2)"]
     """
-    known = hints(of)
+    known = field_types(of)
     if unknown := [name for name in parameters if name not in known]:
         raise PlanError([f"{of.__name__} has no parameter {name!r}.{did_you_mean(name, known)}" for name in unknown])
     several = [(name, given) for name in known if isinstance(given := parameters.get(name), list | Subsets)]
     axes: dict[str, Axis] = {n: given if isinstance(given, Subsets) else tuple(given) for n, given in several}
     members = math.prod(axis.count if isinstance(axis, Subsets) else len(axis) for axis in axes.values())
-    if members > MOST:
-        raise PlanError(f"a grid holds at most {MOST:,} members, and this one of {of.__name__} has more.")
+    if members > MAX_GRID_MEMBERS:
+        raise PlanError(f"a grid holds at most {MAX_GRID_MEMBERS:,} members, and this one of {of.__name__} has more.")
     fixed = {name: parameters[name] for name in known if name in parameters and name not in axes}
     return Grid(of, tuple(fixed.items()), tuple(axes.items()))
 
 
-def members_of(spec: Mapping[str, Any]) -> int:
+def count_members(spec: Mapping[str, Any]) -> int:
     """How many values a table with a `grid` part stands for, without making them.
 
-    >>> members_of({"grid": {"on": {"subsets": ["a", "b", "c"], "sizes": [1, 2]}, "rate": [0.1, 0.2]}})
+    >>> count_members({"grid": {"on": {"subsets": ["a", "b", "c"], "sizes": [1, 2]}, "rate": [0.1, 0.2]}})
     12
     """
     axes = spec["grid"].values() if isinstance(spec.get("grid"), Mapping) else ()
@@ -110,26 +112,26 @@ def members_of(spec: Mapping[str, Any]) -> int:
     for axis in axes:
         if isinstance(axis, Mapping):
             names, sizes = axis.get("subsets", ()), axis.get("sizes", ())
-            count *= sum(combinations(len(names), size) for size in sizes if isinstance(size, int) and size >= 0)
+            count *= sum(count_combinations(len(names), size) for size in sizes if isinstance(size, int) and size >= 0)
         else:
             count *= len(axis) if isinstance(axis, Sequence) else 1
-        count = min(count, MOST + 1)
+        count = min(count, MAX_GRID_MEMBERS + 1)
     return count
 
 
-def _one_value(given: object) -> object:
+def _freeze_lists(given: object) -> object:
     """What stands beside `grid` is the same in all members, lists too."""
-    return tuple(_one_value(part) for part in given) if isinstance(given, list) else given
+    return tuple(_freeze_lists(part) for part in given) if isinstance(given, list) else given
 
 
 def decode_grid(spec: Mapping[str, Any], base: type[V]) -> Grid[V]:
     """The grid that a table with a `grid` part stands for; every problem of its members at once."""
-    cls = find(spec.get("type"), base)
+    cls = find_type(spec.get("type"), base)
     axes = {
         name: subsets(axis["subsets"], *axis["sizes"]) if isinstance(axis, Mapping) else list(axis)
         for name, axis in spec["grid"].items()
     }
-    fixed = {name: _one_value(given) for name, given in spec.items() if name not in ("type", "grid")}
+    fixed = {name: _freeze_lists(given) for name, given in spec.items() if name not in ("type", "grid")}
     members = grid(cls, **fixed, **axes)
     problems: dict[str, None] = {}
     for parameters in members.members():

@@ -148,7 +148,7 @@ Fields = tuple[Field, ...]
 Part = tuple[Array, Array, Fields]
 
 
-def joined(known: Array, released: Array, parts: Sequence[Part]) -> Fields:
+def join_parts(known: Array, released: Array, parts: Sequence[Part]) -> Fields:
     """The fields of a file that comes in parts, such as strata: a pair of records of two parts is impossible.
 
     known, released : the number of the part of each record. parts : the rows of each part in the known and in the
@@ -168,7 +168,7 @@ def joined(known: Array, released: Array, parts: Sequence[Part]) -> Fields:
     return (same, *(Field(*both, density) for (density, _), both in values_of.items()))
 
 
-def in_parts(part: Array, count: int, fields_of: Callable[[Array, Array], Fields]) -> Fields:
+def fields_by_part(part: Array, count: int, fields_of: Callable[[Array, Array], Fields]) -> Fields:
     """The fields of each part, from its rows in both files, as fields of the whole.
 
     part : the number of the part of each record, the `count` known ones first.
@@ -177,4 +177,4 @@ def in_parts(part: Array, count: int, fields_of: Callable[[Array, Array], Fields
     pairs = [
         (np.flatnonzero(mine == number), np.flatnonzero(theirs == number)) for number in np.intersect1d(mine, theirs)
     ]
-    return joined(mine, theirs, [(*pair, fields_of(*pair)) for pair in pairs])
+    return join_parts(mine, theirs, [(*pair, fields_of(*pair)) for pair in pairs])

@@ -10,10 +10,10 @@ from typing import ClassVar, Literal
 from numpy.random import Generator
 
 from sdcmap.core.estimate import Estimate, merge_bounds, merge_skipped
+from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE, format_number, split_class_name
 from sdcmap.core.method import Method
 from sdcmap.core.refits import Folds, Refit
 from sdcmap.core.value import Value
-from sdcmap.core.words import MOST_NAMED, number, spoken
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import ContractBroken, SchemaError, Undefined, did_you_mean
@@ -22,7 +22,7 @@ from sdcmap.kernels.arrays import Array
 IsEnough = Callable[[float], bool]  # whether a value that was seen on the way is enough
 
 
-class Enough(Exception):  # noqa: N818
+class StoppedEarly(Exception):  # noqa: N818
     """A measure was left before its end: what it has seen is enough, and its value can only be worse."""
 
     def __init__(self, value: float) -> None:
@@ -55,7 +55,7 @@ class Measure(Value):
     missing: ClassVar[str] = "missing is a category of its own"
     weights: ClassVar[str] = "not used; every record counts once"
     households: ClassVar[str] = "not used; persons are counted one by one"
-    unspoken: ClassVar[tuple[str, ...]] = ("held_out", "queries")  # parameters that its title leaves out
+    omitted_from_title: ClassVar[tuple[str, ...]] = ("held_out", "queries")  # parameters that its title leaves out
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
 
     @property
@@ -69,14 +69,18 @@ class Measure(Value):
         ('Groups with few sensitive values: wage', 'Unchanged records in small cells, n = 5')
         """
         spec = self.spec()
-        label = self.label or spoken(type(self).__name__)
+        label = self.label or split_class_name(type(self).__name__)
         subject = spec.get("secret") or spec.get("on", [])
         if isinstance(subject, str):
             label += f": {subject}"
         elif subject:
-            label += f" on {', '.join(subject) if len(subject) <= MOST_NAMED else f'{len(subject)} columns'}"
-        plain = {name: part for name, part in spec.items() if type(part) in (int, float) and name not in self.unspoken}
-        return ", ".join([label, *(f"{name} = {number(part)}" for name, part in plain.items())])
+            label += f" on {', '.join(subject) if len(subject) <= MAX_NAMES_IN_PHRASE else f'{len(subject)} columns'}"
+        plain = {
+            name: part
+            for name, part in spec.items()
+            if type(part) in (int, float) and name not in self.omitted_from_title
+        }
+        return ", ".join([label, *(f"{name} = {format_number(part)}" for name, part in plain.items())])
 
     def cost_ratio(self, few: int, rows: int) -> float:
         """How many times as much it costs on `rows` records as on a few."""
@@ -101,8 +105,10 @@ class Measure(Value):
         raise TypeError(f"{type(self).__name__} asks for no makings.")
 
     def score_until(self, original: Microdata, masked: Microdata, rng: Generator, enough: IsEnough) -> Estimate:
-        """`score`, or `Enough` as soon as a part of the work shows a value that is `enough` and that the rest can only make
-        worse. By default the whole of it."""
+        """Return the score, or raise `StoppedEarly` as soon as a partial value is `enough` and can only get worse.
+
+        By default the whole measure is computed.
+        """
         return self.score(original, masked, rng)
 
     def apply(
@@ -110,7 +116,7 @@ class Measure(Value):
         enough: IsEnough | None = None,
     ) -> Estimate:  # fmt: skip
         """`score`, or `score_refits` where there are some, after the check that this measure can compare the files;
-        `Enough` where `enough` is seen on the way."""
+        `StoppedEarly` where `enough` is seen on the way."""
         if self.paired and not masked.paired:
             raise Undefined(f"{type(self).__name__} compares records with their originals; a synthetic file has none.")
         lacking = [name for name in self.variables(original) if name in original.names and name not in masked.names]
@@ -184,11 +190,11 @@ class Measure(Value):
                 kinds = " and ".join(self.kinds)
                 yield f"{type(self).__name__} measures {kinds} variables; {name!r} is {data.schema[name].kind}."
 
-    def checked(self, data: Microdata) -> tuple[str, ...]:
+    def check_variables(self, data: Microdata) -> tuple[str, ...]:
         """`variables`, or SchemaError with every misfit; looked at once per file, and remembered with the file."""
-        return data.remember(("variables", self.digest), lambda: self._fitting(data))
+        return data.remember(("variables", self.digest), lambda: self._find_variables(data))
 
-    def _fitting(self, data: Microdata) -> tuple[str, ...]:
+    def _find_variables(self, data: Microdata) -> tuple[str, ...]:
         if problems := list(self.incompatibilities(data)):
             raise SchemaError(" ".join(problems))
         return self.variables(data)

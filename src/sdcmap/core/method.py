@@ -14,11 +14,11 @@ import numpy as np
 from numpy.random import Generator
 
 from sdcmap.core.added_noise import AddedNoise
-from sdcmap.core.likelihood import Fields, in_parts
-from sdcmap.core.roles import Roles, Strengths, strength
+from sdcmap.core.formatting import format_number, join_names, split_class_name
+from sdcmap.core.likelihood import Fields, fields_by_part
+from sdcmap.core.roles import Roles, Strengths, format_strength
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value
-from sdcmap.core.words import listed, number, spoken
 from sdcmap.data.cells import common_codes, rows_by_cell, stacked
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import UNSERVED, Schema
@@ -73,7 +73,7 @@ class Method(Value):
             return {}
         fixed: dict[str, Any] = {"on": names, **cls.searched.fixed}
         trials = {value: fixed | {cls.searched.parameter: value} for value in cls.searched.tried}
-        return {f"{cls.__name__} {strength(value)}": cls(**given) for value, given in trials.items()}
+        return {f"{cls.__name__} {format_strength(value)}": cls(**given) for value, given in trials.items()}
 
     def problems(self) -> Iterator[str]:
         # a default would be an attribute of the class
@@ -94,14 +94,16 @@ class Method(Value):
     def title(self) -> str:
         """A short name in words: what is done to which variables. It holds nothing but what the spec holds, and names
         a candidate to people; the identity of a method is its digest."""
-        strata = f" within {listed(self.within)}" if self.within else ""
-        return f"{listed(self.masked_names) or 'keys'} {self.action}{strata}"
+        strata = f" within {join_names(self.within)}" if self.within else ""
+        return f"{join_names(self.masked_names) or 'keys'} {self.action}{strata}"
 
     @property
     def action(self) -> str:
         """What is done to each variable, such as "rank swapped 10 %"; by default the class in words with its strength."""
-        name = strength_of(self)
-        return f"by {spoken(type(self).__name__)}" + (f" {number(getattr(self, name))}" if name else "")
+        name = strength_parameter(self)
+        return f"by {split_class_name(type(self).__name__)}" + (
+            f" {format_number(getattr(self, name))}" if name else ""
+        )
 
     def by_column(self) -> tuple[Method, ...]:
         """The same as steps of one variable each, where each value goes its own way; else itself."""
@@ -111,7 +113,7 @@ class Method(Value):
         masked: list[dict[str, Any]] = [{"on": (name,)} for name in names]
         return tuple(replace(self, **one) for one in masked)
 
-    def undone(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
+    def preimage(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
         """Between which numbers the values of a variable lay before this step if they lie from `low` to `high` after it
         (NaN: missing); a method that only rounds, cuts or classes numbers says it here. `released`: the file after it."""
         raise Undefined(f"{type(self).__name__} does not tell from where its values of {name!r} came.")
@@ -137,9 +139,9 @@ class Method(Value):
             return self.pair_fields(known, released)
 
         def fields_of(rows: Array, others: Array) -> Fields:
-            return self.pair_fields(alone(known, rows), alone(released, others))
+            return self.pair_fields(extract_rows(known, rows), extract_rows(released, others))
 
-        return in_strata(self.within, known, released, fields_of)
+        return fields_by_stratum(self.within, known, released, fields_of)
 
     def known_names(self, known: Microdata) -> tuple[str, ...]:
         """The masked variables that the snooper's file has."""
@@ -160,7 +162,7 @@ class Method(Value):
         """The methods that are applied one after the other: itself, or the steps of a chain."""
         return (self,)
 
-    def made_of(self, steps: Sequence[Method]) -> Method:
+    def with_steps(self, steps: Sequence[Method]) -> Method:
         """The same with these of its steps alone, of which there is at least one."""
         return steps[0]
 
@@ -195,7 +197,7 @@ class Method(Value):
             if self.missing == "refused" and data.missing(name).any():
                 yield f"{type(self).__name__} needs a variable without missing values; {name!r} has some."
 
-    def recoded(self, released: Microdata, name: str) -> Array | None:
+    def recoded_rows(self, released: Microdata, name: str) -> Array | None:
         """The rows of a released file whose value is seen to be recoded, from the file and the spec alone; None: of a
         method that does not recode."""
         return None
@@ -217,7 +219,7 @@ class Method(Value):
         return _join(data, [(rows, self._mask_stratum(data, rows, stream, len(parts))) for rows in parts])
 
     def _mask_stratum(self, data: Microdata, rows: Array, stream: Stream, count: int) -> Microdata:
-        part = alone(data, rows)
+        part = extract_rows(data, rows)
         label = "|".join(str(part[name][0]) for name in self.within)  # a hash takes it in; it is never shown
         try:
             return self._check_masked(self.mask(part, stream.child(f"stratum {label}").rng()))
@@ -234,22 +236,22 @@ class Method(Value):
 Trials = Mapping[str, Method | str]  # a few words for each trial, and the method, or why it is left out
 
 
-def strength_of(method: Method) -> str:
+def strength_parameter(method: Method) -> str:
     """The parameter that says how strongly a method masks: its first number; empty where it has none."""
     return next((f.name for f in fields(method) if type(getattr(method, f.name)) in (int, float)), "")
 
 
-def in_strata(
+def fields_by_stratum(
     within: tuple[str, ...], known: Microdata, released: Microdata, fields_of: Callable[[Array, Array], Fields]
 ) -> Fields:
     """The fields of each stratum of `within`, from its rows in both files, as fields of the whole."""
     if not within:
         return fields_of(np.arange(len(known)), np.arange(len(released)))
     codes, _ = compress([common_codes(known, released, name) for name in within])
-    return in_parts(codes, len(known), fields_of)
+    return fields_by_part(codes, len(known), fields_of)
 
 
-def alone(data: Microdata, rows: Array) -> Microdata:
+def extract_rows(data: Microdata, rows: Array) -> Microdata:
     """These rows as a file of their own, with no memory of where they came from."""
     part = data.take(rows)
     return Microdata(part.schema, part.columns)

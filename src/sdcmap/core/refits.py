@@ -34,10 +34,10 @@ class Refit(NamedTuple):
     outside: Array
 
 
-def parts_of(held_out: float) -> int:
+def count_folds(held_out: float) -> int:
     """How many folds of a share `held_out` there are, at least 2.
 
-    >>> parts_of(0.2), parts_of(0.9)
+    >>> count_folds(0.2), count_folds(0.9)
     (5, 2)
     """
     return max(2, round(min(1 / held_out, 2**53)))
@@ -47,11 +47,11 @@ def refit_without(data: Microdata, method: Method, stream: Stream, folds: Folds)
     """The makings of a method, drawn from streams of their own below `stream`; Undefined where one cannot be made."""
     own = stream.child(f"makings without {folds.held_out!r}")
     strata = tuple(dict.fromkeys((*data.schema.of_role("stratum"), *(n for step in method.steps for n in step.within))))
-    fold = fold_of(data, folds.held_out, strata, own.rng())
-    return tuple(_making(data, method, own.child(f"fold {k}"), fold == k) for k in range(folds.times))
+    fold = assign_folds(data, folds.held_out, strata, own.rng())
+    return tuple(_refit(data, method, own.child(f"fold {k}"), fold == k) for k in range(folds.times))
 
 
-def fold_of(data: Microdata, held_out: float, strata: tuple[str, ...], rng: Generator) -> Array:
+def assign_folds(data: Microdata, held_out: float, strata: tuple[str, ...], rng: Generator) -> Array:
     """The fold of each record, 0, 1, ...: a share `held_out` of the people in each, households whole, and each stratum
     spread over the folds as evenly as it can be."""
     households = () if data.household is None else (data.household,)
@@ -62,10 +62,10 @@ def fold_of(data: Microdata, held_out: float, strata: tuple[str, ...], rng: Gene
         order = order[np.argsort(data.view(cells, strata).code[first][order], kind="stable")]
     rank = np.empty(len(first), dtype=np.int64)
     rank[order] = np.arange(len(first))
-    return np.asarray((rank % parts_of(held_out))[place])
+    return np.asarray((rank % count_folds(held_out))[place])
 
 
-def _making(data: Microdata, method: Method, stream: Stream, outside: Array) -> Refit:
+def _refit(data: Microdata, method: Method, stream: Stream, outside: Array) -> Refit:
     kept = np.flatnonzero(~outside)
     part = data.take(kept)
     try:

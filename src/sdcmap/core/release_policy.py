@@ -35,7 +35,7 @@ class ReleasePolicy(Value):
 
     Examples
     --------
-    >>> ReleasePolicy(draws=5, reason="a pilot file that is destroyed after the test").changed
+    >>> ReleasePolicy(draws=5, reason="a pilot file that is destroyed after the test").changes
     {'draws': 5}
     """
 
@@ -60,21 +60,21 @@ class ReleasePolicy(Value):
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "reason"}
 
     @property
-    def changed(self) -> dict[str, float]:
+    def changes(self) -> dict[str, float]:
         """The numbers that are not the usual ones."""
         usual = {f.name: f.default for f in fields(self)}
         return {name: value for name, value in self.numbers.items() if value != usual[name]}
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Every number, those that were changed with the reason."""
-        told = (f"{n} {value:g}{' (changed)' if n in self.changed else ''}" for n, value in self.numbers.items())
+        told = (f"{n} {value:g}{' (changed)' if n in self.changes else ''}" for n, value in self.numbers.items())
         numbers = ", ".join(told)
-        return f"{numbers}.{f' Changed because: {self.reason}' if self.changed else ''}"
+        return f"{numbers}.{f' Changed because: {self.reason}' if self.changes else ''}"
 
     def problems(self) -> Iterator[str]:
-        if self.changed and not self.reason.strip():
-            yield f".reason must say why {', '.join(self.changed)} is not the usual number."
+        if self.changes and not self.reason.strip():
+            yield f".reason must say why {', '.join(self.changes)} is not the usual number."
 
 
 DEFAULT_POLICY = ReleasePolicy()

@@ -31,7 +31,7 @@ class Roles:
         return self.data.numeric
 
     @cached_property
-    def varied(self) -> tuple[str, ...]:
+    def most_diverse_keys(self) -> tuple[str, ...]:
         """The two keys in which two records differ most often: a swap needs pairs that differ."""
 
         def agreeing(name: str) -> float:
@@ -41,7 +41,7 @@ class Roles:
         return tuple(sorted(self.keys, key=agreeing)[:2])
 
     @cached_property
-    def everything(self) -> tuple[str, ...]:
+    def descriptive_columns(self) -> tuple[str, ...]:
         """All variables that describe a record."""
         apart = ("identifier", "weight", "household", "drop", *UNSERVED)
         return tuple(v.name for v in self.data.schema.variables if v.role not in apart)
@@ -60,7 +60,7 @@ class Roles:
         return next(iter(self.data.sensitive), "")
 
     @cached_property
-    def known(self) -> tuple[str, ...]:
+    def known_to_attacker(self) -> tuple[str, ...]:
         """The keys and the numbers that are not sensitive: what a snooper knows."""
         both = dict.fromkeys((*self.data.keys, *self.numbers))
         return tuple(name for name in both if name not in self.data.sensitive)
@@ -81,10 +81,10 @@ class Roles:
         return tuple(str(level) for level, n in each if level is not None and 0 < n < share * len(self.data))
 
 
-def strength(value: float) -> str:
+def format_strength(value: float) -> str:
     """A strength as the name of a trial has it.
 
-    >>> strength(0.05), strength(2.0)
+    >>> format_strength(0.05), format_strength(2.0)
     ('.05', '2')
     """
     return f"{value:g}".removeprefix("0")
@@ -93,7 +93,7 @@ def strength(value: float) -> str:
 # The natural range of a method's strength: what a search tries, from weak to strong.
 
 
-DIGITS = 3  # of a strength that is tried: nobody states more
+STRENGTH_DIGITS = 3  # of a strength that is tried: nobody states more
 
 
 @dataclass(frozen=True)
@@ -120,4 +120,4 @@ class Strengths:
         weak, strong = self.weak, self.strong
         value = weak * (strong / weak) ** strength if self.log else weak + (strong - weak) * strength
         whole = isinstance(self.weak, int) and isinstance(self.strong, int)
-        return {**self.fixed, self.parameter: round(value) if whole else float(f"{value:.{DIGITS}g}")}
+        return {**self.fixed, self.parameter: round(value) if whole else float(f"{value:.{STRENGTH_DIGITS}g}")}

@@ -15,10 +15,10 @@ from sdcmap.data.amounts import on_one_grid
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 
-AGAIN = Stream.of_seed(0, "redone")  # of steps that draw nothing
+UNUSED_STREAM = Stream.of_seed(0, "redone")  # of steps that draw nothing
 
 
-def sorted_steps(steps: Sequence[Method]) -> tuple[tuple[Method, ...], tuple[tuple[Method, ...], ...]]:
+def split_steps(steps: Sequence[Method]) -> tuple[tuple[Method, ...], tuple[tuple[Method, ...], ...]]:
     """The steps to do again, and the groups of the others: steps of one variable each where that can be, as
     `Method.by_column` says; all in their order."""
     again, left, touched = list[Method](), list[Method](), set[str]()
@@ -44,20 +44,20 @@ def _groups(steps: Sequence[Method]) -> Iterator[tuple[Method, ...]]:
         yield tuple(steps[k] for k in members)
 
 
-def done_again(known: Microdata, steps: Sequence[Method], *, in_chain: bool) -> tuple[Microdata, dict[str, str]]:
+def redo_steps(known: Microdata, steps: Sequence[Method], *, in_chain: bool) -> tuple[Microdata, dict[str, str]]:
     """The records after these steps, and why some of their variables could not be made; in a chain numbers stay on the grid
     of their column. Steps that cannot be done, for want of what is not known or another step makes, are left out."""
     file, failed = known, dict[str, str]()
     for step in steps:
         try:
-            after = step.apply(file, AGAIN)
+            after = step.apply(file, UNUSED_STREAM)
             file = on_one_grid(file, after) if in_chain else after
         except (SchemaError, Infeasible) as reason:
             failed |= dict.fromkeys(step.masked_names, str(reason))
     return file, failed
 
 
-def without(steps: Sequence[Method], dropped: Sequence[Method]) -> list[Method]:
+def remove_steps(steps: Sequence[Method], dropped: Sequence[Method]) -> list[Method]:
     """The steps, of one variable each where that can be, less some of them; of equal ones, the last go."""
     parts = [part for step in steps for part in step.by_column()]
     for step in dropped:
@@ -65,13 +65,13 @@ def without(steps: Sequence[Method], dropped: Sequence[Method]) -> list[Method]:
     return parts
 
 
-def never_moved(group: Sequence[Method]) -> set[str]:
+def names_not_randomized(group: Sequence[Method]) -> set[str]:
     """The variables of a group that its deterministic steps alone mask."""
     moved = {name for step in group if step.random for name in step.masked_names}
     return {name for step in group for name in step.masked_names} - moved
 
 
-def check_looks(group: Sequence[Method], steps: Sequence[Method]) -> None:
+def check_dependencies(group: Sequence[Method], steps: Sequence[Method]) -> None:
     """Undefined where a step of the chain masks what one of the group looks at without masking it, such as its strata: at
     random, or after it."""
     for step in group:

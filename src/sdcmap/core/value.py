@@ -21,12 +21,12 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union, cast
 
-from sdcmap.core.catalog import named_class, names_of
-from sdcmap.core.docstring import with_inherited
-from sdcmap.core.named_files import FILES, NO_DIGEST, NamesFiles, digest_problems, fill_digest
-from sdcmap.core.plan_text import BITS, LONGEST
-from sdcmap.core.words import MOST_NAMED
-from sdcmap.errors import MOST_PROBLEMS, PlanError, did_you_mean, shortened
+from sdcmap.core.catalog import class_names, find_class
+from sdcmap.core.docstring import add_inherited
+from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE
+from sdcmap.core.named_files import NO_DIGEST, PATH_FIELDS, NamesFiles, digest_problems, fill_digest
+from sdcmap.core.plan_text import MAX_INTEGER_BITS, MAX_PLAN_CHARACTERS
+from sdcmap.errors import MAX_PROBLEMS_SHOWN, PlanError, did_you_mean, quote_text
 
 V = TypeVar("V", bound="Value")
 Spec: TypeAlias = dict[str, Any]  # a value as TOML and JSON hold it: its type and its fields
@@ -62,11 +62,11 @@ class Value:
     revision: ClassVar[int] = 1  # raised when the numbers of the class change
 
     def __init_subclass__(cls) -> None:
-        cls.__doc__ = with_inherited(cls)
+        cls.__doc__ = add_inherited(cls)
 
     def __post_init__(self) -> None:
-        problems, names_file = [], "sha256" in hints(type(self))
-        for name, kind in hints(type(self)).items():
+        problems, names_file = [], "sha256" in field_types(type(self))
+        for name, kind in field_types(type(self)).items():
             try:
                 object.__setattr__(self, name, coerce(kind, getattr(self, name)))
             except ValueError as problem:
@@ -86,12 +86,12 @@ class Value:
     def spec(self) -> Spec:
         """Class name and the fields that differ from their default, as plain TOML values."""
         given = [(f, getattr(self, f.name)) for f in fields(self)]
-        stated = {f.name: plain(value) for f, value in given if f.default is MISSING or value != f.default}
+        stated = {f.name: to_plain(value) for f, value in given if f.default is MISSING or value != f.default}
         return {"type": type_name(type(self))} | stated
 
     def identity(self) -> Spec:
         """All that makes the numbers of this value: class, revision and every field, defaults and nested values too."""
-        given = {f.name: plain(getattr(self, f.name), whole=True) for f in fields(self)}
+        given = {f.name: to_plain(getattr(self, f.name), whole=True) for f in fields(self)}
         return {"type": type_name(type(self)), "revision": self.revision} | given
 
     @cached_property
@@ -132,15 +132,15 @@ class Value:
         self.__dict__.update(state)
 
 
-_HINTS: dict[type, dict[str, object]] = {}
+_FIELD_TYPES: dict[type, dict[str, object]] = {}
 
 
-def hints(cls: type) -> dict[str, object]:
+def field_types(cls: type) -> dict[str, object]:
     """Field name -> annotation, with its `Annotated` extras."""
-    if cls not in _HINTS:
+    if cls not in _FIELD_TYPES:
         annotations = typing.get_type_hints(cls, include_extras=True)
-        _HINTS[cls] = {f.name: annotations[f.name] for f in fields(cls)}
-    return _HINTS[cls]
+        _FIELD_TYPES[cls] = {f.name: annotations[f.name] for f in fields(cls)}
+    return _FIELD_TYPES[cls]
 
 
 def coerce(kind: object, value: object) -> object:
@@ -173,8 +173,8 @@ def coerce(kind: object, value: object) -> object:
     if kind is bool and truth:
         return value
     if kind is int and isinstance(value, numbers.Integral) and not truth:
-        if int(value).bit_length() > BITS:
-            raise ValueError(f"must be a whole number of at most {BITS} bits.")
+        if int(value).bit_length() > MAX_INTEGER_BITS:
+            raise ValueError(f"must be a whole number of at most {MAX_INTEGER_BITS} bits.")
         return int(value)
     if kind is float and isinstance(value, numbers.Real) and not truth:
         if not _is_finite(value):
@@ -207,11 +207,11 @@ def _coerce_any(kinds: Sequence[object], value: object) -> object:
     return coerce(kinds[-1], value)
 
 
-def plain(value: object, *, whole: bool = False) -> object:
+def to_plain(value: object, *, whole: bool = False) -> object:
     """A field's value as TOML holds it; `whole`: values in it with their whole identity."""
     if isinstance(value, Value):
         return value.identity() if whole else value.spec()
-    return [plain(item, whole=whole) for item in value] if isinstance(value, tuple) else value
+    return [to_plain(item, whole=whole) for item in value] if isinstance(value, tuple) else value
 
 
 def type_name(cls: type) -> str:
@@ -220,14 +220,16 @@ def type_name(cls: type) -> str:
     return cls.__name__ if ours else f"{cls.__module__}:{cls.__qualname__}"
 
 
-def find(name: object, base: type[V]) -> type[V]:
+def find_type(name: object, base: type[V]) -> type[V]:
     """The class that a spec's `type` names: one of ours, or "module:Class" of a module in use."""
     if not isinstance(name, str):
         raise PlanError(f"a {base.__name__.lower()} needs a type, such as type = {_example(base)!r}.")
     alone = name == base.__name__ and not base.__subclasses__()  # such as Source: it stands for itself
-    named = base if alone else named_class(name)
+    named = base if alone else find_class(name)
     if named is None or not issubclass(named, base):
-        raise PlanError(f"there is no {base.__name__.lower()} {shortened(name)}.{did_you_mean(name, names_of(base))}")
+        raise PlanError(
+            f"there is no {base.__name__.lower()} {quote_text(name)}.{did_you_mean(name, class_names(base))}"
+        )
     return named
 
 
@@ -245,24 +247,24 @@ def decode(spec: Mapping[str, object], base: type[V]) -> V:
     if not isinstance(spec, Mapping):
         raise PlanError(f"{_with_article(base)} is written as a table with a type, such as {_example(base)!r}.")
     depth = _DEPTH.get()
-    if depth >= DEEPEST:
-        raise PlanError(f"values are nested at most {DEEPEST} levels deep.")
+    if depth >= MAX_VALUE_DEPTH:
+        raise PlanError(f"values are nested at most {MAX_VALUE_DEPTH} levels deep.")
     before = _DEPTH.set(depth + 1)
     try:
-        return _decoded(spec, find(spec.get("type"), base))
+        return _decode_fields(spec, find_type(spec.get("type"), base))
     finally:
         _DEPTH.reset(before)
 
 
-DEEPEST = 16  # values in each other, such as chains of chains
+MAX_VALUE_DEPTH = 16  # values in each other, such as chains of chains
 _DEPTH: ContextVar[int] = ContextVar("sdcmap depth of a value", default=0)
 
 
-def _decoded(spec: Mapping[str, object], cls: type[V]) -> V:
+def _decode_fields(spec: Mapping[str, object], cls: type[V]) -> V:
     given = {name: value for name, value in spec.items() if name not in ("type", "revision")}
-    known = hints(cls)
-    kind, unknown = cls.__name__, [name for name in given if name not in known][:MOST_PROBLEMS]
-    problems = [f"{kind} has no parameter {shortened(name)}.{did_you_mean(name, known)}" for name in unknown]
+    known = field_types(cls)
+    kind, unknown = cls.__name__, [name for name in given if name not in known][:MAX_PROBLEMS_SHOWN]
+    problems = [f"{kind} has no parameter {quote_text(name)}.{did_you_mean(name, known)}" for name in unknown]
     needed = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
     problems += [f"{kind}.{name} must be given." for name in needed if name not in given]
     coerced: dict[str, Any] = {}
@@ -285,13 +287,13 @@ def parse(text: str, base: type[V]) -> V:
     >>> parse("SmallCells(n=5)", Measure).n
     5
     """
-    if len(text) > LONGEST:
-        raise PlanError(f"{_with_article(base)} as a text has at most {LONGEST:,} characters.")
+    if len(text) > MAX_PLAN_CHARACTERS:
+        raise PlanError(f"{_with_article(base)} as a text has at most {MAX_PLAN_CHARACTERS:,} characters.")
     try:
         return decode(_spec_of(ast.parse(text.strip(), mode="eval").body), base)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # the last: too many brackets
         example = f"{_example(base)} or {_example(base)}(name=value)"
-        raise PlanError(f"{shortened(text)} cannot be read as {_with_article(base)}: write {example}.") from None
+        raise PlanError(f"{quote_text(text)} cannot be read as {_with_article(base)}: write {example}.") from None
 
 
 def _spec_of(node: ast.expr) -> Any:
@@ -317,9 +319,9 @@ def text_of(spec: object) -> str:
 
 def _brief(name: str, value: object) -> str:
     """One field of a value in a sentence."""
-    if name == "on" and isinstance(value, list) and len(value) > MOST_NAMED:
+    if name == "on" and isinstance(value, list) and len(value) > MAX_NAMES_IN_PHRASE:
         return f"on {len(value)} columns"
-    if name in FILES and isinstance(value, str):
+    if name in PATH_FIELDS and isinstance(value, str):
         return f"{name}={PurePath(value).name!r}"
     return f"{name}={text_of(value)}"
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Method, Microdata, SchemaError, Undefined, did_you_mean
-from sdcmap.core.added_noise import AddedNoise, Stratum, noise_strata, unmasked_scale
+from sdcmap.core.added_noise import AddedNoise, Stratum, noise_strata, undo_rescaling
 from sdcmap.core.value import decode, parse
 from sdcmap.corrections.estimates import Corrected, Group, Records, estimate_moments, estimate_regression
 from sdcmap.corrections.formula import Formula, Predictors, check_linear, parse_nested_formula, predictors
@@ -181,7 +181,7 @@ class _Work:
 
     # ---- statistics -------------------------------------------------------------------------------------------
     def moments(self, domain: Row, rows: Array, names: tuple[str, ...], notes: list[str]) -> Iterator[Row]:
-        y = unmasked_scale(self.data, names, self.noise)
+        y = undo_rescaling(self.data, names, self.noise)
         records = self.records(rows, y, names, self.strata(names))
         corrected = estimate_moments(records)
         as_is = moments(self.data.matrix(names)[rows][_complete(y[rows])], records.share)
@@ -218,7 +218,7 @@ class _Work:
         """The predictors and the response; `corrected`: with their scale restored."""
         check_linear(self.data, formula)
         numeric = tuple(name for name in formula.names if self.data.column(name).levels is None)
-        matrix = unmasked_scale(self.data, numeric, self.noise) if corrected else self.data.matrix(numeric)
+        matrix = undo_rescaling(self.data, numeric, self.noise) if corrected else self.data.matrix(numeric)
         numbers = dict(zip(numeric, matrix.T, strict=True))
         return predictors(self.data, formula, numbers=numbers), numbers[formula.response]
 

@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Generator, Measure, Microdata, PlanError, Roles, Stream, did_you_mean
-from sdcmap.core.catalog import offered
+from sdcmap.core.catalog import plug_in_classes
 from sdcmap.core.chart import Chart
-from sdcmap.core.method import Method, strength_of
+from sdcmap.core.formatting import join_names
+from sdcmap.core.method import Method, strength_parameter
 from sdcmap.core.rule import Choice, Rule
-from sdcmap.core.words import listed
 from sdcmap.data.cells import cells
 from sdcmap.data.private_folder import private_folder
 from sdcmap.explore.looking import ARGUMENT, look, opened
@@ -78,7 +78,7 @@ def _scaled(method: Method, factor: float) -> Method | None:
     if isinstance(method, Chain):
         steps = [_scaled(step, factor) for step in method.methods]
         return Chain(tuple(step or own for step, own in zip(steps, method.methods, strict=True)))
-    name = strength_of(method)
+    name = strength_parameter(method)
     if not name:
         return method
     before = getattr(method, name)
@@ -130,7 +130,7 @@ def trial_plan(
     unfit: dict[str, Method] = {}
     methods: list[Method] = []
     left_out: dict[str, str] = {}
-    for cls in (*METHODS, *offered(Method)):
+    for cls in (*METHODS, *plug_in_classes(Method)):
         trials = cls.trials(roles)
         if not trials and not cls.in_every_plan:
             left_out[cls.__name__] = NO_TRIAL
@@ -149,8 +149,10 @@ def _measures(roles: Roles, control_file: str) -> list[Measure]:
     measures: list[Measure] = [QueryError(queries=2000)]
     if not roles.data.schema.census:
         measures.insert(0, ClosestRecord(control_file=control_file))
-    if roles.secret and roles.known:
-        measures.append(AttributeInference(roles.secret, roles.known, targets=500, control_file=control_file))
+    if roles.secret and roles.known_to_attacker:
+        measures.append(
+            AttributeInference(roles.secret, roles.known_to_attacker, targets=500, control_file=control_file)
+        )
     if roles.keys:
         known = tuple(name for name in roles.keys if name != roles.secret)
         if roles.secret and known and roles.data.schema[roles.secret].kind != "numeric":
@@ -220,7 +222,9 @@ class Comparison:
         able = [m for m in self.plan.expanded if m.text in drawn and m.random and m.missing != "refused"]
         able = [m for m in able if set(gone) <= set(m.masks(self.inside))]
         classes = dict.fromkeys(type(step).__name__ for m in able for step in m.steps)
-        return f" With missing values in {listed(gone)}, these do: {', '.join(classes)}." if gone and classes else ""
+        return (
+            f" With missing values in {join_names(gone)}, these do: {', '.join(classes)}." if gone and classes else ""
+        )
 
     def _reason(self, method: str) -> str:
         tried = self.scores.candidate.filter(pl.col("method") == method)

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, Union
 
 from sdcmap.choose import RULES
 from sdcmap.core import Measure, Method, Microdata, PlanError, Roles, SdcmapError
-from sdcmap.core.catalog import named_class, offered
+from sdcmap.core.catalog import find_class, plug_in_classes
 from sdcmap.core.docstring import docstring, parameter_sentences
 from sdcmap.core.rule import Rule
-from sdcmap.core.value import Range, Value, decode, hints, parse, plain, type_name
+from sdcmap.core.value import Range, Value, decode, field_types, parse, to_plain, type_name
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.study.cost import Cost, price_of_measure, price_of_method
@@ -66,12 +66,12 @@ class Form:
 def forms() -> dict[str, list[Form]]:
     """The forms of every method, measure and rule; and those of values that a field takes as a part, such as attacks."""
     groups: dict[str, list[type[Value]]] = {
-        "methods": [method for method in (*METHODS, *offered(Method)) if not method.in_every_plan],
-        "measures": [*RISKS, *UTILITIES, *offered(Measure)],
-        "rules": [*RULES, *offered(Rule)],
+        "methods": [method for method in (*METHODS, *plug_in_classes(Method)) if not method.in_every_plan],
+        "measures": [*RISKS, *UTILITIES, *plug_in_classes(Measure)],
+        "rules": [*RULES, *plug_in_classes(Rule)],
     }
     every = [cls for classes in groups.values() for cls in classes]
-    parts = {part for cls in every for kind in hints(cls).values() if (part := part_of(kind)) is not None}
+    parts = {part for cls in every for kind in field_types(cls).values() if (part := part_of(kind)) is not None}
     for part in sorted(parts - GROUPS.keys(), key=type_name):
         groups[type_name(part)] = [cls for cls in every if issubclass(cls, part)] or [part]
     return {group: [form_of(cls) for cls in classes] for group, classes in groups.items()}
@@ -89,10 +89,12 @@ def formed(spec: object) -> object:
     cannot be read stays as it is."""
     if not isinstance(spec, dict) or not isinstance(spec.get("type"), str):
         return spec
-    cls = named_class(spec["type"])
+    cls = find_class(spec["type"])
     if cls is None or not issubclass(cls, Value):
         return spec
-    parts = {name: part for name, kind in hints(cls).items() if name in spec and (part := part_of(kind)) is not None}
+    parts = {
+        name: part for name, kind in field_types(cls).items() if name in spec and (part := part_of(kind)) is not None
+    }
     return spec | {name: _formed(spec[name], part) for name, part in parts.items()}
 
 
@@ -113,7 +115,7 @@ def form_of(cls: type[Value]) -> Form:
     ['(0, 0.5]']
     """
     sentences = parameter_sentences(cls)
-    kinds = hints(cls)
+    kinds = field_types(cls)
     own = inspect.get_annotations(cls)
     shown = sorted(fields(cls), key=lambda f: (f.kw_only, f.name not in own))  # what the class adds comes first
     entries = tuple(_entry(f.name, kinds[f.name], f.default, sentences.get(f.name, "")) for f in shown)
@@ -140,7 +142,7 @@ def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
     word: Kind = "choice" if choices else KINDS.get(kind, "part")
     required = default is MISSING
     return Entry(
-        name, word, depth > 0, required, None if required else plain(default), limits[0] if limits else "", choices,
+        name, word, depth > 0, required, None if required else to_plain(default), limits[0] if limits else "", choices,
         is_open, words, depth > 1, word == "text" and name in COLUMNS,
         GROUPS.get(kind, type_name(kind)) if word == "part" and isinstance(kind, type) else "",
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sdcmap.core.words import listed
+from sdcmap.core.formatting import join_names
 from sdcmap.files.reading import Source
 from sdcmap.study.plan import Plan
 
@@ -59,7 +59,7 @@ def _choosing(plan: Plan) -> dict[str, str]:
     """How a plan draws, measures and chooses."""
     return {
         "draws of a method": str(plan.replicates),
-        "risk axis": listed(plan.risk) if plan.risk else "",
+        "risk axis": join_names(plan.risk) if plan.risk else "",
         "utility axis": plan.utility,
         "limits": "; ".join(f"{name} at most {limit:g}" for name, limit in plan.limits.items()),
         "rule": plan.rule.text if plan.rule else "none",

@@ -14,11 +14,11 @@ from typing import Annotated, Any, Literal, TypeAlias, Union
 
 from sdcmap.choose import RULES
 from sdcmap.core import Measure, Method
-from sdcmap.core.catalog import offered
+from sdcmap.core.catalog import plug_in_classes
 from sdcmap.core.docstring import docstring, parameter_sentences
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.core.rule import Rule
-from sdcmap.core.value import Range, Value, hints, type_name
+from sdcmap.core.value import Range, Value, field_types, type_name
 from sdcmap.files.reading import Source, read
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
@@ -46,9 +46,9 @@ def plan_schema() -> JSONSchema:
     0.5
     """
     classes: dict[type[Value], list[type[Value]]] = {
-        Method: [*METHODS, *offered(Method)],
-        Measure: [*RISKS, *UTILITIES, *offered(Measure)],
-        Rule: [*RULES, *offered(Rule)],
+        Method: [*METHODS, *plug_in_classes(Method)],
+        Measure: [*RISKS, *UTILITIES, *plug_in_classes(Measure)],
+        Rule: [*RULES, *plug_in_classes(Rule)],
     }
     sentences = parameter_sentences(Plan)
     return {
@@ -98,14 +98,14 @@ def _class(cls: type[Value]) -> JSONSchema:
     table["description"] = docstring(cls).summary
     table["properties"] = {"type": {"const": type_name(cls)}, "revision": {"type": "integer"}, **table["properties"]}
     if issubclass(cls, Method):
-        axes = {"type": "object", "properties": dict.fromkeys(hints(cls), AXIS), "additionalProperties": False}
+        axes = {"type": "object", "properties": dict.fromkeys(field_types(cls), AXIS), "additionalProperties": False}
         table["properties"] = {"name": TEXT} | table["properties"] | {"grid": axes}
         table["if"], table["then"] = {"not": {"required": ["grid"]}}, {"required": table.pop("required")}
     return table
 
 
 def _table(cls: type[Value], sentences: Mapping[str, str] = MappingProxyType({})) -> JSONSchema:
-    sentences, kinds = {**sentences, **parameter_sentences(cls)}, hints(cls)
+    sentences, kinds = {**sentences, **parameter_sentences(cls)}, field_types(cls)
     shown = {f.name: {"description": sentences.get(f.name, ""), **schema_of(kinds[f.name])} for f in fields(cls)}
     needed = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
     return {"type": "object", "properties": shown, "required": needed, "additionalProperties": False}

@@ -191,7 +191,7 @@ class Columns:
     @cached_property
     def _drawn_in_turn(self) -> tuple[str, ...]:
         """All columns in the order in which they are drawn: those with few categories first, the amounts last."""
-        names = Roles(self.data).everything
+        names = Roles(self.data).descriptive_columns
         few_first = sorted((name for name in names if name not in self.amounts), key=self.data.level_count)
         return (*few_first, *(name for name in names if name in self.amounts))
 

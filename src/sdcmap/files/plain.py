@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sdcmap.errors import MOST_PROBLEMS, SchemaError
+from sdcmap.errors import MAX_PROBLEMS_SHOWN, SchemaError
 from sdcmap.files.dialect import OURS, SENSED, Dialect, opened, records, sensed
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _texts(path: Path, dialect: Dialect) -> pl.DataFrame:
         header = next(records(lines, dialect), [])
     check_width(path.name, len(header))
     times = Counter(header)
-    twice = [str(place) for place, name in enumerate(header, 1) if times[name] > 1][:MOST_PROBLEMS]
+    twice = [str(place) for place, name in enumerate(header, 1) if times[name] > 1][:MAX_PROBLEMS_SHOWN]
     if twice:  # the first line of a file without a header is data, so names are not quoted
         raise SchemaError(f"{path.name} has two columns of one name: columns {', '.join(twice)}.")
     try:

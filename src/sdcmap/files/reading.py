@@ -17,7 +17,7 @@ from sdcmap.data.known_by import Stated as KnownBy
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.readable import Labeled, Readable
 from sdcmap.data.schema import KINDS, Schema, Variable, in_calendar
-from sdcmap.errors import MOST_PROBLEMS, MissingExtra, PlanError, SchemaError, did_you_mean, shortened
+from sdcmap.errors import MAX_PROBLEMS_SHOWN, MissingExtra, PlanError, SchemaError, did_you_mean, quote_text
 from sdcmap.files.ddi import DDICodebook, read_ddi
 from sdcmap.files.dialect import Dialect, sensed, stated_fields
 from sdcmap.files.formats import format_of, is_data_file
@@ -369,8 +369,8 @@ def _roles(columns: Sequence[str], stated: Mapping[str, Names], numeric: Names) 
             roles[name] = _ROLE_OF[argument]
     there = set(columns)
     unknown = dict.fromkeys(name for name in (*roles, *sorted(amounts)) if name not in there)
-    first = islice(unknown, MOST_PROBLEMS)
-    problems += [f"no column {shortened(name)}.{did_you_mean(name, columns)}" for name in first]
+    first = islice(unknown, MAX_PROBLEMS_SHOWN)
+    problems += [f"no column {quote_text(name)}.{did_you_mean(name, columns)}" for name in first]
     if len(every) > 1:
         problems.append(f"only one of {' and '.join(every)} can be 'all'.")
     if problems:

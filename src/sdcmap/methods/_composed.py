@@ -18,8 +18,8 @@ import numpy as np
 
 from sdcmap.core import Array, Field, Fields, Method, Microdata, Undefined
 from sdcmap.core.likelihood import Cells, Normal, Transition
-from sdcmap.core.method import in_strata
-from sdcmap.core.steps import done_again
+from sdcmap.core.method import fields_by_stratum
+from sdcmap.core.steps import redo_steps
 from sdcmap.data.cells import common_codes
 from sdcmap.kernels.masking.noise_covariance import spreads
 from sdcmap.methods import _noise_likelihood
@@ -68,7 +68,7 @@ def noises_together(noises: Noises, after: Steps, known: Microdata, released: Mi
         there = {j: (ends[name][0][others], ends[name][1][others]) for j, name in enumerate(names) if name in ends}
         return _fields(noises, names, x, y, there)
 
-    return in_strata(noises[0].within, known, released, fields_of)
+    return fields_by_stratum(noises[0].within, known, released, fields_of)
 
 
 def _numbers(released: Microdata, name: str) -> Array:
@@ -82,7 +82,7 @@ def _ends(after: Steps, name: str, known: Microdata, released: Microdata) -> End
     low = high = _numbers(released, name)
     for place in reversed(range(len(steps))):
         moved = max((_half_step(step, name, released) for step in steps[:place]), default=0.0)
-        low, high = steps[place].undone(name, low - moved, high + moved, released)
+        low, high = steps[place].preimage(name, low - moved, high + moved, released)
     blanks = len(steps) < len(after)
     if blanks and known.missing(name).any():
         raise Undefined(f"some values of {name!r} were blanked and some are missing, and nobody can tell them apart.")
@@ -93,7 +93,7 @@ def _ends(after: Steps, name: str, known: Microdata, released: Microdata) -> End
 def _half_step(step: Method, name: str, released: Microdata) -> float:
     """Half the step of the grid that a rounding makes: so far a chain moves what a later step changes, to stay on it."""
     numbers = _numbers(released, name)
-    low, high = step.undone(name, numbers, numbers, released)
+    low, high = step.preimage(name, numbers, numbers, released)
     width = (high - low)[np.isfinite(high - low)]
     return float(width.max()) / 2 if len(width) and np.ptp(width) <= GRID * width.max() else 0.0
 
@@ -189,7 +189,7 @@ def _with_mixture(noises: Noises, after: Steps, known: Microdata, released: Micr
     def fields_of(rows: Array, others: Array) -> Fields:
         return _mixed(noises, names, known.matrix(names)[rows], released.matrix(names)[others])
 
-    return in_strata(within.pop(), known, released, fields_of)
+    return fields_by_stratum(within.pop(), known, released, fields_of)
 
 
 def _mixed(noises: Noises, names: Names, x: Array, y: Array) -> Fields:
@@ -224,7 +224,7 @@ def _permuted(step: Method, after: Steps, known: Microdata, released: Microdata)
     """Values that changed places and were then rounded, cut or classed: done before, it gives the same file."""
     if any(isinstance(other, Suppress) for other in after):
         raise Undefined(f"Suppress blanks what {type(step).__name__} moved, and no likelihood of the two is stated.")
-    return step.log_likelihood(done_again(known, after, in_chain=True)[0], released)
+    return step.log_likelihood(redo_steps(known, after, in_chain=True)[0], released)
 
 
 # ---- transitions ----------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def _transition(
         return Field(fields[0].known, fields[0].released, Transition(matrix))
     if steps[0].within:
         raise Undefined(f"{name!r} was changed in strata and recoded, and no likelihood of the two is stated.")
-    recoded, failed = done_again(known, [step for step in after if not isinstance(step, Suppress)], in_chain=True)
+    recoded, failed = redo_steps(known, [step for step in after if not isinstance(step, Suppress)], in_chain=True)
     if failed:
         raise Undefined(next(iter(failed.values())))
     both = common_codes(recoded, released, name).astype(np.int64)

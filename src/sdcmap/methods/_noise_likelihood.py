@@ -11,7 +11,7 @@ import numpy as np
 
 from sdcmap.core import Array, Field, Fields, Infeasible, Method, Microdata, Undefined
 from sdcmap.core.added_noise import AddedNoise
-from sdcmap.core.likelihood import IMPOSSIBLE, Normal, in_parts
+from sdcmap.core.likelihood import IMPOSSIBLE, Normal, fields_by_part
 from sdcmap.kernels.masking import noise_covariance
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.tables.coding import compress
@@ -380,7 +380,9 @@ def _by_pattern(known: Array, released: Array, fields_of: Callable[[Array, Array
     """The fields of the records that have values in the same variables, from their rows in both files and these columns."""
     part, _ = compress(list(np.isnan(np.concatenate([known, released])).T.astype(np.uint8)))
     there = ~np.isnan(known)
-    return in_parts(part, len(known), lambda rows, others: fields_of(rows, others, np.flatnonzero(there[rows[0]])))
+    return fields_by_part(
+        part, len(known), lambda rows, others: fields_of(rows, others, np.flatnonzero(there[rows[0]]))
+    )
 
 
 def _whitening_of(covariance: Array, live: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from sdcmap.core import Fields, Floats, Generator, Infeasible, Method, Microdata, Range, Roles, Trials, number
+from sdcmap.core import Fields, Floats, Generator, Infeasible, Method, Microdata, Range, Roles, Trials, format_number
 
 
 def averaged(weights: Floats, size: int) -> Floats:
@@ -70,7 +70,7 @@ class AverageWeights(Method):
 
     @property
     def action(self) -> str:
-        return f"averaged over {number(self.size)} records or more"
+        return f"averaged over {format_number(self.size)} records or more"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

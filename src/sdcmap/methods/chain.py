@@ -8,8 +8,8 @@ from functools import reduce
 from itertools import chain
 from typing import Any, ClassVar
 
-from sdcmap.core import Fields, Generator, Method, Microdata, Roles, Stream, Trials, Undefined, listed
-from sdcmap.core.steps import check_looks, done_again, sorted_steps
+from sdcmap.core import Fields, Generator, Method, Microdata, Roles, Stream, Trials, Undefined, join_names
+from sdcmap.core.steps import check_dependencies, redo_steps, split_steps
 from sdcmap.data.amounts import on_one_grid
 from sdcmap.data.schema import Schema
 from sdcmap.methods._composed import composed
@@ -55,7 +55,7 @@ def _said_once(sentences: Iterable[str]) -> str:
 def _phrase(words: str, steps: Sequence[Method]) -> str:
     """What some steps do, said once."""
     names = _union(step.masked_names for step in steps)
-    return steps[0].title if len(steps) == 1 or not names else f"{listed(names)} {words}"
+    return steps[0].title if len(steps) == 1 or not names else f"{join_names(names)} {words}"
 
 
 @dataclass(frozen=True)
@@ -154,20 +154,20 @@ class Chain(Method):
             data = on_one_grid(data, step.apply(data, stream.child(f"step {number}")))
         return data
 
-    def made_of(self, steps: Sequence[Method]) -> Method:
+    def with_steps(self, steps: Sequence[Method]) -> Method:
         return in_turn(steps)
 
     def log_likelihood(self, known: Microdata, released: Microdata) -> Fields:
-        again, groups = sorted_steps(self.steps)
+        again, groups = split_steps(self.steps)
         moved = {name for step in self.steps if step.random for name in step.masked_names}
         for step in self.steps:
             if not moved.issuperset(step.masked_names):
                 raise Undefined(f"{type(step).__name__} states no likelihood of its released values.")
-        known, failed = done_again(known, again, in_chain=True)
+        known, failed = redo_steps(known, again, in_chain=True)
         if lost := [why for name, why in failed.items() if name in known.names and name in moved]:
             raise Undefined(f"a step before cannot be done again: {lost[0]}")
         for group in groups:
-            check_looks(group, self.steps)
+            check_dependencies(group, self.steps)
         return tuple(field for group in groups for field in composed(group, known, released))
 
 

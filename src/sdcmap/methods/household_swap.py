@@ -9,7 +9,18 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Roles, Trials, percent, strength
+from sdcmap.core import (
+    Array,
+    Generator,
+    Infeasible,
+    Method,
+    Microdata,
+    Range,
+    Roles,
+    Trials,
+    format_percent,
+    format_strength,
+)
 from sdcmap.data.schema import KINDS
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import compress
@@ -195,14 +206,14 @@ class HouseholdSwap(Method):
 
     @property
     def action(self) -> str:
-        return f"swapped between households {percent(self.rate)}"
+        return f"swapped between households {format_percent(self.rate)}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         """Over the strata of the survey, the one geography that roles tell."""
         places = roles.data.schema.of_role("stratum")
         rates = (0.05, 0.2) if roles.data.household is not None and places else ()
-        return {f"{cls.__name__} {strength(rate)}": cls(places, rate, k=0, partial=True) for rate in rates}
+        return {f"{cls.__name__} {format_strength(rate)}": cls(places, rate, k=0, partial=True) for rate in rates}
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()

@@ -8,7 +8,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Field, Fields, Generator, Microdata, Positive, Range, Roles, Trials, percent, strength
+from sdcmap.core import (
+    Array,
+    Field,
+    Fields,
+    Generator,
+    Microdata,
+    Positive,
+    Range,
+    Roles,
+    Trials,
+    format_percent,
+    format_strength,
+)
 from sdcmap.core.likelihood import Mixture
 from sdcmap.kernels.masking.mixtures import centers, draw_mixture, draw_vectors, vector_centers
 from sdcmap.kernels.masking.noise_covariance import covariance_root, unmixing
@@ -107,12 +119,12 @@ class MixtureNoise(AdditiveNoise):
 
     @property
     def action(self) -> str:
-        return f"with mixture noise {percent(self.variance)}"
+        return f"with mixture noise {format_percent(self.variance)}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         strengths = (0.05, 0.2) if len(roles.numbers) > 1 else ()
-        return {f"{cls.__name__} {strength(variance)}": cls(roles.numbers, variance) for variance in strengths}
+        return {f"{cls.__name__} {format_strength(variance)}": cls(roles.numbers, variance) for variance in strengths}
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Field, Fields, Generator, Method, Microdata, Range, Strengths, percent
+from sdcmap.core import Array, Field, Fields, Generator, Method, Microdata, Range, Strengths, format_percent
 from sdcmap.core.likelihood import IMPOSSIBLE
 from sdcmap.core.value import Spec
 from sdcmap.kernels.masking.noise_covariance import normals
@@ -76,7 +76,7 @@ class Noise(AdditiveNoise):
 
     @property
     def action(self) -> str:
-        return f"with {'correlated ' if self.correlated else ''}noise {percent(self.variance)}"
+        return f"with {'correlated ' if self.correlated else ''}noise {format_percent(self.variance)}"
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
@@ -195,7 +195,7 @@ class MultiplicativeNoise(Method):
 
     @property
     def action(self) -> str:
-        return f"times noise of {percent(self.variance**0.5)}"
+        return f"times noise of {format_percent(self.variance**0.5)}"
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         x = data.matrix(self.on)

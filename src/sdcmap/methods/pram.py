@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Positive, Range, SchemaError, Strengths, number, percent
-from sdcmap.core.named_files import content_of
+from sdcmap.core import Array, Positive, Range, SchemaError, Strengths, format_number, format_percent
+from sdcmap.core.named_files import read_verified
 from sdcmap.methods._transition import TransitionMethod, invariant_matrix, response_matrix
 
 SUM_ERROR = 1e-6  # a row of a given matrix may miss 1 by this; it is divided by its sum
@@ -81,7 +81,7 @@ class PRAM(TransitionMethod):
 
     @property
     def action(self) -> str:
-        return "changed by a matrix" if self.matrix else f"PRAM, {percent(self.stay)} stay"
+        return "changed by a matrix" if self.matrix else f"PRAM, {format_percent(self.stay)} stay"
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
@@ -98,7 +98,7 @@ class PRAM(TransitionMethod):
             if len(matrix := np.array(self.matrix)) != len(categories):
                 raise SchemaError(f"the matrix has {len(matrix)} rows and {name!r} has {len(categories)} categories.")
         else:
-            listed = read_matrix(content_of(self.matrix, self.sha256), self.matrix)
+            listed = read_matrix(read_verified(self.matrix, self.sha256), self.matrix)
             matrix = _in_order(*listed, self.matrix, [str(category) for category in categories], name)
         return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
 
@@ -152,7 +152,7 @@ class RandomizedResponse(TransitionMethod):
 
     @property
     def action(self) -> str:
-        return f"randomized response, epsilon {number(self.epsilon)}"
+        return f"randomized response, epsilon {format_number(self.epsilon)}"
 
     def transitions(self, name: str, categories: list[Any], counts: Array) -> Array:
         return response_matrix(len(categories), self.epsilon)

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Field, Fields, Generator, Infeasible, Method, Microdata, Range, Strengths, percent
+from sdcmap.core import Array, Field, Fields, Generator, Infeasible, Method, Microdata, Range, Strengths, format_percent
 from sdcmap.core.likelihood import Below, Window
 from sdcmap.kernels.jit import jit
 
@@ -130,7 +130,7 @@ class RankSwap(Method):
     @property
     def action(self) -> str:
         shares = (self.p,) if isinstance(self.p, float) else dict.fromkeys(self.p)
-        return f"rank swapped {', '.join(map(percent, shares))}"
+        return f"rank swapped {', '.join(map(format_percent, shares))}"
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()

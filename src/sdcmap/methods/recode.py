@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Positive, Range, Roles, SchemaError, Trials, number
-from sdcmap.core.named_files import content_of
-from sdcmap.core.roles import Strengths, strength
+from sdcmap.core import Array, Generator, Infeasible, Method, Positive, Range, Roles, SchemaError, Trials, format_number
+from sdcmap.core.named_files import read_verified
+from sdcmap.core.roles import Strengths, format_strength
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.data.known_by import DATES
@@ -95,7 +95,7 @@ class Recode(Method):
     @property
     def action(self) -> str:
         if self.width is not None:
-            return f"in steps of {number(self.width)}"
+            return f"in steps of {format_number(self.width)}"
         if self.prefix is not None:
             return f"cut to {self.prefix} characters"
         if self.merge:
@@ -110,7 +110,7 @@ class Recode(Method):
         for share in (0.01, 0.05):
             rare = {name: roles.rare(name, share) for name in roles.keys}
             if steps := [cls((name,), merge=(some,)) for name, some in rare.items() if len(some) > 1]:
-                trials[f"{cls.__name__} rare {strength(share)}"] = in_turn(steps)
+                trials[f"{cls.__name__} rare {format_strength(share)}"] = in_turn(steps)
         return trials
 
     @classmethod
@@ -178,14 +178,14 @@ class Recode(Method):
             if self.becomes != "label" and not numeric:
                 yield f"Recode.becomes = {self.becomes!r} needs a numeric variable; {name!r} is {kind}."
 
-    def recoded(self, released: Microdata, name: str) -> Array | None:
+    def recoded_rows(self, released: Microdata, name: str) -> Array | None:
         levels = released.column(name).levels
         if not self.merge or levels is None:
             return ~released.missing(name)
         merged = levels.cast(pl.String).is_in(self._merged).fill_null(value=False).to_numpy()
         return np.asarray(merged[released.column(name).values])
 
-    def undone(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
+    def preimage(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
         """The interval that a label says; of typical numbers the interval they lie in, where its breaks are stated."""
         levels, ends = released.column(name).levels, np.array([-np.inf, *self.breaks, np.inf])
         if levels is None and self.breaks:
@@ -198,7 +198,7 @@ class Recode(Method):
         else:
             read |= {label: pair[:2] for label in labels if label and (pair := interval_read(label))}
         if not labels or any(label not in read for label in labels):
-            return super().undone(name, low, high, released)
+            return super().preimage(name, low, high, released)
         edges = np.array([read[label] for label in labels])[released.column(name).values]
         return edges[:, 0], edges[:, 1]
 
@@ -279,7 +279,7 @@ class Recode(Method):
         if self.merge:
             into = {old: new for group, new in zip(self.merge, self._merged, strict=True) for old in group}
             return [into.get(text, text) for text in texts]
-        group_of = Hierarchy.parse(content_of(self.hierarchy, self.sha256), self.hierarchy).at(self.level)
+        group_of = Hierarchy.parse(read_verified(self.hierarchy, self.sha256), self.hierarchy).at(self.level)
         if lost := sum(text not in group_of for text in texts):
             raise SchemaError(f"the hierarchy {self.hierarchy} misses {lost} of the {len(texts)} values of {name!r}.")
         return [group_of[text] for text in texts]

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Generator, Method, Range, Roles, Trials, did_you_mean, listed
+from sdcmap.core import Array, Generator, Method, Range, Roles, Trials, did_you_mean, join_names
 from sdcmap.data.hierarchy import ANYTHING, number_text
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS, Schema
@@ -81,7 +81,7 @@ class RecodeLocally(Method):
 
     @property
     def title(self) -> str:
-        return f"{listed(self.masked_names)} {self.action}"
+        return f"{join_names(self.masked_names)} {self.action}"
 
     @property
     def masked_names(self) -> tuple[str, ...]:

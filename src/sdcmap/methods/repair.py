@@ -113,11 +113,11 @@ class Repair(Method):
 def repaired(rule: EditRule, data: Microdata, rng: Generator) -> Microdata:
     """The masked file with its records that break the rule repaired, as far as possible; the same where none can be."""
     assert data.base is not None
-    if any(rule.unreadable(data, data.base)):
+    if any(rule.reading_problems(data, data.base)):
         return data
     for name in dict.fromkeys(c.name for c in (*rule.then, *rule.when)):
         seen = _as_released(data, rule.names)
-        rows = np.flatnonzero(rule.broken(seen) & _changed(data, name))
+        rows = np.flatnonzero(rule.violations(seen) & _changed(data, name))
         donors = _donors(rule, seen, name, rows, rng)
         rows, donors = rows[donors >= 0], donors[donors >= 0]
         if len(rows):
@@ -163,7 +163,7 @@ def _donors(rule: EditRule, data: Microdata, name: str, rows: Array, rng: Genera
     enough = _all_met([c for c in rule.then if c.name != name], data)  # the rest of what is asked for is met
     alike = np.zeros(len(data), dtype=np.int64)
     for comparison in (*rule.when, *rule.then):
-        alike = 2 * alike + comparison.met(data) if comparison.name != name else alike
+        alike = 2 * alike + comparison.holds(data) if comparison.name != name else alike
     for code in np.unique(alike[rows]):
         own = np.flatnonzero(alike[rows] == code)
         fitting = obeys if enough[rows[own[0]]] else escapes
@@ -175,5 +175,5 @@ def _donors(rule: EditRule, data: Microdata, name: str, rows: Array, rng: Genera
 
 def _all_met(comparisons: Sequence[Comparison], data: Microdata) -> Array:
     """Where all are met, or their value is missing."""
-    met = [comparison.met(data) | data.missing(comparison.name) for comparison in comparisons]
+    met = [comparison.holds(data) | data.missing(comparison.name) for comparison in comparisons]
     return np.asarray(np.logical_and.reduce(met)) if met else np.ones(len(data), dtype=bool)

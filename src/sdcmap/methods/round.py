@@ -8,7 +8,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Method, Microdata, Positive, Roles, Strengths, Trials, number, strength
+from sdcmap.core import (
+    Array,
+    Generator,
+    Method,
+    Microdata,
+    Positive,
+    Roles,
+    Strengths,
+    Trials,
+    format_number,
+    format_strength,
+)
 from sdcmap.data.amounts import amounts, changed_amounts
 from sdcmap.kernels.masking.breaks import randomly_rounded, rounded
 from sdcmap.methods.chain import in_turn
@@ -56,13 +67,16 @@ class Round(Method):
 
     @property
     def action(self) -> str:
-        return f"rounded {'at random ' if self.unbiased else ''}to {number(self.base)}"
+        return f"rounded {'at random ' if self.unbiased else ''}to {format_number(self.base)}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         """To 1, 2 or 5 times a power of ten, near a share of the standard deviation of each variable."""
         names = tuple(name for name in roles.numbers if roles.spread(name) > 0)
-        return {f"{cls.__name__} {strength(s)} sd": cls._near(s, names, roles) for s in ((0.25, 1.0) if names else ())}
+        return {
+            f"{cls.__name__} {format_strength(s)} sd": cls._near(s, names, roles)
+            for s in ((0.25, 1.0) if names else ())
+        }
 
     @classmethod
     def _near(cls, share: float, names: tuple[str, ...], roles: Roles) -> Method:
@@ -81,10 +95,10 @@ class Round(Method):
         """Only unbiased rounding draws random numbers."""
         return self.unbiased
 
-    def undone(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
+    def preimage(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
         """From half a base below the first multiple to half a base above the last."""
         if self.unbiased:
-            return super().undone(name, low, high, released)
+            return super().preimage(name, low, high, released)
         first, last = np.ceil(low / self.base - NEAR), np.floor(high / self.base + NEAR)
         return self.base * (first - 0.5), self.base * (last + 0.5)
 

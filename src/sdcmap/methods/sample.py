@@ -8,7 +8,18 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from sdcmap.core import Generator, Infeasible, Method, Microdata, Range, Roles, Trials, number, percent, strength
+from sdcmap.core import (
+    Generator,
+    Infeasible,
+    Method,
+    Microdata,
+    Range,
+    Roles,
+    Trials,
+    format_number,
+    format_percent,
+    format_strength,
+)
 from sdcmap.data.cells import distinct_cells
 from sdcmap.methods.swap import household_misfits
 
@@ -52,12 +63,12 @@ class Sample(Method):
     @property
     def title(self) -> str:
         whole = " of households" if self.whole_households else ""
-        return f"sample of {number(self.size or 0) if self.rate is None else percent(self.rate)}{whole}"
+        return f"sample of {format_number(self.size or 0) if self.rate is None else format_percent(self.rate)}{whole}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         whole = roles.data.household is not None
-        return {f"{cls.__name__} {strength(rate)}": cls(rate, whole_households=whole) for rate in (0.5, 0.1)}
+        return {f"{cls.__name__} {format_strength(rate)}": cls(rate, whole_households=whole) for rate in (0.5, 0.1)}
 
     def problems(self) -> Iterator[str]:
         if (self.rate is None) == (self.size is None):

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Roles, Trials, listed
+from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Roles, Trials, join_names
 from sdcmap.kernels.masking.noise_covariance import covariance_root
 
 # Normal scores, the normal regression between them, and the way back to values by rank.
@@ -152,7 +152,7 @@ class Shuffle(Method):
 
     @property
     def action(self) -> str:
-        return f"shuffled given {listed(self.given)}" if self.given else "shuffled"
+        return f"shuffled given {join_names(self.given)}" if self.given else "shuffled"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -161,7 +161,7 @@ class Shuffle(Method):
     @staticmethod
     def _others(names: tuple[str, ...], roles: Roles) -> tuple[str, ...]:
         """The other columns with few categories."""
-        return tuple(n for n in roles.everything if n not in names and roles.data.level_count(n) <= MOST_TRIED)
+        return tuple(n for n in roles.descriptive_columns if n not in names and roles.data.level_count(n) <= MOST_TRIED)
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:

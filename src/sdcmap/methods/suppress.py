@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Range, Roles, Strengths, Trials, percent
+from sdcmap.core import Array, Generator, Infeasible, Method, Range, Roles, Strengths, Trials, format_percent
 from sdcmap.data.cells import DistinctCells, distinct_cells
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS
@@ -92,7 +92,7 @@ class Suppress(Method):
 
     @property
     def action(self) -> str:
-        return f"suppressed to {f'k = {self.k}' if self.risk is None else f'risk {percent(self.risk)}'}"
+        return f"suppressed to {f'k = {self.k}' if self.risk is None else f'risk {format_percent(self.risk)}'}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

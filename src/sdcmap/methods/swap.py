@@ -9,8 +9,20 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Field, Fields, Generator, Infeasible, Method, Microdata, Range, Roles, Trials, percent
-from sdcmap.core.roles import Strengths, strength
+from sdcmap.core import (
+    Array,
+    Field,
+    Fields,
+    Generator,
+    Infeasible,
+    Method,
+    Microdata,
+    Range,
+    Roles,
+    Trials,
+    format_percent,
+)
+from sdcmap.core.roles import Strengths, format_strength
 from sdcmap.data.cells import cells, common_codes
 from sdcmap.kernels.scratch_memory import empty
 from sdcmap.kernels.tables.coding import compress
@@ -193,12 +205,12 @@ class Swap(Method):
     @property
     def action(self) -> str:
         first = {"none": "", "small cells": ", small cells first", "risk": ", the risky first"}[self.target]
-        return f"swapped {percent(self.rate)}{first}{' by households' if self.whole_households else ''}"
+        return f"swapped {format_percent(self.rate)}{first}{' by households' if self.whole_households else ''}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         rates = (0.05, 0.25) if roles.keys else ()
-        return {f"{cls.__name__} {strength(rate)}": cls(roles.varied, rate) for rate in rates}
+        return {f"{cls.__name__} {format_strength(rate)}": cls(roles.most_diverse_keys, rate) for rate in rates}
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()

@@ -88,11 +88,11 @@ class Synthesize(Method):
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         trials: dict[str, Method | str] = {}
-        if roles.numbers and len(roles.numbers) < len(roles.everything):
+        if roles.numbers and len(roles.numbers) < len(roles.descriptive_columns):
             trials[f"{cls.__name__} numbers"] = cls(roles.numbers)
-        if len(roles.everything) > 1:
-            trials[f"{cls.__name__} all"] = cls(roles.everything)
-            trials[f"{cls.__name__} all copula"] = cls(roles.everything, model="copula")
+        if len(roles.descriptive_columns) > 1:
+            trials[f"{cls.__name__} all"] = cls(roles.descriptive_columns)
+            trials[f"{cls.__name__} all copula"] = cls(roles.descriptive_columns, model="copula")
         return trials
 
     def problems(self) -> Iterator[str]:

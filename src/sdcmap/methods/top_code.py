@@ -8,7 +8,19 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Roles, Trials, number, percent, strength
+from sdcmap.core import (
+    Array,
+    Generator,
+    Infeasible,
+    Method,
+    Microdata,
+    Range,
+    Roles,
+    Trials,
+    format_number,
+    format_percent,
+    format_strength,
+)
 from sdcmap.data.amounts import amounts, changed_amounts
 from sdcmap.kernels.masking.own_values import CROWD
 from sdcmap.kernels.statistics.robust_scatter import Scatter, robust_scatter
@@ -77,15 +89,15 @@ class TopCode(Method):
     @property
     def action(self) -> str:
         ends = {"top": (self.top, self.top_share), "bottom": (self.bottom, self.bottom_share)}
-        coded = [f"{end} coded at {number(at)}" for end, (at, _) in ends.items() if at is not None]
-        coded += [f"{end} {percent(share)} coded" for end, (_, share) in ends.items() if share is not None]
+        coded = [f"{end} coded at {format_number(at)}" for end, (at, _) in ends.items() if at is not None]
+        coded += [f"{end} {format_percent(share)} coded" for end, (_, share) in ends.items() if share is not None]
         return " and ".join(coded)
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         shares = (0.01, 0.05) if roles.numbers else ()
         trials = (cls(roles.numbers, top_share=share, bottom_share=share, replaced_by="mean") for share in shares)
-        return {f"{cls.__name__} {strength(share)}": trial for share, trial in zip(shares, trials, strict=True)}
+        return {f"{cls.__name__} {format_strength(share)}": trial for share, trial in zip(shares, trials, strict=True)}
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
@@ -99,7 +111,7 @@ class TopCode(Method):
         if (self.top_share or 0) + (self.bottom_share or 0) >= 1:
             yield ".top_share and .bottom_share must sum to less than 1."
 
-    def recoded(self, released: Microdata, name: str) -> Array | None:
+    def recoded_rows(self, released: Microdata, name: str) -> Array | None:
         """Values at or beyond a stated bound; of a bound by share, those at the end of the release."""
         x = amounts(released, name)
         known = x[~np.isnan(x)]
@@ -107,11 +119,11 @@ class TopCode(Method):
         bottom = self.bottom if self.bottom_share is None else known.min(initial=np.inf)
         return np.asarray((x >= (np.inf if top is None else top)) | (x <= (-np.inf if bottom is None else bottom)))
 
-    def undone(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
+    def preimage(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
         """Beyond a bound anything; a bound by share lies beyond all values that were not coded, or at it where it is what
         they became."""
         if not isinstance(self.replaced_by, str):
-            return super().undone(name, low, high, released)
+            return super().preimage(name, low, high, released)
         top, bottom = self.top, self.bottom
         if self.top_share is not None:
             top = _end(low, high, at_bound=self.replaced_by == "bound")
@@ -184,12 +196,12 @@ class TopCodeJointly(Method):
 
     @property
     def action(self) -> str:
-        return f"drawn onto an ellipse, {percent(self.alpha)} beyond"
+        return f"drawn onto an ellipse, {format_percent(self.alpha)} beyond"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         alphas = (0.01, 0.1) if len(roles.numbers) > 1 else ()
-        return {f"{cls.__name__} {strength(alpha)}": cls(roles.numbers, alpha) for alpha in alphas}
+        return {f"{cls.__name__} {format_strength(alpha)}": cls(roles.numbers, alpha) for alpha in alphas}
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Column, Measure, Microdata, PlanError, SchemaError, did_you_mean
-from sdcmap.core.catalog import drawn
+from sdcmap.core.catalog import draw_chart
 from sdcmap.core.chart import Chart
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import Schema, Variable
@@ -126,16 +126,16 @@ class RecordTable(Assessment):
     # ---- pictures ---------------------------------------------------------------------------------------------
     def draw(self, *, audience: str = "internal", title: str = "", width: int = 560, height: int = 400) -> Chart:
         """The confidentiality plot. audience: "internal" shows records; "external" binned counts alone, none under 10."""
-        return drawn("draw_confidentiality", self, audience=audience, title=title, width=width, height=height)
+        return draw_chart("draw_confidentiality", self, audience=audience, title=title, width=width, height=height)
 
     def draw_zoom(self, *rows: int, title: str = "") -> Chart:
         """Released records (rows of the masked file) in the cloud of originals, whole and zoomed in; by default the
         largest unit and one in the thick of the cloud.  Seri (2005), figure 1"""
-        return drawn("draw_zoom", self, rows, title=title)
+        return draw_chart("draw_zoom", self, rows, title=title)
 
     def draw_densities(self, *, title: str = "") -> Chart:
         """The densities m(z) of links and u(z) of nonlinks, with delta.  Seri (2005), eq. 3"""
-        return drawn("draw_densities", self, title=title)
+        return draw_chart("draw_densities", self, title=title)
 
 
 def _places(sizes: Array) -> tuple[Array, Array]:
@@ -227,7 +227,7 @@ class RecordSets:
 
     def draw(self, *, audience: str = "internal") -> Chart:
         """The confidentiality plots side by side."""
-        return drawn("draw_side_by_side", dict(self.tables), audience=audience)
+        return draw_chart("draw_side_by_side", dict(self.tables), audience=audience)
 
 
 def _rule(rule: Unsafe | None, on: str | Sequence[str], options: Mapping[str, object]) -> Unsafe:

@@ -11,7 +11,7 @@ import polars as pl
 
 from sdcmap.charts.before_after import Fall
 from sdcmap.choose import Threshold
-from sdcmap.core.audience import RECORD_SHARES, significant
+from sdcmap.core.audience import RECORD_SHARES, format_significant
 from sdcmap.core.limit import count_verdicts
 from sdcmap.core.rule import Choice
 from sdcmap.study.folder import Study
@@ -96,7 +96,7 @@ def _told(value: float | None, unit: str) -> str:
     """A score as a person says it; a share of records as so many in 100."""
     if value is None:
         return "not known"
-    return f"{significant(100 * value, 3)} in 100" if unit in CHANCES else significant(value, 3)
+    return f"{format_significant(100 * value, 3)} in 100" if unit in CHANCES else format_significant(value, 3)
 
 
 def pair_of(study: Study) -> dict[str, Any] | None:

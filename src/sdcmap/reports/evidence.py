@@ -16,7 +16,7 @@ import polars as pl
 
 from sdcmap.core import Choice, Microdata
 from sdcmap.core.audience import Audience
-from sdcmap.core.words import listed
+from sdcmap.core.formatting import join_names
 from sdcmap.data.identifiers import SAFE_HARBOR, scan
 from sdcmap.reports.decision import values_of
 from sdcmap.study.folder import Study
@@ -92,15 +92,15 @@ def study_facts(study: Study, data: Microdata, choice: Choice | None) -> dict[st
     overrides, releases = manifest.get("overrides", []), manifest.get("releases", [])
     return {
         "records": f"{len(data):,} records, {len(data.names)} columns",
-        "keys": listed(data.keys),
-        "sensitive columns": listed(data.sensitive),
-        "held back": listed(held),
+        "keys": join_names(data.keys),
+        "sensitive columns": join_names(data.sensitive),
+        "held back": join_names(held),
         "profile": plan.profile.name if plan.profile else "",
         "method": (choice.name or choice.method) if choice is not None and choice.candidate else "",
         "utility": study.scores().words_of(plan.utility),
         "candidates tried": f"{plan.count:,}",
         "rule fixed first": "yes" if study.rule_was_fixed_first else "no",
-        "overrides": listed([str(entry.get("check", "")) for entry in overrides]) or "none",
+        "overrides": join_names([str(entry.get("check", "")) for entry in overrides]) or "none",
         "earlier releases": f"{len(releases)} from this study; the ledger is looked into at each release",
     }  # fmt: skip
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from sdcmap.bundle.determines import check_determines
 from sdcmap.core import Array, Method, Microdata
-from sdcmap.core.audience import RECORD_SHARES, SMALL, Audience, significant
+from sdcmap.core.audience import MIN_SHOWN_RECORDS, RECORD_SHARES, Audience, format_significant
 from sdcmap.core.edit_rule import parse_edit
 from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.explore.looking import look
@@ -111,8 +111,11 @@ def changes(original: Microdata, masked: Microdata, names: tuple[str, ...], to: 
     tables += [_shares({"after": masked}, name, to) for name in recoded]
     tables += [_shares(both, name, to) for name in names if name not in numbers]
     relations = sorted(_relations(original, masked, names), key=lambda relation: -abs(relation[2] - relation[1]))
-    digits = 2 if to.external else 3
-    rows = [(what, significant(a, digits), significant(b, digits)) for what, a, b in relations[:MOST_RELATIONS]]
+    digits = 2 if to.is_external else 3
+    rows = [
+        (what, format_significant(a, digits), format_significant(b, digits))
+        for what, a, b in relations[:MOST_RELATIONS]
+    ]
     return [*tables, Table("Relations that changed most", ("between", *both), tuple(rows))] if rows else tables
 
 
@@ -120,12 +123,12 @@ def _amounts(original: Microdata, masked: Microdata, name: str, to: Audience) ->
     """Mean and standard deviation; inside also the quartiles."""
     pair = [values[~np.isnan(values)] for values in (original.numbers(name), masked.numbers(name))]
     head = ("", "before", "after")
-    if min(map(len, pair)) < SMALL:
+    if min(map(len, pair)) < MIN_SHOWN_RECORDS:
         return Table(name, head, (("too few values to show", "", ""),))
-    if to.external and any(np.isin(values, (0.0, 1.0)).all() for values in pair):  # the mean is a share
+    if to.is_external and any(np.isin(values, (0.0, 1.0)).all() for values in pair):  # the mean is a share
         return Table(name, head, (("mean", *(to.score(float(values.mean()), RECORD_SHARES[0]) for values in pair)),))
     told: dict[str, Callable[[Array], Any]] = {"mean": np.mean, "standard deviation": partial(np.std, ddof=1)}
-    if not to.external:
+    if not to.is_external:
         quartiles = {"lower quartile": 0.25, "median": 0.5, "upper quartile": 0.75}
         told |= {word: partial(np.quantile, q=q) for word, q in quartiles.items()}
     rows = tuple((word, *(to.number(float(of(values))) for values in pair)) for word, of in told.items())
@@ -149,13 +152,13 @@ def merge_small(counts: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, .
     >>> merge_small({"a": (50, 48), "b": (30, 33), "c": (4, 3)})
     {'a': (50, 48), '2 other categories': (34, 36)}
     """
-    large = [level for level, own in counts.items() if min(own) >= SMALL]
+    large = [level for level, own in counts.items() if min(own) >= MIN_SHOWN_RECORDS]
     large.sort(key=lambda level: -min(counts[level]))
     named = large if len(large) == len(counts) <= MOST_CATEGORIES else large[: MOST_CATEGORIES - 1]
     while True:
         others = [own for level, own in counts.items() if level not in named]
         total = tuple(map(sum, zip(*others, strict=True)))
-        may_show = all(n == 0 or n >= SMALL for n in total)
+        may_show = all(n == 0 or n >= MIN_SHOWN_RECORDS for n in total)
         if may_show or not named:
             break
         named = named[:-1]
@@ -191,7 +194,7 @@ def _correlation(data: Microdata, name: str, other: str) -> float:
     x, y = data.numbers(name), data.numbers(other)
     known = ~(np.isnan(x) | np.isnan(y))
     x, y = x[known], y[known]
-    constant = len(x) < SMALL or x.std() == 0 or y.std() == 0
+    constant = len(x) < MIN_SHOWN_RECORDS or x.std() == 0 or y.std() == 0
     return 0.0 if constant else float(np.corrcoef(x, y)[0, 1])
 
 
@@ -221,8 +224,8 @@ def what_holds(plan: Plan, original: Microdata, masked: Microdata) -> Iterator[H
     """The plan's edit rules, and the relations that it states or that the original shows."""
     for text in plan.edits:
         rule = parse_edit(text)
-        after = GONE if any(rule.unreadable(masked, original)) else _records(rule.broken(masked))
-        yield Held(text, _records(rule.broken(original)), after)
+        after = GONE if any(rule.reading_problems(masked, original)) else _records(rule.violations(masked))
+        yield Held(text, _records(rule.violations(original)), after)
     shown = {glance.name: glance.formula for glance in look(original).variables if glance.formula}
     for name, formula in {**shown, **{step.on: step.formula for step in plan.derive}}.items():
         step = Derive(name, formula)

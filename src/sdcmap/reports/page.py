@@ -10,7 +10,7 @@ from sdcmap.charts import draw_map
 from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change_charts import draw_change, draw_correlations
 from sdcmap.core import Choice, Microdata, PlanError
-from sdcmap.core.audience import Audience, significant
+from sdcmap.core.audience import Audience, format_significant
 from sdcmap.data.private_folder import write_whole
 from sdcmap.explore.looking import SMALL_CELLS, look
 from sdcmap.map import RUMap
@@ -52,10 +52,10 @@ def make_report(
     if show_risk and audience == "internal":
         raise PlanError("show_risk is for an external report; the internal one shows risk anyway.")
     to = Audience(audience, len(study.data))
-    view = external_view(study, ru, choice, bool(why)) if to.external else internal_view(study, ru, choice)
-    own_title = "" if to.external or study.path is None else study.data.schema.title or study.path.name
+    view = external_view(study, ru, choice, bool(why)) if to.is_external else internal_view(study, ru, choice)
+    own_title = "" if to.is_external or study.path is None else study.data.schema.title or study.path.name
     page = _common(study, view) | _compared(study, choice, view, records)
-    page |= {} if to.external else _for_the_board(study, view)
+    page |= {} if to.is_external else _for_the_board(study, view)
     page |= {"title": title or own_title, "owner": owner, "show_risk": why, "day": datetime.now(UTC).date().isoformat()}
     return Report(_rendered(page, to), audience)
 
@@ -86,7 +86,7 @@ def _common(study: Study, view: View) -> Page:
     tables = {axis: study_rows.score_table(scores, view.choice, axis, view.to, view.map.limits_by_name)
               for axis in ("risk", "utility")}  # fmt: skip
     return {
-        "external": view.to.external,
+        "external": view.to.is_external,
         "view": view,
         "plan": view.plan,
         "choice": view.choice,
@@ -116,7 +116,9 @@ def _maps(view: View) -> list[str]:
     alone."""
     shown = view.shown
     several = int(shown.means["count"].max() or 0) > 1  # type: ignore[arg-type]
-    layers = ["mean"] if view.to.external or shown.is_expectation else ["release", "mean"] if several else ["release"]
+    layers = (
+        ["mean"] if view.to.is_external or shown.is_expectation else ["release", "mean"] if several else ["release"]
+    )
     return [draw_map(shown, mark=view.choice, by=layer).svg() for layer in layers]
 
 
@@ -130,7 +132,7 @@ def _compared(study: Study, choice: Choice | None, view: View, rule: Unsafe | No
     page: Page = {"changes": changes(data, masked, names, to)}
     if rule is not None and view.tells_risk:
         page["records"] = record_table(data, masked, rule=rule).draw(audience=to.name, title="Every record").svg()
-    if to.external:
+    if to.is_external:
         return page
     return page | {
         "columns": column_rows(data, masked, method),
@@ -157,6 +159,6 @@ def _rendered(page: Page, to: Audience) -> str:
 
     loader = jinja2.FileSystemLoader(TEMPLATES)
     templates = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    templates.filters |= {"significant": significant, "number": to.number, "score": to.score, "count": to.count}
+    templates.filters |= {"significant": format_significant, "number": to.number, "score": to.score, "count": to.count}
     templates.filters |= {"percent": to.percent, "story": study_rows.story_of}
     return templates.get_template("report.html").render(page)

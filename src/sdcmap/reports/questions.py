@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Choice, Measure, Microdata, SchemaError, Undefined
-from sdcmap.core.audience import SMALL, significant
+from sdcmap.core.audience import MIN_SHOWN_RECORDS, format_significant
 from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.data.tables import table
 from sdcmap.study.scores import Scores
@@ -22,7 +22,7 @@ from sdcmap.utility.worst_subgroup import Subgroup, WorstSubgroup
 MOST_LEVELS = 30  # a column with more categories makes no groups
 MOST_KEYS = 8  # columns of categories that make groups and tables
 MOST_NUMBERS = 8
-LEAST = 3 * SMALL  # records a subgroup must have before it is named
+LEAST = 3 * MIN_SHOWN_RECORDS  # records a subgroup must have before it is named
 WORST = 3
 FAR = 0.2  # a cell this far off, relative to its count, is wrong for a reader of tables
 
@@ -59,20 +59,22 @@ def _tables(original: Microdata, masked: Microdata, groups: Sequence[str]) -> It
     right = held = 0
     for names in pairs:
         counted = table(original, masked, names)
-        asked = counted.before >= SMALL
+        asked = counted.before >= MIN_SHOWN_RECORDS
         held += int(asked.sum())
         right += int((np.abs(counted.after - counted.before)[asked] <= FAR * counted.before[asked]).sum())
     if held:
         what = "tables of two columns" if len(pairs[0]) == 2 else "tables of one column"
-        question = f"In {len(pairs)} {what}, how many cells of {SMALL} records or more are right within {FAR:.0%}?"
-        yield Answer(question, f"{held:,}", f"{right:,} ({significant(100 * right / held, 3)} %)")
+        question = (
+            f"In {len(pairs)} {what}, how many cells of {MIN_SHOWN_RECORDS} records or more are right within {FAR:.0%}?"
+        )
+        yield Answer(question, f"{held:,}", f"{right:,} ({format_significant(100 * right / held, 3)} %)")
 
 
 def _means(original: Microdata, masked: Microdata, numbers: Sequence[str]) -> Iterator[Answer]:
     for name in numbers:
         both = [_finite(data.numbers(name)) for data in (original, masked)]
-        if min(map(len, both)) >= SMALL:
-            before, after = (significant(float(values.mean()), 4) for values in both)
+        if min(map(len, both)) >= MIN_SHOWN_RECORDS:
+            before, after = (format_significant(float(values.mean()), 4) for values in both)
             yield Answer(f"What is the mean of {name}?", before, after)
 
 
@@ -84,7 +86,7 @@ def _fits(original: Microdata, masked: Microdata, groups: Sequence[str], numbers
         before, after = (_explained(data, name, others, levels) for data in (original, masked))
         if before is not None and after is not None:
             question = f"How much of {name} do the other columns explain (R² of a regression)?"
-            yield Answer(question, significant(before, 3), significant(after, 3))
+            yield Answer(question, format_significant(before, 3), format_significant(after, 3))
 
 
 def _explained(data: Microdata, name: str, others: Sequence[str], levels: Sequence[tuple[str, str]]) -> float | None:

@@ -14,7 +14,7 @@ import polars as pl
 from sdcmap import __version__
 from sdcmap.bundle.limit_checks import decisive_bounds
 from sdcmap.core import Choice, Measure, Method
-from sdcmap.core.audience import Audience, significant
+from sdcmap.core.audience import Audience, format_significant
 from sdcmap.core.docstring import docstring, one_line
 from sdcmap.core.grid import Grid
 from sdcmap.errors import StudyDamaged
@@ -110,7 +110,7 @@ def _measure_row(
     pooled = {row["method"]: row for row in scores.pooled(name).to_dicts()}
     mean = pooled.get(choice.method) if choice is not None and choice.candidate is not None else None
     whole = next((row for method, row in pooled.items() if scores.kinds[method] == "identity"), None)
-    bands = {} if mean is None or to.external else mean  # for the board alone
+    bands = {} if mean is None or to.is_external else mean  # for the board alone
     return MeasureRow(
         name=scores.words_of(name),
         limit=f"{limits[name]:g}" if name in limits else "",
@@ -119,7 +119,7 @@ def _measure_row(
         better=measure["direction"],
         own=_own(scores, name, choice, to),
         mean="–" if mean is None else to.score(mean["value"], unit),
-        error="" if bands.get("se") is None else significant(bands["se"], 2),
+        error="" if bands.get("se") is None else format_significant(bands["se"], 2),
         spread="" if bands.get("low") is None else f"{to.number(bands['low'])} to {to.number(bands['high'])}",
         original="–" if whole is None else to.score(whole["value"], unit),
         nothing=to.score(measure["baseline_value"], unit),
@@ -127,7 +127,7 @@ def _measure_row(
 
 
 def _own(scores: Scores, name: str, choice: Choice | None, to: Audience) -> str:
-    if to.external or choice is None:
+    if to.is_external or choice is None:
         return ""
     values = scores.column(name).filter(pl.col("id") == (choice.candidate or ""))["value"].to_list()
     return to.number(values[0]) if values else "–"

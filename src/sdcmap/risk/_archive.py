@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import polars as pl
 
 from sdcmap.core import Column, Microdata, SchemaError
-from sdcmap.core.named_files import named_file
+from sdcmap.core.named_files import verify_file
 from sdcmap.files.reading import read
 
 
 def open_archive(path: str, sha256: str) -> Microdata:
     """The archive as it is; SchemaError when it is not the file that was named."""
-    return read(named_file(path, sha256))
+    return read(verify_file(path, sha256))
 
 
 def read_archive(path: str, sha256: str, data: Microdata, names: Sequence[str]) -> Microdata:

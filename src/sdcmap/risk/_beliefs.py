@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from sdcmap.core import Array, Method, Microdata, SchemaError, Undefined
-from sdcmap.core.added_noise import AddedNoise, unmasked_scale
+from sdcmap.core.added_noise import AddedNoise, undo_rescaling
 from sdcmap.core.likelihood import IMPOSSIBLE, Field, Same
 from sdcmap.data.cells import cells
 from sdcmap.kernels.statistics.beliefs import normal_posterior, posterior_moments
@@ -60,7 +60,7 @@ def conjugate_beliefs(original: Microdata, masked: Microdata, name: str, method:
     beliefs = Beliefs.before(len(original), prior)
     if name in method.masked_names:
         noise = method.added_noise()
-        seen, spread = unmasked_scale(masked, (name,), noise)[:, 0], noise_variances(original, name, noise)
+        seen, spread = undo_rescaling(masked, (name,), noise)[:, 0], noise_variances(original, name, noise)
     else:
         seen, spread = masked.numbers(name), np.zeros(len(original))
     here = np.flatnonzero(rows >= 0)

@@ -111,13 +111,13 @@ class Controlled(RiskMeasure):
         raise TypeError(f"{type(self).__name__} has no estimate.")
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names, others = self.checked(original), self.people_outside(original)
+        names, others = self.check_variables(original), self.people_outside(original)
         original, masked = self.as_seen(original, masked)
         drawn = self.split(original, masked, others, rng)
         return self.estimate([self.attack(drawn, names, ranges_of(original, names), rng)])
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
-        names, seen = self.checked(original), self.as_recoded(original)
+        names, seen = self.check_variables(original), self.as_recoded(original)
         drawn = [self.split_making(seen, making, rng) for making in refits]
         return self.estimate([self.attack(split, names, ranges_of(seen, names), rng) for split in drawn])
 

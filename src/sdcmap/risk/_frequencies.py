@@ -212,7 +212,7 @@ class LinkMeasure(FrequencyMeasure):
 
     def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
         """The combinations of keys that occur, and the chance that the link of a record of each is right."""
-        self.checked(original)
+        self.check_variables(original)
         frequency = self.frequencies(masked)
         if self.form == "ratio":
             return frequency.met, 1 / np.maximum(frequency.records, frequency.weights)

@@ -152,7 +152,7 @@ class AreaFromDesign(RiskMeasure):
 
     def _puzzle(self, original: Microdata, masked: Microdata) -> Puzzle:
         """What the snooper sees of each released record, and its true area."""
-        names = self.checked(original)
+        names = self.check_variables(original)
         origin = np.arange(len(masked)) if masked.origin is None else masked.origin
         rows = np.flatnonzero(~original.missing(self.area)[origin])
         if len(rows) == 0:

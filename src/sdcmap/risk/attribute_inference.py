@@ -109,7 +109,7 @@ class AttributeInference(SecretMeasure, Controlled):
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         if len(refits) == 1:
             return super().score_refits(original, refits, rng)
-        names, seen = self.checked(original), self.as_recoded(original)
+        names, seen = self.check_variables(original), self.as_recoded(original)
         rows, inside, outside = self.left_out_once(refits, self.can_be_attacked(seen), rng)
         people, ranges = seen.take(rows), ranges_of(seen, names)
         secret = self.secret_in(seen)

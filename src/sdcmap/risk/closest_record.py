@@ -176,7 +176,7 @@ class Identifiability(RiskMeasure):
         return 2.0 * min(self.targets, len(data)) * len(data) * len(self.variables(data)) * PAIR
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         if len(masked) == 0:
             raise Undefined("the file has no records.")
         known = in_released_categories(original, masked, names)

@@ -93,7 +93,7 @@ class ExactMatch(RiskMeasure):
 
     def _look_up(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
         """Whether each released record is found, and how many released records equal it."""
-        *ways, alike = looked_up(original, masked, self.checked(original))
+        *ways, alike = looked_up(original, masked, self.check_variables(original))
         return np.logical_or.reduce([way.own & (way.left < self.k) for way in ways if way is not None]), alike
 
 
@@ -190,7 +190,7 @@ class RecordRisk(RiskMeasure):
 
     def _look_up(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
         """For each released record's person: how many records his known values leave, and whether his is among them."""
-        equal, covering, _ = looked_up(original, masked, self.checked(original))
+        equal, covering, _ = looked_up(original, masked, self.check_variables(original))
         if covering is None:
             return equal.left, equal.own
         some = equal.left > 0
@@ -245,7 +245,7 @@ class ExternalLink(RiskMeasure):
         self._links(data)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        rows = moves(original, masked, self.checked(original)).rows
+        rows = moves(original, masked, self.check_variables(original)).rows
         links, linked = self._links(original)
         if masked.origin is not None:
             links = links[masked.origin]
@@ -257,7 +257,7 @@ class ExternalLink(RiskMeasure):
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where the record links, 0 elsewhere; NaN where it has changed."""
-        rows = moves(original, masked, self.checked(original)).rows
+        rows = moves(original, masked, self.check_variables(original)).rows
         links, _ = self._links(original)
         exposed = (links if masked.origin is None else links[masked.origin]).astype(float)
         exposed[rows] = np.nan

@@ -53,7 +53,7 @@ class ValueMeasure(RiskMeasure):
 
     def values(self, original: Microdata, masked: Microdata) -> tuple[tuple[str, ...], Array, Array]:
         """The variables, and the values of each released record before and after masking."""
-        names = self.checked(original)
+        names = self.check_variables(original)
         if any(masked.column(name).levels is not None for name in names):
             raise Undefined("a measured variable was recoded into categories, so that it has no interval.")
         x = original.matrix(names)
@@ -94,7 +94,7 @@ class IntervalDisclosure(ValueMeasure):
     on: tuple[str, ...] = field(default=(), kw_only=True)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         inside = zip(names, self._inside(original, masked, names), strict=True)
         known = {name: column[~np.isnan(column)] for name, column in inside}
         count = sum(map(len, known.values()))
@@ -106,7 +106,7 @@ class IntervalDisclosure(ValueMeasure):
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The share of the record's values, over the ten widths, that lie in their interval; NaN where it has none."""
-        inside = np.column_stack(self._inside(original, masked, self.checked(original)))
+        inside = np.column_stack(self._inside(original, masked, self.check_variables(original)))
         count = (~np.isnan(inside)).sum(axis=1)
         return np.where(count > 0, np.nansum(inside, axis=1) / np.maximum(count, 1) / len(PERCENTS), np.nan)
 

@@ -152,7 +152,7 @@ class IntruderKnowledge(RiskMeasure):
 
     def beliefs(self, original: Microdata, masked: Microdata) -> Beliefs:
         """What he believes of each original record; computed once for each masked file."""
-        self.checked(original)
+        self.check_variables(original)
         key = "beliefs", self.on, self.scenario, self.attack, self.method, self.targets
         return masked.remember(key, lambda: self._beliefs(original, masked))
 

@@ -204,7 +204,7 @@ class KMap(PopulationMeasure):
 
     def _seen(self, original: Microdata, masked: Microdata) -> tuple[Array, int]:
         """How many persons of the population match each record, or records where a test decides; and how many must."""
-        names = self.checked(original)
+        names = self.check_variables(original)
         if self.population:
             matches = self.matches(original, masked)
             return matches.population[matches.code], self.k
@@ -286,7 +286,7 @@ class DeltaPresence(PopulationMeasure):
 
     def _presence(self, original: Microdata, masked: Microdata) -> tuple[Matches, Array]:
         """Who matches whom, and f/F, at most 1, of each combination."""
-        names = self.checked(original)
+        names = self.check_variables(original)
         check_one_depth(in_released_categories(original, masked, names), masked, names)
         matches = self.matches(original, masked)
         return matches, np.minimum(matches.released / np.maximum(matches.population, 1.0), 1.0)

@@ -97,7 +97,7 @@ class SensitiveMeasure(SecretMeasure, KeyMeasure):
 
     def groups(self, original: Microdata, masked: Microdata) -> SensitiveGroups:
         """The sensitive values of the release in groups of equal keys."""
-        self.checked(original)
+        self.check_variables(original)
         groups = sensitive_groups(self, masked, self.secret_in(original))
         if len(groups.value) == 0:
             raise Undefined(f"{type(self).__name__}: every sensitive value is missing.")

@@ -122,7 +122,7 @@ class LargestUnits(RiskMeasure):
     def _hunt(self, original: Microdata, masked: Microdata) -> tuple[Array, Ranks, Array, dict[str, Array]]:
         """Both attacks on every released record: which original records are wanted and how they rank, the original of
         each released record, and the chance that the attacks, by name, find it."""
-        self.checked(original)
+        self.check_variables(original)
         size, released = original.numbers(self.on), masked.numbers(self.on)
         group, released_group = self._groups(original, masked)
         ranks = descending_ranks(group, size)
@@ -231,7 +231,7 @@ class PPercent(RiskMeasure):
         return self.by or tuple(name for name in data.keys if name != self.on)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
+        self.check_variables(original)
         names = self._columns(original)
         check_released(masked, names)
         if masked.column(self.on).levels is not None:

@@ -42,7 +42,7 @@ class MarkedRecords(EditMeasure):
     baseline_value: ClassVar[float | None] = 0.0
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         self.check_readable(original, masked)
         changed, marked = _changed(original, masked, names), marked_rows(self.rules, original, masked)
         parts = {"masked": float(changed.mean()), "marked": float(marked.mean())} if len(masked) else {}
@@ -55,7 +55,7 @@ class MarkedRecords(EditMeasure):
 
 def marked_rows(rules: tuple[EditRule, ...], original: Microdata, masked: Microdata) -> Array:
     """The released records that break a rule which no record of the original breaks."""
-    strict = [rule.broken(masked) for rule in rules if not rule.broken(original).any()]
+    strict = [rule.violations(masked) for rule in rules if not rule.violations(original).any()]
     return np.asarray(np.logical_or.reduce(strict)) if strict else np.zeros(len(masked), dtype=bool)
 
 

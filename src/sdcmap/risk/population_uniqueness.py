@@ -181,7 +181,7 @@ class PopulationUniqueness(RiskMeasure):
         return positive_weights(self, data) if self.fraction is None else iter(())
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         if len(masked) == 0:
             raise Undefined("the file has no records.")
         sizes, counts = np.unique(masked.view(distinct_cells, names).count, return_counts=True)
@@ -333,7 +333,7 @@ class LogLinearRisk(KeyMeasure):
 
     def _risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array, Array, Array]:
         """The combinations that occur, which of them have one record, and the two chances of these."""
-        self.checked(original)
+        self.check_variables(original)
         met, codes = self.cells(masked)
         matching = wildcard_sums(codes, met.count) if (codes < 0).any() else met.count
         alone = np.flatnonzero(matching == 1)

@@ -73,7 +73,7 @@ class Position(PrecisionMeasure):
     target: Literal["maximum", "minimum"] | Annotated[float, Range(0, 1, "()")] = "maximum"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
+        self.check_variables(original)
         squared = self.squared_error(original, masked)
         return Estimate(value=1 / squared if squared else float("inf"), parts={"squared_error": squared})
 
@@ -202,6 +202,6 @@ class KnownIndex(PrecisionMeasure):
         return 1 / spread if spread > 0 else None
 
     def _squared_errors(self, original: Microdata, masked: Microdata) -> Array:
-        self.checked(original)
+        self.check_variables(original)
         x = original.numbers(self.on)
         return np.asarray((masked.numbers(self.on) - (x if masked.origin is None else x[masked.origin])) ** 2)

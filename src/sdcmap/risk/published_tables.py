@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, SchemaError, Undefined, did_you_mean
-from sdcmap.core.named_files import named_file
+from sdcmap.core.named_files import verify_file
 from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.files.reading import read
 from sdcmap.kernels.tables.coding import compress
@@ -121,7 +121,7 @@ class PublishedTables(RiskMeasure):
     def _read(self) -> list[pl.DataFrame]:
         tables = []
         for path, digest in zip(self.tables, self.sha256, strict=True):
-            table = read(named_file(path, digest)).frame()
+            table = read(verify_file(path, digest)).frame()
             if COUNT not in table.columns or not table[COUNT].dtype.is_numeric() or (table[COUNT] < 0).any():
                 raise SchemaError(f"{path} needs a column {COUNT!r} of counts, none below 0.")
             tables.append(table.with_columns(pl.exclude(COUNT).cast(pl.String)))
@@ -129,7 +129,7 @@ class PublishedTables(RiskMeasure):
 
     def _found(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
         """The chance that each released record is found, with the tables and without."""
-        names = self.checked(original)
+        names = self.check_variables(original)
         known = in_released_categories(original, masked, names)
         codes = np.column_stack([common_codes(known, masked, name) for name in names])
         cell = compress(list(codes.T))[0]

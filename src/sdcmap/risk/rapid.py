@@ -115,7 +115,7 @@ class RAPID(SecretMeasure):
         return answers * len(data) * len(self.variables(data)) * STEP
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names, secret = self.checked(original), self.secret_in(original)
+        names, secret = self.check_variables(original), self.secret_in(original)
         asked = in_released_categories(original, masked, (*names, secret))
         check_told(original, asked, masked, names)
         known = _known(asked, masked, secret)
@@ -220,7 +220,7 @@ class CorrectAttribution(SecretMeasure):
     unmatched: Literal["zero", "left out"] = "zero"
 
     def baseline(self, original: Microdata) -> float:
-        self.checked(original)
+        self.check_variables(original)
         return self._naive(original.codes(self.secret_in(original)))
 
     def _naive(self, codes: Array) -> float:
@@ -256,7 +256,7 @@ class CorrectAttribution(SecretMeasure):
 
     def _probabilities(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Array]:
         """The original in the categories of the release, and the chance of each record that counts; NaN without a match."""
-        names, secret = self.checked(original), self.secret_in(original)
+        names, secret = self.check_variables(original), self.secret_in(original)
         original = in_released_categories(original, masked, (*names, secret))
         check_one_depth(original, masked, (secret,))
         told = common_codes(original, masked, secret)

@@ -49,7 +49,7 @@ class SmallCells(RiskMeasure):
     counting: Literal["unchanged", "all"] = "unchanged"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        moved = moves(original, masked, self.checked(original))
+        moved = moves(original, masked, self.check_variables(original))
         exposed, exposed_moved = in_small_cells(moved.after, moved.new, self.n)
         counted = len(masked)
         if self.counting == "unchanged":
@@ -60,7 +60,7 @@ class SmallCells(RiskMeasure):
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """1 where the record counts as exposed, 0 elsewhere; a changed record is NaN when only unchanged ones count."""
-        names = self.checked(original)
+        names = self.check_variables(original)
         table = masked.view(cells, names)
         exposed = (table.count[table.code] < self.n).astype(float)
         if self.counting == "unchanged":
@@ -105,7 +105,7 @@ class ReplicatedUniques(RiskMeasure):
     on: tuple[str, ...] = ()
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         before, after, size = _cells_of_both(in_released_categories(original, masked, names), masked, names)
         original_count, released_count = (np.bincount(side, minlength=size) for side in (before, after))
         alone, released = original_count[before] == 1, released_count[before]
@@ -174,7 +174,7 @@ class UnsafeCombinations(KeyMeasure):
         return met, exposed > 0
 
     def _unsafe(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array, Array, Array]:
-        self.checked(original)
+        self.check_variables(original)
         met, codes = self.cells(masked)
         sets = key_sets(codes.shape[1], self.dimension, "dimension")
         return met, sets, *unsafe_combinations(codes, met.count, sets, self.k)
@@ -226,7 +226,7 @@ class KAnonymity(FrequencyMeasure):
         return Estimate(value=exposed / len(masked), parts=parts)
 
     def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
-        self.checked(original)
+        self.check_variables(original)
         frequency = self.frequencies(masked)
         return frequency.met, frequency.records < self.k - ROUNDING
 

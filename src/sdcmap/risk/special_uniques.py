@@ -110,7 +110,7 @@ class SpecialUniques(KeyMeasure):
 
     def _look_up(self, original: Microdata, masked: Microdata) -> LookUps:
         """Every released record that is special, once for each of its sets."""
-        names = self.checked(original)
+        names = self.check_variables(original)
         person, sets = original.remember(("special uniques", self), lambda: self._special(original))
         searches = self._searches(original, masked, names)
         origin = np.arange(len(masked)) if masked.origin is None else masked.origin
@@ -234,7 +234,7 @@ class SUDA(KeyMeasure):
             yield "SUDA needs at least 2 variables."
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         met, cell, variables, each = self._minimal(masked)
         total = float(each.sum())
         parts = {"uniques": float(len(np.unique(cell))), "score": total}
@@ -244,13 +244,13 @@ class SUDA(KeyMeasure):
 
     def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
         """The combinations of keys that occur, and the DIS-SUDA score of each."""
-        self.checked(original)
+        self.check_variables(original)
         met, cell, _, each = self._minimal(masked)
         return met, self._dis(masked, met, cell, each)
 
     def suda(self, data: Microdata) -> Array:
         """The SUDA score of each record of a file."""
-        self.checked(data)
+        self.check_variables(data)
         met, cell, _, each = self._minimal(data)
         return np.bincount(cell, each, minlength=len(met.count))[met.code]
 

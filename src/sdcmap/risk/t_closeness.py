@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Share, Undefined
-from sdcmap.core.named_files import content_of
+from sdcmap.core.named_files import read_verified
 from sdcmap.data.cells import DistinctCells
 from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.kernels.tables.diversity import equal_distances, hierarchical_distances, ordered_distances
@@ -101,7 +101,7 @@ class TCloseness(SensitiveMeasure):
 
     def _tree(self, data: Microdata, secret: str) -> Array:
         """The labels of each value of the sensitive variable, a row each; a missing one has none."""
-        hierarchy = Hierarchy.parse(content_of(self.hierarchy, self.sha256), self.hierarchy)
+        hierarchy = Hierarchy.parse(read_verified(self.hierarchy, self.sha256), self.hierarchy)
         rows = {row[0]: row for row in hierarchy.rows}
         texts = _texts(data, secret)
         if lacking := sum(text is not None and text not in rows for text in texts):

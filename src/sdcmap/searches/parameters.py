@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Method, PlanError, Value
-from sdcmap.core.catalog import drawn
+from sdcmap.core.catalog import draw_chart
 from sdcmap.core.chart import Chart
 from sdcmap.map import RUMap
 from sdcmap.searches.forest import Predictors, importance_table
@@ -65,7 +65,7 @@ class Parameters:
 
     def draw_importance(self) -> Chart:
         """Which parameters matter for risk and for loss."""
-        return drawn("draw_importance", self.importance(), title="Which parameters matter")
+        return draw_chart("draw_importance", self.importance(), title="Which parameters matter")
 
     def draw_choices(self) -> Chart:
         """Parallel coordinates: a line a method, from risk and loss to the parameters that matter most."""
@@ -87,7 +87,7 @@ class Parameters:
         facts = {"name": [self.names[place] for place in lines], "front": self.frontier[lines].tolist()}
         title = f"{len(lines):,} of {len(self.names):,} methods" if len(lines) < len(self.names) else "Every method"
         table = pl.DataFrame({**facts, **columns}, strict=False)
-        return drawn("draw_choices", table, options, ends=ends, title=f"{title}: risk, loss and parameters")
+        return draw_chart("draw_choices", table, options, ends=ends, title=f"{title}: risk, loss and parameters")
 
     def _lines(self) -> Array:
         """Those that are drawn: the frontier, and of the others some evenly spaced in risk."""

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from sdcmap.core import Array, Generator, PlanError
-from sdcmap.core.method import Method, strength_of
-from sdcmap.core.roles import DIGITS
+from sdcmap.core.method import Method, strength_parameter
+from sdcmap.core.roles import STRENGTH_DIGITS
 from sdcmap.methods import Chain
 from sdcmap.searches.space import Dimension, Point, Space
 
@@ -162,11 +162,11 @@ def stronger(method: Method, rng: Generator) -> Method | None:
 
 def _scaled(step: Method, factor: float) -> Method | None:
     """A step with its strength so many times; None where it has none, or cannot have that one."""
-    name = strength_of(step)
+    name = strength_parameter(step)
     before: Any = getattr(step, name) if name else None
     if not before:
         return None
-    after: Any = round(before * factor) if isinstance(before, int) else float(f"{before * factor:.{DIGITS}g}")
+    after: Any = round(before * factor) if isinstance(before, int) else float(f"{before * factor:.{STRENGTH_DIGITS}g}")
     try:
         return replace(step, **{name: after})
     except PlanError:

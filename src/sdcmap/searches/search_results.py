@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from sdcmap.core.catalog import drawn
+from sdcmap.core.catalog import draw_chart
 from sdcmap.core.chart import Chart
 from sdcmap.map import RUMap
 from sdcmap.searches.generations import Growth, point_of
@@ -103,7 +103,7 @@ class Found:
     def draw(self) -> Chart:
         """The R-U map by generation, with a ring around the plan's own candidates."""
         own = [method for method, generation in self.generation_of.items() if generation == 0]
-        return drawn("draw_search_map", self.map, eras(self.generation_of), own)
+        return draw_chart("draw_search_map", self.map, eras(self.generation_of), own)
 
     def draw_progress(self) -> Chart:
         """The share of the area against evaluations, beside random search replayed from what is stored."""
@@ -111,11 +111,11 @@ class Found:
         counts = [sum(number <= last for number in numbers) for last in range(len(self.growth.areas))]
         own = pl.DataFrame({"evaluations": counts, "area": list(self.growth.areas)})
         front = self.table.among(tuple(self._own_frontier.to_list()))
-        return drawn("draw_progress", own, self.choices.replayed(counts, (front.x, front.y)))
+        return draw_chart("draw_progress", own, self.choices.replayed(counts, (front.x, front.y)))
 
     def draw_importance(self) -> Chart:
         """Which choices matter for risk and for loss, by stage."""
-        return drawn("draw_importance", self.choices.importance())
+        return draw_chart("draw_importance", self.choices.importance())
 
     def draw_choices(self) -> Chart:
         """The choices that matter most, of every candidate: parallel coordinates, from log risk and loss on."""
@@ -123,11 +123,11 @@ class Found:
         texts = dict(self.scores.candidate.select("id", "method").iter_rows())
         names = {name: self.scores.name_of(texts[name]) for name in self.choices.ids}
         options = {d.name: d.options for d in self.space.dimensions if d.options}
-        return drawn("draw_choices", self.choices.table(names, best), options)
+        return draw_chart("draw_choices", self.choices.table(names, best), options)
 
     def draw_shares(self) -> Chart:
         """Which classes of methods stand where along the frontier."""
-        return drawn("draw_method_shares", shares_along(self.members))
+        return draw_chart("draw_method_shares", shares_along(self.members))
 
     @property
     def pictures(self) -> dict[str, Callable[[], Chart]]:

@@ -59,7 +59,7 @@ def search(
     plan = _with_settings(plan, budget, minutes)
     settings = plan.search or Search()
     judged = plan.with_risk(data)
-    space = Space(data, settings, plan.last, judged.compares_records).checked()
+    space = Space(data, settings, plan.last, judged.compares_records).check()
     how: dict[str, Any] = {"workers": workers, "engine": engine, "executor": executor, "device": device}
     place: AbstractContextManager[str | Path] = private_folder() if study is None else nullcontext(study)
     with place as folder:

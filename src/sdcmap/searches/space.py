@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from sdcmap.core import Method, Microdata, PlanError, Roles, did_you_mean
-from sdcmap.core.catalog import offered
-from sdcmap.core.words import listed
+from sdcmap.core.catalog import plug_in_classes
+from sdcmap.core.formatting import join_names
 from sdcmap.explore.starting_plan import Columns
 from sdcmap.methods import METHODS, Chain, Derive, Recode
 from sdcmap.study.search_settings import Search
@@ -115,7 +115,7 @@ class Space:
     @cached_property
     def classes(self) -> tuple[type[Method], ...]:
         """The classes that may be tried, ours and those of plug-ins."""
-        known = {cls.__name__: cls for cls in (*METHODS, *offered(Method))}
+        known = {cls.__name__: cls for cls in (*METHODS, *plug_in_classes(Method))}
         for name in self.settings.methods:
             if name not in known:
                 raise PlanError(f"Search.methods names {name[:40]!r}, which is no method.{did_you_mean(name, known)}")
@@ -132,7 +132,7 @@ class Space:
 
     def _kind(self, name: str, columns: tuple[str, ...]) -> Kind:
         parts = [tuple(part) for part in np.array_split(np.array(columns, dtype=object), MOST_GROUPS) if len(part)]
-        groups = [self._group(listed(part), part, may_stay=name == "categories") for part in parts]
+        groups = [self._group(join_names(part), part, may_stay=name == "categories") for part in parts]
         return Kind(name, self._group(name, columns, may_stay=False), tuple(groups) if len(columns) > 1 else ())
 
     def _group(self, name: str, columns: tuple[str, ...], *, may_stay: bool) -> Group:
@@ -200,7 +200,7 @@ class Space:
         return {dimension.name: place for place, dimension in enumerate(self.dimensions)}
 
     # ---- points -------------------------------------------------------------------------------------------------
-    def checked(self) -> Space:
+    def check(self) -> Space:
         """The same; PlanError where there is nothing to search."""
         if not self.kinds:
             raise PlanError("there is nothing to search: no column that others could know is left to be masked.")

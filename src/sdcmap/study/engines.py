@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sdcmap.core import Microdata, PlanError, SdcmapError, did_you_mean
-from sdcmap.core.named_files import in_this_room, present_room
+from sdcmap.core.named_files import current_file_root, with_current_file_root
 from sdcmap.files.apart import safe_path
 from sdcmap.kernels.scratch_memory import under_this_limit
 from sdcmap.study.cluster import Cluster, client_behind, client_of
@@ -94,9 +94,9 @@ def worker_pool(
     engine: str, workers: int, executor: Executor | None, data: Microdata, copy: Path | None, memory: int = 0
 ) -> Iterator[tuple[Callable[[], Executor], Run]]:
     """How to make (again) the executor of an engine, and what its workers do with a chunk of jobs."""
-    run: Run = partial(in_this_room(under_this_limit(run_here)), data)
+    run: Run = partial(with_current_file_root(under_this_limit(run_here)), data)
     if copy is not None:
-        run = partial(run_at, str(copy), data.digest, memory, present_room())
+        run = partial(run_at, str(copy), data.digest, memory, current_file_root())
     client = None if executor is None else client_behind(executor)
     with client_of(engine, workers) if executor is None and engine.startswith("dask") else nullcontext(client) as dask:
         if dask is not None and copy is not None:

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from sdcmap.core import Infeasible, Method, Microdata, SchemaError, Stream, Undefined
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
-from sdcmap.core.measure import Enough, IsEnough, Measure
+from sdcmap.core.measure import IsEnough, Measure, StoppedEarly
 from sdcmap.core.refits import Folds, Refit, refit_without
 from sdcmap.data.readable import Readable
 from sdcmap.errors import ContractBroken
@@ -157,7 +157,7 @@ def score_row(
     bound."""
     try:
         return row_of(measure, _estimate(measure, original, masked, stream, method, make, enough))
-    except Enough as seen:
+    except StoppedEarly as seen:
         reason = "others have less risk and less loss."
         return ScoreRow(measure.id, measure.text, seen.value, None, NO_DETAILS, "bound", reason)
     except (Undefined, SchemaError) as error:

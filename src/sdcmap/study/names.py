@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from sdcmap.core import Method, number
+from sdcmap.core import Method, format_number
 from sdcmap.core.grid import Grid
-from sdcmap.core.value import find, hints
-from sdcmap.errors import PlanError, shortened
+from sdcmap.core.value import field_types, find_type
+from sdcmap.errors import PlanError, quote_text
 
 LONGEST_SUFFIX = 40  # characters
 
@@ -63,7 +63,7 @@ def parameter(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        return number(value)
+        return format_number(value)
     if isinstance(value, tuple):
         return "+".join(map(parameter, value))
     return "none" if value is None else str(value)
@@ -93,7 +93,7 @@ def without_names(specs: object) -> tuple[object, list[object]]:
 def _has_own(spec: Mapping[str, Any]) -> bool:
     """Whether the class of a table has a parameter `name` of its own."""
     try:
-        return "name" in hints(find(spec.get("type"), Method))
+        return "name" in field_types(find_type(spec.get("type"), Method))
     except PlanError:  # told when the table is read
         return False
 
@@ -105,7 +105,7 @@ def stated_names(
     if problems:  # a table that could not be read has no method
         return {}
     pairs = [(method, name) for method, name in zip(methods, names, strict=True) if name is not None]
-    grids = [f"methods: {shortened(str(name))} names a grid" for method, name in pairs if isinstance(method, Grid)]
+    grids = [f"methods: {quote_text(str(name))} names a grid" for method, name in pairs if isinstance(method, Grid)]
     problems += [f"{grid}, whose members have words of their own; write one out to name it." for grid in grids]
     if any(not isinstance(name, str) for _, name in pairs):
         problems.append(NOT_A_LINE)
@@ -119,4 +119,4 @@ def problems_of_names(names: Mapping[str, str]) -> Iterator[str]:
             yield NOT_A_LINE
     said = [str(name) for name in names.values()]
     for name in sorted({name for name in said if said.count(name) > 1}):
-        yield f"two methods are named {shortened(name)}."
+        yield f"two methods are named {quote_text(name)}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sdcmap.core import Microdata, Stream
-from sdcmap.core.refits import fold_of
+from sdcmap.core.refits import assign_folds
 
 SHARE = 0.25  # of the people
 
@@ -17,6 +17,6 @@ def part_of(data: Microdata, key: bytes) -> Microdata:
 
 
 def _drawn(data: Microdata, key: bytes) -> Microdata:
-    fold = fold_of(data, SHARE, data.schema.of_role("stratum"), Stream(key).rng())
+    fold = assign_folds(data, SHARE, data.schema.of_role("stratum"), Stream(key).rng())
     part = data.take(np.flatnonzero(fold == 0))
     return Microdata(part.schema, part.columns)

@@ -14,15 +14,15 @@ from typing import Any, Literal
 
 from sdcmap.core import Choice, Generator, Measure, Method, Microdata, PlanError, SdcmapError, Stream, did_you_mean
 from sdcmap.core.edit_rule import edit_problems, parse_edit
+from sdcmap.core.formatting import name_axis
 from sdcmap.core.grid import Grid, decode_grid
 from sdcmap.core.plan_text import read_table
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import Value, decode
-from sdcmap.core.words import axis
 from sdcmap.data import html
 from sdcmap.data.private_folder import write_whole
-from sdcmap.errors import MOST_PROBLEMS, shortened
+from sdcmap.errors import MAX_PROBLEMS_SHOWN, quote_text
 from sdcmap.files.reading import Source
 from sdcmap.methods import Chain, Derive, Identity, Repair
 from sdcmap.study.names import drawn_name, names_of, problems_of_names, stated_names, without_names
@@ -147,7 +147,7 @@ class Plan:
 
     def __repr__(self) -> str:
         brief = {m.text: m.brief for m in self.measures}
-        risks = axis([brief.get(name, name) for name in self.risk])
+        risks = name_axis([brief.get(name, name) for name in self.risk])
         axes = f": {risks} against {brief[self.utility]}" if self.risk and self.utility else ""
         return f"Plan({self.count:,} candidates of {len(self.expanded):,} methods, {len(self.measures)} measures{axes})"
 
@@ -261,7 +261,7 @@ class Plan:
         candidates = candidates or [candidate for candidate in self.candidates if candidate.id.startswith(name)]
         if len(candidates) != 1 or not name:
             what = f"{len(candidates) or 'no'} candidate{'s' if candidates else ''} of this plan"
-            raise PlanError(f"{what} begin with {shortened(name)}: give the name or id that `sdcmap choose` prints.")
+            raise PlanError(f"{what} begin with {quote_text(name)}: give the name or id that `sdcmap choose` prints.")
         return candidates[0]
 
     def make(self, data: Microdata, choice: Choice | Candidate | str) -> Microdata:
@@ -335,7 +335,7 @@ class Plan:
         if self.limits != _limits_in(self.profile, self.measures):
             table["limits"] = dict(self.limits)
         if self.policy != DEFAULT_POLICY:
-            table["policy"] = {"reason": self.policy.reason, **self.policy.changed}
+            table["policy"] = {"reason": self.policy.reason, **self.policy.changes}
         table |= {"edits": list(self.edits), "derive": {step.on: step.formula for step in self.derive}}
         for name in ("rule", "data", "search"):
             if (part := getattr(self, name)) is not None:
@@ -370,8 +370,8 @@ class Plan:
         """The plan in a TOML text; PlanError with every problem at once."""
         table = read_table(text)
         parts = [f.name for f in fields(Plan) if f.name not in ("names", "found", "seed", "seed_stated")]
-        unknown = [name for name in table if name not in parts][:MOST_PROBLEMS]
-        problems = [f"a plan has no part {shortened(name)}.{did_you_mean(name, parts)}" for name in unknown]
+        unknown = [name for name in table if name not in parts][:MAX_PROBLEMS_SHOWN]
+        problems = [f"a plan has no part {quote_text(name)}.{did_you_mean(name, parts)}" for name in unknown]
         given: dict[str, Any] = {name: table[name] for name in table if name in parts}
         given["methods"], names = without_names(given.get("methods", []))
         for name, base in (("methods", Method), ("measures", Measure)):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 from sdcmap.core import Measure, Microdata, PlanError, Roles, did_you_mean
-from sdcmap.core.value import Range, Share, Value, coerce, hints
+from sdcmap.core.value import Range, Share, Value, coerce, field_types
 
 NAMES = ("WorstLinkage", "AttributeInference", "ClosestRecord")
 
@@ -210,7 +210,7 @@ def profile_of(given: Profile | str | Mapping[str, Any]) -> Profile:
         return given
     if isinstance(given, str):
         return profile_named(given)
-    known = hints(Profile)
+    known = field_types(Profile)
     unknown = [name for name in given if name not in known]
     problems = [f"a profile has no limit {name!r:.40}.{did_you_mean(name, known)}" for name in unknown]
     changed: dict[str, Any] = {}

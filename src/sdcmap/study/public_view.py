@@ -16,10 +16,10 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Method, Microdata
-from sdcmap.core.audience import SMALL, coarse
+from sdcmap.core.audience import MIN_SHOWN_RECORDS, round_score
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.grid import Grid
-from sdcmap.core.named_files import FILES, NO_DIGEST
+from sdcmap.core.named_files import NO_DIGEST, PATH_FIELDS
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import Spec, V, decode
@@ -64,7 +64,7 @@ class PublicValues:
             return NO_DIGEST
         if name == MERGED:
             return part if part in self._common_categories else f"category {self._number(part)}"
-        if name in FILES and isinstance(part, str) and part:
+        if name in PATH_FIELDS and isinstance(part, str) and part:
             return f"{name} {self._number(part)}"
         return part
 
@@ -88,7 +88,11 @@ def _common(data: Microdata, name: str) -> list[str]:
     if levels is None:
         return []
     count = np.bincount(data.codes(name), minlength=len(levels))
-    return [str(level) for level, records in zip(levels.to_list(), count.tolist(), strict=False) if records >= SMALL]
+    return [
+        str(level)
+        for level, records in zip(levels.to_list(), count.tolist(), strict=False)
+        if records >= MIN_SHOWN_RECORDS
+    ]
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,7 @@ def _public_rule(rule: Rule, texts: Mapping[str, str]) -> Rule:
 def round_scores(scores: Scores, rows: int) -> Scores:
     """Return one row a method: pooled over its draws, to two significant digits, without parts and standard errors.
 
-    Shares of records are rounded so that no two of them differ by 1 to 9 records (`coarse`). What is made of these
+    Shares of records are rounded so that no two of them differ by 1 to 9 records (`round_score`). What is made of these
     scores can tell no more than they do.
     """
     units = dict(scores.measure.select("name", "unit").iter_rows())
@@ -194,4 +198,4 @@ def round_scores(scores: Scores, rows: int) -> Scores:
 
 
 def _rounded(value: float, unit: str, rows: int) -> float:
-    return float(f"{coarse(value, unit, rows):.2g}")
+    return float(f"{round_score(value, unit, rows):.2g}")

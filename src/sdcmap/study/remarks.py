@@ -21,7 +21,7 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
         yield f"It names no risk measure, so it gets {', '.join(risks)}."
     yield from not_measured(data, plan.measures)
     for text in plan.edits:
-        if broken := int(parse_edit(text).broken(data).sum()):
+        if broken := int(parse_edit(text).violations(data).sum()):
             yield f"{broken:,} records of the file as it is break the edit rule {text!r}: only masked values are repaired."
     yield from _merging_nothing(data, plan)
     if refits := makings_of(data, plan):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Measure, Method, PlanError, did_you_mean, listed
+from sdcmap.core import Measure, Method, PlanError, did_you_mean, join_names
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
 from sdcmap.data import html
@@ -67,7 +67,7 @@ class Scores:
                 object.__setattr__(self, table, frame.with_columns(columns))
 
     def __repr__(self) -> str:
-        names = listed([self.brief_of(name) for name in self.measure["name"]])
+        names = join_names([self.brief_of(name) for name in self.measure["name"]])
         return f"Scores({len(self.candidate):,} candidates, {len(self._made):,} made; {names})"
 
     def _repr_html_(self) -> str:

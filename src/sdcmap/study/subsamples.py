@@ -8,7 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Choice, Estimate, Generator, Measure, Method, Microdata, PlanError, Stream, percent
+from sdcmap.core import (
+    Array,
+    Choice,
+    Estimate,
+    Generator,
+    Measure,
+    Method,
+    Microdata,
+    PlanError,
+    Stream,
+    format_percent,
+)
 from sdcmap.methods import Identity, Sample
 from sdcmap.study.cost import cost_guess
 from sdcmap.study.parts import part_of
@@ -61,7 +72,11 @@ class Reading:
             return f"costs nothing that it sees in {self.records:,} records"
         share = " ".join(filter(None, (self.beyond, f"{_percents(self.thrown)} %")))
         band = "" if self.beyond else f" ({_percents(self.low)} to {_percents(self.high)} %)"
-        told = "share of bias not known" if self.bias is None else f"about {percent(round(self.bias, 2))} of it is bias"
+        told = (
+            "share of bias not known"
+            if self.bias is None
+            else f"about {format_percent(round(self.bias, 2))} of it is bias"
+        )
         return f"costs as much as throwing away {share} of {self.records:,} records{band}; {told}"
 
 

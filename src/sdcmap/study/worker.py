@@ -8,7 +8,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from sdcmap.core.named_files import files_below
+from sdcmap.core.named_files import restrict_files_to
 from sdcmap.data.microdata import Microdata
 from sdcmap.files.working_copy import open_copy
 from sdcmap.kernels.scratch_memory import room_limited
@@ -26,7 +26,7 @@ def run_at(path: str, digest: str, memory: int, room: Path | None, jobs: Sequenc
     room: the folder below which methods and measures may name files; None: anywhere.
     """
     one_thread()
-    with room_limited(memory, Path(path)), files_below(room):
+    with room_limited(memory, Path(path)), restrict_files_to(room):
         return run_here(opened(path, digest), jobs)
 
 

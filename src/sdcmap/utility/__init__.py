@@ -3,7 +3,7 @@
 A process imports those it uses; UTILITIES are all of them, by name.
 """
 
-from sdcmap.core.catalog import late_room
+from sdcmap.core.catalog import lazy_package
 from sdcmap.core.measure import Measure
 
-__getattr__, __dir__, __all__ = late_room(__name__, __file__, UTILITIES=Measure)
+__getattr__, __dir__, __all__ = lazy_package(__name__, __file__, UTILITIES=Measure)

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, TypeAlias
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, Undefined, did_you_mean
-from sdcmap.core.added_noise import noise_covariance, noise_strata, unmasked_scale
+from sdcmap.core.added_noise import noise_covariance, noise_strata, undo_rescaling
 from sdcmap.data.cells import cells, common_codes
 from sdcmap.kernels.statistics import information_losses as formulas
 from sdcmap.kernels.statistics.moments import Moments, correlation_of, moments
@@ -63,7 +63,7 @@ class SubpopulationLoss(WeightedMeasure):
         raise TypeError(f"{type(self).__name__} has no losses.")
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
+        self.check_variables(original)
         losses = self.losses(original, masked)
         values = np.mean([*losses.values()], axis=0)
         parts = {name: float(np.mean(loss)) for name, loss in losses.items()} if len(losses) > 1 else {}
@@ -89,7 +89,7 @@ class SubpopulationLoss(WeightedMeasure):
     def value_losses(self, original: Microdata, masked: Microdata, loss: Formula) -> Iterator[tuple[Rows, Array]]:
         """Yield for each subpopulation of the original its rows in the masked file, and the loss of each value there
         (variables x records) against its record's own; NaN where the original is missing."""
-        names = self.checked(original)
+        names = self.check_variables(original)
         if masked.origin is None and len(masked) != len(original):
             raise Undefined("the masked records are not those of the original, so no value has a loss of its own.")
         owner = slice(None) if masked.origin is None else masked.origin
@@ -193,7 +193,7 @@ class MomentLoss(SubpopulationLoss):
 
     def _moments_of_both(self, original: Microdata, masked: Microdata) -> list[tuple[Moments, Moments]]:
         """The moments of each subpopulation before and after masking."""
-        names, (before, after) = self.checked(original), self.subpopulations(original, masked)
+        names, (before, after) = self.check_variables(original), self.subpopulations(original, masked)
         key = ("moments", names, self.weighted, self.by, self.least)
         known = original.remember(key, lambda: self._moments(original, original.matrix(names), before))
         seen = masked.remember((*key, self.made_by), lambda: self._released(masked, names, after))
@@ -211,7 +211,7 @@ class MomentLoss(SubpopulationLoss):
         if self.made_by is None:
             raise Undefined("correcting needs the method: a sweep tells it, else give `made_by`.")
         noise = self.made_by.added_noise()
-        seen = self._moments(masked, unmasked_scale(masked, names, noise), populations)
+        seen = self._moments(masked, undo_rescaling(masked, names, noise), populations)
         strata, weights = noise_strata(masked, names, noise), self.weights_of(masked)
         true = [m.covariance - noise_covariance(strata, at, weights) for m, at in zip(seen, populations, strict=True)]
         return [replace(m, covariance=c, correlation=correlation_of(c)) for m, c in zip(seen, true, strict=True)]

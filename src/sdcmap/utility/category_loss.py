@@ -63,7 +63,7 @@ class _DetailLoss(WeightedMeasure):
         return np.where(original.missing(name)[rows], np.nan, masked.missing(name))
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        losses = {name: self.value_losses(original, masked, name) for name in self.checked(original)}
+        losses = {name: self.value_losses(original, masked, name) for name in self.check_variables(original)}
         weights = self.weights_of(original)[slice(None) if masked.origin is None else masked.origin]
         known = {name: float(weights @ ~np.isnan(loss)) for name, loss in losses.items()}
         lost = {name: float(weights @ np.nan_to_num(loss)) for name, loss in losses.items()}
@@ -71,7 +71,7 @@ class _DetailLoss(WeightedMeasure):
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The mean loss of each record; NaN where all its values are missing in the original."""
-        losses = np.column_stack([self.value_losses(original, masked, name) for name in self.checked(original)])
+        losses = np.column_stack([self.value_losses(original, masked, name) for name in self.check_variables(original)])
         known = (~np.isnan(losses)).sum(axis=1)
         return np.where(known > 0, np.nansum(losses, axis=1) / np.maximum(known, 1), np.nan)
 

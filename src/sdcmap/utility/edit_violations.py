@@ -41,9 +41,9 @@ class EditViolations(EditMeasure):
     revision: ClassVar[int] = 2
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
+        self.check_variables(original)
         self.check_readable(original, masked)
-        before, after = ([rule.broken(data) for rule in self.rules] for data in (original, masked))
+        before, after = ([rule.violations(data) for rule in self.rules] for data in (original, masked))
         strict = [broken for broken, earlier in zip(after, before, strict=True) if not earlier.any()]
         broken = {"released": after, "original": before, "marked": strict}
         parts = {name: float(np.logical_or.reduce(rules).mean()) if rules else 0.0 for name, rules in broken.items()}

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Column, Estimate, Generator, Measure, Microdata, SchemaError, Undefined
-from sdcmap.core.named_files import content_of
+from sdcmap.core.named_files import read_verified
 from sdcmap.data.cells import common_codes, distinct_cells
 from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.utility._numeric import WeightedMeasure
@@ -75,13 +75,13 @@ class Precision(Measure):
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The share of levels that each record kept; NaN where it was missing before and after."""
-        self.checked(original)
+        self.check_variables(original)
         lost = original.missing(self.on)[slice(None) if masked.origin is None else masked.origin]
         return np.where(lost & masked.missing(self.on), np.nan, 1.0 - self._heights(masked.column(self.on)))
 
     def _heights(self, column: Column) -> Array:
         """h/H of each value; 1 where it is missing."""
-        hierarchy = Hierarchy.parse(content_of(self.hierarchy, self.sha256), self.hierarchy)
+        hierarchy = Hierarchy.parse(read_verified(self.hierarchy, self.sha256), self.hierarchy)
         level_of: dict[str, int] = {}
         for level in range(hierarchy.levels + 1):
             for row in hierarchy.rows:
@@ -138,7 +138,7 @@ class _GroupSizes(Measure):
         raise TypeError(f"{type(self).__name__} has no number.")
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         before, after = self.of(original, names), self.of(masked, names)
         return Estimate(value=after - before, parts={"original": before, "released": after})
 
@@ -171,7 +171,7 @@ class Discernibility(_GroupSizes):
         return float((sizes.astype(np.float64) ** 2).sum() / len(data) ** 2 + suppressed / len(data))
 
     def baseline(self, original: Microdata) -> float | None:
-        return 1.0 - self.of(original, self.checked(original))
+        return 1.0 - self.of(original, self.check_variables(original))
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class NonUniformEntropy(WeightedMeasure):
         rows = np.arange(len(original)) if masked.origin is None else masked.origin
         weights = self.weights_of(original)
         lost, whole = {}, {}
-        for name in self.checked(original):
+        for name in self.check_variables(original):
             bits, most = self._bits(original, masked, name, weights, rows)
             lost[name], whole[name] = float(weights[rows] @ bits), float(weights[rows] @ most)
         constant = "every measured variable is constant in the original, so that there is no information to lose."

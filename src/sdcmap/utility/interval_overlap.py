@@ -86,7 +86,7 @@ class IntervalMeasure(WeightedMeasure):
     def compared(self, original: Microdata, masked: Microdata) -> list[tuple[str, Interval, Interval | None]]:
         """Of each quantity: what it is of, its interval in the original, and in the released file, None where that no
         longer tells it. What the original does not tell is left out."""
-        self.checked(original)
+        self.check_variables(original)
         before = original.remember(("intervals", self), lambda: self._intervals(original, original))
         used = self.with_weight(masked, *self.variables(masked))
         untouched = masked.base is original and masked.origin is None and masked.changes.keys().isdisjoint(used)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, Undefined, did_you_mean
-from sdcmap.core.refits import Folds, Refit, fold_of, parts_of
+from sdcmap.core.refits import Folds, Refit, assign_folds, count_folds
 from sdcmap.data.cells import in_released_categories, joint_codes
 from sdcmap.data.model_training import EXTRA, Features, Learner, check_told, features_of, learning
 from sdcmap.utility._numeric import keys_and_numbers
@@ -69,8 +69,8 @@ class _LearnedModel(Measure):
     def problems(self) -> Iterator[str]:
         if not self.predicts:
             yield ".predicts must name at least one column."
-        if self.folds > parts_of(self.held_out):
-            yield f".folds must be at most {parts_of(self.held_out)}, for each leaves other people out."
+        if self.folds > count_folds(self.held_out):
+            yield f".folds must be at most {count_folds(self.held_out)}, for each leaves other people out."
 
     def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
@@ -97,16 +97,16 @@ class _LearnedModel(Measure):
         return sum(answers) * self.folds * len(data) * len(self.variables(data)) * STEP
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         if not masked.paired:
             raise Undefined("a synthetic file needs the method that made it, to make it without the people held out.")
-        fold = fold_of(original, self.held_out, original.schema.of_role("stratum"), rng)
+        fold = assign_folds(original, self.held_out, original.schema.of_role("stratum"), rng)
         came = np.arange(len(masked)) if masked.origin is None else masked.origin
         refits = [Refit(masked.take(np.flatnonzero(fold[came] != k)), fold == k) for k in range(self.folds)]
         return self._graded(original, refits, rng, [in_released_categories(original, masked, names)] * self.folds)
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         asked = [in_released_categories(original, making.released, names) for making in refits]
         return self._graded(original, refits, rng, asked)
 

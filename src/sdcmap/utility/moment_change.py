@@ -108,7 +108,7 @@ class MomentChange(NumericMeasure):
             yield "MomentChange of robust eigenvalues knows no weights."
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         if self.of in ("eigenvalues", "robust eigenvalues"):
             return self._change_of_eigenvalues(original, masked, names)
         view = weighted_moments if self.weighted else plain_moments
@@ -183,7 +183,7 @@ class CorrelationLoss(NumericMeasure):
     fewest: ClassVar[int] = 2
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         first = original.remember(("explained", self), lambda: self._explained(original, names))
         lost = float(np.sqrt(((first - self._explained(masked, names)) ** 2).sum() / 2))
         return Estimate(value=min(lost, 1.0))

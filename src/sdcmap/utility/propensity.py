@@ -100,7 +100,7 @@ class Propensity(WeightedMeasure):
         return rows * met * (met * PRODUCT + PASSES * LOOK) + terms**3 * FACTOR * 2
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         same_rows = masked.base is original and masked.origin is None and masked.paired
         if same_rows and masked.changes.keys().isdisjoint(self.with_weight(masked, *names)):
             return Estimate(value=0.0, parts={"null": 0.0} if self.nulled else {})

@@ -117,7 +117,7 @@ class QueryError(WeightedMeasure):
         return replace(self, draw=self.draw + 1)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         low, high, truth = original.remember(("queries", self.digest), lambda: self._asked(original, names))
         after = np.stack([_numbers_after(original, masked, name) for name in names])
         answer = range_sums(after, self.weights_of(masked) if self.weighted else np.empty(0), low, high)

@@ -105,7 +105,7 @@ class _SampleDistance(Measure):
         return 0.0
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         rows = len(masked) == len(original) and masked.origin is None and masked.paired
         if rows and masked.base is original and masked.changes.keys().isdisjoint(names):
             return Estimate(value=0.0, se=0.0, parts={"records": 0.0})
@@ -245,7 +245,7 @@ class _DistributionDistance(NumericMeasure):
         return data.view(rising_with_weights if self.weighted else rising, self.with_weight(data, name))
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names = self.checked(original)
+        names = self.check_variables(original)
         return over_variables({name: self.distance(original, masked, name) for name in names}, self.summary)
 
     def distance(self, original: Microdata, masked: Microdata, name: str) -> float:

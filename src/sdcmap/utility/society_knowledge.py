@@ -123,7 +123,7 @@ class SocietyKnowledge(Measure):
         return replace(self, method=method)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
+        self.check_variables(original)
         agency = self._agency(original)
         key = "society", *self._wanted, self.user, self.method if self.user == "informed" else None
         society, corrected = masked.remember(key, lambda: self._believed(masked))

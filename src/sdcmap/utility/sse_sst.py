@@ -62,7 +62,7 @@ class SseSst(NumericMeasure):
         rows = slice(None) if masked.origin is None else masked.origin
         weights = self.weights_of(original)[rows]
         shares, sizes = {}, []
-        for name in self.checked(original):
+        for name in self.check_variables(original):
             sse, sst, size = sums_of_squares(numbers_of(original, name)[rows], numbers_of(masked, name), weights)
             if sst == 0 and sse > 0:
                 raise Undefined(f"{name!r} is constant in the original and was changed, so its loss has no scale.")
@@ -122,7 +122,7 @@ class MeanPrecision(Measure):
             yield "MeanPrecision.weighted needs a file with a weight."
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.checked(original)
+        self.check_variables(original)
         xbar, _ = original.remember(("mean", self), lambda: self._mean(original))
         ybar, variance = self._mean(masked)
         bias = ybar - xbar

@@ -144,7 +144,7 @@ class TableError(TableMeasure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         if self.weighted:
             sound_weights(masked)
-        compared = tables(original, masked, up_to(self.checked(original), self.order), weighted=self.weighted)
+        compared = tables(original, masked, up_to(self.check_variables(original), self.order), weighted=self.weighted)
         scale = 1.0 if self.weighted else len(original) / len(masked)
         judged = [each for table in compared if (each := _errors(table, scale, self.least)) is not None]
         if not judged:
@@ -184,7 +184,7 @@ class _TablesUpTo(TableMeasure):
         raise TypeError(f"{type(self).__name__} has no loss.")
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        compared = tables(original, masked, up_to(self.checked(original), self.order), weighted=self.weighted)
+        compared = tables(original, masked, up_to(self.check_variables(original), self.order), weighted=self.weighted)
         return loss_over(compared, self.loss, self.summary)
 
 
@@ -302,7 +302,7 @@ class ConditionalEntropyChange(TableMeasure):
     summary: Literal["mean", "worst"] = "mean"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        wholes = up_to(self.checked(original), self.order, least=2)
+        wholes = up_to(self.check_variables(original), self.order, least=2)
         given = {whole: [(*whole[:j], *whole[j + 1 :]) for j in range(len(whole))] for whole in wholes}
         needed = list(dict.fromkeys([*wholes, *itertools.chain.from_iterable(given.values())]))
         change = {
@@ -333,7 +333,7 @@ class _AssociationChange(TableMeasure):
         raise TypeError(f"{type(self).__name__} has no coefficient.")
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        pairs = two_way_tables(original, masked, self.checked(original), weighted=self.weighted)
+        pairs = two_way_tables(original, masked, self.check_variables(original), weighted=self.weighted)
         return loss_over(pairs, lambda pair: pair.matrix_change(self.coefficient), self.summary)
 
 

@@ -90,7 +90,7 @@ class WorstSubgroup(Measure):
 
     def subgroups(self, original: Microdata, masked: Microdata, rng: Generator) -> list[Subgroup]:
         """Every subgroup of enough records for which the measure has a value."""
-        self.checked(original)
+        self.check_variables(original)
         met = original.view(distinct_cells, self.by)
         group_of = met.code if masked.origin is None else met.code[masked.origin]
         groups = []

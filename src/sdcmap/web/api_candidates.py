@@ -14,8 +14,8 @@ from sdcmap.bundle.prepared_file import masked_names
 from sdcmap.charts import draw_table_change
 from sdcmap.charts.change_charts import draw_change, draw_correlations, draw_density_change, has_density
 from sdcmap.core.audience import Audience
+from sdcmap.core.formatting import join_names
 from sdcmap.core.rule import Rule
-from sdcmap.core.words import listed
 from sdcmap.reports.masked_columns import Table
 from sdcmap.reports.masked_columns import changes as changes_of
 from sdcmap.reports.study_rows import MeasureRow, score_table
@@ -168,7 +168,7 @@ def records(bench: Bench, name: str, candidate: str) -> Records:
 
 def _line_words(rule: sm.recordwise.Unsafe, held: sm.KAnonymity | None) -> str:
     """What "unsafe" means in this plot, and whose line it is."""
-    on = listed(rule.on)
+    on = join_names(rule.on)
     if rule.neighborhood == "frequency":
         own = f"this plot's own line, k = {rule.k}, not a measure's"
         whose = f"the line of {held.text} in the plan" if held else own

@@ -12,8 +12,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field, StringConstraints
 
 from sdcmap.core import Measure, Method, PlanError, SdcmapError
-from sdcmap.core.catalog import named_class
-from sdcmap.core.named_files import content_of, digest_of, files_below
+from sdcmap.core.catalog import find_class
+from sdcmap.core.named_files import digest_of, read_verified, restrict_files_to
 from sdcmap.core.plan_text import read_table
 from sdcmap.data.hierarchy import Hierarchy
 from sdcmap.explore import parameter_forms
@@ -352,11 +352,11 @@ def recodes(bench: Bench, name: str, draft: RecodeDraft) -> Recodes:
     """What a recode makes of each column that it names: categories with their records, before and after."""
     data = bench.views.data_of(bench.views.plan_of(name), name)
     path, levels = draft.method.get("hierarchy"), None
-    with files_below(bench.room.folder):
+    with restrict_files_to(bench.room.folder):
         columns = recoded(data, draft.method)
         if isinstance(path, str) and path:
             with suppress(SdcmapError):  # the problem of each column says why
-                levels = Hierarchy.parse(content_of(path, digest_of(path, "Recode.hierarchy")), path).levels
+                levels = Hierarchy.parse(read_verified(path, digest_of(path, "Recode.hierarchy")), path).levels
     return Recodes(columns, levels)
 
 
@@ -366,9 +366,9 @@ def draft_hierarchy(bench: Bench, name: str, draft: HierarchyDraft) -> OpenedHie
     records = categories_of(bench.views.data_of(bench.views.plan_of(name), name), draft.on)
     version, rows = "", by_first_characters(list(records)) if draft.begin == "prefixes" else draft.rows
     if draft.begin == "file":
-        with files_below(bench.room.folder):
+        with restrict_files_to(bench.room.folder):
             version = digest_of(draft.file, "hierarchy")
-            rows = Hierarchy.parse(content_of(draft.file, version), draft.file).rows
+            rows = Hierarchy.parse(read_verified(draft.file, version), draft.file).rows
     return OpenedHierarchy(**vars(drafted(records, rows)), version=version)
 
 
@@ -388,7 +388,7 @@ def prices(bench: Bench, choice: Choice) -> Prices:
     """What a plan costs, and what a method or measure would add to it, before it is chosen: guessed seconds of one core."""
     plan, data, now = bench.views.cost(choice.toml, choice.study)
     base: type[Method | Measure] = Method if choice.group == "methods" else Measure
-    cls = named_class(choice.type) if choice.type else base
+    cls = find_class(choice.type) if choice.type else base
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise PlanError(f"there is no {base.__name__.lower()} of that name.")
     example = parameter_forms.example_of(cls, data) if choice.type else None

@@ -81,7 +81,7 @@ def work(plan: Path, study: Path, workers: int, task: str) -> int:
 
 def _run(room: Workspace, plan: Path, study: Path, workers: int, task: str) -> None:
     import sdcmap as sm
-    from sdcmap.core.named_files import files_below
+    from sdcmap.core.named_files import restrict_files_to
     from sdcmap.web.views import Views
 
     tell = Telling(room, study.name)
@@ -90,7 +90,7 @@ def _run(room: Workspace, plan: Path, study: Path, workers: int, task: str) -> N
     parsed = views.plan(plan.read_text(encoding="utf-8"))
     data = views.data_of(parsed, study.name)
     tell.at("getting ready: workers start, and code is compiled where this machine runs it for the first time")
-    with files_below(study.parent):
+    with restrict_files_to(study.parent):
         if task == "search":
             sm.search(data, parsed, study=study, workers=workers or None, progress=tell.swept, watch=tell.searched)
         else:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sdcmap.core.chart import kept_script, vega_script
-from sdcmap.core.named_files import files_below
+from sdcmap.core.chart import read_cached_script, vega_script
+from sdcmap.core.named_files import restrict_files_to
 from sdcmap.errors import SdcmapError
 
 
@@ -42,7 +42,7 @@ class Drawing:
     def vega(self) -> bytes:
         """The charts' JavaScript, made by the worker where no earlier run has kept it."""
         with self._vega_lock:
-            self._vega = self._vega or (kept_script() or self.run(vega_script)).encode()
+            self._vega = self._vega or (read_cached_script() or self.run(vega_script)).encode()
         return self._vega
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ def make_picture(study: Path, form: str, risk: tuple[str, ...], utility: str, by
     """The map of a study as PNG or SVG, with the choice of the study on the plan's axis of risk."""
     from sdcmap.workflow import open_map, own_choice
 
-    with files_below(study.parent):
+    with restrict_files_to(study.parent):
         ru = open_map(study, risk, utility)
         chart = ru.draw(mark=own_choice(study, ru), by=by or None)
     return chart.png() if form == "png" else chart.svg().encode()
@@ -69,6 +69,6 @@ def make_report(study: Path, audience: str, candidate: str = "", reason: str = "
     """The report of a study as one page: of its own choice, or of a candidate that a person picked."""
     from sdcmap.workflow import choose, report
 
-    with files_below(study.parent):
+    with restrict_files_to(study.parent):
         choice = choose(study, candidate=candidate, reason=reason) if candidate else None
         return report(study, choice, audience=audience).html.encode()

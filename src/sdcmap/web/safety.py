@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sdcmap.core.named_files import files_below
+from sdcmap.core.named_files import restrict_files_to
 from sdcmap.web.answers import WORDS, asked_path, of_error, said
 from sdcmap.web.entrance import Entrance
 from sdcmap.web.pages import render
@@ -83,7 +83,7 @@ class Safety:
                 return
             if not problem:
                 scope[OWNER] = True
-            with files_below(self.room.folder):
+            with restrict_files_to(self.room.folder):
                 await self.app(scope, self._counted(request, receive), answer)
         except Exception as error:
             if not begun:

@@ -18,7 +18,7 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
-from sdcmap.core.named_files import files_below, in_this_room
+from sdcmap.core.named_files import restrict_files_to, with_current_file_root
 from sdcmap.files.apart import environment, python
 from sdcmap.web.workspace import Busy, Workspace
 
@@ -231,10 +231,10 @@ class Sweeps:
     # ---- from one server to the next --------------------------------------------------------------------------
     def open(self) -> None:
         """Go on with every sweep that was wanted when the last server ended."""
-        with files_below(self.room.folder):
+        with restrict_files_to(self.room.folder):
             names = [name for name in self.room.studies() if (wish := self._wanted(name)) and wish.state == "running"]
             if names:
-                threading.Thread(target=in_this_room(self._resume), args=(names,), daemon=True).start()
+                threading.Thread(target=with_current_file_root(self._resume), args=(names,), daemon=True).start()
 
     def _resume(self, names: list[str]) -> None:
         for name in names:

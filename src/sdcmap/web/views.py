@@ -17,9 +17,9 @@ from cachetools import LRUCache, cached
 from pydantic import TypeAdapter
 
 from sdcmap.core import Column, Microdata, PlanError, SdcmapError
-from sdcmap.core.grid import members_of
+from sdcmap.core.grid import count_members
 from sdcmap.core.limit import Limit
-from sdcmap.core.named_files import files_below
+from sdcmap.core.named_files import restrict_files_to
 from sdcmap.core.plan_text import read_table
 from sdcmap.explore.bars import Bars, bars_of
 from sdcmap.explore.looking import Look, Telling, TellingPairs, look, telling_pairs, telling_sets
@@ -93,13 +93,13 @@ class Views:
         table = read_table(text)
         methods = table.get("methods", [])
         listed = methods if isinstance(methods, list) else []
-        count = sum(members_of(method) for method in listed if isinstance(method, dict))
+        count = sum(count_members(method) for method in listed if isinstance(method, dict))
         if count > MOST_METHODS:
             raise PlanError(f"a plan of the workbench has at most {MOST_METHODS:,} methods; this one has more.")
         replicates = table.get("replicates", 1)
         if isinstance(replicates, int) and count * replicates > MOST_CANDIDATES:
             raise PlanError(f"a plan of the workbench has at most {MOST_CANDIDATES:,} candidates; this one has more.")
-        with files_below(self.room.folder):
+        with restrict_files_to(self.room.folder):
             plan = Plan.from_toml(text)
         if plan.data is not None and (plan.data.ddi or plan.data.within):  # paths that nothing here holds to the room
             raise PlanError("the workbench reads no codebook and no other study: sweep such a plan by `sdcmap sweep`.")

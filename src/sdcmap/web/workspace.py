@@ -15,7 +15,7 @@ from filelock import FileLock
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 
-from sdcmap.core.named_files import digest_of, files_below
+from sdcmap.core.named_files import digest_of, restrict_files_to
 from sdcmap.data.private_folder import private_folder, write_whole
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.formats import endings, is_data_file
@@ -211,7 +211,7 @@ class Workspace:
         if not version and ("/" in name or not name.endswith(".csv") or ".study." in name or not self.is_name(name)):
             raise SchemaError("a new file's name has letters, digits, spaces and ._()+- only, and ends in .csv.")
         path = self.place_of(*name.split("/"))
-        with self._one_upload(), files_below(self.folder):
+        with self._one_upload(), restrict_files_to(self.folder):
             if path.exists() and not version:
                 raise Busy("there is a file of that name already: take another name, or open that one to change it.")
             if version and version != digest_of(name, "file"):

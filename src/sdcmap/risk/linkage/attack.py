@@ -95,7 +95,7 @@ class Attack(RiskMeasure):
 
     def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
         """The two files as they were laid out, and the links between them."""
-        pair = self.pair(original, masked, self.checked(original))
+        pair = self.pair(original, masked, self.check_variables(original))
         return pair, self.link(pair)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:

@@ -187,7 +187,7 @@ class HouseholdLink(RiskMeasure):
 
     def _households(self, original: Microdata, masked: Microdata) -> tuple[Pair, Homes, Homes]:
         """Both files laid out, and the households of each."""
-        pair = self.attack.pair(original, masked, self.checked(original))
+        pair = self.attack.pair(original, masked, self.check_variables(original))
         return pair, *homes_of(pair, original, masked)
 
     def _courses(self, pair: Pair) -> list[CostModel]:

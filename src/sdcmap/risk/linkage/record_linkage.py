@@ -286,7 +286,7 @@ class Linkage(Attack):
 
     def classes(self, original: Microdata, masked: Microdata) -> FellegiSunter:
         """What EM finds in the agreement patterns of this file: m and u, its trace, doubts and thresholds."""
-        return agreement_classes(*self._comparable(self.pair(original, masked, self.checked(original))))
+        return agreement_classes(*self._comparable(self.pair(original, masked, self.check_variables(original))))
 
     def _comparable(self, pair: Pair) -> tuple[Array, Array, Array]:
         """Both files as the metric sees them, and the difference t max(|a|, 0.1) from which on a field disagrees."""

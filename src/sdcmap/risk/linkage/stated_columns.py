@@ -15,7 +15,7 @@ import numpy as np
 
 from sdcmap.core import Array, Method, Microdata, SchemaError, Undefined
 from sdcmap.core.likelihood import Field, Same
-from sdcmap.core.steps import check_looks, done_again, never_moved, sorted_steps
+from sdcmap.core.steps import check_dependencies, names_not_randomized, redo_steps, split_steps
 from sdcmap.data.cells import common_codes
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.risk.linkage.file_pair import Pair
@@ -80,7 +80,7 @@ def redone(known: Microdata, method: Method | None, *, blanks: bool = False) -> 
 
 def _again(known: Microdata, method: Method, steps: Sequence[Method]) -> tuple[Microdata, dict[str, str]]:
     """Some deterministic steps of a method done again, as they were done in it."""
-    return done_again(known, steps, in_chain=method.steps != (method,))
+    return redo_steps(known, steps, in_chain=method.steps != (method,))
 
 
 def stated(method: Method, pair: Pair) -> Stated:
@@ -100,7 +100,7 @@ def overlapping(method: Method, pair: Pair) -> tuple[Method, ...]:
 
 def _stated(method: Method, pair: Pair) -> tuple[Stated, tuple[Method, ...]]:
     """What is stated of the masked columns, and the steps that do not fit."""
-    again, groups = sorted_steps(method.steps)
+    again, groups = split_steps(method.steps)
     whole, failed = _again(pair.known_file, method, again)
     masked = method.masked_names
     known = whole.only(n for n in whole.names if n in pair.names or n not in masked).take(pair.known_rows)
@@ -110,9 +110,9 @@ def _stated(method: Method, pair: Pair) -> tuple[Stated, tuple[Method, ...]]:
     beyond: list[Method] = []
     for group in groups:
         names = dict.fromkeys(name for step in group for name in step.masked_names)
-        still = never_moved(group)
+        still = names_not_randomized(group)
         try:
-            check_looks(group, method.steps)
+            check_dependencies(group, method.steps)
             if problems := [failed[name] for name in names if name in failed]:
                 raise Undefined(f"a step before cannot be done again: {problems[0]}")
             fields += _of_group(method, group, known, released)
@@ -126,7 +126,7 @@ def _stated(method: Method, pair: Pair) -> tuple[Stated, tuple[Method, ...]]:
 
 def _of_group(method: Method, group: Sequence[Method], known: Microdata, released: Microdata) -> tuple[Field, ...]:
     try:
-        return method.made_of(group).log_likelihood(known, released)
+        return method.with_steps(group).log_likelihood(known, released)
     except SchemaError as reason:
         raise Undefined(f"the snooper does not know all that the method uses: {reason}") from None
 

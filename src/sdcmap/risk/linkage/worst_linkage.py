@@ -12,9 +12,9 @@ import numpy as np
 
 from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, SchemaError, Stream, Undefined
 from sdcmap.core.estimate import Bound, Estimate, SampledShare, Skipped
-from sdcmap.core.measure import Enough, IsEnough, Measure
-from sdcmap.core.steps import without
-from sdcmap.core.words import listed
+from sdcmap.core.formatting import join_names
+from sdcmap.core.measure import IsEnough, Measure, StoppedEarly
+from sdcmap.core.steps import remove_steps
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.linkage import cost_models
 from sdcmap.risk.linkage.attack import Attack
@@ -118,7 +118,7 @@ class WorstLinkage(Attack):
     def score_until(self, original: Microdata, masked: Microdata, rng: Generator, enough: IsEnough) -> Estimate:
         def lead(rate: float) -> None:
             if enough(self.inclusion * rate):
-                raise Enough(self.inclusion * rate)
+                raise StoppedEarly(self.inclusion * rate)
 
         return self._estimated(original, self._siege(original, masked, tell=lead), rng)
 
@@ -144,13 +144,13 @@ class WorstLinkage(Attack):
         them: no attack on what they leave of it can expect more, and perhaps none reaches it."""
         if self.method is None or not (steps := overlapping(self.method, attack_run.pair)):
             return []
-        name = listed(list(dict.fromkeys(type(step).__name__ for step in steps)))
+        name = join_names(list(dict.fromkeys(type(step).__name__ for step in steps)))
         if any(step.needs_original for step in steps):
             attack_run.not_run[f"the file before {name}"] = (
                 "it bounds nothing, since a step looks back at the original."
             )
             return []
-        method = self.method.made_of(without(self.method.steps, steps))
+        method = self.method.with_steps(remove_steps(self.method.steps, steps))
         attack = replace(self, method=method)
 
         def draw_anew() -> Estimate:
@@ -209,7 +209,7 @@ class WorstLinkage(Attack):
     ) -> AttackRun:  # fmt: skip
         """Every attack on the file, those first that mostly lead; every: all records are targets, whatever it costs;
         to_the_end: no attack is left before; tell: is told after each how many the best has found."""
-        pair = self.pair(original, masked, self.checked(original))
+        pair = self.pair(original, masked, self.check_variables(original))
         targets = np.arange(len(pair.released)) if every else self._targets(pair)
         certain = cost_models.certain_fields(pair, self.method)
         attack_run = AttackRun(pair, targets)
