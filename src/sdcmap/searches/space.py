@@ -150,7 +150,7 @@ class Space:
     def everything(self) -> Group:
         """The columns of the whole file, where a method may take them at once."""
         numbers, levels = self.roles.numbers, self.data.level_count
-        columns = self._searched(sorted(self.roles.everything, key=lambda name: (name in numbers, levels(name))))
+        columns = self._searched(sorted(self.roles.descriptive_columns, key=lambda name: (name in numbers, levels(name))))
         free = len(columns) > 1 and len(self.kinds) > 1 and not self.settings.fixed
         return self._group("whole file", columns, may_stay=False) if free else Group("whole file", (), (), False)
 

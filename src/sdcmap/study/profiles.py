@@ -27,7 +27,7 @@ def default_risk(data: Microdata) -> tuple[tuple[Measure, ...], dict[str, str]]:
     """
     from sdcmap.risk import AttributeInference, ClosestRecord, WorstLinkage  # only where a plan names no risk
 
-    known = () if set(data.keys) - set(data.sensitive) else Roles(data).known
+    known = () if set(data.keys) - set(data.sensitive) else Roles(data).known_to_attacker
     infers = [AttributeInference(secret, known, worst=True) for secret in data.sensitive]
     none = {} if infers else {"AttributeInference": "AttributeInference is off: no column is stated as sensitive."}
     measures, off = _fitting((WorstLinkage(), *infers, ClosestRecord()), data)
