@@ -20,7 +20,7 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SdcmapError
-from sdcmap.study.cost import cost_guess
+from sdcmap.study.cost import estimate_seconds
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "testing"))
 from test_revisions import FIELDS
@@ -82,7 +82,9 @@ def main(wanted: list[str]) -> None:
         try:
             measure = cls(**FIELDS.get(cls.__name__, {})).for_informed_attacker(METHOD)
             measure.apply(few, small, STREAM.rng())  # compiled
-            said = cost_guess(data, sm.Plan(METHOD, [measure], 1, seed=0)) / 2  # the file as it is comes with a plan
+            said = (
+                estimate_seconds(data, sm.Plan(METHOD, [measure], 1, seed=0)) / 2
+            )  # the file as it is comes with a plan
             print(f"| `{cls.__name__}` | {seconds(measure, data, masked):.2g} | {said:.2g} |", flush=True)
         except (SdcmapError, TypeError) as reason:
             print(f"| `{cls.__name__}` | | {type(reason).__name__} |", flush=True)

@@ -28,7 +28,7 @@ if limit:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 import sdcmap as sm
 from sdcmap.files.blocks import read_in_blocks
-from sdcmap.study.sweeping import sweep
+from sdcmap.study.sweep import sweep
 
 peak = [0]
 def watch():

@@ -35,11 +35,11 @@ import sdcmap as sm
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
 from sdcmap.kernels.decision.pareto import hypervolume
-from sdcmap.searches.evaluation import SearchSession, workshop
-from sdcmap.searches.generations import SIZE
-from sdcmap.searches.objective_space import Plane
-from sdcmap.searches.space import Point, Space
-from sdcmap.searches.stopping import DRAWS, Ends, Member, fresh_area
+from sdcmap.searches.evaluation import SearchSession, open_session
+from sdcmap.searches.generations import GENERATION_SIZE
+from sdcmap.searches.objective_space import ObjectiveSpace
+from sdcmap.searches.redraws import REDRAWS, FinalDraws, Member, fresh_area
+from sdcmap.searches.search_space import Point, Space
 from sdcmap.study.jobs import Job, run_job
 from sdcmap.study.plan import Candidate
 from sdcmap.study.search_settings import Search
@@ -125,35 +125,35 @@ class Workspace:
         return Space(self.data, Search(), paired=True).checked()
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[SearchSession, Plane]]:
+    def opened(self) -> Iterator[tuple[SearchSession, ObjectiveSpace]]:
         """A study of the file as it is, and the plane in which all are measured."""
         with private_folder() as folder:
             sm.sweep(self.data, self.plan, folder, workers=1)
-            with workshop(self.data, self.plan, folder, workers=1, engine="serial", executor=None) as shop:
-                yield shop, Plane.of(shop.scores(()), shop.plan)
+            with open_session(self.data, self.plan, folder, workers=1, engine="serial", executor=None) as shop:
+                yield shop, ObjectiveSpace.of(shop.scores(()), shop.plan)
 
-    def ended(self, shop: SearchSession, plane: Plane, methods: Sequence[sm.Method]) -> Facts:
+    def ended(self, shop: SearchSession, plane: ObjectiveSpace, methods: Sequence[sm.Method]) -> Facts:
         """What is told of so many methods that were evaluated."""
         scores = shop.scores(methods)
         table = plane.table(scores, shop.plan)
-        members = Ends(shop, plane, table, scores).members
+        members = FinalDraws(shop, plane, table, scores).members
         found = hypervolume(table.x[table.sound], table.y[table.sound])
         return told(members, plane) | {"found area": found, "evaluations": len(methods)}
 
-    def further(self, members: Sequence[Member], plane: Plane) -> float:
+    def further(self, members: Sequence[Member], plane: ObjectiveSpace) -> float:
         """The area of the same members by draws, targets and queries that nobody has seen."""
         measures = tuple(measure.resample().resample().resample() for measure in self.plan.measures)
         drawn = [replace(member, **self._drawn(member.method, measures)) for member in members]
         return fresh_area(drawn, plane)[1]
 
     def _drawn(self, method: sm.Method, measures: tuple[sm.Measure, ...]) -> dict[str, float]:
-        candidates = [Candidate(method, FURTHER + draw) for draw in range(DRAWS if method.random else 1)]
+        candidates = [Candidate(method, FURTHER + draw) for draw in range(REDRAWS if method.random else 1)]
         rows = [run_job(self.data, Job(c, c.stream(self.seed).key, measures)) for c in candidates]
         risk, loss = np.mean([[score.value for score in row.scores] for row in rows], axis=0)
         return {"fresh_risk": float(risk), "fresh_utility": float(loss)}
 
 
-def told(members: Sequence[Member], plane: Plane) -> Facts:
+def told(members: Sequence[Member], plane: ObjectiveSpace) -> Facts:
     """What is compared, by the reported draws."""
     both = [(m.fresh_risk, m.fresh_utility) for m in members if m.fresh_risk is not None]
     at = {f"loss at {limit:g}": min((u for r, u in both if r <= limit), default=1.0) for limit in LIMITS}
@@ -203,8 +203,8 @@ def drawn(room: Workspace) -> Iterator[Facts]:
         for count in (room.budget, len(methods)):
             while made < count:
                 before = plane.table(shop.scores(methods[:made]), shop.plan)
-                shop.evaluate(methods[made : min(made + SIZE, count)], plane.halt(before))
-                made = min(made + SIZE, count)
+                shop.evaluate(methods[made : min(made + GENERATION_SIZE, count)], plane.halt(before))
+                made = min(made + GENERATION_SIZE, count)
             yield room.ended(shop, plane, methods[:count])
 
 
@@ -238,7 +238,7 @@ def by_optuna(room: Workspace, sampler: str) -> Iterator[Facts]:
                 return 1.0, 1.0
             methods.setdefault(method.digest, method)
             shop.evaluate([method], None)
-            place = plane.table(shop.scores([method]), shop.plan).among((Candidate(method).id,))
+            place = plane.table(shop.scores([method]), shop.plan).select((Candidate(method).id,))
             return float(np.nan_to_num(place.x[0], nan=1.0)), float(np.nan_to_num(place.y[0], nan=1.0))
 
         study = optuna.create_study(directions=["minimize"] * 2, sampler=kinds[sampler](seed=room.seed))

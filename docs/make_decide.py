@@ -15,7 +15,7 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import field_types
 from sdcmap.methods import METHODS
-from sdcmap.study.profiles import profile_named
+from sdcmap.study.profiles import find_profile
 
 FOLDER = Path(__file__).with_name("decide")
 SEED, DRAWS = 2026, 3
@@ -232,7 +232,7 @@ def limits() -> list[str]:
         "largest",
         "totals",
     )
-    profiles = {name: profile_named(name) for name in ("public-use", "scientific-use", "teaching", "business")}
+    profiles = {name: find_profile(name) for name in ("public-use", "scientific-use", "teaching", "business")}
     rows = [
         [f"`{field}`", *(f"{value:g}" if (value := getattr(p, field)) is not None else "-" for p in profiles.values())]
         for field in shown

@@ -14,7 +14,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers and the processes 
 
 import sdcmap as sm
 from sdcmap.files.stat.statfile_reader import read_statfile
-from sdcmap.study import sweeping
+from sdcmap.study import sweep as sweep_module
 from sizes import IN_CI, SOAK
 
 # The same examples each time, so that no test fails by chance; new ones, and many more, in a soak. Work is counted, never
@@ -22,7 +22,9 @@ from sizes import IN_CI, SOAK
 settings.register_profile("default", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("soak", deadline=None, max_examples=2_500, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("soak" if SOAK else "default")
-sweeping.START_SECONDS = 1e9  # the cores are taken: a sweep here starts processes only where a test asks for them
+sweep_module.POOL_START_SECONDS = (
+    1e9  # the cores are taken: a sweep here starts processes only where a test asks for them
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -72,7 +72,7 @@ def plan_of(*methods: sm.Method, **parts: Any) -> sm.Plan:
 
 def chosen(plan: sm.Plan, place: int = 0) -> Candidate:
     """The first draw of a plan's method, `Identity` not counted."""
-    return Candidate(plan.expanded[1 + place])
+    return Candidate(plan.all_methods[1 + place])
 
 
 PAST_THE_GATE = {"unmasked": "made-up people: a test of other checks", "gate": "made-up people: a test of other checks"}

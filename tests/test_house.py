@@ -108,15 +108,15 @@ def broken_contracts(importer: str, imported: str) -> list[str]:
         ("sdcmap.risk.small_cells", "sdcmap.recordwise.table"),
         ("sdcmap.utility.sse_sst", "sdcmap.files.reading"),
         ("sdcmap.theory.fishing", "sdcmap.methods"),
-        ("sdcmap.study.sweeping", "sdcmap.charts"),
-        ("sdcmap.study.sweeping", "sdcmap.choose"),
-        ("sdcmap.study.sweeping", "distributed"),
+        ("sdcmap.study.sweep", "sdcmap.charts"),
+        ("sdcmap.study.sweep", "sdcmap.choose"),
+        ("sdcmap.study.sweep", "distributed"),
         ("sdcmap.map", "sdcmap.charts"),
         ("sdcmap.map", "sdcmap.methods"),
         ("sdcmap.choose.two_axes", "sdcmap.map"),
         ("sdcmap.testing.laws", "sdcmap.methods"),
         ("sdcmap.bundle.releasing", "sdcmap.cli"),
-        ("sdcmap.searches.space", "sdcmap.charts"),
+        ("sdcmap.searches.search_space", "sdcmap.charts"),
         ("sdcmap.papers.seri2005", "sdcmap.bundle"),
         ("sdcmap.web.service", "sdcmap.papers.seri2005"),
         ("sdcmap.study.plan", "sdcmap.helpers"),
@@ -266,7 +266,7 @@ def test_the_package_and_its_command_line_start_without_heavy_packages() -> None
 
 
 def test_a_process_of_a_sweep_starts_without_what_few_methods_need() -> None:
-    script = "import sys, sdcmap.study.sweeping; print(*sys.modules)"
+    script = "import sys, sdcmap.study.sweep; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert {"scipy.special", "scipy.optimize", "dask", "altair"} & set(done.stdout.split()) == set()
 

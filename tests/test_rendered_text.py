@@ -20,7 +20,17 @@ RENDERING_ATTRIBUTES = {
     "text", "words", "told", "deed", "label", "description", "reason", "sentence", "utility", "risk", "runners_up",
     "method", "measure", "skipped", "labels", "why",
 }  # fmt: skip
-RENDERING_CALLS = {"words_of", "name_of", "name_of_method", "drawn_name", "listed", "brief", "axis", "text_of", "repr"}
+RENDERING_CALLS = {
+    "title_of",
+    "name_of",
+    "name_of_method",
+    "name_draw",
+    "join_names",
+    "brief",
+    "name_axis",
+    "text_of",
+    "repr",
+}
 COLUMNS_OF_TEXTS = {"method", "measure", "reason", "why"}
 PARSING_METHODS = {
     "partition", "rpartition", "split", "rsplit", "startswith", "endswith", "removeprefix", "removesuffix", "find",

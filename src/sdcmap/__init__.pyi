@@ -48,14 +48,14 @@ from .recordwise.table import records as records
 from .risk import KAnonymity as KAnonymity
 from .risk import SmallCells as SmallCells
 from .risk import WorstLinkage as WorstLinkage
-from .searches.searching import search as search
+from .searches.search import search as search
 from .study.folder import Study as Study
 from .study.jobs import mask as mask
 from .study.jobs import score as score
 from .study.plan import Plan as Plan
 from .study.scores import Scores as Scores
 from .study.subsamples import as_subsample as as_subsample
-from .study.sweeping import sweep as sweep
+from .study.sweep import sweep as sweep
 from .utility import Hellinger as Hellinger
 from .utility import IL1s as IL1s
 from .workflow.verbs import report as report

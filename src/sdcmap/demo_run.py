@@ -12,7 +12,7 @@ import polars as pl
 
 import sdcmap as sm
 from sdcmap.explore.starting_plan import starting_plan
-from sdcmap.study.profiles import profile_named
+from sdcmap.study.profiles import find_profile
 
 MARK = "made by sdcmap demo"
 ROLES = ("keys", "sensitive", "numeric", "household", "weight")
@@ -34,7 +34,7 @@ def tour(folder: Path, rows: int = 1500) -> Iterator[str]:
     roles: dict[str, Any] = {role: getattr(made, role) for role in ROLES}
     source = sm.Source("population.csv", **roles, other=made.schema.of_role("other"))
     people = source.read(folder)
-    plan = starting_plan(people, profile_named("public-use"), source)
+    plan = starting_plan(people, find_profile("public-use"), source)
     plan.write(folder / "plan.toml")
     yield f"{folder / 'plan.toml'}: {plan.count:,} candidates of {rows:,} persons"
     scores = sm.sweep(people, plan, folder / "study")

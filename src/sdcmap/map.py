@@ -24,8 +24,8 @@ from sdcmap.data import html
 from sdcmap.kernels.decision.pareto import linear_optima, undominated
 from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.study.plan import Plan
-from sdcmap.study.scores import BAND_REPLICATES, Scores
-from sdcmap.study.subsamples import curve_of, subsamples, thrown_away
+from sdcmap.study.scores import MIN_BAND_REPLICATES, Scores
+from sdcmap.study.subsamples import discarded_shares, make_curve, subsamples
 
 SCORE_NAMES = {"S0": "A-score", "S1": "D-score", "S2": "S-score"}  # Yancey, Winkler, Creecy (2002), section 3.5
 Number = TypeVar("Number", float, pl.Expr)
@@ -169,7 +169,7 @@ class RUMap:
         """One row a method: pooled risk and utility, each with its standard error (se) and the 2.5 to 97.5 % of single
         releases (low, high; from 40 replicates on), count of replicates, anchor, frontier, and frontier membership with
         its interval."""
-        many, band = pl.len() >= BAND_REPLICATES, product(("risk", "utility"), ((0.025, "low"), (0.975, "high")))
+        many, band = pl.len() >= MIN_BAND_REPLICATES, product(("risk", "utility"), ((0.025, "low"), (0.975, "high")))
         bands = [pl.when(many).then(pl.col(a).quantile(q, "linear")).alias(f"{a}_{end}") for a, (q, end) in band]
         table = self.points.group_by("method", maintain_order=True).agg(pl.len().alias("count"), *bands)
         for i, name in enumerate(self.risk):
@@ -196,7 +196,7 @@ class RUMap:
         if not self.scales:
             return table
         seen = pl.concat([self.scores.column(name).select(key) for name in self.risk])[key].unique()
-        nobodys = self.scores.unpaired(measure).unique(key).filter(pl.col(key).is_in(seen.implode()))
+        nobodys = self.scores.synthetic_candidates(measure).unique(key).filter(pl.col(key).is_in(seen.implode()))
         unused = 0.0 if self.signs[0] > 0 else np.inf
         rows = nobodys.select(key, value=pl.lit(unused), se=pl.lit(None, dtype=pl.Float64))
         return pl.concat([table.select(key, "value", "se"), rows])
@@ -237,7 +237,7 @@ class RUMap:
             estimates = self.scores.estimates(name) if key == "id" else self.scores.pooled_estimates(name)
             ends = {row: limit.confidence_limit(estimate, self.level) for row, estimate in estimates.items()}
         end = np.array([ends.get(row, np.nan) for row in rows[key]], dtype=float)
-        applies = ~rows[key].is_in(self.scores.unpaired(name)[key].implode()).to_numpy() | ~np.isnan(end)
+        applies = ~rows[key].is_in(self.scores.synthetic_candidates(name)[key].implode()).to_numpy() | ~np.isnan(end)
         return LimitColumn(limit, end, applies)
 
     def eligible(self, rows: pl.DataFrame, quantile: float | None = None) -> np.ndarray[Any, Any]:
@@ -328,10 +328,10 @@ class RUMap:
         Undefined where leaving records out does not move the utility measure one way."""
         measures = [self.scores.values[name] for name in (*self.risk, self.utility)]
         scores = subsamples(data, measures, draws=draws, seed=seed, workers=workers)
-        if withheld := curve_of(scores, measures[-1], len(data)).withheld:
+        if withheld := make_curve(scores, measures[-1], len(data)).withheld:
             raise Undefined(f"{self.utility} is not read in records: {withheld}")
         means = RUMap(scores, self.risk, self.utility, self.limits, self.level).means.filter(~pl.col("anchor"))
-        thrown = means["method"].replace_strict(thrown_away(scores), return_dtype=pl.Float64)
+        thrown = means["method"].replace_strict(discarded_shares(scores), return_dtype=pl.Float64)
         return means.select(thrown.alias("thrown"), "risk", "utility").sort("thrown")
 
     # ---- choosing and drawing ---------------------------------------------------------------------------------

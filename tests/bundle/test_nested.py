@@ -19,7 +19,7 @@ from sdcmap.bundle.nested import LINKAGE, InOneHand, in_one_order, parent_of, si
 from sdcmap.core.estimate import Bound, Estimate, SampledShare
 from sdcmap.errors import Refused, SchemaError
 from sdcmap.methods import Recode
-from sdcmap.study.jobs import no_value, row_of
+from sdcmap.study.jobs import absent_row, estimate_row
 
 ROLES: dict[str, Any] = {
     "keys": ("region", "sex"), "numeric": ("age", "wage"), "sensitive": ("wage",), "household": ("hh",),
@@ -111,7 +111,7 @@ def test_rows_of_truth_and_of_both_files_are_the_same_people(here: Path, tmp_pat
     parent = going.parent
     assert parent is not None
     plan = plan_of(SECOND, measures=MEASURES)
-    method = plan.expanded[1]
+    method = plan.all_methods[1]
     from sdcmap.bundle.prepared_file import as_written, prepare
 
     stream = chosen(plan).stream(plan.seed)
@@ -225,7 +225,7 @@ BOUNDED = Estimate(value=0.04, bounds=(Bound(attack="by far", estimate=Estimate(
 def test_the_joint_risk_is_compared_by_its_confidence_limit(
     alone: Estimate, beside: Estimate, stated: float | None, passed: bool
 ) -> None:
-    hand = InOneHand(row_of(LINKAGE, alone), row_of(LINKAGE, beside), 0.05, 0.95, stated)
+    hand = InOneHand(estimate_row(LINKAGE, alone), estimate_row(LINKAGE, beside), 0.05, 0.95, stated)
     assert hand.check.passed == passed and hand.value == 0.04
     assert hand.limit.value == (stated if stated is not None else max(0.05, alone.upper(0.95)))
     assert hand.check.verdict is not None and hand.check.verdict.end == max(alone.upper(0.95), beside.upper(0.95))
@@ -233,6 +233,6 @@ def test_the_joint_risk_is_compared_by_its_confidence_limit(
 
 
 def test_a_joint_risk_without_a_value_fails() -> None:
-    none = no_value(LINKAGE, "undefined", "there are too few records.")
-    hand = InOneHand(row_of(LINKAGE, EXACT), none, 0.05, 0.95)
+    none = absent_row(LINKAGE, "undefined", "there are too few records.")
+    hand = InOneHand(estimate_row(LINKAGE, EXACT), none, 0.05, 0.95)
     assert hand.value is None and not hand.check.passed and "could not be computed" in hand.check.reason

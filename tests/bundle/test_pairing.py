@@ -109,7 +109,7 @@ def every_pair(room: Path) -> list[tuple[tuple[str, str], float, float, float, b
     rows = []
     with sm.Study.open(room / "suf") as study:
         plan, data = study.plan, study.data
-    for first in map(Candidate, plan.expanded[1:]):
+    for first in map(Candidate, plan.all_methods[1:]):
         order = first.stream(plan.seed).child("release rows").rng().permutation(len(people))
         made = plan.make(data, first)
         masked = {name: made.numbers(name) for name in DECIMALS}
@@ -122,7 +122,7 @@ def every_pair(room: Path) -> list[tuple[tuple[str, str], float, float, float, b
         if file.exists():
             assert pl.read_csv(file).equals(pl.DataFrame({"region": region, **suf})), "as it would be released"
         second_data, second_plan = sm.read(pl.DataFrame({"region": region, **suf}), **ROLES), public(room)
-        for second in map(Candidate, second_plan.expanded[1:]):
+        for second in map(Candidate, second_plan.all_methods[1:]):
             again = second_plan.make(second_data, second)
             drawn = {name: again.numbers(name) for name in DECIMALS}
             puf = {name: drawn[name].round(places) for name, places in DECIMALS.items()}

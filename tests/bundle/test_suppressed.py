@@ -45,7 +45,7 @@ def test_three_kinds_of_nothing(tmp_path: Path, form: str) -> None:
     else:
         data = dataclasses.replace(data, schema=dataclasses.replace(data.schema, format=form))
     plan = plan_of(sm.Suppress(k=8, importance=["region"]), **MEASURES)
-    blanked = sm.mask(data, plan.expanded[1], seed=1)
+    blanked = sm.mask(data, plan.all_methods[1], seed=1)
     count = int((blanked.missing("age") & ~data.missing("age")).sum())
     assert count > 1
     folder = release(data, plan, chosen(plan)).write(tmp_path / "public")

@@ -22,7 +22,7 @@ from sdcmap.charts.legend import legend_entries
 from sdcmap.charts.method_names import Labeled, groups_of, short_names
 from sdcmap.map import RUMap
 from sdcmap.study.scores import Scores
-from sdcmap.study.sweeping import sweep
+from sdcmap.study.sweep import sweep
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -162,7 +162,7 @@ def test_a_foreign_class_is_named_with_its_module() -> None:
 
 def test_public_names_survive_the_import_of_modules_of_the_same_name() -> None:
     import sdcmap.core.grid
-    import sdcmap.study.sweeping  # noqa: F401
+    import sdcmap.study.sweep  # noqa: F401
 
     assert callable(sm.sweep)
     assert callable(sm.grid)

@@ -47,7 +47,7 @@ TRIED = [cls for cls in METHODS if cls.__name__ not in FINISHING]
 
 
 def classes(found: TrialPlan) -> set[str]:
-    return {type(method).__name__ for method in found.plan.expanded}
+    return {type(method).__name__ for method in found.plan.all_methods}
 
 
 def test_every_method_states_its_own_trials(people: sm.Microdata) -> None:
@@ -61,12 +61,12 @@ def test_every_method_states_its_own_trials(people: sm.Microdata) -> None:
 
 def test_a_file_with_every_role_has_every_method(tried: tuple[sm.Microdata, TrialPlan]) -> None:
     data, found = tried
-    steps = {type(s).__name__ for m in found.plan.expanded if isinstance(m, sm.Chain) for s in m.methods}
+    steps = {type(s).__name__ for m in found.plan.all_methods if isinstance(m, sm.Chain) for s in m.methods}
     assert classes(found) | steps == {cls.__name__ for cls in TRIED}
     assert set(found.left_out) == FINISHING
     assert found.plan.problems_with(data) == []
     names = found.plan.method_names
-    assert len(set(names.values())) == len(names) == len(found.plan.expanded)
+    assert len(set(names.values())) == len(names) == len(found.plan.all_methods)
 
 
 def test_every_candidate_is_on_the_map(tried: tuple[sm.Microdata, TrialPlan]) -> None:

@@ -46,7 +46,7 @@ def test_strengths_around_one_stay_in_their_range() -> None:
 def test_a_plan_gives_measures_axes_limits_and_rule(compared: Comparison, plan: sm.Plan, file: sm.Microdata) -> None:
     assert (compared.plan.measures, compared.plan.limits, compared.plan.rule) == (plan.measures, plan.limits, plan.rule)
     assert compared.map.labels[0].startswith("SmallCells") and compared.outside is None
-    assert len(compared.inside) == len(file) and len(compared.plan.expanded) > 20
+    assert len(compared.inside) == len(file) and len(compared.plan.all_methods) > 20
     within = dict(compared.table.select("name", "within").iter_rows())
     risk = dict(compared.table.select("name", "risk").iter_rows())
     assert set(within.values()) == {True, False}
@@ -65,7 +65,7 @@ def test_what_is_refined_is_within_the_limits_and_useful(compared: Comparison) -
         for text in worth_refining(compared.map, compared.plan.rule)
         for m in nearby(compared.scores.methods[text])
     }
-    assert {m.text for m in compared.refined.expanded} == chosen | {"Identity"}
+    assert {m.text for m in compared.refined.all_methods} == chosen | {"Identity"}
 
 
 def test_where_none_is_within_the_limits_the_nearest_are_refined(compared: Comparison) -> None:

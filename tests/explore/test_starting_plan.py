@@ -12,7 +12,7 @@ import sdcmap as sm
 from samples import SEED
 from sdcmap.errors import PlanError
 from sdcmap.explore.starting_plan import starting_plan
-from sdcmap.study.profiles import PROFILES, profile_named
+from sdcmap.study.profiles import PROFILES, find_profile
 from sizes import SOAK
 
 
@@ -61,7 +61,7 @@ def test_look_sweep_release_ends_in_a_release_that_holds(made: type, tmp_path: P
     assert 15 <= plan.count <= 40 and plan.problems_with(plan.data.read()) == []  # type: ignore[union-attr]
     again = sm.Plan.from_toml(plan.toml())
     assert again == plan and again.limits == plan.limits
-    masked = {name for method in plan.expanded[1:] for name in method.masks(plan.data.read())}  # type: ignore[union-attr]
+    masked = {name for method in plan.all_methods[1:] for name in method.masks(plan.data.read())}  # type: ignore[union-attr]
     assert masked >= set(plan.data.read().knowable)  # type: ignore[union-attr]
     scores = sm.sweep(plan.data.read(), plan, tmp_path / "study", workers=1)  # type: ignore[union-attr]
     ru = sm.RUMap(scores, plan.risk, plan.utility, plan.limits)
@@ -100,8 +100,8 @@ def test_keys_that_are_all_unique_are_handled() -> None:
         {"street": [f"{c}{i}" for i, c in enumerate("ABCD" * 60)], "wage": rng.normal(0, 1, 240).round(3)}
     )
     data = sm.read(frame, keys="street", numeric="wage")
-    plan = starting_plan(data, profile_named("public-use"))
-    first = sm.mask(data, plan.expanded[1], seed=5)
+    plan = starting_plan(data, find_profile("public-use"))
+    first = sm.mask(data, plan.all_methods[1], seed=5)
     assert plan.problems_with(data) == [] and first.level_count("street") <= 4
 
 
@@ -110,7 +110,7 @@ def test_what_only_the_respondent_knows_is_left_open() -> None:
                    weight="weight", other="trust", kinds={"trust": "ordinal"},
                    known_by={"trust": "respondent only: an opinion"})  # fmt: skip
     plan = starting_plan(data, PROFILES["scientific-use"])
-    assert "trust" not in plan.expanded[1].masks(data)
+    assert "trust" not in plan.all_methods[1].masks(data)
 
 
 def test_a_file_without_anything_to_mask_is_said_in_one_sentence() -> None:

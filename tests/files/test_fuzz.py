@@ -54,7 +54,7 @@ from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.explore.looking import look
 from sdcmap.files.stat.statfile_reader import read_statfile
 from sdcmap.files.working_copy import open_copy
-from sdcmap.study.repairing import repair
+from sdcmap.study.database_repair import repair
 
 sys.path[:0] = (
     [] if "sizes" in sys.modules else [str(Path(__file__).parents[1])]
@@ -349,7 +349,7 @@ def structured(reader: str, folder: Path) -> tuple[Any, Callable[[Any], object]]
             tomli_w.dumps(without_null(table if isinstance(table, dict) else {"methods": table}))
         )
     if reader == "note":
-        specs = [method.spec() for method in plan().expanded] + [m.spec() for m in plan().measures]
+        specs = [method.spec() for method in plan().all_methods] + [m.spec() for m in plan().measures]
         return st.sampled_from(specs).flatmap(replaced), read_note
     if reader == "manifest":
         read_valid_study(folder)

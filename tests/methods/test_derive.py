@@ -42,8 +42,8 @@ def test_the_released_index_is_that_of_the_released_weight(tmp_path: Path, monke
     data = read(bodies())
     plain, derived = plan_of(), plan_of(derive=BMI)
     with pytest.raises(sm.errors.Refused, match="'bmi'.* of the changed values of 'weight'"):
-        past_the_gate(data, plain, Candidate(plain.expanded[1])).write(tmp_path / "plain")
-    folder = past_the_gate(data, derived, Candidate(derived.expanded[1])).write(tmp_path / "derived")
+        past_the_gate(data, plain, Candidate(plain.all_methods[1])).write(tmp_path / "plain")
+    folder = past_the_gate(data, derived, Candidate(derived.all_methods[1])).write(tmp_path / "derived")
     out = pl.read_parquet(folder / "data.parquet")
     index = out["weight"] / (out["height"] / 100) ** 2
     assert (out["bmi"] - index).abs().max() <= 0.0501  # type: ignore[operator]
@@ -60,9 +60,9 @@ def test_a_plan_keeps_its_derived_columns(tmp_path: Path) -> None:
     assert [c.id for c in again.candidates] == [c.id for c in plan.candidates]
     assert set(scores.candidate["id"]) == {c.id for c in plan.candidates}
     with sm.Study.open(tmp_path / "study") as study:
-        made = study.plan.make(data, Candidate(plan.expanded[1]))
+        made = study.plan.make(data, Candidate(plan.all_methods[1]))
     assert made["bmi"] == pytest.approx(made["weight"] / (data["height"] / 100) ** 2)
-    assert plan.expanded[0] == sm.Identity(), "the file as it is stays as it is"
+    assert plan.all_methods[0] == sm.Identity(), "the file as it is stays as it is"
 
 
 def test_only_what_changed_is_computed() -> None:

@@ -138,9 +138,9 @@ def test_a_plan_keeps_its_rules_and_repairs_by_them() -> None:
     plan = plan_of(edits=RULES, profile="public-use")
     again = sm.Plan.from_toml(plan.toml(), seed=SEED)
     assert again == plan and again.digest == plan.digest and again.edits == RULES
-    assert plan.expanded[1] == REPAIRED and plan.digest != plan_of(profile="public-use").digest
+    assert plan.all_methods[1] == REPAIRED and plan.digest != plan_of(profile="public-use").digest
     for made, marked in ((plan, 0.0), (plan_of(), 0.1)):
-        masked = made.make(data, Candidate(made.expanded[1]))
+        masked = made.make(data, Candidate(made.all_methods[1]))
         value = sm.risk.MarkedRecords(RULES).apply(data, masked, np.random.default_rng(0)).value
         assert value == 0 if not marked else value > marked
 
@@ -168,9 +168,9 @@ def test_a_release_tells_and_refuses_what_is_left(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "ledger"))
     data = family(600)
     plan = plan_of(edits=RULES)
-    checks = {c.name: c for c in past_the_gate(data, plan, Candidate(plan.expanded[1])).check()}
+    checks = {c.name: c for c in past_the_gate(data, plan, Candidate(plan.all_methods[1])).check()}
     assert checks["edits"].passed and checks["edits"].reason.startswith("0 of 600 records break one of 2 edit rules")
-    folder = past_the_gate(data, plan, Candidate(plan.expanded[1])).write(tmp_path / "out")
+    folder = past_the_gate(data, plan, Candidate(plan.all_methods[1])).write(tmp_path / "out")
     done = {entry["name"]: entry["done"] for entry in json.loads((folder / "codebook.json").read_text("utf-8"))}
     assert done["marital"].endswith("2 edit rules repaired") and not done["age"], "the codebook says so where it may be"
     late = sm.Chain([sm.Noise(on="age", variance=0.5), sm.methods.Derive("marital_age", "age * 1")])
@@ -178,5 +178,5 @@ def test_a_release_tells_and_refuses_what_is_left(tmp_path: Path, monkeypatch: p
     wide = sm.read(frame, keys=["sex", "marital", "pregnant", "region"], numeric=["age", "marital_age"])
     odd = sm.Plan(late, plan.measures, rule=plan.rule, seed=SEED, edits=['marital_age < 18 -> marital = "never"'],
                   derive={"marital_age": "age * 1"})  # fmt: skip
-    checks = {c.name: c for c in past_the_gate(wide, odd, Candidate(odd.expanded[1])).check()}
+    checks = {c.name: c for c in past_the_gate(wide, odd, Candidate(odd.all_methods[1])).check()}
     assert not checks["edits"].passed and "more than 0.1%: they are known to be masked" in checks["edits"].reason

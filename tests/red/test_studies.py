@@ -174,7 +174,7 @@ KILLED = """
 import os, signal, sys
 import sdcmap as sm
 from sdcmap.bundle import releasing
-from sdcmap.study import sweeping
+from sdcmap.study import sweep
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -17,7 +17,7 @@ from sdcmap.map import RUMap
 from sdcmap.reports.masked_columns import merge_small
 from sdcmap.study.folder import Study
 from sdcmap.study.public_view import round_scores
-from sdcmap.study.sweeping import sweep
+from sdcmap.study.sweep import sweep
 from sdcmap.workflow import report
 
 SEED = 0x5EED_0F_7E57_1234_5678_9ABC_DEF0_1122_3344

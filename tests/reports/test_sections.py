@@ -67,7 +67,7 @@ def test_the_decision_is_three_true_sentences(plan: sm.Plan, scores: Scores, cho
     falls = falls_of(plan, scores, chosen)
     worst = max(falls, key=lambda name: falls[name].after)
     own = scores.column(worst).filter(pl.col("id") == chosen.candidate)["value"][0]
-    assert scores.words_of(worst) in risk and f"{100 * own:.3g}" in risk
+    assert scores.title_of(worst) in risk and f"{100 * own:.3g}" in risk
     loss = scores.column("Hellinger").filter(pl.col("id") == chosen.candidate)["value"][0]
     assert f" {loss:.3g};" in cost and "releasing nothing would have 1" in cost
     nothing = RUMap(scores, plan.risk, plan.utility, plan.limits).choose(sm.Threshold(risk=-1.0))

@@ -27,7 +27,7 @@ from sdcmap.risk.linkage.record_linkage import (
     frequency_weights,
     signed_log,
 )
-from sdcmap.testing.laws import permuted
+from sdcmap.testing.laws import permute_rows
 
 RNG = np.random.default_rng(0)
 BLIND = [
@@ -176,7 +176,7 @@ def test_the_order_of_rows_is_no_matter(people: Microdata, attack: Attack) -> No
     shuffled = masked.take(there)
     assert rate(attack, people, shuffled) == rate(attack, people, masked)
     np.testing.assert_allclose(attack.records(people, shuffled), attack.records(people, masked)[there])
-    both = permuted(people, here), permuted(masked, here)
+    both = permute_rows(people, here), permute_rows(masked, here)
     assert rate(attack, *both) == pytest.approx(rate(attack, people, masked), abs=1e-12)
 
 

@@ -20,7 +20,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import Infeasible, PlanError, Undefined
-from sdcmap.study.profiles import profile_named
+from sdcmap.study.profiles import find_profile
 
 ALL = ("a", "b", "secret", "wage", "rent")
 SYNTHETIC = sm.methods.Synthesize(on=ALL)
@@ -252,9 +252,7 @@ def test_a_making_is_masked_as_the_file_is() -> None:
     data = sm.read(frame, keys=["a", "b"], sensitive=["wage"], numeric=["wage", "rent"])
     groups = sm.methods.Microaggregate(on=("wage", "rent"), size=10, method="individual")
     chain = sm.Chain([groups, sm.methods.SwapReidentified(on="rent")])
-    [infer] = [
-        m for m in profile_named("public-use").measures(data).limits if isinstance(m, sm.risk.AttributeInference)
-    ]
+    [infer] = [m for m in find_profile("public-use").measures(data).limits if isinstance(m, sm.risk.AttributeInference)]
     told = [by_makings(infer, data, chain, seed).parts["inside"] for seed in range(SEEDS)]
     found = [inferred(frame, chain.apply(data, Stream.of_seed(seed, "test")).frame()) for seed in range(SEEDS)]
     assert np.mean(told) == pytest.approx(np.mean(found), abs=0.05)

@@ -9,7 +9,7 @@ from searched import BUDGET, people_of, plan_of
 
 import sdcmap as sm
 from sdcmap.data.microdata import Microdata
-from sdcmap.searches.search_results import Found
+from sdcmap.searches.search_results import SearchResult
 
 
 @pytest.fixture(scope="session")
@@ -23,5 +23,5 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def found(people: Microdata, folder: Path) -> Found:
+def found(people: Microdata, folder: Path) -> SearchResult:
     return sm.search(people, plan_of(), BUDGET, study=folder, workers=1)

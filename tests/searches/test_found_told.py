@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from searched import OWN, people_of, plan_of
 
-from sdcmap.searches.forest import Predictors, importance, neighbors_drawn
-from sdcmap.searches.search_results import Found
-from sdcmap.searches.search_review import eras
+from sdcmap.searches.forest import Predictors, draw_neighbors, importance
+from sdcmap.searches.search_results import SearchResult
+from sdcmap.searches.search_review import name_generations
 
 
 def table(rows: int = 200) -> tuple[Predictors, np.ndarray]:
@@ -33,27 +33,27 @@ def test_the_columns_that_matter_are_told_from_those_that_do_not() -> None:
 def test_a_point_takes_the_scores_of_one_like_it() -> None:
     x, y = table()
     others = np.array([[0.5, 0.0, 0.5], [0.5, 3.0, 0.5]])
-    drawn = np.array([y[neighbors_drawn(x, y, others, np.random.default_rng(s))] for s in range(60)])
+    drawn = np.array([y[draw_neighbors(x, y, others, np.random.default_rng(s))] for s in range(60)])
     low, high = drawn.mean(axis=0)
     assert low < 2.2 < high  # the truths are 1 and 4, and two of five trees do not ask for the category
 
 
 def test_generations_are_told_in_a_few_spans() -> None:
-    spans = eras({f"m{g}": g for g in range(12)})
+    spans = name_generations({f"m{g}": g for g in range(12)})
     assert list(dict.fromkeys(spans.values())) == [
         "your plan", "starts", "generations 2 to 5", "generations 6 to 8", "generations 9 to 11",
     ]  # fmt: skip
 
 
-def test_the_replay_starts_from_the_plan_and_never_falls(found: Found) -> None:
-    front = found.table.among(tuple(c.id for c in plan_of().candidates if c.kind == "candidate"))
-    replay = found.choices.replayed([0, 24, 32], (front.x, front.y))
+def test_the_replay_starts_from_the_plan_and_never_falls(found: SearchResult) -> None:
+    front = found.table.select(tuple(c.id for c in plan_of().candidates if c.kind == "candidate"))
+    replay = found.choices.replay([0, 24, 32], (front.x, front.y))
     assert np.allclose(replay.row(0)[1:], found.growth.areas[0])
     low, area, high = (replay[name][1:] for name in ("low", "area", "high"))
     assert replay["area"].is_sorted() and (low <= area).all() and (area <= high).all()
 
 
-def test_every_picture_is_drawn_from_what_is_stored(found: Found) -> None:
+def test_every_picture_is_drawn_from_what_is_stored(found: SearchResult) -> None:
     assert list(found.pictures) == ["map", "progress", "importance", "choices", "methods"]
     drawn = {name: draw() for name, draw in found.pictures.items()}
     rings = drawn["map"].spec["hconcat"][0]["layer"][-1]["data"]["values"]

@@ -7,7 +7,7 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.errors import PlanError
-from sdcmap.searches.parameters import MOST_LINES, Parameters, settings_of
+from sdcmap.searches.parameter_importance import MAX_LINES, Parameters, settings_of
 
 RATES = tuple(n / 100 for n in range(1, 31))
 
@@ -54,7 +54,7 @@ def test_numbers_have_their_ends_and_words_their_places() -> None:
 def test_of_very_many_methods_the_frontier_and_some_others_are_drawn() -> None:
     parameters = made(0, rates=tuple(n / 1000 for n in range(1, 301)))
     lines = parameters._lines()
-    assert MOST_LINES <= len(lines) <= MOST_LINES + 3 and set(range(3)) <= set(lines.tolist())
+    assert MAX_LINES <= len(lines) <= MAX_LINES + 3 and set(range(3)) <= set(lines.tolist())
 
 
 def test_too_few_methods_tell_nothing() -> None:

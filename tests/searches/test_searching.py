@@ -24,10 +24,10 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.kernels.decision.pareto import hypervolume
 from sdcmap.risk import ExactMatch
-from sdcmap.searches import growing
-from sdcmap.searches.objective_space import Plane, limit_of
-from sdcmap.searches.search_results import Found
-from sdcmap.searches.stopping import fresh_area, fresh_plan, redraws
+from sdcmap.searches import generations
+from sdcmap.searches.objective_space import ObjectiveSpace, limit_of
+from sdcmap.searches.redraws import fresh_area, fresh_plan, number_redraws
+from sdcmap.searches.search_results import SearchResult
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import Job, run_job
 from sdcmap.study.plan import Candidate
@@ -43,7 +43,9 @@ def stored(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 
 # ---- the same, whatever happens -------------------------------------------------------------------------------
-def test_the_same_candidates_with_other_workers(people: Microdata, folder: Path, found: Found, tmp_path: Path) -> None:
+def test_the_same_candidates_with_other_workers(
+    people: Microdata, folder: Path, found: SearchResult, tmp_path: Path
+) -> None:
     other = sm.search(people, plan_of(), BUDGET, study=tmp_path / "s", workers=3, engine="threads")
     assert other.facts == found.facts
     assert stored(tmp_path / "s") == stored(folder)
@@ -51,7 +53,7 @@ def test_the_same_candidates_with_other_workers(people: Microdata, folder: Path,
 
 @pytest.mark.slow
 def test_a_killed_search_goes_on_to_the_same_front(
-    people: Microdata, folder: Path, found: Found, tmp_path: Path
+    people: Microdata, folder: Path, found: SearchResult, tmp_path: Path
 ) -> None:
     dice, endings = random.Random(2), []
     for _ in range(size(1, 20)):
@@ -68,7 +70,7 @@ def drive(folder: Path, rows: int, calls: int) -> int:
 
 
 def test_a_stopped_search_goes_on_and_a_larger_budget_goes_further(
-    people: Microdata, folder: Path, found: Found, tmp_path: Path
+    people: Microdata, folder: Path, found: SearchResult, tmp_path: Path
 ) -> None:
     def stop(done: int, budget: int, area: float) -> None:
         raise KeyboardInterrupt
@@ -84,7 +86,7 @@ def test_a_stopped_search_goes_on_and_a_larger_budget_goes_further(
 @pytest.mark.skipif(not SOAK, reason="workers of their own take long to start; sweeps are tested with them")
 @pytest.mark.parametrize("engine", ["processes", "dask"])
 def test_the_same_candidates_with_workers_of_their_own(
-    people: Microdata, folder: Path, found: Found, tmp_path: Path, engine: str
+    people: Microdata, folder: Path, found: SearchResult, tmp_path: Path, engine: str
 ) -> None:
     if engine == "dask":
         pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
@@ -93,7 +95,7 @@ def test_the_same_candidates_with_workers_of_their_own(
 
 
 # ---- what a candidate of a search is --------------------------------------------------------------------------
-def test_candidates_are_those_of_a_sweep(people: Microdata, found: Found) -> None:
+def test_candidates_are_those_of_a_sweep(people: Microdata, found: SearchResult) -> None:
     made = found.scores.candidate.filter(pl.col("status") == "ok", pl.col("kind") == "candidate")
     some = [found.scores.methods[text] for text in made["method"][1:4]]
     swept = sm.sweep(people, plan_of(methods=some), workers=1)
@@ -102,10 +104,10 @@ def test_candidates_are_those_of_a_sweep(people: Microdata, found: Found) -> Non
     assert both["value"].equals(both["value_right"].rename("value"))
 
 
-def test_the_study_is_one_of_a_sweep_and_screenings_are_on_no_map(folder: Path, found: Found) -> None:
+def test_the_study_is_one_of_a_sweep_and_screenings_are_on_no_map(folder: Path, found: SearchResult) -> None:
     with Study.open(folder) as study:
         plan, scores = study.plan, study.scores()
-    assert set(plan.expanded) == set(found.plan.expanded) and len(plan.found) == 32 - found.left
+    assert set(plan.all_methods) == set(found.plan.all_methods) and len(plan.found) == 32 - found.left
     assert scores.candidate["kind"].unique().sort().to_list() == ["candidate", "identity"]
     assert found.choice is not None and found.choice.member is not None
     assert plan.find(found.choice.member.candidate).method == found.choice.member.method
@@ -116,14 +118,14 @@ def test_the_study_is_one_of_a_sweep_and_screenings_are_on_no_map(folder: Path, 
     assert set(ru.frontier["id"]) >= {m.candidate for m in found.members if m.risk == ru.frontier["risk"][0]}
 
 
-def test_parents_and_generations_are_stored(folder: Path, found: Found) -> None:
+def test_parents_and_generations_are_stored(folder: Path, found: SearchResult) -> None:
     rows = found.growth.proposals
-    assert [row.generation for row in rows if row.place >= 0] == [1] * 24 + [2] * 8
+    assert [row.generation for row in rows if row.rank >= 0] == [1] * 24 + [2] * 8
     assert all(json.loads(row.parents) == [] for row in rows if row.generation == 1)
     before = {row.candidate for row in rows if row.generation == 1} | {c.id for c in plan_of().candidates}
     named = [name for row in rows if row.generation == 2 for name in json.loads(row.parents)]
     assert named and set(named) <= before
-    assert sum(row.generation == 2 for row in rows) == 24 and sum(row.place < 0 for row in rows) == 16
+    assert sum(row.generation == 2 for row in rows) == 24 and sum(row.rank < 0 for row in rows) == 16
 
 
 def test_what_is_beaten_is_left_as_a_bound(people: Microdata, tmp_path: Path) -> None:
@@ -141,52 +143,52 @@ def test_what_is_beaten_is_left_as_a_bound(people: Microdata, tmp_path: Path) ->
 
 
 # ---- what a search promises -----------------------------------------------------------------------------------
-def test_it_is_never_worse_than_the_plan_at_any_limit(found: Found) -> None:
+def test_it_is_never_worse_than_the_plan_at_any_limit(found: SearchResult) -> None:
     own = found.map.points.filter(pl.col("method") == OWN.text)
     for risk, utility in own.select("risk", "utility").iter_rows():
         assert (found.map.frontier.filter(pl.col("risk") <= risk)["utility"].min() or 0) <= utility
 
 
-def test_the_area_never_falls_and_the_plan_comes_first(found: Found) -> None:
+def test_the_area_never_falls_and_the_plan_comes_first(found: SearchResult) -> None:
     areas = found.growth.areas
     assert len(areas) == 3 and list(areas) == sorted(areas)
-    own = found.table.among(tuple(c.id for c in plan_of().candidates if c.kind == "candidate"))
+    own = found.table.select(tuple(c.id for c in plan_of().candidates if c.kind == "candidate"))
     assert areas[0] == hypervolume(own.x, own.y)
 
 
-def test_risk_counts_by_its_logarithm_and_less_than_a_quarter_of_the_limit_is_pointless(found: Found) -> None:
+def test_risk_counts_by_its_logarithm_and_less_than_a_quarter_of_the_limit_is_pointless(found: SearchResult) -> None:
     plane = found.plane
     assert limit_of(found.plan) == LIMIT == plane.limit
-    x = plane.across(np.array([0.0, LIMIT / 8, LIMIT / 4, LIMIT / 2, LIMIT, plane.most, np.nan]))
+    x = plane.scale_risk(np.array([0.0, LIMIT / 8, LIMIT / 4, LIMIT / 2, LIMIT, plane.most, np.nan]))
     assert x[0] == x[1] == x[2] == 0 and x[5] == 1 and np.isnan(x[6])
     assert np.isclose(x[3], x[4] / 2) and np.isclose(x[4], 0.85)
 
 
 def test_without_a_limit_the_axis_ends_at_releasing_everything(people: Microdata) -> None:
     plan = plan_of(rule=None)
-    plane = Plane.of(sm.sweep(people, plan, workers=1), plan)
+    plane = ObjectiveSpace.of(sm.sweep(people, plan, workers=1), plan)
     assert plane.limit is None and plane.reference == (plane.most, 1.0) and plane.least == 0.01 * plane.most
-    assert np.isclose(plane.across(np.array([np.sqrt(plane.least * plane.most)]))[0], 0.5)
+    assert np.isclose(plane.scale_risk(np.array([np.sqrt(plane.least * plane.most)]))[0], 0.5)
 
 
-def test_a_bounded_loss_is_not_bought_with_and_a_watched_one_is(people: Microdata, found: Found) -> None:
+def test_a_bounded_loss_is_not_bought_with_and_a_watched_one_is(people: Microdata, found: SearchResult) -> None:
     hellinger = sm.Hellinger(on=KEYS).text
     worst = found.scores.column(hellinger).filter(pl.col("method") == OWN.text)["value"].max()
     assert found.plane.bounds == {hellinger: worst}
     values = dict(found.scores.column(hellinger).select("id", "value").iter_rows())
     assert all(values[member.candidate] <= worst for member in found.members)  # type: ignore[operator]
     watched = plan_of(search={"methods": ["PRAM"], "bounds": ["Hellinger=watched"]})
-    assert Plane.of(found.scores, watched).bounds == {}
+    assert ObjectiveSpace.of(found.scores, watched).bounds == {}
     stated = plan_of(search={"bounds": ["Hellinger=0.05"]})
-    assert Plane.of(found.scores, stated).bounds == {hellinger: 0.05}
+    assert ObjectiveSpace.of(found.scores, stated).bounds == {hellinger: 0.05}
     assert found.losses["loss"].to_list() == [QUERIES.text, hellinger]
 
 
-def test_ends_are_drawn_afresh_to_choose_by_and_to_report(people: Microdata, found: Found) -> None:
+def test_ends_are_drawn_afresh_to_choose_by_and_to_report(people: Microdata, found: SearchResult) -> None:
     plan = found.plan
     for member in found.members:
-        choose, report = redraws(plan, member.method, "choose"), redraws(plan, member.method, "report")
-        numbers = [c.replicate for c in (*choose, *report, *redraws(plan, member.method, "race"))]
+        choose, report = number_redraws(plan, member.method, "choose"), number_redraws(plan, member.method, "report")
+        numbers = [c.replicate for c in (*choose, *report, *number_redraws(plan, member.method, "race"))]
         assert len(set(numbers)) == len(numbers) == 15 and min(numbers) == plan.draws_of(member.method)
         again = sm.sweep(people, replace(plan, methods=(member.method,), found=(), replicates=11), workers=1)
         drawn = again.column(FOUND.text).filter(pl.col("id").is_in([c.id for c in report]))["value"]
@@ -198,10 +200,10 @@ def test_ends_are_drawn_afresh_to_choose_by_and_to_report(people: Microdata, fou
     assert "32 methods were searched" in found.choice.reason
 
 
-def test_the_frontier_is_chosen_by_fresh_draws_with_the_plan_among_them(people: Microdata, found: Found) -> None:
+def test_the_frontier_is_chosen_by_fresh_draws_with_the_plan_among_them(people: Microdata, found: SearchResult) -> None:
     drawn = [member.chosen_by for member in found.members]
     assert all(a[0] <= b[0] and a[1] > b[1] for a, b in itertools.pairwise(drawn))  # type: ignore[index]
-    draws = [c for purpose in ("choose", "race") for c in redraws(found.plan, OWN, purpose)]  # type: ignore[arg-type]
+    draws = [c for purpose in ("choose", "race") for c in number_redraws(found.plan, OWN, purpose)]  # type: ignore[arg-type]
     rows = [run_job(people, Job(c, c.stream(5).key, (FOUND, QUERIES.resample()))) for c in draws]
     values = np.array([[score.value for score in row.scores] for row in rows])
     means = [values[:5].mean(axis=0), values.mean(axis=0)]  # who was in doubt has ten
@@ -251,7 +253,7 @@ def test_fresh_measures_have_targets_of_their_own() -> None:
 def test_it_stops_by_budget_time_or_gain_after_a_whole_generation(
     used: int, areas: list[float], seconds: float, said: str
 ) -> None:
-    assert growing.stop_reason(Search(budget=100, minutes=1, tolerance=0.01), used, areas, seconds) == said
+    assert generations.stop_reason(Search(budget=100, minutes=1, tolerance=0.01), used, areas, seconds) == said
 
 
 def test_a_limit_that_nobody_meets_names_the_nearest(people: Microdata) -> None:

@@ -14,9 +14,9 @@ import sdcmap as sm
 from sdcmap.core.roles import Strengths
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
-from sdcmap.searches import space as spaces
-from sdcmap.searches.search_proposals import Lessons, children, starts, stronger
-from sdcmap.searches.space import AS_IT_IS, BY_KIND, Space
+from sdcmap.searches import search_space as spaces
+from sdcmap.searches.search_proposals import OptionOutcomes, draw_children, draw_starts, vary_strength
+from sdcmap.searches.search_space import AS_IT_IS, BY_KIND, Space
 from sdcmap.study.search_settings import Search
 
 KEYS, NUMBERS = ("Age", "Educ", "Sex"), ("wage", "total")
@@ -85,7 +85,7 @@ def test_derived_columns_are_computed_last_and_masked_by_nobody(people: Microdat
 @pytest.mark.parametrize("columns", [KEYS, NUMBERS], ids=["no numbers", "no keys"])
 def test_one_kind_of_columns_is_enough(people: Microdata, columns: tuple[str, ...]) -> None:
     space = Space(people.only(columns), Search()).check()
-    assert len(starts(space, 24, np.random.default_rng(1), NOTHING)) == 24
+    assert len(draw_starts(space, 24, np.random.default_rng(1), NOTHING)) == 24
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ class Halve(sm.Method):
 
 
 def test_a_plug_in_takes_part_with_its_own_range(people: Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spaces, "offered", lambda base: (Halve,))
+    monkeypatch.setattr(spaces, "plug_in_classes", lambda base: (Halve,))
     space = Space(people.only(NUMBERS), Search(methods=["Halve"])).check()
     made = [step.by for p in points(space, 40) for step in space.method(p).steps]  # type: ignore[union-attr, attr-defined]
     assert 1.5 <= min(made) < 2 and 6 < max(made) <= 8
@@ -129,13 +129,13 @@ def test_a_plug_in_takes_part_with_its_own_range(people: Microdata, monkeypatch:
 # ---- proposals ------------------------------------------------------------------------------------------------
 def test_starts_and_children_are_new_and_the_same_for_the_same_stream(people: Microdata) -> None:
     space = Space(people, Search())
-    first = starts(space, 24, np.random.default_rng(4), NOTHING)
-    again = starts(space, 24, np.random.default_rng(4), NOTHING)
+    first = draw_starts(space, 24, np.random.default_rng(4), NOTHING)
+    again = draw_starts(space, 24, np.random.default_rng(4), NOTHING)
     assert first == again and len({p.method.digest for p in first}) == 24
     taken = frozenset(p.method.digest for p in first)
-    assert not taken & {p.method.digest for p in starts(space, 24, np.random.default_rng(4), taken)}
+    assert not taken & {p.method.digest for p in draw_starts(space, 24, np.random.default_rng(4), taken)}
     parents = [(str(i), p.method, p.point) for i, p in enumerate(first[:4])]
-    made = children(space, parents, Lessons(), 24, np.random.default_rng(5), taken)
+    made = draw_children(space, parents, OptionOutcomes(), 24, np.random.default_rng(5), taken)
     assert len({p.method.digest for p in made} - taken) == 24
     assert {name for child in made for name in child.parents} == {"0", "1", "2", "3"}
 
@@ -144,17 +144,19 @@ def test_what_could_not_be_made_is_drawn_less_often(people: Microdata) -> None:
     space = Space(people, Search())
     dimension = next(d for d in space.dimensions if d.name == "numbers: method")
     tried = [p for p in points(space, 400) if space.settings_of(p).get("numbers: method") == "Noise"]
-    shares = dict(zip(dimension.options, Lessons.of(space, [(p, False) for p in tried]).shares(dimension), strict=True))
+    shares = dict(
+        zip(dimension.options, OptionOutcomes.of(space, [(p, False) for p in tried]).shares(dimension), strict=True)
+    )
     assert len(tried) > 5 and np.isclose(shares["Noise"], shares["RankSwap"] / (len(tried) + 1))
 
 
 def test_methods_of_the_plan_have_children_at_other_strengths() -> None:
     rng = np.random.default_rng(1)
     chain = sm.Chain((sm.PRAM(KEYS, 0.6, alpha=1.0), sm.RankSwap(NUMBERS, 0.2)))
-    made = [stronger(chain, rng) for _ in range(20)]
+    made = [vary_strength(chain, rng) for _ in range(20)]
     windows = [m.steps[1].p for m in made if m is not None]  # type: ignore[attr-defined]
     assert min(windows) < 0.2 < max(windows)
-    assert stronger(sm.Identity(), rng) is None
+    assert vary_strength(sm.Identity(), rng) is None
 
 
 def test_columns_of_edit_rules_are_masked_and_every_candidate_ends_with_their_repair() -> None:

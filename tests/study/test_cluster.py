@@ -51,7 +51,7 @@ def plan_of(replicates: int = 4, **more: object) -> sm.Plan:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine starts its workers late."""
-    monkeypatch.setattr(cluster, "PATIENCE", GUARD)
+    monkeypatch.setattr(cluster, "SCHEDULER_TIMEOUT_SECONDS", GUARD)
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +96,9 @@ def test_workers_that_do_not_see_the_folder_receive_the_data_once(
     monkeypatch.setattr(tempfile, "tempdir", "/proc/self/cwd")
     assert same_rows(sm.sweep(people(), plan_of(), engine=running.engine), serial)
     with Client(running.address, set_as_default=False) as client:
-        assert set(client.run(lambda: len(__import__("sys").modules["sdcmap.study.cluster"].HELD)).values()) == {0}, (
-            "the data were taken back"
-        )
+        assert set(
+            client.run(lambda: len(__import__("sys").modules["sdcmap.study.cluster"].RECEIVED_DATA)).values()
+        ) == {0}, "the data were taken back"
     for file in running.folder.rglob("*"):
         assert not file.is_file() or b"wage" not in file.read_bytes(), "nothing of the data is left behind"
 
@@ -170,7 +170,7 @@ def test_a_worker_of_another_version_is_refused(tmp_path: Path, serial: sm.Score
 
 
 def test_an_answer_for_other_data_is_refused(running: Processes, tmp_path: Path) -> None:
-    found = cluster.answer(sm.__version__, "0" * 64, None, b"")
+    found = cluster.answer_chunk(sm.__version__, "0" * 64, None, b"")
     assert found.rows == [] and "does not have these data" in found.refusal
     other = sm.sweep(sm.demo.population(300, seed=5), plan_of(1), tmp_path / "other", workers=1)
     assert other.candidate.height
@@ -191,7 +191,7 @@ class Deadly(Method):
 def test_a_candidate_that_kills_its_worker_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """KilledWorker means not done: the chunk is halved until the one candidate is found; the others are all made."""
     path = os.pathsep.join([*map(str, Path(__file__).parents[:2]), os.environ.get("PYTHONPATH", "")])
-    monkeypatch.setattr(engines, "ALONE", 2)  # each death costs the start of a worker
+    monkeypatch.setattr(engines, "MAX_DEATHS_ALONE", 2)  # each death costs the start of a worker
     data = people()
     plan = sm.Plan([sm.Swap(on="Age"), sm.Swap(on="Educ"), Deadly()], [sm.SmallCells()], seed=SEED)
     with sm.Study.begin(tmp_path / "s", data, plan) as begun:
@@ -212,7 +212,9 @@ def test_a_lost_scheduler_gets_one_sentence_and_nothing_is_lost(
     with processes(tmp_path / "c", 1) as running:
 
         def lose(done: int, total: int) -> None:
-            monkeypatch.setattr(cluster, "PATIENCE", 20)  # what is on its way when the scheduler dies is waited for
+            monkeypatch.setattr(
+                cluster, "SCHEDULER_TIMEOUT_SECONDS", 20
+            )  # what is on its way when the scheduler dies is waited for
             if done > 8 and running.scheduler.poll() is None:
                 running.scheduler.kill()
                 running.scheduler.wait()
@@ -230,12 +232,12 @@ def test_addresses(tmp_path: Path) -> None:
         sm.sweep(people(), plan_of(1), engine="dask://192.0.2.1:8786")
     with pytest.raises(PlanError, match="Did you mean 'dask'"):
         sm.sweep(people(), plan_of(1), engine="dusk")
-    assert cluster.on_this_machine("[::1]") and cluster.on_this_machine("localhost")
-    assert not cluster.on_this_machine("10.0.0.1") and not cluster.on_this_machine("cluster.example")
+    assert cluster.is_loopback("[::1]") and cluster.is_loopback("localhost")
+    assert not cluster.is_loopback("10.0.0.1") and not cluster.is_loopback("cluster.example")
 
 
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "PATIENCE", 1)
+    monkeypatch.setattr(cluster, "SCHEDULER_TIMEOUT_SECONDS", 1)
     with pytest.raises(SdcmapError, match="no Dask scheduler answers at 127"):
         sm.sweep(people(), plan_of(1), engine="dask://127.0.0.1:9")
 
@@ -244,7 +246,7 @@ def test_a_plain_client_of_another_machine_is_refused() -> None:
     executor = type("ClientExecutor", (cluster.Executor,), {"__module__": "distributed.cfexecutor"})()
     executor._client = SimpleNamespace(scheduler=SimpleNamespace(address="tcp://192.0.2.1:8786"))
     with pytest.raises(SdcmapError, match="needs TLS"):
-        cluster.client_behind(executor)
+        cluster.unwrap_client(executor)
 
 
 def test_tls_from_dasks_own_configuration(tmp_path: Path, serial: sm.Scores, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +265,8 @@ def test_tls_from_dasks_own_configuration(tmp_path: Path, serial: sm.Scores, mon
     script = tmp_path / "drive.py"
     script.write_text(
         "import sys\nimport sdcmap as sm\nfrom sdcmap.study import cluster\n"
-        "sys.path[:0] = sys.argv[4:]\nfrom test_cluster import people, plan_of\ncluster.PATIENCE = int(sys.argv[3])\n"
+        "sys.path[:0] = sys.argv[4:]\nfrom test_cluster import people, plan_of\n"
+        "cluster.SCHEDULER_TIMEOUT_SECONDS = int(sys.argv[3])\n"
         "scores = sm.sweep(people(), plan_of(), engine=sys.argv[1])\nscores.score.write_parquet(sys.argv[2])\n"
     )
     with processes(tmp_path / "c", 1, environment=given) as running:
@@ -272,6 +275,6 @@ def test_tls_from_dasks_own_configuration(tmp_path: Path, serial: sm.Scores, mon
         folders = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
         subprocess.run([*command, str(GUARD), *folders], check=True, env={**os.environ, **given})
         assert pl.read_parquet(tmp_path / "score.parquet").equals(serial.score)
-        monkeypatch.setattr(cluster, "PATIENCE", 2)
+        monkeypatch.setattr(cluster, "SCHEDULER_TIMEOUT_SECONDS", 2)
         with pytest.raises(SdcmapError, match="no Dask scheduler answers"):  # this process has no credentials
             sm.sweep(people(), plan_of(), engine=running.engine)

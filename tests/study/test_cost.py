@@ -15,7 +15,7 @@ from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.study import cost
-from sdcmap.study.cost import ROWS, cost_guess
+from sdcmap.study.cost import TIMED_RECORDS, estimate_seconds
 
 SEEN: list[int] = []
 
@@ -40,8 +40,8 @@ def amounts(n: int) -> Microdata:
 def test_nothing_is_run_on_the_whole_file() -> None:
     SEEN.clear()
     plan = sm.Plan([sm.Noise("x", variance) for variance in (0.1, 0.2)], [Counted(), sm.IL1s()], seed=1)
-    assert cost_guess(amounts(50_000), plan) > 0
-    assert set(SEEN) == {ROWS}
+    assert estimate_seconds(amounts(50_000), plan) > 0
+    assert set(SEEN) == {TIMED_RECORDS}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ class Stated(Counted):
 def test_what_states_its_seconds_is_not_run() -> None:
     SEEN.clear()
     plan = sm.Plan([sm.Noise("x", 0.1)], [Stated(), sm.IL1s()], replicates=2, seed=1)
-    assert cost_guess(amounts(50_000), plan) == pytest.approx(plan.count * 500, rel=0.1)
+    assert estimate_seconds(amounts(50_000), plan) == pytest.approx(plan.count * 500, rel=0.1)
     assert not SEEN
 
 
@@ -98,10 +98,10 @@ def test_the_guess_counts_every_candidate_and_measure(monkeypatch: pytest.Monkey
     seconds = iter(range(10_000))
     monkeypatch.setattr(cost.time, "process_time", lambda: float(next(seconds)))
     plan = sm.Plan([sm.Noise("x", 0.1)], [sm.IL1s(), sm.utility.IL2()], replicates=3, seed=1)
-    assert cost_guess(amounts(10 * ROWS), plan, limit=1e9) == pytest.approx(plan.count * (10 + 2 * 10))
+    assert estimate_seconds(amounts(10 * TIMED_RECORDS), plan, limit=1e9) == pytest.approx(plan.count * (10 + 2 * 10))
 
 
 def test_methods_that_cannot_be_made_of_so_few_and_measures_without_a_value() -> None:
     data = amounts(40)
     plan = sm.Plan([sm.Microaggregate(("x", "y"), 39), sm.Noise("x")], [sm.risk.Informed(on=("y",)), sm.IL1s()], seed=1)
-    assert cost_guess(data, plan) > 0
+    assert estimate_seconds(data, plan) > 0

@@ -15,10 +15,10 @@ from samples import same_rows
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SchemaError
 from sdcmap.files.working_copy import open_copy, write_copy
-from sdcmap.study.cost import cost_guess, makings_of
+from sdcmap.study.cost import count_refits, estimate_seconds
 from sdcmap.study.plan import Candidate
-from sdcmap.study.profiles import NAMES, default_risk, not_measured
-from sdcmap.study.remarks import remarks
+from sdcmap.study.plan_remarks import remarks
+from sdcmap.study.profiles import DEFAULT_RISK_CLASSES, default_risk, explain_unmeasured
 
 SEED = 2**200 + 1
 LIMITS = {"WorstLinkage": 0.5, "AttributeInference": 0.5, "ClosestRecord": 0.9}
@@ -55,7 +55,7 @@ def test_each_side_of_the_risk_has_a_measure_or_a_reason() -> None:
     measures, off = default_risk(people())
     infer = sm.risk.AttributeInference("ill", worst=True)
     assert (measures, off) == ((sm.WorstLinkage(), infer, sm.risk.ClosestRecord()), {})
-    assert tuple(type(measure).__name__ for measure in measures) == NAMES
+    assert tuple(type(measure).__name__ for measure in measures) == DEFAULT_RISK_CLASSES
     amounts = sm.read(frame(), sensitive=["ill"], numeric=["wage"], other=["sex", "area"])
     assert default_risk(amounts)[0][1] == sm.risk.AttributeInference("ill", ["wage"], worst=True)
     nobody = sm.read(frame(), keys=["sex", "area", "ill"], numeric=["wage"], census=True)
@@ -72,7 +72,7 @@ def test_a_plan_that_names_its_risk_is_left_as_it_is() -> None:
     assert losses.with_risk(people()) is losses
     by_rule = sm.Plan(SYNTHETIC, sm.Hellinger(), rule=sm.Threshold(risk=0.1))
     assert len(by_rule.with_risk(people()).measures) == 4 and not by_rule.with_risk(people()).seed_stated
-    assert not_measured(people(census=True), named.measures) == []
+    assert explain_unmeasured(people(census=True), named.measures) == []
 
 
 def test_a_plan_without_a_risk_is_swept_with_all_three(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_plan_without_a_risk_is_swept_with_all_three(tmp_path: Path) -> None:
 
 def test_a_plan_may_ask_for_the_worst_share_of_its_limits() -> None:
     data = people()
-    scores = sm.sweep(data, plan_of(risk=NAMES, limits=LIMITS), workers=1)
+    scores = sm.sweep(data, plan_of(risk=DEFAULT_RISK_CLASSES, limits=LIMITS), workers=1)
     assert scores.plan is not None and len(scores.plan.risk) == 3
     ru = sm.RUMap(scores, scores.plan.risk, "Hellinger", scores.plan.limits)
     assert set(ru.means["method"]) == {"Identity", SYNTHETIC.text, sm.Noise(on="wage", variance=0.5).text}
@@ -111,12 +111,12 @@ def test_a_plan_may_ask_for_the_worst_share_of_its_limits() -> None:
 def test_remarks_and_costs_tell_what_is_made_again() -> None:
     data, written = people(), plan_of(replicates=3, limits={"ClosestRecord": 0.6})
     plan = written.with_risk(data)
-    assert makings_of(data, plan) == 3 * 2 and makings_of(data, written) == 0
+    assert count_refits(data, plan) == 3 * 2 and count_refits(data, written) == 0
     told = list(remarks(data, plan, written))
     assert told[0].startswith("It names no risk measure, so it gets WorstLinkage, AttributeInference(secret='ill'")
     assert told[1].startswith("6 more releases are made") and "No limit is stated for AttributeInference" in told[2]
     assert next(remarks(data, plan, plan)) == told[1]
-    assert cost_guess(data, plan) > 0
+    assert estimate_seconds(data, plan) > 0
 
 
 # ---- limits ---------------------------------------------------------------------------------------------------

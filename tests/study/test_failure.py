@@ -27,8 +27,8 @@ from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.study import cluster, engines
 from sdcmap.study import folder as study
-from sdcmap.study.database import _connect_to_read
-from sdcmap.study.engines import lasting, run_all, worker_pool
+from sdcmap.study.database import _connect_read_only
+from sdcmap.study.engines import run_all, share_executor, worker_pool
 from sdcmap.study.jobs import Job
 from sdcmap.study.worker import run_here
 from sizes import GUARD, SOAK
@@ -97,7 +97,7 @@ def test_a_study_from_before_searches_can_be_read_where_nothing_can_be_written(t
     with sm.Study.open(tmp_path / "s") as old:
         old.connection.execute("drop table proposal")
         old.connection.execute("pragma journal_mode = delete")
-    with study.Study(tmp_path / "s", _connect_to_read(tmp_path / "s" / "scores.sqlite"), old.manifest) as read_only:
+    with study.Study(tmp_path / "s", _connect_read_only(tmp_path / "s" / "scores.sqlite"), old.manifest) as read_only:
         assert read_only.found() == () and same_rows(read_only.scores(), scores)
 
 
@@ -152,8 +152,8 @@ class Greedy(Method):
 
 @pytest.mark.slow
 def test_a_dask_worker_out_of_memory_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "ALONE", 2)
-    monkeypatch.setattr(cluster, "PATIENCE", GUARD)
+    monkeypatch.setattr(engines, "MAX_DEATHS_ALONE", 2)
+    monkeypatch.setattr(cluster, "SCHEDULER_TIMEOUT_SECONDS", GUARD)
     pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
     data = sm.demo.population(300, seed=1)
     plan = sm.Plan([sm.Swap(on="Age"), Greedy()], [sm.SmallCells()], seed=2**140)
@@ -182,7 +182,7 @@ def test_a_lasting_executor_serves_several_runs_and_is_made_again_when_it_is_bro
         jobs = iter([Job(c, c.stream(1).key, plan.measures) for c in plan.candidates])
         return sorted(row.id for batch in run_all(jobs, partial(run_here, data), again, 2) for row in batch)
 
-    with lasting(make) as again:
+    with share_executor(make) as again:
         assert rows() == rows() and len(made) == 1
         made[0]._broken = "a worker died"  # type: ignore[attr-defined]
         assert len(rows()) == 2 and len(made) == 2

@@ -19,9 +19,9 @@ from numpy.random import Generator
 import sdcmap as sm
 from commands import sdcmap
 from sdcmap.errors import PlanError, SdcmapError, StudyChanged, StudyDamaged
-from sdcmap.study.folder import locked
+from sdcmap.study.database_repair import repair
+from sdcmap.study.folder import lock_folder
 from sdcmap.study.jobs import score_file
-from sdcmap.study.repairing import repair
 
 
 @dataclass(frozen=True)
@@ -173,14 +173,14 @@ def test_a_lost_row_is_missed_and_made_again(people: sm.Microdata, study: Path) 
 
 def test_what_was_read_is_read_again_after_anybody_changed_it(people: sm.Microdata, study: Path) -> None:
     with sm.Study.open(study) as opened:
-        assert len(opened.scores().score) == 10 and len(opened.done()) == 5
+        assert len(opened.scores().score) == 10 and len(opened.candidate_states()) == 5
         first, second = opened._tables(), opened._tables()
         assert all(a is b for a, b in zip(first, second, strict=True))  # nobody changed anything
         sm.sweep(people, plan_of(replicates=3), study, workers=1)  # by another connection
-        assert len(opened.done()) == 7
+        assert len(opened.candidate_states()) == 7
         opened.connection.execute("delete from score where measure = 'SmallCells'")  # by this one
         with pytest.raises(StudyDamaged, match="study repair"):
-            opened.done()
+            opened.candidate_states()
 
 
 def test_numbers_of_another_seed_are_no_part_of_a_study(people: sm.Microdata, study: Path, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_numbers_of_another_seed_are_no_part_of_a_study(people: sm.Microdata, st
 def test_the_lock_comes_before_the_seed(people: sm.Microdata, tmp_path: Path) -> None:
     folder = tmp_path / "new"
     folder.mkdir()
-    with locked(folder), pytest.raises(SdcmapError, match="another sweep is writing"):
+    with lock_folder(folder), pytest.raises(SdcmapError, match="another sweep is writing"):
         sm.sweep(people, plan_of(), folder, workers=1)
     assert not (folder / "manifest.json").exists()
 

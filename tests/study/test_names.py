@@ -8,7 +8,7 @@ import sdcmap as sm
 from sdcmap.core.method import Method
 from sdcmap.core.roles import Roles
 from sdcmap.methods import METHODS, Chain, Identity, Microaggregate, Recode, Round, Sample, Suppress, TopCode
-from sdcmap.study.names import drawn_name, names_of
+from sdcmap.study.candidate_names import name_draw, name_methods
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_every_method_that_is_tried_on_a_file_has_a_short_name_of_its_own() -> N
         sm.methods.AverageWeights,
         sm.methods.Repair,
     }
-    names = names_of(tried, {})
+    names = name_methods(tried, {})
     assert len(set(names.values())) == len(tried)
     assert max(map(len, names.values())) <= 140
     assert not any("=[" in name or "(on" in name for name in names.values())
@@ -61,16 +61,16 @@ def test_every_method_that_is_tried_on_a_file_has_a_short_name_of_its_own() -> N
 
 def test_names_that_coincide_are_told_apart_by_what_differs_else_by_number() -> None:
     one, two = sm.Swap("a", 0.05), sm.Swap("a", 0.05, same="b")
-    assert list(names_of([one, two], {}).values()) == ["a swapped 5 % (same)", "a swapped 5 % (same b)"]
+    assert list(name_methods([one, two], {}).values()) == ["a swapped 5 % (same)", "a swapped 5 % (same b)"]
     wide = [sm.Swap("a", 0.05, same=[f"variable{i}{j}" for i in range(5)]) for j in range(3)]
-    assert list(names_of(wide, {}).values()) == ["a swapped 5 %", "a swapped 5 % (2)", "a swapped 5 % (3)"]
-    assert list(names_of([one, two], {two.text: "with b"}).values()) == ["a swapped 5 %", "with b"]
-    clash = names_of([*wide, one, sm.Noise("w")], {sm.Noise("w").text: "a swapped 5 % (2)"})
+    assert list(name_methods(wide, {}).values()) == ["a swapped 5 %", "a swapped 5 % (2)", "a swapped 5 % (3)"]
+    assert list(name_methods([one, two], {two.text: "with b"}).values()) == ["a swapped 5 %", "with b"]
+    clash = name_methods([*wide, one, sm.Noise("w")], {sm.Noise("w").text: "a swapped 5 % (2)"})
     assert len(set(clash.values())) == len(clash)
 
 
 def test_a_draw_is_named_where_there_are_several() -> None:
-    assert (drawn_name("a swapped", 3), drawn_name("a swapped", None)) == ("a swapped, draw 4", "a swapped")
+    assert (name_draw("a swapped", 3), name_draw("a swapped", None)) == ("a swapped, draw 4", "a swapped")
 
 
 def test_a_name_is_no_part_of_what_a_method_is() -> None:

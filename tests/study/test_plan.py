@@ -12,7 +12,7 @@ MEASURES = [sm.SmallCells(), sm.Hellinger()]
 
 def test_every_plan_holds_the_identity_once() -> None:
     plan = sm.Plan([sm.Swap(on="a"), sm.Identity(), sm.Swap(on=["a"])], MEASURES, replicates=3)
-    assert [method.text for method in plan.expanded] == ["Identity", "Swap(on='a')"]
+    assert [method.text for method in plan.all_methods] == ["Identity", "Swap(on='a')"]
     assert plan.count == 1 + 3
     assert [c.replicate for c in plan.candidates] == [0, 0, 1, 2]
     assert plan.risk == ("SmallCells",)

@@ -17,7 +17,7 @@ from sdcmap.risk import (
     SpecialUniques,
     WorstLinkage,
 )
-from sdcmap.study.profiles import PROFILES, Profile, profile_named, profile_of
+from sdcmap.study.profiles import PROFILES, Profile, find_profile, to_profile
 
 DATA = sm.read(
     pl.DataFrame({"a": list("xyz") * 20, "b": list("uv") * 30, "n": range(60)}), keys=["a", "b"], sensitive="n"
@@ -26,7 +26,7 @@ DATA = sm.read(
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_each_profile_holds_every_kind_of_risk(name: str) -> None:
-    held = profile_named(name).measures(DATA)
+    held = find_profile(name).measures(DATA)
     kinds = {type(measure) for measure in held.limits}
     assert {WorstLinkage, ExactMatch, SpecialUniques, AttributeInference} <= kinds
     assert (ClosestRecord in kinds) == (RecordRisk in kinds) == (name != "scientific-use")
@@ -36,7 +36,7 @@ def test_each_profile_holds_every_kind_of_risk(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_plan_keeps_its_profile_with_changed_limits(name: str) -> None:
-    profile = profile_of({"name": name, "found": 0.07})
+    profile = to_profile({"name": name, "found": 0.07})
     plan = sm.Plan(sm.Swap(on="a"), [WorstLinkage(), sm.Hellinger()], profile=profile)
     assert plan.limits == {"WorstLinkage": 0.07} and sm.Plan.from_toml(plan.toml()) == plan
     assert profile.words == f"{name} (changed: found 0.07)"
@@ -63,7 +63,7 @@ def test_a_plan_without_a_risk_measure_gets_those_of_its_profile() -> None:
 )
 def test_what_is_wrong_is_said_in_one_sentence(given: str | dict[str, object], sentence: str) -> None:
     with pytest.raises(PlanError, match=sentence):
-        profile_of(given)
+        to_profile(given)
 
 
 def test_a_share_of_many_people_is_many_people() -> None:

@@ -14,8 +14,8 @@ import sdcmap as sm
 from samples import rows
 from sdcmap.cli import app
 from sdcmap.errors import StudyDamaged
+from sdcmap.study.database_repair import repair
 from sdcmap.study.jobs import OutsideFile, ScoreRow
-from sdcmap.study.repairing import repair
 
 PLAN = sm.Plan(
     sm.grid(sm.Swap, on=sm.subsets(("Age", "Educ", "Race"), 1, 2), rate=[0.01, 0.05]),
@@ -99,7 +99,7 @@ def test_rows_still_in_the_write_ahead_log_are_kept(data: sm.Microdata, tmp_path
     log.write_bytes(saved)
     (tmp_path / "s" / "scores.sqlite").write_bytes(b"not a database at all")
     assert repair(tmp_path / "s").candidates >= 1
-    assert file.id in sm.Study.open(tmp_path / "s").done()
+    assert file.id in sm.Study.open(tmp_path / "s").candidate_states()
 
 
 def test_an_undamaged_study_is_left_as_it_is(study: Path) -> None:

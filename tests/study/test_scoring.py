@@ -12,7 +12,7 @@ import pytest
 import sdcmap as sm
 from sdcmap.data.microdata import Microdata
 from sdcmap.files.aligning import align
-from sdcmap.study.halting import Halt
+from sdcmap.study.early_stop import EarlyStop
 from sdcmap.study.jobs import Job, run_job, score_file
 from sdcmap.study.plan import Candidate
 
@@ -172,8 +172,8 @@ def test_an_attack_is_left_where_others_have_less_risk_and_less_loss(people: Mic
     candidate = Candidate(method)
 
     def made(*front: tuple[float, float]) -> tuple[str, dict[str, tuple[float | None, str]]]:
-        halt = Halt((linkage.text,), (1.0,), loss.text, (1.0, 1.0), front)
-        row = run_job(known, Job(candidate, candidate.stream(1).key, (loss, linkage), halt=halt))
+        early_stop = EarlyStop((linkage.text,), (1.0,), loss.text, (1.0, 1.0), front)
+        row = run_job(known, Job(candidate, candidate.stream(1).key, (loss, linkage), early_stop=early_stop))
         return row.kind, {score.measure: (score.value, score.status) for score in row.scores}
 
     (whole, scores), (kind, beaten) = made((1.0, 1.0)), made((0.0, 0.0))

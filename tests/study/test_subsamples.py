@@ -11,7 +11,7 @@ from samples import with_file
 from sdcmap.core.measure import Estimate
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.map import RUMap
-from sdcmap.study.subsamples import FEWEST, KEPT, Reading, SubsampleCurve
+from sdcmap.study.subsamples import MIN_SUBSAMPLE_RECORDS, SUBSAMPLE_SHARES, Reading, SubsampleCurve
 
 MEAN = sm.utility.MomentChange(on="x")
 
@@ -22,7 +22,7 @@ def normal(count: int, seed: int = 0) -> sm.Microdata:
 
 def exact_curve(records: int) -> SubsampleCurve:
     """What the mean of m of n records is off by: s^2 (1/m - 1/n), Cochran (1977), theorem 2.2."""
-    kept = [share for share in KEPT if share * records >= FEWEST]
+    kept = [share for share in SUBSAMPLE_SHARES if share * records >= MIN_SUBSAMPLE_RECORDS]
     losses = [((1 / share - 1) / records) ** 0.5 for share in kept]
     draws = tuple((Estimate(value=loss), Estimate(value=loss)) for loss in losses)
     return SubsampleCurve(MEAN, records, 0.0, tuple(1 - share for share in kept), draws)

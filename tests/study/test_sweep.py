@@ -27,8 +27,8 @@ from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.study import engines, sweeping
-from sdcmap.study.cost import cost_guess
-from sdcmap.study.engines import KILLED, make_executor, run_all
+from sdcmap.study.cost import estimate_seconds
+from sdcmap.study.engines import WORKER_KILLED, make_executor, run_all
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import Job
 from sdcmap.study.worker import run_here
@@ -114,10 +114,10 @@ def test_a_small_sweep_starts_no_process_and_a_large_one_does(
         return make("serial", 1)
 
     monkeypatch.setattr(engines, "make_executor", noted)
-    monkeypatch.setattr(sweeping, "START_SECONDS", 1e9)  # however busy the machine is
+    monkeypatch.setattr(sweeping, "POOL_START_SECONDS", 1e9)  # however busy the machine is
     small = sm.sweep(people, plan_of(), workers=2)
     assert not started and len(small.candidate) == plan_of().count
-    monkeypatch.setattr(sweeping, "START_SECONDS", 0.0)
+    monkeypatch.setattr(sweeping, "POOL_START_SECONDS", 0.0)
     assert same_rows(small, sm.sweep(people, plan_of(), workers=2)) and started == [2]
 
 
@@ -205,15 +205,15 @@ def test_chunks_are_halved_until_the_candidates_that_break_the_pool_are_found(pe
     assert len(rows) == len({row.id for row in rows}) == plan.count
     dead = [row for row in rows if row.status != "ok"]
     assert len(dead) == 3
-    assert all(row.reason == KILLED and "Bad" in row.method for row in dead)
+    assert all(row.reason == WORKER_KILLED and "Bad" in row.method for row in dead)
 
 
 def test_a_candidate_that_kills_its_worker_is_found(people: Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "ALONE", 2)  # each death costs the start of a pool
+    monkeypatch.setattr(engines, "MAX_DEATHS_ALONE", 2)  # each death costs the start of a pool
     plan = sm.Plan([sm.Noise(on="wage"), Bad(how="exit")], MEASURES[:1])
     pool = partial(make_executor, "processes", 2)
     rows = [row for batch in run_all(jobs_of(plan), partial(run_here, people), pool, 2) for row in batch]
-    assert sorted((row.status, row.reason) for row in rows) == [("failed", KILLED), ("ok", ""), ("ok", "")]
+    assert sorted((row.status, row.reason) for row in rows) == [("failed", WORKER_KILLED), ("ok", ""), ("ok", "")]
 
 
 def test_a_pool_that_is_broken_before_it_gets_work_is_made_anew(people: Microdata) -> None:
@@ -426,7 +426,7 @@ def test_progress_and_the_cost_guess(people: Microdata) -> None:
     assert seen[0][0] == 0
     assert seen[-1] == (plan.count, plan.count)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert cost_guess(people, plan) > 0
+    assert estimate_seconds(people, plan) > 0
 
 
 def test_an_unknown_engine(people: Microdata) -> None:

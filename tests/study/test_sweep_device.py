@@ -16,7 +16,7 @@ from sdcmap.kernels.device import GpuUnavailable, OnTheCPU, present_card
 from sdcmap.reports.study_rows import history
 from sdcmap.study import device_choice as settling
 from sdcmap.study.folder import Study
-from sdcmap.study.progress import bar
+from sdcmap.study.progress import progress_bar
 
 NEAREST = sm.risk.NearestRecord()
 
@@ -103,7 +103,7 @@ def test_the_card_is_remembered_and_told_inside(people: Microdata, lost: None, t
 
 
 def test_the_bar_names_the_card(capsys: pytest.CaptureFixture[str]) -> None:
-    with bar(show=True, card="NVIDIA H200") as report:
+    with progress_bar(show=True, card="NVIDIA H200") as report:
         report(1, 2)
     assert "candidates on NVIDIA H200" in capsys.readouterr().err
 

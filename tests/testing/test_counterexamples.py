@@ -14,7 +14,7 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
 from sdcmap.testing import check_measure
-from sdcmap.testing.laws import OWN_ERRORS, made, rng_of
+from sdcmap.testing.laws import OWN_ERRORS, make_draw, rng_of
 
 KEYS, NUMBERS = ("region", "sex", "age"), ("wage", "rent")
 METHODS: tuple[Method, ...] = (
@@ -114,7 +114,7 @@ def huge() -> Microdata:
 )
 def test_noise_on_numbers_without_a_variance_is_refused(method: Method) -> None:
     with pytest.raises(sm.errors.Infeasible, match="too large to have one: divide them by a constant"):
-        made(method, huge(), 0)
+        make_draw(method, huge(), 0)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_numbers_without_a_variance_raise_our_own_errors_alone(measure: Measure)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         with contextlib.suppress(OWN_ERRORS):
-            measure.score(data, made(sm.RankSwap(on="wage", p=0.5), data, 0), rng_of(0))
+            measure.score(data, make_draw(sm.RankSwap(on="wage", p=0.5), data, 0), rng_of(0))
 
 
 @pytest.mark.parametrize("measure", [sm.utility.SocietyKnowledge, sm.utility.SocietyUtility])

@@ -304,7 +304,7 @@ def test_limits_that_are_tried_hold_on_the_map_and_in_the_choice(client: httpx.C
 def test_the_map_of_a_search_tells_generations(client: httpx.Client, folder: Path) -> None:
     found = ok(client.get("/api/studies/found/map"))
     with sm.Study.open(folder / "found") as study:
-        generations = {row.decoded.text: row.generation for row in study.proposals()}
+        generations = {row.method_value.text: row.generation for row in study.proposals()}
     assert found["eras"][:2] == ["your plan", "starts"] and len(found["eras"]) > 2
     told = {
         method: found["eras"][era]

@@ -11,7 +11,7 @@ import pytest
 
 import sdcmap as sm
 from samples import PAST_THE_GATE
-from sdcmap.study.folder import locked
+from sdcmap.study.folder import lock_folder
 from sdcmap.web.workspace import Workspace
 from web_workspace import ok, swept
 
@@ -131,7 +131,7 @@ def test_deleting_needs_the_name_and_nobody_who_writes(client: httpx.Client, fol
     copied(client, "kept", scores=True)
     for typed in ("", "Kept", "kept "):
         assert "type the name of the study" in ok(delete(client, "kept", typed), 422)["error"]
-    with locked(folder / "kept"):  # as a sweep in a terminal holds it
+    with lock_folder(folder / "kept"):  # as a sweep in a terminal holds it
         for answer in (
             delete(client, "kept", "kept"),
             client.put("/api/studies/kept/name", json={"name": "other"}),

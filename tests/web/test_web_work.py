@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 import sdcmap as sm
 from sdcmap.explore.bars import column_counts
 from sdcmap.explore.looking import source_of
-from sdcmap.study.sweeping import standing
+from sdcmap.study.sweep import read_progress
 from visiting import Inside, Visitor, ready, until
 from web_workspace import KEYS, ROLES, Server, endless_plan, people
 
@@ -66,7 +66,7 @@ def test_plans_are_picked_not_typed_and_nothing_unsaved_is_lost(inside: Inside, 
         item.locator("summary", has_text="more options").click()
         item.locator("[data-field=merge]").fill(f'["{first}", "{second}"]')  # as the help writes one list
         until(page, "document.querySelector('#toml').value.includes('merge')")
-        parsed = lambda: sm.Plan.from_toml(toml(page)).expanded
+        parsed = lambda: sm.Plan.from_toml(toml(page)).all_methods
         until(page, "document.body.dataset.dirty === 'true' && !document.querySelector('#problems').textContent")
         assert next(m for m in parsed() if isinstance(m, sm.Recode)).merge == ((first, second),)
         expect(item.locator(".recoded")).to_contain_text("2 categories become 1")  # the editor follows
@@ -509,7 +509,7 @@ def test_a_restart_is_told_and_survived_and_the_sweep_goes_on(browser: Browser, 
         expect(page.locator("#pace")).to_contain_text(re.compile("starting|reading|getting ready", re.I))
         until(page, "document.getElementById('progress').value > 0")
         first.end()
-        stood = standing(tmp_path / "long")
+        stood = read_progress(tmp_path / "long")
         assert 0 < stood.done < stood.total
         expect(page.locator("#away")).to_contain_text("The server is away")
         expect(page.locator("#state")).to_have_text("Not known: the server does not answer")

@@ -11,7 +11,7 @@ from sdcmap.core import Measure, Method, Microdata, SchemaError, Stream, Undefin
 from sdcmap.core.estimate import Bound, Estimate
 from sdcmap.core.limit import Limit, Verdict, axis_scales, strictest
 from sdcmap.core.rule import Rule
-from sdcmap.study.jobs import UNUSED, ScoreRow, maker, no_value, row_of, score_row
+from sdcmap.study.jobs import UNUSED_RNG, ScoreRow, absent_row, estimate_row, make_refitter, score_row
 from sdcmap.study.plan import Plan
 
 
@@ -38,7 +38,7 @@ def score_file(
 
     Several releases together (not `alone`) are no method that could be run again.
     """
-    make = maker(original, method, stream) if method is not None and alone else None
+    make = make_refitter(original, method, stream) if method is not None and alone else None
     rows = [score_row(measure.resample(), original, released, stream, method, make) for measure in measures]
     return [row._replace(measure_id=m.id, measure=m.text) for m, row in zip(measures, rows, strict=True)]
 
@@ -52,10 +52,10 @@ def score_expectations(measures: Sequence[Measure], original: Microdata, draws: 
     for masked in draws:
         for of_measure, measure in zip(estimates, measures, strict=True):
             try:
-                of_measure.append(measure.apply(original, masked, UNUSED))
+                of_measure.append(measure.apply(original, masked, UNUSED_RNG))
             except (Undefined, SchemaError) as reason:
-                return [no_value(m, "undefined", str(reason)) for m in measures]
-    return [row_of(m, m.pool(of_measure)) for m, of_measure in zip(measures, estimates, strict=True)]
+                return [absent_row(m, "undefined", str(reason)) for m in measures]
+    return [estimate_row(m, m.pool(of_measure)) for m, of_measure in zip(measures, estimates, strict=True)]
 
 
 def check_limits_stated(plan: Plan, limits: Sequence[Limit]) -> Check:

@@ -37,7 +37,7 @@ from sdcmap.risk import WorstLinkage
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.plan import Candidate, Plan
-from sdcmap.study.profiles import PROFILES, Profile, profile_named
+from sdcmap.study.profiles import PROFILES, Profile, find_profile
 
 OTHER_MACHINE = 1e-9  # by how much a file that was made on another machine may differ, as a share of the largest number
 FOR_CHOOSING = "data.study"  # the name of a file that nobody released yet, before its ending
@@ -82,13 +82,13 @@ def parent_of(within: Path, file: Path) -> Parent:
         if not here and not file.name.startswith(f"{FOR_CHOOSING}."):
             raise _not_nested(f"the study {within} has released no file in {file.parent}: name the study that did.")
         plan, data = study.plan, in_format(study.data, file.suffix.removeprefix("."))
-    methods = {method.text: method for method in plan.expanded}
+    methods = {method.text: method for method in plan.all_methods}
     for entry in here or entries:
         if (method := methods.get(entry["method"])) is not None:
             made = unread_parent(data, plan, Candidate(method, int(entry["replicate"])))
             back = read_released(file, made.prepared)
             if check_read_back(made.prepared, back, OTHER_MACHINE).passed:
-                return replace(made, file=back, profile=plan.profile or profile_named(str(entry["profile"])))
+                return replace(made, file=back, profile=plan.profile or find_profile(str(entry["profile"])))
     if here and here[0]["method"] not in methods:
         raise _not_nested(f"the plan of {within} has no longer the method that made {file}.")
     told = "a nested release is made from that file as it is." if here else "release the scientific-use file first."

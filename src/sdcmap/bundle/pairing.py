@@ -117,7 +117,7 @@ def choose_pair(
     with measured_pairs(Path(folder), data, plan) as recall:
         for first in firsts[:most]:
             try:
-                made = studies.made_from(plan.chosen(first), workers, engine, progress)
+                made = studies.made_from(plan.resolve_choice(first), workers, engine, progress)
                 passing = shortlist(made.map, _rule(made.plan), most)
                 capped |= len(passing) > most
                 for second in passing[:most]:

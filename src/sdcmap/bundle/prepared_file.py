@@ -21,7 +21,7 @@ from sdcmap.files.formats import FORMATS
 from sdcmap.files.stat import code_in, rebuilt
 from sdcmap.kernels.masking.granularity import granularity, in_decimals, in_step_with
 from sdcmap.methods import Derive
-from sdcmap.study.jobs import UNUSED
+from sdcmap.study.jobs import UNUSED_RNG
 
 # What is missing in a release is told apart: suppressed values get a code of their own, and each code its format's
 # form.
@@ -219,7 +219,7 @@ def as_written(data: Microdata, method: Method, masked: Microdata) -> Microdata:
     whole = rounded(data, masked)
     derived = [*takewhile(lambda step: isinstance(step, Derive), reversed(method.steps))]
     for step in reversed(derived):
-        whole = rounded(data, step.mask(whole, UNUSED))
+        whole = rounded(data, step.mask(whole, UNUSED_RNG))
     return whole
 
 

@@ -29,12 +29,12 @@ from sdcmap.errors import Refused, StudyDamaged, StudyMismatch
 from sdcmap.files.reading import Source
 from sdcmap.files.writing import write as write_file
 from sdcmap.map import RUMap
-from sdcmap.study.folder import locked
-from sdcmap.study.jobs import ScoreRow, no_value
+from sdcmap.study.folder import lock_folder
+from sdcmap.study.jobs import ScoreRow, absent_row
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.progress import Progress
 from sdcmap.study.public_view import PublicView
-from sdcmap.study.sweeping import sweep
+from sdcmap.study.sweep import sweep
 
 # The pairs that were measured, kept in pair.json of their folder: what was measured once is not measured again.
 
@@ -67,7 +67,7 @@ def measured_pairs(folder: Path, data: Microdata, plan: Plan) -> Iterator[Callab
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise SdcmapError(f"{folder} cannot be written ({error.strerror}).") from None
-    with locked(folder):
+    with lock_folder(folder):
         pairs = _read(path, whose)
 
         def recall(key: str, measure: MeasurePair) -> Measured:
@@ -114,11 +114,11 @@ class PublicCandidates:
     def measured(self, second: Choice) -> Measured:
         """The pair with this public candidate: the public file by who holds the truth, its loss against the original, and
         both files in one hand; by draws of its own, so that a release measures anew."""
-        candidate = self.plan.chosen(second)
+        candidate = self.plan.resolve_choice(second)
         method, stream = candidate.method, candidate.stream(self.plan.seed)
         made, fresh = prepare_candidate(self.data, method, stream), stream.child("pair scores")
         if not made.data.paired:
-            none = no_value(LINKAGE, "unpaired", NOBODYS)
+            none = absent_row(LINKAGE, "unpaired", NOBODYS)
             return {"loss": None, "alone": none, "side_by_side": none, "failed": [NOBODYS]}
         first, file = in_one_order(self.parent, made, made.data)
         limits = limits_of(self.plan, [self.plan.rule], None)

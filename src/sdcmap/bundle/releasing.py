@@ -35,7 +35,7 @@ from sdcmap.files.writing import write as write_file
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.plan import Candidate, Plan
-from sdcmap.study.profiles import PROFILES, Profile, profile_of
+from sdcmap.study.profiles import PROFILES, Profile, to_profile
 from sdcmap.study.public_view import PublicView
 
 
@@ -174,7 +174,7 @@ class Release:
             results += check_joint(known, data, released, plan, self.limits, fresh, method)
         results, overrides = checks.overridden(results, self.override)
         methods = sum(
-            Candidate(method).kind == "candidate" for method in plan.expanded
+            Candidate(method).kind == "candidate" for method in plan.all_methods
         )  # those that a search found too
         self._explain(part, prepared, Tried(self.searched, methods, at_gate, policy.draws), losses, overrides)
         return _Made(results, overrides, _not_tried(known_scores.values(), level))
@@ -299,14 +299,14 @@ def release(
     if problems:
         raise PlanError(problems)
     if study is not None:
-        plan = study.bound(plan)
+        plan = study.bind_plan(plan)
         if study.seed != plan.seed or study.manifest["data"] != data.digest:
             raise StudyMismatch("the study belongs to other data or another seed than this release.")
     if choice is None or (isinstance(choice, Choice) and choice.candidate is None):
         reason = "the choice is to release nothing." if choice is None else choice.reason
         raise Refused([Check("choice", False, reason)])
     held = _profile_of(plan, profile)
-    candidate = plan.chosen(choice)
+    candidate = plan.resolve_choice(choice)
     draws = plan.replicates if candidate.method.random else 1  # a person who names a candidate may have seen all draws
     searched = choice.searched if isinstance(choice, Choice) and choice.searched else draws
     limits = limit_checks.limits_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
@@ -323,8 +323,8 @@ def release(
 def _profile_of(plan: Plan, stated: Profile | str | None) -> Profile:
     """The profile to hold a release to: the plan's, where it has one, for its limits were stated before the first score."""
     if plan.profile is None:
-        return profile_of(stated or "public-use")
-    if stated is not None and profile_of(stated).name != plan.profile.name:
+        return to_profile(stated or "public-use")
+    if stated is not None and to_profile(stated).name != plan.profile.name:
         why = "and its limits were stated before the first score: make another plan for another profile"
         raise PlanError(f"the plan was made for the profile {plan.profile.name!r}, {why}.")
     return plan.profile

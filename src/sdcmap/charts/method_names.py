@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from itertools import groupby
 
 from sdcmap.core import Method, PlanError
-from sdcmap.study.names import parameter
+from sdcmap.study.candidate_names import format_parameter
 from sdcmap.study.scores import Scores
 
 LONGEST = 40  # characters of a label
@@ -66,7 +66,7 @@ def groups_of(rows: Sequence[Labeled], by: str) -> dict[str, str]:
     if rows and not any(values.values()):
         raise PlanError(f"no method of this map has a parameter {by!r}.")
     order = sorted(values, key=lambda text: (not values[text], list(map(_sortable, values[text])), text))
-    said = {text: " then ".join(map(parameter, values[text])) for text in order}
+    said = {text: " then ".join(map(format_parameter, values[text])) for text in order}
     return {text: f"{by} {words}" if words else f"no {by}" for text, words in said.items()}
 
 
@@ -103,7 +103,7 @@ def _values(method: Method | None, name: str) -> tuple[object, ...]:
 
 
 def _sortable(value: object) -> tuple[bool, float, str]:
-    return (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, parameter(value))
+    return (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, format_parameter(value))
 
 
 def _steps(method: Method | None) -> tuple[Method, ...]:

@@ -50,12 +50,12 @@ def draw_map(
 def _subsamples(ru: RUMap, study: Path) -> pl.DataFrame:
     """Score random subsamples; the price is printed first."""
     import sdcmap as sm
-    from sdcmap.study.subsamples import price_of_subsamples
+    from sdcmap.study.subsamples import estimate_subsample_cost
 
     with sm.Study.open(study) as opened:
         data = opened.data
     measures = [ru.scores.values[name] for name in (*ru.risk, ru.utility)]
-    count, seconds = price_of_subsamples(data, measures, CURVE_DRAWS)
+    count, seconds = estimate_subsample_cost(data, measures, CURVE_DRAWS)
     note(f"Scoring {count} random subsamples of the original: about {duration(seconds)} of one core.")
     return ru.subsamples(data, draws=CURVE_DRAWS)
 

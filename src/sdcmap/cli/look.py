@@ -118,13 +118,13 @@ def look(
     from sdcmap.data.private_folder import write_whole
     from sdcmap.explore.looking import look as look_at
     from sdcmap.explore.proposed_edits import proposed_edits
-    from sdcmap.study.profiles import profile_of
+    from sdcmap.study.profiles import to_profile
 
     every = any(names == "all" for names in given.values())
     paths = {name: str(path.resolve()) for name, path in (("ddi", ddi), ("within", within)) if path is not None}
     named = {name: names for name, names in given.items() if names != "all"}
     source = sm.Source(str(file), **named, **paths, census=census, known_by=tuple(known_by)).sensed()  # type: ignore[arg-type]
-    held = profile_of(profile)
+    held = to_profile(profile)
     seen = look_at(source if not every else sm.read(file, **given, census=census, known_by=known_by, ddi=source.ddi))
     seen = replace(seen, source=source)
     rules = proposed_edits(seen.data) if edits and seen.data is not None else []

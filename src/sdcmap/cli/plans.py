@@ -13,7 +13,7 @@ from sdcmap.cli.app import app, duration, note, print_json
 
 if TYPE_CHECKING:
     from sdcmap.data.microdata import Microdata
-    from sdcmap.searches.search_results import Found
+    from sdcmap.searches.search_results import SearchResult
     from sdcmap.study.plan import Plan
 
 
@@ -24,8 +24,8 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
     Example: sdcmap check plan.toml
     """
     from sdcmap.errors import PlanError
-    from sdcmap.study.cost import cost_guess
-    from sdcmap.study.remarks import remarks
+    from sdcmap.study.cost import estimate_seconds
+    from sdcmap.study.plan_remarks import remarks
 
     try:
         data, written = data_and_plan(plan)
@@ -39,7 +39,7 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
         else:
             print(f"{len(problems)} problem(s) in {plan}:", *problems, sep="\n- ")
         raise Exit(2)
-    seconds, told = cost_guess(data, parsed), list(remarks(data, parsed, written))
+    seconds, told = estimate_seconds(data, parsed), list(remarks(data, parsed, written))
     if as_json:
         policy = {"reason": parsed.policy.reason, **parsed.policy.numbers}
         print_json({"problems": [], "candidates": parsed.count, "seconds": seconds, "remarks": told, "policy": policy})
@@ -98,12 +98,12 @@ def sweep(
     """
     import sdcmap as sm
     from sdcmap.files.blocks import bytes_of
-    from sdcmap.study.device_choice import settled
-    from sdcmap.study.progress import bar
+    from sdcmap.study.device_choice import resolve_device
+    from sdcmap.study.progress import progress_bar
 
-    limit, where = bytes_of(memory) if memory else 0, settled(device)
+    limit, where = bytes_of(memory) if memory else 0, resolve_device(device)
     data, parsed = data_and_plan(plan, out / "incoming", limit)
-    with bar(False if quiet else None, where.card) as progress:
+    with progress_bar(False if quiet else None, where.gpu) as progress:
         scores = sm.sweep(
             data, parsed, out, workers=workers or None, engine=engine or None, progress=progress, memory=limit,
             device=where.name,
@@ -148,7 +148,7 @@ def search(
         print(f"{folder}: {', '.join(sorted(file.name for file in folder.glob('*.html')))}.")
 
 
-def _show_found(found: Found) -> None:
+def _show_found(found: SearchResult) -> None:
     from rich.console import Console
     from rich.table import Table
 

@@ -89,6 +89,6 @@ def repair(study: options.StudyFolder) -> None:
 
     Example: sdcmap study repair cps-study
     """
-    from sdcmap.study.repairing import repair as repaired
+    from sdcmap.study.database_repair import repair as repaired
 
     print(f"{study}: {repaired(study)}")

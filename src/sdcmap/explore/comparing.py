@@ -29,7 +29,7 @@ from sdcmap.risk import AttributeInference, ClosestRecord, CorrectAttribution, K
 from sdcmap.study.plan import Plan
 from sdcmap.study.progress import Progress
 from sdcmap.study.scores import Scores
-from sdcmap.study.sweeping import sweep
+from sdcmap.study.sweep import sweep
 from sdcmap.utility import QueryError, TableError
 
 # What to try next after a comparison: the methods worth a closer look, at strengths around those that were tried.
@@ -91,7 +91,7 @@ def _scaled(method: Method, factor: float) -> Method | None:
 
 def refined(plan: Plan, methods: list[str]) -> Plan:
     """The same plan with some of its methods alone, each at strengths around its own."""
-    by_text = {method.text: method for method in plan.expanded}
+    by_text = {method.text: method for method in plan.all_methods}
     return replace(plan, methods=tuple(near for text in methods for near in nearby(by_text[text])))
 
 
@@ -212,14 +212,14 @@ class Comparison:
         """Why a method is not on the map, by its name or class."""
         drawn, names = set(self.map.means["method"]), self.plan.method_names
         told = {name: reason + self._lead(self.unfit.get(name)) for name, reason in self.left_out.items()}
-        unmade = [method for method in self.plan.expanded if method.text not in drawn]
+        unmade = [method for method in self.plan.all_methods if method.text not in drawn]
         return told | {names[m.text]: self._reason(m.text) + self._lead(m) for m in unmade}
 
     def _lead(self, method: Method | None) -> str:
         """Where a method does not go with missing values: which on the map, of those that mask the same variables, do."""
         masked = [] if method is None else [name for name in method.masks(self.inside) if name in self.inside.names]
         gone, drawn = [name for name in masked if self.inside.missing(name).any()], set(self.map.means["method"])
-        able = [m for m in self.plan.expanded if m.text in drawn and m.random and m.missing != "refused"]
+        able = [m for m in self.plan.all_methods if m.text in drawn and m.random and m.missing != "refused"]
         able = [m for m in able if set(gone) <= set(m.masks(self.inside))]
         classes = dict.fromkeys(type(step).__name__ for m in able for step in m.steps)
         return (

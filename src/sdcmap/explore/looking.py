@@ -18,7 +18,7 @@ from sdcmap.files.reading import Source, read
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.identifying_columns import alone_on, alone_on_pairs, most_identifying
 from sdcmap.study.plan import Plan
-from sdcmap.study.profiles import Profile, profile_of
+from sdcmap.study.profiles import Profile, to_profile
 
 # Which columns tell the most: sets of up to three that leave records alone, and every pair beside each other.
 
@@ -163,7 +163,7 @@ class Look:
         if self.data is None:
             raise SchemaError("a starting plan needs the data that were looked at.")
         formulas = {glance.name: glance.formula for glance in self.variables if glance.formula}
-        return starting_plan(source.applied(self.data), profile_of(profile), source, formulas, [*map(str, tables)])
+        return starting_plan(source.applied(self.data), to_profile(profile), source, formulas, [*map(str, tables)])
 
     def stated(self, path: str | Path) -> Source:
         """The source with every role as seen; `proposed` names the columns whose role nobody has stated yet."""

@@ -22,7 +22,7 @@ from sdcmap.core.value import Range, Value, field_types, type_name
 from sdcmap.files.reading import Source, read
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
-from sdcmap.study.plan import MOST_REPLICATES, Plan
+from sdcmap.study.plan import MAX_REPLICATES, Plan
 from sdcmap.study.profiles import PROFILES, Profile
 from sdcmap.study.search_settings import Search
 from sdcmap.utility import UTILITIES
@@ -70,7 +70,7 @@ def _parts() -> dict[str, JSONSchema]:
     return {
         "methods": {"type": "array", "items": {"$ref": "#/$defs/method"}},
         "measures": {"type": "array", "items": {"$ref": "#/$defs/measure"}},
-        "replicates": {"type": "integer", "minimum": 1, "maximum": MOST_REPLICATES},
+        "replicates": {"type": "integer", "minimum": 1, "maximum": MAX_REPLICATES},
         "risk": TEXTS,
         "limits": {"anyOf": [{"type": "array", "items": number}, {"type": "object", "additionalProperties": number}]},
         "utility": TEXT,

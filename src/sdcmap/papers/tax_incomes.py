@@ -25,7 +25,7 @@ from sdcmap.papers.yancey2002_tables import LOSSES, TABLES, Cells, beside, cells
 from sdcmap.risk import Informed, Linkage
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.file_pair import LinkTable
-from sdcmap.study.progress import bar
+from sdcmap.study.progress import progress_bar
 from sdcmap.utility import S1, S2
 
 EIGHT = ("TOTINC", "AGI", "WAGES", "TAXINT", "DIVID", "BUSFARM", "NTXINT", "SOCSEC")
@@ -124,7 +124,7 @@ def link_files(units: Microdata, plan: Plan) -> dict[str, LinkTable]:
     """The links of the l metric on the first release of each row; record by record, which no sweep keeps."""
     attack, links = Linkage("l", on=EIGHT, open_columns="as any"), {}
     rows = {row_method(row, EIGHT).text: row for row in TABLES["table5"]}
-    with bar() as report:
+    with progress_bar() as report:
         for done, candidate in enumerate(plan.candidates):
             report(done, plan.count)
             if candidate.method.text in rows:

@@ -41,7 +41,7 @@ def _risk(plan: Plan, scores: Scores, choice: Choice) -> str:
     before, after = (_told(value, unit) for value in values_of(scores, name, choice))
     by = f"By the most critical of {len(falls)} measures of risk" if len(falls) > 1 else "By its measure of risk"
     line = "" if limit is None else f"; at most {_told(limit, unit)} is tolerated"
-    return f"{by}, {scores.words_of(name)}, it is {after}, where the unmasked file has {before}{line}."
+    return f"{by}, {scores.title_of(name)}, it is {after}, where the unmasked file has {before}{line}."
 
 
 def _cost(plan: Plan, scores: Scores, choice: Choice) -> str:
@@ -50,7 +50,7 @@ def _cost(plan: Plan, scores: Scores, choice: Choice) -> str:
     after = _told(values_of(scores, plan.utility, choice)[1], unit)
     end = "" if nothing is None else f"; releasing nothing would have {_told(nothing, unit)}"
     what = "loss" if measure["direction"] == "lower" else "worth"
-    return f"Its {what} for users by {scores.words_of(plan.utility)} is {after}{end}."
+    return f"Its {what} for users by {scores.title_of(plan.utility)} is {after}{end}."
 
 
 def falls_of(plan: Plan, scores: Scores, choice: Choice | None) -> dict[str, Fall]:
@@ -63,7 +63,7 @@ def falls_of(plan: Plan, scores: Scores, choice: Choice | None) -> dict[str, Fal
     for name, limit in _limits(plan).items():
         before, after = values_of(scores, name, choice) if name in rising and limit > 0 else (None, None)
         if before is not None and after is not None:
-            falls[name] = Fall(scores.words_of(name), before / limit, after / limit)
+            falls[name] = Fall(scores.title_of(name), before / limit, after / limit)
     return falls
 
 
@@ -72,7 +72,7 @@ def without_value(plan: Plan, scores: Scores, choice: Choice | None) -> list[str
     if choice is None or choice.candidate is None:
         return []
     values = {name: values_of(scores, name, choice) for name in plan.risk}
-    return [scores.words_of(name) for name, (before, after) in values.items() if before is not None and after is None]
+    return [scores.title_of(name) for name, (before, after) in values.items() if before is not None and after is None]
 
 
 def values_of(scores: Scores, name: str, choice: Choice) -> tuple[float | None, float | None]:

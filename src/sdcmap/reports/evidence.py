@@ -59,7 +59,7 @@ def snoopers(scores: Scores, facts: Mapping[str, str]) -> Snoopers:
     """Every kind of snooper that a board may ask about, by whether a measure or a check of this study holds it."""
     held = {}
     for entry in vocabulary()["snooper"]:
-        by = [scores.words_of(name) for name in _measures(scores, entry.get("measures", ()))]
+        by = [scores.title_of(name) for name in _measures(scores, entry.get("measures", ()))]
         by += [facts[name] for name in entry.get("facts", ()) if facts.get(name)]
         held[str(entry["name"])] = tuple(by)
     return Snoopers(tuple((name, by) for name, by in held.items() if by), tuple(n for n, by in held.items() if not by))
@@ -73,7 +73,7 @@ def evidence(scores: Scores, choice: Choice | None, facts: Mapping[str, str], to
         told = [f"{name}: {facts[name]}" for name in term.get("facts", ()) if facts.get(name)]
         for name in _measures(scores, term.get("measures", ())) if chosen else ():
             if chosen and (value := values_of(scores, name, chosen)[1]) is not None:
-                told.append(f"{scores.words_of(name)}: {to.number(value)} ({scores.values[name].unit})")
+                told.append(f"{scores.title_of(name)}: {to.number(value)} ({scores.values[name].unit})")
         return Evidence(str(term["name"]), str(term["definition"]), tuple(told) or (NOT_ASSESSED,))
 
     return [Framework(str(entry["name"]), tuple(map(row, entry["term"]))) for entry in vocabulary()["framework"]]
@@ -97,7 +97,7 @@ def study_facts(study: Study, data: Microdata, choice: Choice | None) -> dict[st
         "held back": join_names(held),
         "profile": plan.profile.name if plan.profile else "",
         "method": (choice.name or choice.method) if choice is not None and choice.candidate else "",
-        "utility": study.scores().words_of(plan.utility),
+        "utility": study.scores().title_of(plan.utility),
         "candidates tried": f"{plan.count:,}",
         "rule fixed first": "yes" if study.rule_was_fixed_first else "no",
         "overrides": join_names([str(entry.get("check", "")) for entry in overrides]) or "none",

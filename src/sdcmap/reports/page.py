@@ -23,7 +23,7 @@ from sdcmap.reports.masked_columns import changes, column_rows, given_back, what
 from sdcmap.reports.questions import answers, in_records, numbers_of, subgroup_means, worst_subgroups
 from sdcmap.reports.view import View, external_view, internal_view
 from sdcmap.study.folder import Study
-from sdcmap.study.profiles import not_measured
+from sdcmap.study.profiles import explain_unmeasured
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_PICTURES = 6  # distributions drawn before and after
@@ -98,7 +98,7 @@ def _common(study: Study, view: View) -> Page:
         "axes": study_rows.axes_of(view.plan),
         "limits": study_rows.limits_of(view.plan),
         "methods": study_rows.methods_of(view.plan),
-        "not_measured": not_measured(study.data, view.plan.measures),
+        "not_measured": explain_unmeasured(study.data, view.plan.measures),
         "frontier": study_rows.frontier_rows(view) if view.tells_risk else [],
         "risks": tables["risk"] if view.tells_risk else [],
         "utilities": tables["utility"],
@@ -127,7 +127,7 @@ def _compared(study: Study, choice: Choice | None, view: View, rule: Unsafe | No
     plan, data, to = study.plan, study.data, view.to
     if choice is None or choice.candidate is None or study.scores().kinds.get(choice.method) == "file":
         return {}
-    method, masked = plan.chosen(choice).method, plan.make(data, choice)
+    method, masked = plan.resolve_choice(choice).method, plan.make(data, choice)
     names = method.masks(data)
     page: Page = {"changes": changes(data, masked, names, to)}
     if rule is not None and view.tells_risk:

@@ -205,4 +205,4 @@ def in_records(data: Microdata, scores: Scores, choice: Choice, seed: int) -> li
     late = "not read here: it would take about {:.0f} minutes (`as_subsample`)"
     told = {text: late.format(seconds / 60) for text, seconds in prices.items()}
     told |= {reading.measure: reading.words for reading in readings}
-    return [(scores.words_of(measure.text), told[measure.text]) for measure in measures]
+    return [(scores.title_of(measure.text), told[measure.text]) for measure in measures]

@@ -112,7 +112,7 @@ def _measure_row(
     whole = next((row for method, row in pooled.items() if scores.kinds[method] == "identity"), None)
     bands = {} if mean is None or to.is_external else mean  # for the board alone
     return MeasureRow(
-        name=scores.words_of(name),
+        name=scores.title_of(name),
         limit=f"{limits[name]:g}" if name in limits else "",
         status=next((v.status for v in verdicts if v.limit.measure.text == name), ""),
         unit=unit,
@@ -150,7 +150,7 @@ def is_synthetic(scores: Scores, choice: Choice | None) -> bool:
     if choice is None or choice.candidate is None:
         return False
     risks = scores.measure.filter(axis="risk")["name"]
-    return any(choice.method in scores.unpaired(name)["method"].to_list() for name in risks)
+    return any(choice.method in scores.synthetic_candidates(name)["method"].to_list() for name in risks)
 
 
 def missing_candidates(scores: Scores) -> dict[str, ByReason]:
@@ -158,7 +158,7 @@ def missing_candidates(scores: Scores) -> dict[str, ByReason]:
     candidates = scores.candidate.with_columns(pl.col("method").replace(dict(scores.names)))
     tables = {s: _by_reason(candidates.filter(status=s), "method") for s in ("infeasible", "failed")}
     unvalued = scores.score.filter(pl.col("status").is_in(["undefined", "unpaired", "failed"]))
-    words = {name: scores.words_of(name) for name in unvalued["measure"].unique()}
+    words = {name: scores.title_of(name) for name in unvalued["measure"].unique()}
     return tables | {"undefined": _by_reason(unvalued.with_columns(pl.col("measure").replace(words)), "measure")}
 
 

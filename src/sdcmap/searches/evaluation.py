@@ -16,16 +16,16 @@ from threadpoolctl import threadpool_limits
 
 from sdcmap.core import Measure, Method, Microdata, Stream
 from sdcmap.kernels.machine import cores
-from sdcmap.study.device_choice import settled, told_if_lost
-from sdcmap.study.engines import Run, check_engine, lasting, run_all, worker_pool
-from sdcmap.study.folder import Done, Study
-from sdcmap.study.halting import Halt
+from sdcmap.study.device_choice import explain_gpu_loss, resolve_device
+from sdcmap.study.early_stop import EarlyStop
+from sdcmap.study.engines import Run, check_engine, run_all, share_executor, worker_pool
+from sdcmap.study.folder import CandidateState, Study
 from sdcmap.study.jobs import Job, Kind, row_id
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.scores import Scores
-from sdcmap.study.sweeping import START_SECONDS
+from sdcmap.study.sweep import POOL_START_SECONDS
 
-WORTH_PROCESSES = 3 * START_SECONDS  # seconds of work, below which they cost more than they save
+MIN_POOL_SECONDS = 3 * POOL_START_SECONDS  # seconds of work, below which they cost more than they save
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,18 @@ class SearchSession:
     # ---- scores -------------------------------------------------------------------------------------------------
     def scores(self, methods: Sequence[Method]) -> Scores:
         """The plan's own candidates and these methods, one draw each."""
-        return self.study.scores(self.plan.grown(methods))
+        return self.study.scores(self.plan.with_searched_methods(methods))
 
-    def evaluate(self, methods: Sequence[Method], halt: Halt | None) -> None:
-        """One draw of each method, by every measure, losses first; left where `halt` says that it is beaten."""
-        measures, done = in_order(self.plan, self.data), self.study.done()
-        left = [c for c in map(Candidate, methods) if not self._is_beaten(c, halt, done)]
-        self._run([self._job(c, measures, halt=halt) for c in left], done)
+    def evaluate(self, methods: Sequence[Method], early_stop: EarlyStop | None) -> None:
+        """One draw of each method, by every measure, losses first; left where `early_stop` says that it is beaten."""
+        measures, done = order_measures(self.plan, self.data), self.study.candidate_states()
+        left = [c for c in map(Candidate, methods) if not self._is_dominated(c, early_stop, done)]
+        self._run([self._job(c, measures, early_stop=early_stop) for c in left], done)
 
     def draw_again(self, candidates: Sequence[Candidate], plan: Plan) -> None:
         """Fresh draws, by the measures of `plan`."""
         self.study.add_measures(plan.measures, self.data)
-        self._run([self._job(c, plan.measures, kind="fresh") for c in candidates], self.study.done())
+        self._run([self._job(c, plan.measures, kind="fresh") for c in candidates], self.study.candidate_states())
 
     def screen(self, methods: Sequence[Method]) -> Scores:
         """The axes of each method, made of a quarter of the rows: the same rows for all."""
@@ -62,34 +62,38 @@ class SearchSession:
         self.study.add_measures(plan.measures, self.data)
         key = Stream.of_seed(self.plan.seed, "screening rows").key
         jobs = [self._job(c, plan.measures, kind="screening", part=key) for c in map(Candidate, methods)]
-        self._run(jobs, self.study.done())
+        self._run(jobs, self.study.candidate_states())
         return self.study.scores_of(plan, [method_id(method, "screening") for method in methods])
 
     # ---- jobs ---------------------------------------------------------------------------------------------------
     def _job(
         self, candidate: Candidate, measures: tuple[Measure, ...], *, kind: Kind | None = None, part: bytes = b"",
-        halt: Halt | None = None,
+        early_stop: EarlyStop | None = None,
     ) -> Job:  # fmt: skip
         stream = candidate.stream(self.plan.seed)
         key = (stream.child("screening") if part else stream).key
-        return Job(candidate, key, measures, kind, part, halt, self.device)
+        return Job(candidate, key, measures, kind, part, early_stop, self.device)
 
-    def _run(self, jobs: Sequence[Job], done: Mapping[str, Done]) -> None:
+    def _run(self, jobs: Sequence[Job], done: Mapping[str, CandidateState]) -> None:
         """The jobs that are not done yet, in their order; rows are stored as they come."""
         lacking = [job for job in jobs if not _is_done(job, done)]
         for rows in run_all(iter(lacking), self.run, self.make, self.workers) if lacking else ():
             self.study.add(rows)
 
-    def _is_beaten(self, candidate: Candidate, halt: Halt | None, done: Mapping[str, Done]) -> bool:
+    def _is_dominated(
+        self, candidate: Candidate, early_stop: EarlyStop | None, done: Mapping[str, CandidateState]
+    ) -> bool:
         """Whether a bound is stored of it, and what it shows is beaten."""
         name = row_id(candidate, "bound")
-        if halt is None or name not in done:
+        if early_stop is None or name not in done:
             return False
-        return halt.beaten(dict(self.study.scores_of(self.plan, [name]).score.select("measure", "value").iter_rows()))
+        return early_stop.is_dominated(
+            dict(self.study.scores_of(self.plan, [name]).score.select("measure", "value").iter_rows())
+        )
 
 
-def _is_done(job: Job, done: Mapping[str, Done]) -> bool:
-    status, have = done.get(row_id(job.candidate, job.kind or job.candidate.kind), Done())
+def _is_done(job: Job, done: Mapping[str, CandidateState]) -> bool:
+    status, have = done.get(row_id(job.candidate, job.kind or job.candidate.kind), CandidateState())
     return status not in ("", "ok") or (status == "ok" and all(measure.id in have for measure in job.measures))
 
 
@@ -98,17 +102,17 @@ def method_id(method: Method, kind: Kind) -> str:
     return row_id(Candidate(method), kind)
 
 
-def in_order(plan: Plan, data: Microdata) -> tuple[Measure, ...]:
+def order_measures(plan: Plan, data: Microdata) -> tuple[Measure, ...]:
     """The measures of a plan, losses first; of risks those on the axis, cheap ones before dear ones."""
 
     def place(measure: Measure) -> tuple[bool, bool, bool, float, float]:
         on_axis = measure.text in (*plan.risk, plan.utility)
-        return measure.axis == "risk", not on_axis, is_dear(measure), measure.growth, measure.seconds(data) or 0.0
+        return measure.axis == "risk", not on_axis, needs_refits(measure), measure.growth, measure.seconds(data) or 0.0
 
     return tuple(sorted(plan.measures, key=place))
 
 
-def is_dear(measure: Measure) -> bool:
+def needs_refits(measure: Measure) -> bool:
     """Whether a measure may ask for the method to be made again without some of the people."""
     return type(measure).refits is not Measure.refits
 
@@ -117,7 +121,7 @@ def screening_plan(plan: Plan, data: Microdata) -> Plan:
     """The plan with the measures of its axes alone, in their quick forms; the dear ones are left out where others are on
     the risk axis."""
     by_text = {measure.text: measure for measure in plan.measures}
-    risk = tuple(name for name in plan.risk if not is_dear(by_text[name])) or plan.risk
+    risk = tuple(name for name in plan.risk if not needs_refits(by_text[name])) or plan.risk
     quick = {name: by_text[name].screening_variant(data) for name in (*risk, plan.utility)}
     return replace_measures(plan, quick, risk, [name for name in risk if name in plan.limits])
 
@@ -133,23 +137,27 @@ def replace_measures(plan: Plan, measures: Mapping[str, Measure], risk: Iterable
 
 # ---- opening --------------------------------------------------------------------------------------------------
 @contextmanager
-def workshop(
+def open_session(
     data: Microdata, plan: Plan, folder: Path, *, workers: int | None, engine: str | None, executor: Executor | None,
     device: str = "cpu",
 ) -> Iterator[SearchSession]:  # fmt: skip
     """The study of a plan that was swept into `folder`, open for a search, with workers that last for all of it."""
     workers = workers or cores()
     with Study.begin(folder, data, plan) as study, threadpool_limits(1):
-        bound = study.bound(plan)
-        engine = engine or _worth(study, bound, workers)
+        bound = study.bind_plan(plan)
+        engine = engine or _choose_engine(study, bound, workers)
         check_engine(engine)
         copy = None if executor is None and engine in ("serial", "threads") else folder.resolve()
-        with worker_pool(engine, workers, executor, data, copy) as (make, run), lasting(make) as again, told_if_lost():
-            yield SearchSession(data, bound, study, again, run, workers, settled(device).name)
+        with (
+            worker_pool(engine, workers, executor, data, copy) as (make, run),
+            share_executor(make) as again,
+            explain_gpu_loss(),
+        ):
+            yield SearchSession(data, bound, study, again, run, workers, resolve_device(device).name)
 
 
-def _worth(study: Study, plan: Plan, workers: int) -> str:
+def _choose_engine(study: Study, plan: Plan, workers: int) -> str:
     """Processes, where the budget is worth their start, by what the plan's own candidates took; else serial."""
     taken = study.scores(plan).candidate["seconds"].to_list()
     budget = 0 if plan.search is None else plan.search.budget
-    return "processes" if workers > 1 and budget * sum(taken) / max(len(taken), 1) > WORTH_PROCESSES else "serial"
+    return "processes" if workers > 1 and budget * sum(taken) / max(len(taken), 1) > MIN_POOL_SECONDS else "serial"

@@ -15,8 +15,8 @@ import polars as pl
 from sdcmap.core import Array, Generator
 from sdcmap.kernels.statistics.trees import Tree, bin_edges, binned, drawn_from, grow, leaves_of
 
-TREES, LEAF = 60, 3
-COLUMNS = 0.6  # share of the columns that a tree may ask
+TREE_COUNT, MIN_LEAF_ROWS = 60, 3
+COLUMN_SHARE = 0.6  # share of the columns that a tree may ask
 SEED = 1  # of a picture: nothing secret depends on it
 
 
@@ -32,10 +32,10 @@ class Predictors:
     @staticmethod
     def of(columns: Array, ordered: Array) -> Predictors:
         edges = tuple(bin_edges(column) for column in columns.T)
-        return Predictors(_bins(columns, edges), np.array([len(e) + 2 for e in edges]), ordered, edges)
+        return Predictors(_to_bins(columns, edges), np.array([len(e) + 2 for e in edges]), ordered, edges)
 
 
-def _bins(columns: Array, edges: tuple[Array, ...]) -> Array:
+def _to_bins(columns: Array, edges: tuple[Array, ...]) -> Array:
     return np.column_stack([binned(column, edge) for column, edge in zip(columns.T, edges, strict=True)])
 
 
@@ -51,8 +51,8 @@ def importance(x: Predictors, y: Array, groups: Mapping[str, list[int]], rng: Ge
     """Group of columns -> by how much of the variance of y the error out of bag grows when it is shuffled; 0 at least."""
     grown = dict.fromkeys(groups, 0.0)
     spread = float(y.var()) or 1.0
-    for _ in range(TREES):
-        tree, asked, bag = _grown(x, y, rng)
+    for _ in range(TREE_COUNT):
+        tree, asked, bag = _grow_tree(x, y, rng)
         out = np.setdiff1d(np.arange(len(y)), bag)
         if not len(out):
             continue
@@ -60,21 +60,21 @@ def importance(x: Predictors, y: Array, groups: Mapping[str, list[int]], rng: Ge
         for name, columns in groups.items():
             shuffled = bins.copy()
             shuffled[:, columns] = bins[rng.permutation(len(out))][:, columns]
-            grown[name] += (_error(tree, shuffled[:, asked], y[bag], y[out]) - before) / (spread * TREES)
+            grown[name] += (_error(tree, shuffled[:, asked], y[bag], y[out]) - before) / (spread * TREE_COUNT)
     return {name: max(0.0, value) for name, value in grown.items()}
 
 
-def neighbors_drawn(x: Predictors, y: Array, others: Array, rng: Generator) -> Array:
+def draw_neighbors(x: Predictors, y: Array, others: Array, rng: Generator) -> Array:
     """For each of other rows, a row of x that shares a leaf with it, in a tree drawn anew."""
-    tree, asked, bag = _grown(x, y, rng)
-    return drawn_from(tree, _bins(others, x.edges)[:, asked], bag, rng)
+    tree, asked, bag = _grow_tree(x, y, rng)
+    return drawn_from(tree, _to_bins(others, x.edges)[:, asked], bag, rng)
 
 
-def _grown(x: Predictors, y: Array, rng: Generator) -> tuple[Tree, Array, Array]:
+def _grow_tree(x: Predictors, y: Array, rng: Generator) -> tuple[Tree, Array, Array]:
     """A tree, the columns it may ask, and the rows it was grown on."""
-    asked = np.sort(rng.choice(x.bins.shape[1], max(1, round(COLUMNS * x.bins.shape[1])), replace=False))
+    asked = np.sort(rng.choice(x.bins.shape[1], max(1, round(COLUMN_SHARE * x.bins.shape[1])), replace=False))
     bag = rng.integers(0, len(y), len(y))
-    return grow(x.bins[bag][:, asked], x.sizes[asked], x.ordered[asked], y[bag], 0, LEAF), asked, bag
+    return grow(x.bins[bag][:, asked], x.sizes[asked], x.ordered[asked], y[bag], 0, MIN_LEAF_ROWS), asked, bag
 
 
 def _error(tree: Tree, bins: Array, known: Array, truth: Array) -> float:

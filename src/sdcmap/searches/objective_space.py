@@ -18,17 +18,17 @@ from sdcmap.core import Array, Measure, PlanError
 from sdcmap.core.limit import axis_scales
 from sdcmap.kernels.decision.pareto import picked, undominated
 from sdcmap.map import RUMap
-from sdcmap.study.halting import Halt
+from sdcmap.study.early_stop import EarlyStop
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 
-CLIP = 0.25  # of the limit: less risk than that is pointless
-ABOVE = 0.15  # share of the axis that lies above the limit
-FLOOR = 0.01  # of the risk of releasing everything: without a limit, less is no better; few records would decide
+RISK_CLIP = 0.25  # of the limit: less risk than that is pointless
+SHARE_ABOVE_LIMIT = 0.15  # share of the axis that lies above the limit
+RISK_FLOOR = 0.01  # of the risk of releasing everything: without a limit, less is no better; few records would decide
 
 
 @dataclass(frozen=True)
-class Table:
+class ObjectiveTable:
     """Candidates by id: risk and loss as they are, turned so that less is better; both in the plane, 1 where a constraint
     is broken; and whether each is within every constraint. NaN: not made, or without a value."""
 
@@ -42,14 +42,14 @@ class Table:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def among(self, ids: tuple[str, ...]) -> Table:
+    def select(self, ids: tuple[str, ...]) -> ObjectiveTable:
         """These candidates in this order; NaN for those that are not here."""
         place = {name: at for at, name in enumerate(self.ids)}
         rows = np.array([place.get(name, len(self)) for name in ids], dtype=np.int64)  # the row after the last is NaN
         risk, loss, x, y = (np.append(column, np.nan)[rows] for column in (self.risk, self.loss, self.x, self.y))
-        return Table(ids, risk, loss, x, y, np.append(self.sound, False)[rows])
+        return ObjectiveTable(ids, risk, loss, x, y, np.append(self.sound, False)[rows])
 
-    def pick(self, rows: Array, count: int) -> list[int]:
+    def pick_by_area(self, rows: Array, count: int) -> list[int]:
         """Those of some rows that make up most of the area, at most so many."""
         return [int(rows[at]) for at in picked(self.x[rows], self.y[rows], count, (np.empty(0), np.empty(0)))]
 
@@ -67,7 +67,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Plane:
+class ObjectiveSpace:
     """Where the axes begin and end. limit : the largest tolerable risk, None without one. bounds : other losses, turned so
     that less is better, that no candidate may exceed."""
 
@@ -82,7 +82,7 @@ class Plane:
 
     # ---- from a plan that was swept -----------------------------------------------------------------------------
     @staticmethod
-    def of(scores: Scores, plan: Plan) -> Plane:
+    def of(scores: Scores, plan: Plan) -> ObjectiveSpace:
         """The plane of a plan whose own candidates are scored."""
         if not plan.risk or not plan.utility:
             raise PlanError("a search needs a risk measure and a utility measure: they are the axes of its map.")
@@ -95,10 +95,10 @@ class Plane:
         if most == 0:
             raise PlanError("by this risk measure the file as it is has no risk: there is nothing to search for.")
         limit = limit_of(plan)
-        least = _least(ru, abs(most)) if limit is None else limit * (CLIP if sign_r > 0 else 1 / CLIP)
-        return Plane(
-            plan, sign_r * least, most, best, _worst(ru, best), None if limit is None else sign_r * limit, ru.signs,
-            _bounds(ru, scores, plan),
+        least = _least_risk(ru, abs(most)) if limit is None else limit * (RISK_CLIP if sign_r > 0 else 1 / RISK_CLIP)
+        return ObjectiveSpace(
+            plan, sign_r * least, most, best, _worst_loss(ru, best), None if limit is None else sign_r * limit, ru.signs,
+            _loss_bounds(ru, scores, plan),
         )  # fmt: skip
 
     @property
@@ -107,17 +107,17 @@ class Plane:
         return self.signs[0] * self.most, self.signs[1] * self.worst
 
     # ---- candidates in the plane --------------------------------------------------------------------------------
-    def table(self, scores: Scores, plan: Plan) -> Table:
+    def table(self, scores: Scores, plan: Plan) -> ObjectiveTable:
         """The candidates of a table of scores; `plan` names the axes there (redraws have measures of their own)."""
         ru = RUMap.of_plan(scores, plan)
         points = ru.points.filter(~pl.col("anchor"))
         risk, loss = ru.losses(points)
         over = np.maximum(self._excess(ru, points), self._over_bounds(scores, points))
         sound = np.isfinite(risk) & np.isfinite(loss) & (over <= 1)
-        x, y = self.across(risk * np.where(risk > 0, np.maximum(over, 1.0), 1.0)), self.up(loss)
-        return Table(tuple(points["id"].to_list()), risk, loss, x, np.where(over <= 1, y, 1.0), sound)
+        x, y = self.scale_risk(risk * np.where(risk > 0, np.maximum(over, 1.0), 1.0)), self.scale_loss(loss)
+        return ObjectiveTable(tuple(points["id"].to_list()), risk, loss, x, np.where(over <= 1, y, 1.0), sound)
 
-    def across(self, risk: Array) -> Array:
+    def scale_risk(self, risk: Array) -> Array:
         """The place of a (turned) risk, in [0, 1]: by its logarithm, that above the limit in the last part."""
         low, high = self._log(np.array([self.least, self.most]))
         at = self._log(risk)
@@ -125,8 +125,8 @@ class Plane:
             place: Array = (at - low) / max(high - low, 1e-12)
         else:
             line = float(self._log(np.array([self.limit]))[0])
-            below = (at - low) / (line - low) * (1 - ABOVE)
-            place = np.where(at <= line, below, 1 - ABOVE * (high - at) / max(high - line, 1e-12))
+            below = (at - low) / (line - low) * (1 - SHARE_ABOVE_LIMIT)
+            place = np.where(at <= line, below, 1 - SHARE_ABOVE_LIMIT * (high - at) / max(high - line, 1e-12))
         return np.clip(place, 0, 1)
 
     def _log(self, risk: Array) -> Array:
@@ -136,7 +136,7 @@ class Plane:
             logs: Array = sign * np.log(sign * risk)
         return np.where(np.isnan(logs) & ~np.isnan(risk), -np.inf, logs)
 
-    def up(self, loss: Array) -> Array:
+    def scale_loss(self, loss: Array) -> Array:
         """The place of a (turned) loss, in [0, 1]."""
         return np.clip((loss - self.best) / (self.worst - self.best), 0, 1)
 
@@ -154,20 +154,20 @@ class Plane:
         for name, bound in self.bounds.items():
             if name in scores.values:  # screenings and redraws measure the axes alone
                 values = dict(scores.column(name).select("id", "value").iter_rows())
-                turned = turn(scores.values[name]) * np.array([values.get(row) for row in points["id"]], dtype=float)
+                turned = sign_of(scores.values[name]) * np.array([values.get(row) for row in points["id"]], dtype=float)
                 over[turned > bound * (1 + 1e-9) + 1e-12] = 2.0
         return over
 
-    def halt(self, table: Table) -> Halt | None:
+    def early_stop(self, table: ObjectiveTable) -> EarlyStop | None:
         """What beats a candidate already, by these; None: nothing does."""
         if not len(table.front):
             return None
         front = tuple((float(table.risk[place]), float(table.loss[place])) for place in table.front)
         scales = axis_scales(self.plan.risk, self.plan.limits) or (1.0,) * len(self.plan.risk)
-        return Halt(self.plan.risk, scales, self.plan.utility, self.signs, front)
+        return EarlyStop(self.plan.risk, scales, self.plan.utility, self.signs, front)
 
 
-def turn(measure: Measure) -> float:
+def sign_of(measure: Measure) -> float:
     """What a measure is multiplied by so that less is better."""
     return 1.0 if measure.direction == "lower" else -1.0
 
@@ -182,15 +182,15 @@ def limit_of(plan: Plan) -> float | None:
     return plan.limits.get(plan.risk[0]) if len(plan.risk) == 1 else None
 
 
-def _least(ru: RUMap, most: float) -> float:
+def _least_risk(ru: RUMap, most: float) -> float:
     """A small part of the risk of releasing everything, or that of releasing nothing where it is larger."""
     nothing = 0.0 if ru.nothing is None else ru.nothing[0]
     if ru.signs[0] < 0:
-        return most / FLOOR
-    return max(nothing, most * FLOOR) if nothing < most else most * FLOOR
+        return most / RISK_FLOOR
+    return max(nothing, most * RISK_FLOOR) if nothing < most else most * RISK_FLOOR
 
 
-def _worst(ru: RUMap, best: float) -> float:
+def _worst_loss(ru: RUMap, best: float) -> float:
     """The loss of releasing nothing; where the measure has none, the largest of the plan's own candidates."""
     baseline_value = ru.end(ru.utility, "baseline_value")
     if baseline_value is not None and ru.signs[1] * baseline_value > best:
@@ -200,7 +200,7 @@ def _worst(ru: RUMap, best: float) -> float:
     return largest if largest > best else best + 1.0
 
 
-def _bounds(ru: RUMap, scores: Scores, plan: Plan) -> dict[str, float]:
+def _loss_bounds(ru: RUMap, scores: Scores, plan: Plan) -> dict[str, float]:
     """The bound of each other loss, turned: the stated one, else the worst on the plan's own frontier; watched ones have
     none."""
     stated = {} if plan.search is None else plan.search.bounds_of(plan.measures)
@@ -209,8 +209,8 @@ def _bounds(ru: RUMap, scores: Scores, plan: Plan) -> dict[str, float]:
     for measure in plan.measures:
         if measure.axis == "utility" and measure.text != plan.utility:
             values = scores.column(measure.text).filter(pl.col("id").is_in(own.implode()))["value"].to_numpy()
-            worst = float(np.max(turn(measure) * values)) if len(values) else math.inf
-            bound = stated.get(measure.text, turn(measure) * worst)
+            worst = float(np.max(sign_of(measure) * values)) if len(values) else math.inf
+            bound = stated.get(measure.text, sign_of(measure) * worst)
             if bound is not None and math.isfinite(bound):
-                bounds[measure.text] = turn(measure) * bound
+                bounds[measure.text] = sign_of(measure) * bound
     return bounds

@@ -12,17 +12,17 @@ import polars as pl
 from sdcmap.core.catalog import draw_chart
 from sdcmap.core.chart import Chart
 from sdcmap.map import RUMap
-from sdcmap.searches.generations import Growth, point_of
-from sdcmap.searches.objective_space import Plane, Table, turn
-from sdcmap.searches.search_review import Choices, eras
-from sdcmap.searches.space import Space
-from sdcmap.searches.stopping import Chosen, Member, fresh_area, shares_along
+from sdcmap.searches.generations import SearchHistory, point_of
+from sdcmap.searches.objective_space import ObjectiveSpace, ObjectiveTable, sign_of
+from sdcmap.searches.redraws import Member, SearchChoice, class_shares, fresh_area
+from sdcmap.searches.search_review import Choices, name_generations
+from sdcmap.searches.search_space import Space
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search found.
 
     plan : the plan that was searched from, grown by the methods that were made. scores : of its candidates. growth : what
@@ -33,17 +33,17 @@ class Found:
     plan: Plan
     scores: Scores = field(repr=False)
     space: Space = field(repr=False)
-    plane: Plane = field(repr=False)
-    table: Table = field(repr=False)
-    growth: Growth
+    plane: ObjectiveSpace = field(repr=False)
+    table: ObjectiveTable = field(repr=False)
+    growth: SearchHistory
     members: tuple[Member, ...] = field(repr=False)
-    choice: Chosen | None
+    choice: SearchChoice | None
     left: int
 
     @property
     def evaluations(self) -> int:
         """Full evaluations of new methods, those that could not be made and those left as beaten included."""
-        return len(self.growth.chosen)
+        return len(self.growth.full_evaluations)
 
     @cached_property
     def map(self) -> RUMap:
@@ -67,8 +67,8 @@ class Found:
     @cached_property
     def generation_of(self) -> Mapping[str, int]:
         """Method text -> the generation that proposed it; 0: the plan."""
-        own = dict.fromkeys((method.text for method in self.plan.expanded), 0)
-        return own | {row.decoded.text: row.generation for row in self.growth.chosen}
+        own = dict.fromkeys((method.text for method in self.plan.all_methods), 0)
+        return own | {row.method_value.text: row.generation for row in self.growth.full_evaluations}
 
     @property
     def losses(self) -> pl.DataFrame:
@@ -81,37 +81,37 @@ class Found:
             bound = self.plane.bounds.get(measure.text)
             values = self.scores.column(measure.text).filter(pl.col("id").is_in(own.implode()))["value"]
             now = [member.losses[measure.text] for member in shown if measure.text in member.losses]
-            most = None if bound is None else turn(measure) * bound
-            rows.append((measure.text, most, *_ends(values.to_list()), *_ends(now)))
+            most = None if bound is None else sign_of(measure) * bound
+            rows.append((measure.text, most, *_extremes(values.to_list()), *_extremes(now)))
         names = ("bound", "plan_low", "plan_high", "found_low", "found_high")
         return pl.DataFrame(rows, schema={"loss": pl.String, **dict.fromkeys(names, pl.Float64)}, orient="row")
 
     @property
     def _own_frontier(self) -> pl.Series:
         """Ids on the frontier of the plan's own candidates."""
-        stated = [method.text for method in self.plan.grown(()).expanded]
+        stated = [method.text for method in self.plan.with_searched_methods(()).all_methods]
         own = self.map.points.filter(pl.col("method").is_in(stated), ~pl.col("anchor"))
-        return own["id"].gather(self.table.among(tuple(own["id"].to_list())).front.tolist())
+        return own["id"].gather(self.table.select(tuple(own["id"].to_list())).front.tolist())
 
     @cached_property
     def choices(self) -> Choices:
         """What was chosen at each point that could be made and scored."""
-        points = [(row.candidate, point_of(row)) for row in self.growth.chosen]
+        points = [(row.candidate, point_of(row)) for row in self.growth.full_evaluations]
         return Choices.of(self.space, points, self.table, self.plane)
 
     # ---- pictures -----------------------------------------------------------------------------------------------
     def draw(self) -> Chart:
         """The R-U map by generation, with a ring around the plan's own candidates."""
         own = [method for method, generation in self.generation_of.items() if generation == 0]
-        return draw_chart("draw_search_map", self.map, eras(self.generation_of), own)
+        return draw_chart("draw_search_map", self.map, name_generations(self.generation_of), own)
 
     def draw_progress(self) -> Chart:
         """The share of the area against evaluations, beside random search replayed from what is stored."""
-        numbers = [row.generation for row in self.growth.chosen]
+        numbers = [row.generation for row in self.growth.full_evaluations]
         counts = [sum(number <= last for number in numbers) for last in range(len(self.growth.areas))]
         own = pl.DataFrame({"evaluations": counts, "area": list(self.growth.areas)})
-        front = self.table.among(tuple(self._own_frontier.to_list()))
-        return draw_chart("draw_progress", own, self.choices.replayed(counts, (front.x, front.y)))
+        front = self.table.select(tuple(self._own_frontier.to_list()))
+        return draw_chart("draw_progress", own, self.choices.replay(counts, (front.x, front.y)))
 
     def draw_importance(self) -> Chart:
         """Which choices matter for risk and for loss, by stage."""
@@ -127,13 +127,15 @@ class Found:
 
     def draw_shares(self) -> Chart:
         """Which classes of methods stand where along the frontier."""
-        return draw_chart("draw_method_shares", shares_along(self.members))
+        return draw_chart("draw_method_shares", class_shares(self.members))
 
     @property
     def pictures(self) -> dict[str, Callable[[], Chart]]:
         """Name -> how it is drawn; those that few candidates cannot tell are left out."""
         drawings = {"map": self.draw, "progress": self.draw_progress}
-        drawings |= {"importance": self.draw_importance, "choices": self.draw_choices} if self.choices.enough else {}
+        drawings |= (
+            {"importance": self.draw_importance, "choices": self.draw_choices} if self.choices.has_enough else {}
+        )
         return drawings | ({"methods": self.draw_shares} if self.members else {})
 
     def save_charts(self, folder: str | Path) -> Path:
@@ -145,5 +147,5 @@ class Found:
         return folder
 
 
-def _ends(values: list[float]) -> tuple[float | None, float | None]:
+def _extremes(values: list[float]) -> tuple[float | None, float | None]:
     return (min(values), max(values)) if values else (None, None)

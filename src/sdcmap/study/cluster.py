@@ -24,14 +24,14 @@ from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import MissingExtra, PlanError, SdcmapError, StudyDamaged
 from sdcmap.files.apart import safe_path
 from sdcmap.study.jobs import CandidateRow
-from sdcmap.study.worker import one_thread, opened, run_here
+from sdcmap.study.worker import limit_to_one_thread, open_cached_copy, run_here
 
-PATIENCE = 60  # seconds to wait for a scheduler and for its first worker
-ASK_EVERY = 2  # seconds between two looks at the number of workers
-GONE = "the Dask scheduler is gone; what was stored is kept: start it and sweep again to go on."
+SCHEDULER_TIMEOUT_SECONDS = 60  # seconds to wait for a scheduler and for its first worker
+WORKER_COUNT_REFRESH_SECONDS = 2  # seconds between two looks at the number of workers
+SCHEDULER_LOST = "the Dask scheduler is gone; what was stored is kept: start it and sweep again to go on."
 NEEDS_TLS = """a Dask cluster off this machine needs TLS: give the ca-file, cert and key of distributed.comm.tls in Dask's \
 configuration, such as DASK_DISTRIBUTED__COMM__TLS__CA_FILE."""
-HELD: dict[str, Microdata] = {}  # in a worker: data it received, by digest
+RECEIVED_DATA: dict[str, Microdata] = {}  # in a worker: data it received, by digest
 
 
 class Answer(NamedTuple):
@@ -43,22 +43,22 @@ class Answer(NamedTuple):
     refusal: str = ""
 
 
-def answer(version: str, digest: str, copy: str | None, chunk: bytes) -> Answer:
+def answer_chunk(version: str, digest: str, copy: str | None, chunk: bytes) -> Answer:
     """Run a chunk of jobs in a worker; it never raises for what a driver could ask."""
     if version != __version__:
         return Answer(__version__, "", [], f"a worker runs sdcmap {__version__} and this is {version}")
     try:
-        data = HELD[digest] if copy is None else opened(copy, digest)
+        data = RECEIVED_DATA[digest] if copy is None else open_cached_copy(copy, digest)
     except (KeyError, StudyDamaged):
         return Answer(__version__, "", [], "a worker does not have these data")
-    one_thread()
+    limit_to_one_thread()
     return Answer(__version__, data.digest, run_here(data, pickle.loads(chunk)))
 
 
 def can_open(copy: str, digest: str) -> bool:
     """Whether this worker sees the driver's working copy."""
     try:
-        return opened(copy, digest).digest == digest
+        return open_cached_copy(copy, digest).digest == digest
     except StudyDamaged:
         return False
 
@@ -72,12 +72,14 @@ class Cluster(Executor):
         self.client, self.digest, self.plugin = client, data.digest, ""
         self._workers, self._ask_again = 1, 0.0
         try:
-            client.wait_for_workers(1, timeout=PATIENCE)
+            client.wait_for_workers(1, timeout=SCHEDULER_TIMEOUT_SECONDS)
             seen = client.run(can_open, str(copy), self.digest)
         except TimeoutError:
-            raise SdcmapError(f"the Dask scheduler had no worker within {PATIENCE} s: start some.") from None
+            raise SdcmapError(
+                f"the Dask scheduler had no worker within {SCHEDULER_TIMEOUT_SECONDS} s: start some."
+            ) from None
         except Exception as error:
-            raise self._told(error) from None
+            raise self._translate_error(error) from None
         self.copy = str(copy) if all(seen.values()) else None
         if self.copy is None:
             self._send(copy)
@@ -94,14 +96,14 @@ class Cluster(Executor):
             """Data held in a worker while a sweep runs."""
 
             def setup(self, worker: Any) -> None:
-                from sdcmap.study.cluster import HELD
+                from sdcmap.study.cluster import RECEIVED_DATA
 
-                HELD[digest] = data
+                RECEIVED_DATA[digest] = data
 
             def teardown(self, worker: Any) -> None:
-                from sdcmap.study.cluster import HELD
+                from sdcmap.study.cluster import RECEIVED_DATA
 
-                HELD.pop(digest, None)
+                RECEIVED_DATA.pop(digest, None)
 
         self.plugin = f"sdcmap-{secrets.token_hex(8)}"
         self.client.register_plugin(Hold(), name=self.plugin)
@@ -113,32 +115,32 @@ class Cluster(Executor):
             try:
                 self._workers = max(1, int(sum(self.client.nthreads().values())))
             except Exception:
-                raise SdcmapError(GONE) from None
-            self._ask_again = time.monotonic() + ASK_EVERY
+                raise SdcmapError(SCHEDULER_LOST) from None
+            self._ask_again = time.monotonic() + WORKER_COUNT_REFRESH_SECONDS
         return self._workers
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """`fn` is not sent: what a worker does with a chunk of jobs is `answer`."""
+        """`fn` is not sent: what a worker does with a chunk of jobs is `answer_chunk`."""
         *_, chunk = args
         wanted: Future[Any] = Future()
         try:
             sent = self.client.submit(
-                answer, __version__, self.digest, self.copy, pickle.dumps(chunk),
+                answer_chunk, __version__, self.digest, self.copy, pickle.dumps(chunk),
                 key=f"sdcmap-{secrets.token_hex(16)}", pure=False,
             )  # fmt: skip
         except Exception:
-            raise SdcmapError(GONE) from None
+            raise SdcmapError(SCHEDULER_LOST) from None
         wanted.add_done_callback(lambda done: sent.cancel() if done.cancelled() else None)
-        sent.add_done_callback(lambda done: self._settle(done, wanted))
+        sent.add_done_callback(lambda done: self._deliver(done, wanted))
         return wanted
 
-    def _settle(self, done: Any, wanted: Future[Any]) -> None:
+    def _deliver(self, done: Any, wanted: Future[Any]) -> None:
         if not wanted.set_running_or_notify_cancel():
             return
         try:
-            answered = done.result(timeout=PATIENCE)
+            answered = done.result(timeout=SCHEDULER_TIMEOUT_SECONDS)
         except BaseException as error:
-            wanted.set_exception(self._told(error))
+            wanted.set_exception(self._translate_error(error))
             return
         if answered.refusal or (answered.version, answered.digest) != (__version__, self.digest):
             reason = answered.refusal or "a worker answered for other data or another version"
@@ -147,14 +149,14 @@ class Cluster(Executor):
             wanted.set_result(answered.rows)
 
     @staticmethod
-    def _told(error: BaseException) -> Exception:
+    def _translate_error(error: BaseException) -> Exception:
         """KilledWorker means not done; any other error means that the cluster cannot go on."""
         if type(error).__name__ == "KilledWorker":
             return BrokenExecutor("a worker was killed")
         if "ModuleNotFoundError" in f"{type(error).__name__} {error}":  # `client.run` gives its text alone
             return SdcmapError("a Dask worker cannot import sdcmap: install it in the workers' environment.")
         if isinstance(error, CancelledError) or "Cancelled" in type(error).__name__:
-            return SdcmapError(GONE)
+            return SdcmapError(SCHEDULER_LOST)
         return SdcmapError(f"the Dask cluster failed ({type(error).__name__}); what was stored is kept.")
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -166,7 +168,7 @@ class Cluster(Executor):
 
 
 @contextmanager
-def client_of(engine: str, workers: int) -> Iterator[Any]:
+def open_client(engine: str, workers: int) -> Iterator[Any]:
     """A client of the cluster that `engine` names: "dask" (one of our own, on this machine) or "dask://HOST:PORT"."""
     try:
         import dask
@@ -187,7 +189,9 @@ def client_of(engine: str, workers: int) -> Iterator[Any]:
             client = Client(stack.enter_context(cluster), set_as_default=False)
         else:
             try:
-                client = Client(_address(engine), security=Security(), timeout=PATIENCE, set_as_default=False)
+                client = Client(
+                    _address(engine), security=Security(), timeout=SCHEDULER_TIMEOUT_SECONDS, set_as_default=False
+                )
             except (OSError, TimeoutError):
                 raise SdcmapError(f"no Dask scheduler answers at {engine.removeprefix('dask://')}.") from None
         yield stack.enter_context(client)
@@ -201,12 +205,12 @@ def _address(engine: str) -> str:
     if not host or not port.isdigit():
         raise PlanError(f"{engine!r} is no address of a Dask scheduler: write dask://HOST:PORT.")
     secure = Security().get_connection_args("client").get("ssl_context") is not None
-    if not secure and not on_this_machine(host):
+    if not secure and not is_loopback(host):
         raise SdcmapError(NEEDS_TLS)
     return f"{'tls' if secure else 'tcp'}://{host}:{port}"
 
 
-def on_this_machine(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Whether a host name or address is loopback."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
@@ -214,12 +218,12 @@ def on_this_machine(host: str) -> bool:
         return host == "localhost"
 
 
-def client_behind(executor: Executor) -> Any | None:
+def unwrap_client(executor: Executor) -> Any | None:
     """The Dask client behind `client.get_executor()`, or None; one that speaks plainly to another machine is refused."""
     client = getattr(executor, "_client", None)
     if client is None or not type(executor).__module__.startswith("distributed"):
         return None
     scheme, _, place = str(client.scheduler.address).partition("://")
-    if scheme == "tcp" and not on_this_machine(place.rpartition(":")[0]):
+    if scheme == "tcp" and not is_loopback(place.rpartition(":")[0]):
         raise SdcmapError(NEEDS_TLS)
     return client

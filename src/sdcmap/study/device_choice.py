@@ -14,16 +14,16 @@ class Device(NamedTuple):
     """Where kernels run, and the card in words; empty: on the CPU."""
 
     name: str
-    card: str
+    gpu: str
 
 
-def settled(device: str) -> Device:
+def resolve_device(device: str) -> Device:
     """The device that was asked for; without a GPU that can be used, "auto" is the CPU, and "gpu" an error."""
     if device not in DEVICES:
         raise PlanError(f"the device must be one of {', '.join(DEVICES)}.{did_you_mean(device, DEVICES)}")
     if device == "cpu":
         return Device("cpu", "")
-    with told_if_lost():
+    with explain_gpu_loss():
         try:
             return Device(device, present_card())
         except GpuUnavailable as reason:
@@ -34,7 +34,7 @@ def settled(device: str) -> Device:
 
 
 @contextmanager
-def told_if_lost() -> Iterator[None]:
+def explain_gpu_loss() -> Iterator[None]:
     """A GPU that is absent, lost or full, where one was asked for, ends with one sentence."""
     try:
         yield

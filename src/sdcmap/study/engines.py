@@ -25,22 +25,22 @@ from sdcmap.core import Microdata, PlanError, SdcmapError, did_you_mean
 from sdcmap.core.named_files import current_file_root, with_current_file_root
 from sdcmap.files.apart import safe_path
 from sdcmap.kernels.scratch_memory import under_this_limit
-from sdcmap.study.cluster import Cluster, client_behind, client_of
+from sdcmap.study.cluster import Cluster, open_client, unwrap_client
 from sdcmap.study.jobs import CandidateRow, Job, candidate_row
-from sdcmap.study.worker import run_at, run_here
+from sdcmap.study.worker import run_here, run_on_copy
 
 ENGINES = ("serial", "threads", "processes", "dask")  # and dask://HOST:PORT
 CHUNK_SECONDS = 0.05  # work in one chunk
-WINDOW = 4  # chunks in flight per worker
-ALONE = 4  # deaths of a worker that runs one candidate alone, before the candidate is given up
-STARTS = 3  # times a pool that dies while it starts is started again
-NO_START = """the worker processes could not start. Put the call under `if __name__ == "__main__":`, because workers \
-import the script, or use workers=1."""
-KILLED = "its worker process was killed every time (out of memory, or a crash in compiled code)"
+CHUNKS_PER_WORKER = 4  # chunks in flight per worker
+MAX_DEATHS_ALONE = 4  # deaths of a worker that runs one candidate alone, before the candidate is given up
+MAX_POOL_STARTS = 3  # times a pool that dies while it starts is started again
+WORKERS_CANNOT_START = """the worker processes could not start. Put the call under `if __name__ == "__main__":`, because \
+workers import the script, or use workers=1."""
+WORKER_KILLED = "its worker process was killed every time (out of memory, or a crash in compiled code)"
 Run = Callable[[Sequence[Job]], list[CandidateRow]]
 
 
-class Serial(Executor):
+class SerialExecutor(Executor):
     """Runs each task when it is submitted."""
 
     workers = 0.25  # one chunk at a time
@@ -51,7 +51,7 @@ class Serial(Executor):
         return future
 
 
-class Borrowed(Executor):
+class BorrowedExecutor(Executor):
     """Somebody else's executor: used, never ended."""
 
     def __init__(self, owner: Executor) -> None:
@@ -64,7 +64,7 @@ class Borrowed(Executor):
             raise SdcmapError("the executor given is broken; what was stored is kept.") from None
 
 
-class Lasting(Executor):
+class SharedExecutor(Executor):
     """An executor that outlives the run it serves: the end of a run ends its tasks, not itself."""
 
     def __init__(self, owner: Executor) -> None:
@@ -81,7 +81,7 @@ class Lasting(Executor):
         return self.owner.submit(fn, *args, **kwargs)
 
 
-class Workers(ProcessPoolExecutor):
+class WorkerProcesses(ProcessPoolExecutor):
     """Worker processes that import nothing from the folder they stand in."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -96,34 +96,36 @@ def worker_pool(
     """How to make (again) the executor of an engine, and what its workers do with a chunk of jobs."""
     run: Run = partial(with_current_file_root(under_this_limit(run_here)), data)
     if copy is not None:
-        run = partial(run_at, str(copy), data.digest, memory, current_file_root())
-    client = None if executor is None else client_behind(executor)
-    with client_of(engine, workers) if executor is None and engine.startswith("dask") else nullcontext(client) as dask:
+        run = partial(run_on_copy, str(copy), data.digest, memory, current_file_root())
+    client = None if executor is None else unwrap_client(executor)
+    with (
+        open_client(engine, workers) if executor is None and engine.startswith("dask") else nullcontext(client) as dask
+    ):
         if dask is not None and copy is not None:
             yield partial(Cluster, dask, data, copy), run
         elif executor is not None:
-            yield partial(Borrowed, executor), run
+            yield partial(BorrowedExecutor, executor), run
         else:
             yield partial(make_executor, engine, workers), run
 
 
 @contextmanager
-def lasting(make: Callable[[], Executor]) -> Iterator[Callable[[], Executor]]:
+def share_executor(make: Callable[[], Executor]) -> Iterator[Callable[[], Executor]]:
     """`make` for several runs: one executor serves them all, and is made again where it is broken."""
     made: list[Executor] = []
 
     def again() -> Executor:
         if made and getattr(made[-1], "_broken", False):
-            stop(made.pop())
+            stop_executor(made.pop())
         if not made:
             made.append(make())
-        return Lasting(made[-1])
+        return SharedExecutor(made[-1])
 
     try:
         yield again
     finally:
         for executor in made:
-            stop(executor)
+            stop_executor(executor)
 
 
 def check_engine(engine: str) -> None:
@@ -136,21 +138,21 @@ def check_engine(engine: str) -> None:
 def make_executor(engine: str, workers: int) -> Executor:
     """A fresh executor: serial, threads or processes."""
     if engine == "serial":
-        return Serial()
+        return SerialExecutor()
     if engine == "threads":
         return ThreadPoolExecutor(workers)
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         os._exit(1)  # a worker is importing an unguarded script: the parent says so
     how = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    for _ in range(STARTS):
+    for _ in range(MAX_POOL_STARTS):
         with safe_path():  # its locks have a process of their own
-            pool = Workers(workers, multiprocessing.get_context(how), initializer=_start_worker)
+            pool = WorkerProcesses(workers, multiprocessing.get_context(how), initializer=_start_worker)
         try:
             pool.submit(os.getpid).result()
             return pool
         except BrokenExecutor:
             pool.shutdown()
-    raise SdcmapError(NO_START)
+    raise SdcmapError(WORKERS_CANNOT_START)
 
 
 def _start_worker() -> None:
@@ -159,10 +161,10 @@ def _start_worker() -> None:
     for name in ("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ[name] = "1"
     if (parent := multiprocessing.parent_process()) is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+        threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
 
 
-def _end_with(parent: Any) -> None:
+def _exit_with_parent(parent: Any) -> None:
     parent.join()
     os._exit(1)
 
@@ -175,7 +177,7 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
     size = 1
     try:
         while True:
-            window = 1 if suspects else WINDOW * getattr(executor, "workers", workers)
+            window = 1 if suspects else CHUNKS_PER_WORKER * getattr(executor, "workers", workers)
             while len(flying) < window:
                 chunk, deaths = suspects.popleft() if suspects else (list(islice(jobs, size)), 0)
                 if not chunk:
@@ -186,7 +188,7 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
                     suspects.appendleft((chunk, deaths))
                     if flying:
                         break  # they will tell
-                    stop(executor)
+                    stop_executor(executor)
                     executor = make()
                     continue
                 if deaths:
@@ -207,23 +209,23 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
             if broken and getattr(executor, "shared_fate", True):
                 broken += [(chunk, deaths + 1) for chunk, deaths in flying.values()]
                 flying.clear()
-                stop(executor)
+                stop_executor(executor)
                 executor = make()
             for chunk, deaths in broken:
-                if deaths < (2 if len(chunk) > 1 else ALONE):
+                if deaths < (2 if len(chunk) > 1 else MAX_DEATHS_ALONE):
                     suspects.append((chunk, deaths))
                 elif len(chunk) == 1:
-                    yield [candidate_row(chunk[0], "failed", KILLED, 0.0)]
+                    yield [candidate_row(chunk[0], "failed", WORKER_KILLED, 0.0)]
                 else:
                     half = len(chunk) // 2
                     suspects += [(chunk[:half], 1), (chunk[half:], 1)]
     finally:
         for future in flying:
             future.cancel()
-        stop(executor)
+        stop_executor(executor)
 
 
-def stop(executor: Executor) -> None:
+def stop_executor(executor: Executor) -> None:
     """End an executor now; what is in flight is lost and made again by the next sweep."""
     for process in list((getattr(executor, "_processes", None) or {}).values()):
         process.terminate()

@@ -26,7 +26,7 @@ from sdcmap.data.private_folder import PART, remove_left, write_whole
 from sdcmap.errors import SdcmapError, StudyChanged, StudyDamaged, StudyMismatch
 from sdcmap.files.working_copy import open_copy, write_copy
 from sdcmap.files.writing import write
-from sdcmap.study.database import Database, columns_of, connect
+from sdcmap.study.database import Database, column_types, connect
 from sdcmap.study.jobs import CandidateRow, OutsideFile
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
@@ -34,8 +34,8 @@ from sdcmap.study.search_settings import Proposal
 
 DATABASE = "scores.sqlite"
 # what a folder may hold before a manifest is
-BEGUN = {"incoming", "lock", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal"}
-TYPES = {"text": pl.String, "real": pl.Float64, "integer": pl.Int64}
+FILES_BEFORE_MANIFEST = {"incoming", "lock", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal"}
+COLUMN_DTYPES = {"text": pl.String, "real": pl.Float64, "integer": pl.Int64}
 
 
 class Manifest(TypedDict, total=False):
@@ -58,7 +58,7 @@ class Manifest(TypedDict, total=False):
     checksum: str  # of all the rest
 
 
-class Done(NamedTuple):
+class CandidateState(NamedTuple):
     """What a study holds of one candidate: its status, and the ids of the measures it has."""
 
     status: str = ""
@@ -126,7 +126,7 @@ class Study(AbstractContextManager["Study"]):
             return
         path = Path(path)
         _make_folder(path)
-        with locked(path), _begun(path, data, plan) as study:
+        with lock_folder(path), _open_or_create(path, data, plan) as study:
             study.fix_rule(plan)
             study.note(plan=plan.digest)
             plan.write(path / "plan.toml")
@@ -137,9 +137,9 @@ class Study(AbstractContextManager["Study"]):
     def seed(self) -> int:
         return int(self.manifest["seed"], 16)
 
-    def bound(self, plan: Plan) -> Plan:
+    def bind_plan(self, plan: Plan) -> Plan:
         """The plan bound to this study's seed, unless it states one of its own."""
-        return plan if plan.seed_stated else plan.bound(self.seed)
+        return plan if plan.seed_stated else plan.bind_seed(self.seed)
 
     @property
     def plan(self) -> Plan:
@@ -149,19 +149,19 @@ class Study(AbstractContextManager["Study"]):
         if plan.digest != self.manifest.get("plan", plan.digest):
             raise StudyDamaged(f"{path} is not as the sweep wrote it: sweep again with the plan that is meant.")
         found = self.found()
-        return plan.grown(found) if found else plan
+        return plan.with_searched_methods(found) if found else plan
 
     def found(self) -> tuple[Method, ...]:
         """The methods that searches of this study proposed and that were made to the end, in the order of proposal."""
         with self.database.snapshot():
             stored = self.proposals()
-            made = {row[0] for row in self.database.verified("candidate")} if stored else set()
-        return tuple(row.decoded for row in stored if row.candidate in made)
+            made = {row[0] for row in self.database.read_in_snapshot("candidate")} if stored else set()
+        return tuple(row.method_value for row in stored if row.candidate in made)
 
     def proposals(self) -> tuple[Proposal, ...]:
         """What searches of this study proposed, in the order of proposal."""
-        rows = (Proposal._make(row) for row in self.database.verified("proposal"))
-        return tuple(sorted(rows, key=lambda row: (row.search, row.generation, row.place)))
+        rows = (Proposal._make(row) for row in self.database.read_in_snapshot("proposal"))
+        return tuple(sorted(rows, key=lambda row: (row.search, row.generation, row.rank)))
 
     @property
     def data(self) -> Microdata:
@@ -181,7 +181,7 @@ class Study(AbstractContextManager["Study"]):
     # ---- writing ----------------------------------------------------------------------------------------------
     def writing(self) -> AbstractContextManager[None]:
         """One writer at a time."""
-        return nullcontext() if self.path is None else locked(self.path)
+        return nullcontext() if self.path is None else lock_folder(self.path)
 
     def add(self, rows: Sequence[CandidateRow]) -> None:
         """Store candidates and their scores in one transaction; what is there already stays."""
@@ -220,11 +220,11 @@ class Study(AbstractContextManager["Study"]):
             whole = {**self.manifest, "checksum": _checksum(self.manifest)}
             write_whole(self.path / "manifest.json", json.dumps(whole, indent=1))
 
-    def note_card(self, card: str) -> None:
+    def note_gpu(self, gpu: str) -> None:
         """Remember the GPU that scores are made with; empty: none."""
         cards = self.manifest.get("cards", [])
-        if card and card not in cards:
-            self.note(cards=[*cards, card])
+        if gpu and gpu not in cards:
+            self.note(cards=[*cards, gpu])
 
     def fix_rule(self, plan: Plan) -> None:
         """Remember when the present rule, its limits and its axes were fixed, and the release policy."""
@@ -237,40 +237,40 @@ class Study(AbstractContextManager["Study"]):
             self.note(rules=[*rules, {"rule": rule, "fixed": _now(), "first": "first_score" not in self.manifest}])
 
     # ---- reading ----------------------------------------------------------------------------------------------
-    def done(self) -> dict[str, Done]:
+    def candidate_states(self) -> dict[str, CandidateState]:
         """Candidate id -> its status and the measures it has."""
         measures: defaultdict[str, set[str]] = defaultdict(set)
         candidate, score, _ = self._tables()
         for name, measure_id in score.select("candidate", "measure_id").iter_rows():
             measures[name].add(measure_id)
         ended = candidate.select("id", "status").iter_rows()
-        return {name: Done(status, frozenset(measures[name])) for name, status in ended}
+        return {name: CandidateState(status, frozenset(measures[name])) for name, status in ended}
 
     def scores(self, plan: Plan | None = None) -> Scores:
         """The scores of this plan's candidates and measures (None: the study's own plan) and of files made elsewhere.
 
         Numbers that another revision or another default made are left out, with a warning that tells how many.
         """
-        plan = self.plan if plan is None else self.bound(plan)
+        plan = self.plan if plan is None else self.bind_plan(plan)
         candidate, score, measure = self._tables()
         if self.path is not None:  # a study in memory holds nothing else
             ids = _ids(plan)
-            if outdated := _outdated(plan, ids, candidate, score):
-                _tell(f"{self.path}: {outdated} left out, since other code or another default made them. Sweep again.")
-            candidate = candidate.filter(_among("id", ids) | (pl.col("kind") == "file"))
+            if outdated := _describe_outdated(plan, ids, candidate, score):
+                _warn(f"{self.path}: {outdated} left out, since other code or another default made them. Sweep again.")
+            candidate = candidate.filter(_is_in("id", ids) | (pl.col("kind") == "file"))
         return self._scores(plan, candidate, score, measure)
 
     def scores_of(self, plan: Plan, ids: Sequence[str]) -> Scores:
         """The scores of the rows of these ids by the measures of `plan`, whatever their kind: redraws and screenings, which
         are on no map of the study."""
         candidate, score, measure = self._tables()
-        return self._scores(plan, candidate.filter(_among("id", ids)), score, measure)
+        return self._scores(plan, candidate.filter(_is_in("id", ids)), score, measure)
 
     def _scores(self, plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame, measure: pl.DataFrame) -> Scores:
         if self.path is not None:
             measures = [m.id for m in plan.measures]
-            score = score.filter(_among("candidate", candidate["id"].to_list()), _among("measure_id", measures))
-            measure = measure.filter(_among("id", measures))
+            score = score.filter(_is_in("candidate", candidate["id"].to_list()), _is_in("measure_id", measures))
+            measure = measure.filter(_is_in("id", measures))
         return Scores.of_plan(plan, candidate, score.drop("measure_id"), measure.drop("id"))
 
     def _tables(self) -> Tables:
@@ -282,8 +282,8 @@ class Study(AbstractContextManager["Study"]):
             return self._read[1]
 
     def _table(self, name: str) -> pl.DataFrame:
-        schema = {column: TYPES[kind] for column, kind in columns_of(name).items() if column != "checksum"}
-        return pl.DataFrame(self.database.verified(name), schema=schema, orient="row")
+        schema = {column: COLUMN_DTYPES[kind] for column, kind in column_types(name).items() if column != "checksum"}
+        return pl.DataFrame(self.database.read_in_snapshot(name), schema=schema, orient="row")
 
 
 def _checksum(manifest: Manifest) -> str:
@@ -294,7 +294,7 @@ def _checksum(manifest: Manifest) -> str:
 
 # ---- beginning and going on -----------------------------------------------------------------------------------
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def lock_folder(path: Path) -> Iterator[None]:
     """The lock of a study folder; SdcmapError where somebody else has it."""
     lock = FileLock(path / "lock", timeout=0, mode=0o600, is_singleton=False)
     try:
@@ -311,7 +311,11 @@ def locked(path: Path) -> Iterator[None]:
 
 def _make_folder(path: Path) -> None:
     """An empty private folder for a new study, or the folder of an old one."""
-    others = (f for f in path.iterdir() if f.name not in BEGUN and not f.name.startswith(PART)) if path.exists() else ()
+    others = (
+        (f for f in path.iterdir() if f.name not in FILES_BEFORE_MANIFEST and not f.name.startswith(PART))
+        if path.exists()
+        else ()
+    )
     if any(others) and not (path / "manifest.json").exists():  # in this order: another sweep may be the first just now
         raise StudyDamaged(f"{path} is not empty and no study: name another folder.")
     try:
@@ -321,7 +325,7 @@ def _make_folder(path: Path) -> None:
         raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
 
 
-def _begun(path: Path, data: Microdata, plan: Plan) -> Study:
+def _open_or_create(path: Path, data: Microdata, plan: Plan) -> Study:
     """A new study, or the one that lies in this folder, when it is one of the same data and seed; what a killed writer left
     is removed, and what changed since is told."""
     remove_left(path)
@@ -339,16 +343,16 @@ def _begun(path: Path, data: Microdata, plan: Plan) -> Study:
         study = Study(path, connect(path / DATABASE), manifest)
     except StudyMismatch:
         aside = set_aside(path / DATABASE, version)
-        _tell(f"{path} was made by sdcmap {version}: its numbers do not say what made them, so all are computed again.")
-        _tell(f"They were set aside as {aside.name}.")
+        _warn(f"{path} was made by sdcmap {version}: its numbers do not say what made them, so all are computed again.")
+        _warn(f"They were set aside as {aside.name}.")
         study = Study(path, connect(path / DATABASE), manifest)
-    _tell_what_changed(study, study.bound(plan), version)
+    _warn_what_changed(study, study.bind_plan(plan), version)
     if version != __version__:
         study.note(version=__version__)
     return study
 
 
-def _tell_what_changed(study: Study, plan: Plan, version: str) -> None:
+def _warn_what_changed(study: Study, plan: Plan, version: str) -> None:
     """Say what is kept and what is computed again, where the study was made by another version or other code."""
     with study.database.snapshot():
         candidate, score = (study._table(name) for name in ("candidate", "score"))
@@ -356,17 +360,17 @@ def _tell_what_changed(study: Study, plan: Plan, version: str) -> None:
     if any(made.id in seals and seals[made.id] != made.stream(plan.seed).stream_id for made in plan.candidates):
         raise StudyDamaged(f"{study.path} holds numbers that were drawn from another seed than its own.")
     ids = _ids(plan)
-    outdated = _outdated(plan, ids, candidate, score)
+    outdated = _describe_outdated(plan, ids, candidate, score)
     if outdated or version != __version__:
-        kept = len(score.filter(_among("candidate", ids), _among("measure_id", [m.id for m in plan.measures])))
+        kept = len(score.filter(_is_in("candidate", ids), _is_in("measure_id", [m.id for m in plan.measures])))
         again = f"; {outdated} computed again, since other code or another default made them" if outdated else ""
         theirs, ours = ([int(part) for part in re.findall(r"\d+", name)[:3]] for name in (version, __version__))
         newer = f", which is newer than this {__version__}" if theirs > ours else ""
-        numbers = _counted(kept, "number") or "no number"
-        _tell(f"{study.path} was last written by sdcmap {version}{newer}: {numbers} of this plan kept{again}.")
+        numbers = _format_count(kept, "number") or "no number"
+        _warn(f"{study.path} was last written by sdcmap {version}{newer}: {numbers} of this plan kept{again}.")
 
 
-def _outdated(plan: Plan, ids: Sequence[str], candidate: pl.DataFrame, score: pl.DataFrame) -> str:
+def _describe_outdated(plan: Plan, ids: Sequence[str], candidate: pl.DataFrame, score: pl.DataFrame) -> str:
     """How many candidates (of these ids) and numbers of this plan the study has only under another identity.
 
     They bear a name of the plan and were made by another revision or another default; empty: none.
@@ -377,27 +381,27 @@ def _outdated(plan: Plan, ids: Sequence[str], candidate: pl.DataFrame, score: pl
     releases = candidate.filter(pl.col("kind").is_in(["candidate", "identity"])).select("method", "replicate")
     candidates = len(lacking.intersection(releases.iter_rows()))
     numbers = 0
-    ours = score.filter(_among("candidate", ids))
+    ours = score.filter(_is_in("candidate", ids))
     for measure in plan.measures:
         named = ours.filter(pl.col("measure") == measure.text)
         has = named.filter(pl.col("measure_id") == measure.id)["candidate"]
-        numbers += named.filter(~_among("candidate", has.to_list()))["candidate"].n_unique()
-    return " and ".join(filter(None, (_counted(candidates, "candidate"), _counted(numbers, "number"))))
+        numbers += named.filter(~_is_in("candidate", has.to_list()))["candidate"].n_unique()
+    return " and ".join(filter(None, (_format_count(candidates, "candidate"), _format_count(numbers, "number"))))
 
 
 def _ids(plan: Plan) -> list[str]:
     return [candidate.id for candidate in plan.candidates]
 
 
-def _among(column: str, names: Sequence[str]) -> pl.Expr:
+def _is_in(column: str, names: Sequence[str]) -> pl.Expr:
     return pl.col(column).is_in(pl.Series(names, dtype=pl.String).implode())
 
 
-def _counted(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}" if number else ""
 
 
-def _tell(sentence: str) -> None:
+def _warn(sentence: str) -> None:
     warnings.warn(sentence, StudyChanged, stacklevel=2)
 
 

@@ -22,10 +22,10 @@ from sdcmap.errors import ContractBroken
 from sdcmap.files.aligning import align, without_id
 from sdcmap.files.reading import read
 from sdcmap.kernels.device import GpuUnavailable, running_on
-from sdcmap.study.device_choice import settled, told_if_lost
-from sdcmap.study.halting import Halt
-from sdcmap.study.parts import part_of
+from sdcmap.study.device_choice import explain_gpu_loss, resolve_device
+from sdcmap.study.early_stop import EarlyStop
 from sdcmap.study.plan import Candidate
+from sdcmap.study.screening_sample import screening_sample
 
 Kind = Literal["candidate", "identity", "file", "fresh", "screening", "bound"]
 # a release, the file as it is, a file made elsewhere, a redraw, scores of a part of the rows, scores left when they were
@@ -45,7 +45,7 @@ class Job:
     measures: tuple[Measure, ...]
     kind: Kind | None = None
     part: bytes = field(default=b"", repr=False)
-    halt: Halt | None = None
+    early_stop: EarlyStop | None = None
     device: str = "cpu"
 
 
@@ -95,33 +95,33 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
     scores: list[ScoreRow] = []
     try:
         with running_on(job.device):
-            scores = _scored(part_of(data, job.part) if job.part else data, job)
+            scores = _score_candidate(screening_sample(data, job.part) if job.part else data, job)
     except (Infeasible, SchemaError) as error:
         status, reason = "infeasible", str(error)
     except (GpuUnavailable, ContractBroken):
         raise
     except Exception as error:
-        status, reason = "failed", _type_and_place(error)
+        status, reason = "failed", _describe_error(error)
     return candidate_row(job, status, reason, time.perf_counter() - started, scores)
 
 
-def _scored(data: Microdata, job: Job) -> list[ScoreRow]:
+def _score_candidate(data: Microdata, job: Job) -> list[ScoreRow]:
     """The candidate made and scored, until all is measured or it is seen to be beaten."""
     stream, method = Stream(job.key), job.candidate.method
     masked = method.apply(data, stream)
-    make = maker(data, method, stream)
+    make = make_refitter(data, method, stream)
     scores: list[ScoreRow] = []
     for measure in job.measures:
-        enough = None if job.halt is None else partial(_beaten_at, job.halt, scores, measure.text)
+        enough = None if job.early_stop is None else partial(_is_dominated, job.early_stop, scores, measure.text)
         scores.append(score_row(measure, data, masked, stream, method, make, enough))
         if enough is not None and enough(scores[-1].value):
             break
     return scores
 
 
-def _beaten_at(halt: Halt, scores: Sequence[ScoreRow], measure: str, value: float | None) -> bool:
+def _is_dominated(early_stop: EarlyStop, scores: Sequence[ScoreRow], measure: str, value: float | None) -> bool:
     """Whether a candidate with these scores is beaten, if the measure has this value or a worse one."""
-    return halt.beaten({**{row.measure: row.value for row in scores}, measure: value})
+    return early_stop.is_dominated({**{row.measure: row.value for row in scores}, measure: value})
 
 
 def candidate_row(job: Job, status: str, reason: str, seconds: float, scores: Sequence[ScoreRow] = ()) -> CandidateRow:
@@ -139,10 +139,10 @@ def row_id(candidate: Candidate, kind: Kind) -> str:
     return hashlib.sha256(f"{kind}/{candidate.id}".encode()).hexdigest()[:12]
 
 
-Maker = Callable[[Folds], tuple[Refit, ...]]
+Refitter = Callable[[Folds], tuple[Refit, ...]]
 
 
-def maker(data: Microdata, method: Method, stream: Stream) -> Maker:
+def make_refitter(data: Microdata, method: Method, stream: Stream) -> Refitter:
     """Makes the method again without some of the people, for the measures that ask for it; measures of one release share
     what is made."""
     return cache(partial(refit_without, data, method, stream))
@@ -150,57 +150,57 @@ def maker(data: Microdata, method: Method, stream: Stream) -> Maker:
 
 def score_row(
     measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None = None,
-    make: Maker | None = None, enough: IsEnough | None = None,
+    make: Refitter | None = None, enough: IsEnough | None = None,
 ) -> ScoreRow:  # fmt: skip
     """One measure of one masked file, made by `method` where that is known, and made again without some of the people by
     `make` where the measure asks for it; an undefined value has its reason, and one that was left with `enough` is a
     bound."""
     try:
-        return row_of(measure, _estimate(measure, original, masked, stream, method, make, enough))
+        return estimate_row(measure, _estimate(measure, original, masked, stream, method, make, enough))
     except StoppedEarly as seen:
         reason = "others have less risk and less loss."
         return ScoreRow(measure.id, measure.text, seen.value, None, NO_DETAILS, "bound", reason)
     except (Undefined, SchemaError) as error:
         unpaired = measure.paired and not masked.paired
-        return no_value(measure, "unpaired" if unpaired else "undefined", str(error))
+        return absent_row(measure, "unpaired" if unpaired else "undefined", str(error))
     except (GpuUnavailable, ContractBroken):
         raise
     except Exception as error:
-        return no_value(measure, "failed", _type_and_place(error))
+        return absent_row(measure, "failed", _describe_error(error))
 
 
 def _estimate(
-    measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None, make: Maker | None,
+    measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None, make: Refitter | None,
     enough: IsEnough | None = None,
 ) -> Estimate:  # fmt: skip
     informed = measure if method is None else measure.for_informed_attacker(method)
     folds = None if make is None else informed.refits(masked)
     refits = () if make is None or folds is None else make(folds)
     # only sampled measures have a stream of their own, the others draw nothing
-    rng = stream.child(f"measure {measure.digest}").rng() if measure.sampled else UNUSED
+    rng = stream.child(f"measure {measure.digest}").rng() if measure.sampled else UNUSED_RNG
     return informed.apply(original, masked, rng, refits, enough)
 
 
-def row_of(measure: Measure, estimate: Estimate) -> ScoreRow:
+def estimate_row(measure: Measure, estimate: Estimate) -> ScoreRow:
     """An estimate as a row of the score table; infinity is a status."""
     details = estimate.to_details()
     if math.isfinite(estimate.value):
         se = None if estimate.se is None else float(estimate.se)
         return ScoreRow(measure.id, measure.text, float(estimate.value) + 0.0, se, details, "ok", "")  # 0 for -0
     if math.isinf(estimate.value):
-        return no_value(measure, "infinite", "", details)
-    return no_value(measure, "undefined", "the value is not a number.", details)
+        return absent_row(measure, "infinite", "", details)
+    return absent_row(measure, "undefined", "the value is not a number.", details)
 
 
-def no_value(measure: Measure, status: str, reason: str, details: str = NO_DETAILS) -> ScoreRow:
+def absent_row(measure: Measure, status: str, reason: str, details: str = NO_DETAILS) -> ScoreRow:
     """The row of a measure that has no value here."""
     return ScoreRow(measure.id, measure.text, None, None, details, status, reason)
 
 
-UNUSED = Stream(bytes(32)).rng()
+UNUSED_RNG = Stream(bytes(32)).rng()
 
 
-def _type_and_place(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
 
@@ -240,8 +240,8 @@ def score(
     aligned = align(original, masked, by=by, paired=paired)
     measures = [measures] if isinstance(measures, Measure) else list(measures)
     stream = Stream.of_seed(seed, "score")
-    make = None if method is None else maker(original, method, stream)
-    with told_if_lost(), running_on(settled(device).name):
+    make = None if method is None else make_refitter(original, method, stream)
+    with explain_gpu_loss(), running_on(resolve_device(device).name):
         return {m.text: _estimate(m, original, aligned, stream, method, make) for m in measures}
 
 
@@ -267,5 +267,5 @@ def score_file(
     original = without_id(original, by)
     aligned = align(original, masked, by=by, paired=paired)
     stream = Stream.of_seed(seed, "score")
-    with told_if_lost(), running_on(settled(device).name):
+    with explain_gpu_loss(), running_on(resolve_device(device).name):
         return OutsideFile(name, aligned.digest, tuple(score_row(m, original, aligned, stream) for m in measures))

@@ -25,11 +25,11 @@ from sdcmap.data.private_folder import write_whole
 from sdcmap.errors import MAX_PROBLEMS_SHOWN, quote_text
 from sdcmap.files.reading import Source
 from sdcmap.methods import Chain, Derive, Identity, Repair
-from sdcmap.study.names import drawn_name, names_of, problems_of_names, stated_names, without_names
-from sdcmap.study.profiles import NAMES, Profile, default_risk, profile_of
+from sdcmap.study.candidate_names import name_draw, name_methods, name_problems, read_stated_names, split_names
+from sdcmap.study.profiles import DEFAULT_RISK_CLASSES, Profile, default_risk, to_profile
 from sdcmap.study.search_settings import Search
 
-MOST_REPLICATES = 1_000_000
+MAX_REPLICATES = 1_000_000
 OTHER_SEED = """the choice was made among candidates of another seed than this plan's: take the plan that the sweep \
 was bound to, `scores.plan` or `Study.open(folder).plan`."""
 
@@ -129,17 +129,17 @@ class Plan:
         profile: Profile | str | Mapping[str, Any] | None = None, policy: ReleasePolicy | None = None,
         edits: str | Sequence[str] = (), search: Search | Mapping[str, Any] | None = None, found: Iterable[Method] = (),
     ) -> None:  # fmt: skip
-        listed: tuple[Measure, ...] = _listed(measures)
+        listed: tuple[Measure, ...] = _as_tuple(measures)
         known = [measure for measure in listed if isinstance(measure, Measure)]
         risks, losses = ([m.text for m in known if m.axis == name] for name in ("risk", "utility"))
-        named = tuple(_measure_named(str(name), known) for name in _listed(risk)) or tuple(risks[:1])
-        held = None if profile is None else profile_of(profile)
+        named = tuple(_resolve_measure(str(name), known) for name in _as_tuple(risk)) or tuple(risks[:1])
+        held = None if profile is None else to_profile(profile)
         vars(self).update(  # frozen: no attribute can be assigned
-            methods=_listed(methods), measures=listed, replicates=replicates, risk=named, rule=rule, data=data,
-            utility=_measure_named(str(utility), known) or next(iter(losses), ""), found=tuple(found), profile=held,
-            limits=_limits_of(limits or _limits_in(held, known), named, known), policy=policy or DEFAULT_POLICY,
-            search=Search(**search) if isinstance(search, Mapping) else search, edits=_edits(edits),
-            derive=_derived(derive), names={str(method): name for method, name in (names or {}).items()},
+            methods=_as_tuple(methods), measures=listed, replicates=replicates, risk=named, rule=rule, data=data,
+            utility=_resolve_measure(str(utility), known) or next(iter(losses), ""), found=tuple(found), profile=held,
+            limits=_read_limits(limits or _profile_limits(held, known), named, known), policy=policy or DEFAULT_POLICY,
+            search=Search(**search) if isinstance(search, Mapping) else search, edits=_read_edits(edits),
+            derive=_read_derive(derive), names={str(method): name for method, name in (names or {}).items()},
             seed=secrets.randbits(256) if seed is None else seed, seed_stated=seed is not None,
         )  # fmt: skip
         if problems := list(self._problems()):
@@ -149,11 +149,13 @@ class Plan:
         brief = {m.text: m.brief for m in self.measures}
         risks = name_axis([brief.get(name, name) for name in self.risk])
         axes = f": {risks} against {brief[self.utility]}" if self.risk and self.utility else ""
-        return f"Plan({self.count:,} candidates of {len(self.expanded):,} methods, {len(self.measures)} measures{axes})"
+        return (
+            f"Plan({self.count:,} candidates of {len(self.all_methods):,} methods, {len(self.measures)} measures{axes})"
+        )
 
     def _repr_html_(self) -> str:
         """For a notebook: methods by name, measures, and how to choose; never the seed."""
-        draws = [(self.method_names[method.text], self.draws_of(method)) for method in self.expanded]
+        draws = [(self.method_names[method.text], self.draws_of(method)) for method in self.all_methods]
         told = [(m.brief, m.axis, m.unit, self.limits.get(m.text)) for m in self.measures]
         rule = html.paragraph(f"Rule: {self.rule.text}") if self.rule else ""
         shown = html.table(["measure", "axis", "unit", "limit"], told, "measures")
@@ -165,13 +167,13 @@ class Plan:
             for part in parts:
                 if not isinstance(part, kind):
                     yield f"Plan.{what}s holds a {type(part).__name__}, which is no {what}."
-        if not isinstance(self.replicates, int) or not 1 <= self.replicates <= MOST_REPLICATES:
-            yield f"Plan.replicates must be in [1, {MOST_REPLICATES}]. Got {self.replicates!r:.20}."
+        if not isinstance(self.replicates, int) or not 1 <= self.replicates <= MAX_REPLICATES:
+            yield f"Plan.replicates must be in [1, {MAX_REPLICATES}]. Got {self.replicates!r:.20}."
         if not isinstance(self.seed, int) or self.seed < 0:
             yield "Plan.seed must be a whole number of at least 0."
         measures = [m for m in self.measures if isinstance(m, Measure)]
         names = [m.text for m in measures]
-        known = names if any(m.axis == "risk" for m in measures) else [*names, *NAMES]
+        known = names if any(m.axis == "risk" for m in measures) else [*names, *DEFAULT_RISK_CLASSES]
         if not names:
             yield "Plan.measures must hold at least one measure."
         for name in sorted({name for name in names if names.count(name) > 1}):
@@ -187,73 +189,75 @@ class Plan:
                 yield f"the limit of {name!r} is for none of the plan's measures.{did_you_mean(name, known)}"
             if not limit > 0:
                 yield f"the limit of {name!r} must be above 0. Got {limit:g}."
-        yield from problems_of_names(self.names)
+        yield from name_problems(self.names)
 
     # ---- candidates -------------------------------------------------------------------------------------------
     @cached_property
-    def expanded(self) -> tuple[Method, ...]:
+    def all_methods(self) -> tuple[Method, ...]:
         """Every method once, grids unfolded, `Identity()` first."""
         methods: dict[str, Method] = {Identity().digest: Identity()}
-        for method in (*map(self.finished, self.stated), *self.found):
+        for method in (*map(self.append_last_steps, self.stated_methods), *self.found):
             methods.setdefault(method.digest, method)
         return tuple(methods.values())
 
     @cached_property
-    def _drawn_once(self) -> frozenset[str]:
+    def _single_draw_digests(self) -> frozenset[str]:
         """The digests of the methods that only a search found."""
-        stated = {self.finished(method).digest for method in self.stated} if self.found else set()
+        stated = {self.append_last_steps(method).digest for method in self.stated_methods} if self.found else set()
         return frozenset(method.digest for method in self.found) - stated
 
     def draws_of(self, method: Method) -> int:
         """How many candidates a method of this plan has."""
-        return self.replicates if method.random and method.digest not in self._drawn_once else 1
+        return self.replicates if method.random and method.digest not in self._single_draw_digests else 1
 
     @property
-    def stated(self) -> Iterator[Method]:
+    def stated_methods(self) -> Iterator[Method]:
         """The methods as they are stated, grids unfolded."""
         return (m for entry in self.methods for m in (entry if isinstance(entry, Grid) else (entry,)))
 
-    def finished(self, method: Method) -> Method:
+    def append_last_steps(self, method: Method) -> Method:
         """The method with edit rules repaired and derived columns computed after it."""
-        if not self.last or isinstance(method, Identity):
+        if not self.last_steps or isinstance(method, Identity):
             return method
-        return Chain((*(method.methods if isinstance(method, Chain) else (method,)), *self.last))
+        return Chain((*(method.methods if isinstance(method, Chain) else (method,)), *self.last_steps))
 
     @property
-    def last(self) -> tuple[Method, ...]:
+    def last_steps(self) -> tuple[Method, ...]:
         """The steps with which every candidate ends: edit rules repaired, then derived columns computed."""
         return (*([Repair(self.edits)] if self.edits else []), *self.derive)
 
     @cached_property
     def method_names(self) -> Mapping[str, str]:
         """Method text -> its name for people, each once: the stated one, else the method's own words."""
-        return names_of(self.expanded, self.stated_names)
+        return name_methods(self.all_methods, self.stated_names)
 
     @cached_property
     def stated_names(self) -> Mapping[str, str]:
         """Method text, as stated and with the plan's last steps -> the name that the plan states for it."""
-        finished = {self.finished(m).text: self.names[m.text] for m in self.stated if m.text in self.names}
+        finished = {
+            self.append_last_steps(m).text: self.names[m.text] for m in self.stated_methods if m.text in self.names
+        }
         return {**self.names, **finished}
 
     def name_of_method(self, method: Method) -> str:
         """The name of a method as the plan states it."""
-        return self.method_names[self.finished(method).text]
+        return self.method_names[self.append_last_steps(method).text]
 
     def name_of(self, candidate: Candidate) -> str:
         """A candidate's name for people: its method's, with the draw where there are several."""
         draw = candidate.replicate if self.draws_of(candidate.method) > 1 else None
-        return drawn_name(self.method_names[candidate.method.text], draw)
+        return name_draw(self.method_names[candidate.method.text], draw)
 
     @property
     def candidates(self) -> Iterator[Candidate]:
         """Every candidate, replicate by replicate, so that a stopped sweep has whole replicates."""
-        pairs = itertools.product(range(self.replicates), self.expanded)
+        pairs = itertools.product(range(self.replicates), self.all_methods)
         return (Candidate(method, draw) for draw, method in pairs if draw < self.draws_of(method))
 
     @property
     def count(self) -> int:
         """Number of candidates."""
-        return sum(map(self.draws_of, self.expanded))
+        return sum(map(self.draws_of, self.all_methods))
 
     def find(self, name: str) -> Candidate:
         """The candidate of this name, as `sdcmap choose` prints it, or whose id begins with `name`."""
@@ -266,10 +270,10 @@ class Plan:
 
     def make(self, data: Microdata, choice: Choice | Candidate | str) -> Microdata:
         """A candidate made again, with its secret `origin`: `choice` is a Choice, a Candidate or an id."""
-        candidate = self.chosen(choice)
+        candidate = self.resolve_choice(choice)
         return candidate.method.apply(data, candidate.stream(self.seed))
 
-    def chosen(self, choice: Choice | Candidate | str) -> Candidate:
+    def resolve_choice(self, choice: Choice | Candidate | str) -> Candidate:
         """The candidate that a choice, or an id, names; PlanError where it was chosen among those of another seed."""
         name = choice if isinstance(choice, str) else choice.id if isinstance(choice, Candidate) else choice.candidate
         if name is None:
@@ -279,17 +283,17 @@ class Plan:
             raise PlanError(OTHER_SEED)
         return candidate
 
-    def bound(self, seed: int) -> Plan:
+    def bind_seed(self, seed: int) -> Plan:
         """The same plan bound to this seed, as if it had been stated."""
         plan = copy.copy(self)
         vars(plan).update(seed=seed, seed_stated=True)
         return plan
 
-    def grown(self, methods: Iterable[Method]) -> Plan:
+    def with_searched_methods(self, methods: Iterable[Method]) -> Plan:
         """The same plan with these methods that a search found, one draw each."""
-        return self._changed(found=tuple(methods))
+        return self._replace(found=tuple(methods))
 
-    def _changed(self, **facts: Any) -> Plan:
+    def _replace(self, **facts: Any) -> Plan:
         """The same plan with other facts; whether its seed was stated stays."""
         plan = replace(self, **facts)
         vars(plan).update(seed_stated=self.seed_stated)
@@ -306,7 +310,7 @@ class Plan:
         risk = tuple(text for name in self.risk for kind, text in kinds if name in (kind, text))
         stated = [m.text for m in self.measures]
         limits = {name: v for name, v in self.limits.items() if name in stated or any(name in kind for kind in kinds)}
-        return self._changed(measures=(*self.measures, *given), risk=risk, limits=limits)
+        return self._replace(measures=(*self.measures, *given), risk=risk, limits=limits)
 
     @property
     def compares_records(self) -> bool:
@@ -315,7 +319,7 @@ class Plan:
 
     def problems_with(self, data: Microdata) -> list[str]:
         """Everything in which the plan does not fit these data, each once."""
-        parts: tuple[Any, ...] = (*self.expanded, *self.measures, *map(parse_edit, self.edits))
+        parts: tuple[Any, ...] = (*self.all_methods, *self.measures, *map(parse_edit, self.edits))
         incompatibilities = [misfit for part in parts for misfit in part.incompatibilities(data)]
         incompatibilities += [
             problem for step in self.derive for problem in [*step.incompatibilities(data)] or step.doubts(data)
@@ -332,7 +336,7 @@ class Plan:
         table: dict[str, Any] = {"replicates": self.replicates, "risk": list(self.risk), "utility": self.utility}
         if self.profile is not None:
             table["profile"] = self.profile.table()
-        if self.limits != _limits_in(self.profile, self.measures):
+        if self.limits != _profile_limits(self.profile, self.measures):
             table["limits"] = dict(self.limits)
         if self.policy != DEFAULT_POLICY:
             table["policy"] = {"reason": self.policy.reason, **self.policy.changes}
@@ -373,15 +377,15 @@ class Plan:
         unknown = [name for name in table if name not in parts][:MAX_PROBLEMS_SHOWN]
         problems = [f"a plan has no part {quote_text(name)}.{did_you_mean(name, parts)}" for name in unknown]
         given: dict[str, Any] = {name: table[name] for name in table if name in parts}
-        given["methods"], names = without_names(given.get("methods", []))
+        given["methods"], names = split_names(given.get("methods", []))
         for name, base in (("methods", Method), ("measures", Measure)):
-            given[name] = _decoded_list(name, given.get(name, []), base, problems)
-        given["names"] = stated_names(given["methods"], names, problems)
+            given[name] = _decode_list(name, given.get(name, []), base, problems)
+        given["names"] = read_stated_names(given["methods"], names, problems)
         for name, part_base in (("rule", Rule), ("data", Source), ("policy", ReleasePolicy), ("search", Search)):
             if name in given:
                 if name != "rule" and isinstance(given[name], Mapping):
                     given[name] = {**given[name], "type": part_base.__name__}
-                given[name] = _decoded(f"[{name}]", given[name], part_base, problems)
+                given[name] = _decode_part(f"[{name}]", given[name], part_base, problems)
         try:
             plan = Plan(**given, seed=seed)
         except PlanError as error:
@@ -393,7 +397,7 @@ class Plan:
         return plan
 
 
-def _edits(given: str | Sequence[str]) -> tuple[str, ...]:
+def _read_edits(given: str | Sequence[str]) -> tuple[str, ...]:
     """The edit rules; every problem of theirs at once."""
     edits = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Sequence) else (None,)
     if not all(isinstance(text, str) for text in edits):
@@ -403,7 +407,7 @@ def _edits(given: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(edits))
 
 
-def _derived(given: Mapping[str, str] | Sequence[Derive]) -> tuple[Derive, ...]:
+def _read_derive(given: Mapping[str, str] | Sequence[Derive]) -> tuple[Derive, ...]:
     """The steps that compute columns; every problem of theirs at once."""
     if not isinstance(given, Mapping):
         if isinstance(given, Sequence) and all(isinstance(step, Derive) for step in given):
@@ -421,16 +425,16 @@ def _derived(given: Mapping[str, str] | Sequence[Derive]) -> tuple[Derive, ...]:
     return tuple(steps)
 
 
-def _measure_named(name: str, measures: Sequence[Measure]) -> str:
+def _resolve_measure(name: str, measures: Sequence[Measure]) -> str:
     """The text of a measure that is named by its class alone, where only one is meant; else the name as it is."""
     of_class = [m.text for m in measures if type(m).__name__ == name]
     return of_class[0] if len(of_class) == 1 else name
 
 
-def _limits_of(given: Any, risk: Sequence[str], measures: Sequence[Measure]) -> Mapping[str, float]:
+def _read_limits(given: Any, risk: Sequence[str], measures: Sequence[Measure]) -> Mapping[str, float]:
     """Limits as a plan keeps them; the name of a class stands for all its measures that are not named themselves."""
     if not isinstance(given, Mapping):
-        values = tuple(map(float, _listed(given)))
+        values = tuple(map(float, _as_tuple(given)))
         if values and len(values) != len(risk):
             wanted = f"one limit for each of {len(risk)} risk measures"
             raise PlanError(f"Plan.limits must hold {wanted}. Got {len(values)}.")
@@ -443,18 +447,18 @@ def _limits_of(given: Any, risk: Sequence[str], measures: Sequence[Measure]) -> 
     return limits
 
 
-def _limits_in(profile: Profile | None, measures: Sequence[Measure]) -> dict[str, float]:
+def _profile_limits(profile: Profile | None, measures: Sequence[Measure]) -> dict[str, float]:
     """The limits of a profile for these measures."""
     held = {} if profile is None else {measure.text: profile.limit_of(measure) for measure in measures}
     return {name: limit for name, limit in held.items() if limit is not None}
 
 
-def _listed(given: Any) -> tuple[Any, ...]:
+def _as_tuple(given: Any) -> tuple[Any, ...]:
     """One thing or several, as a tuple."""
     return (given,) if isinstance(given, str | Value | Grid | int | float) else tuple(given)
 
 
-def _decoded(where: str, spec: Any, base: type[Value], problems: list[str]) -> Any:
+def _decode_part(where: str, spec: Any, base: type[Value], problems: list[str]) -> Any:
     if not isinstance(spec, Mapping):
         problems.append(f"{where} must be a table.")
         return None
@@ -467,9 +471,9 @@ def _decoded(where: str, spec: Any, base: type[Value], problems: list[str]) -> A
     return None
 
 
-def _decoded_list(name: str, specs: Any, base: type[Value], problems: list[str]) -> list[Any]:
+def _decode_list(name: str, specs: Any, base: type[Value], problems: list[str]) -> list[Any]:
     if not isinstance(specs, Sequence) or isinstance(specs, str):
         problems.append(f"{name} must be written as [[{name}]] tables.")
         return []
-    decoded: Iterable[Any] = (_decoded(f"{name}[{i}]", s, base, problems) for i, s in enumerate(specs, 1))
+    decoded: Iterable[Any] = (_decode_part(f"{name}[{i}]", s, base, problems) for i, s in enumerate(specs, 1))
     return [value for value in decoded if value is not None]

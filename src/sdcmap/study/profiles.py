@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from sdcmap.core import Measure, Microdata, PlanError, Roles, did_you_mean
 from sdcmap.core.value import Range, Share, Value, coerce, field_types
 
-NAMES = ("WorstLinkage", "AttributeInference", "ClosestRecord")
+DEFAULT_RISK_CLASSES = ("WorstLinkage", "AttributeInference", "ClosestRecord")
 
 
 def default_risk(data: Microdata) -> tuple[tuple[Measure, ...], dict[str, str]]:
@@ -30,32 +30,35 @@ def default_risk(data: Microdata) -> tuple[tuple[Measure, ...], dict[str, str]]:
     known = () if set(data.keys) - set(data.sensitive) else Roles(data).known_to_attacker
     infers = [AttributeInference(secret, known, worst=True) for secret in data.sensitive]
     none = {} if infers else {"AttributeInference": "AttributeInference is off: no column is stated as sensitive."}
-    measures, off = _fitting((WorstLinkage(), *infers, ClosestRecord()), data)
+    measures, off = _split_fitting((WorstLinkage(), *infers, ClosestRecord()), data)
     return tuple(measures), none | off
 
 
-def _fitting(measures: Iterable[Measure], data: Microdata) -> tuple[list[Measure], dict[str, str]]:
+def _split_fitting(measures: Iterable[Measure], data: Microdata) -> tuple[list[Measure], dict[str, str]]:
     """The measures that fit these data; and, by class name, why others do not."""
     problems = [(measure, next(measure.incompatibilities(data), None)) for measure in measures]
     off = {type(measure).__name__: problem for measure, problem in problems if problem is not None}
     return [measure for measure, problem in problems if problem is None], off
 
 
-def not_measured(data: Microdata, measures: Iterable[Measure]) -> list[str]:
+def explain_unmeasured(data: Microdata, measures: Iterable[Measure]) -> list[str]:
     """Say why a side of the default risk is off, where these measures hold another of its sides, a sentence each."""
     kinds = {type(measure).__name__ for measure in measures}
-    if kinds.isdisjoint(NAMES):
+    if kinds.isdisjoint(DEFAULT_RISK_CLASSES):
         return []
     return [reason for name, reason in default_risk(data)[1].items() if name not in kinds]
 
 
-MOST_SECRETS = 8  # columns that are inferred, each by an attack of its own
-FEW_KEYS, MOST_KEYS = 15, 60  # up to so many special uniques are sought on three of them; no more are looked at
-FEW_PEOPLE = 2000
-LARGEST = 10  # units that a ranking names
+MAX_INFERRED_COLUMNS = 8  # columns that are inferred, each by an attack of its own
+MAX_KEYS_FOR_TRIPLES, MAX_KEYS_FOR_UNIQUES = (
+    15,
+    60,
+)  # up to so many special uniques are sought on three of them; no more are looked at
+SMALL_FILE_RECORDS = 2000
+RANKED_UNITS = 10  # units that a ranking names
 
 
-class Held(NamedTuple):
+class MeasureLimits(NamedTuple):
     """Measures of a file with the limit of each; and why others are off, by class name."""
 
     limits: Mapping[Measure, float]
@@ -89,7 +92,7 @@ class Profile(Value):
 
     Examples
     --------
-    >>> profile_named("teaching").found < profile_named("public-use").found
+    >>> find_profile("teaching").found < find_profile("public-use").found
     True
     """
 
@@ -133,10 +136,10 @@ class Profile(Value):
         changed = [f"{name} {now:g}" for name, (now, usual) in pairs.items() if now not in (None, usual)]
         return self.name + (f" (changed: {', '.join(changed)})" if changed else "")
 
-    def measures(self, data: Microdata) -> Held:
+    def measures(self, data: Microdata) -> MeasureLimits:
         """What is measured of a file and held against a limit: by the sweep of a starting plan, and by the gate."""
-        measures, off = _fitting(self._measures(data), data)
-        return Held({m: limit for m in measures if (limit := self.limit_of(m)) is not None}, off)
+        measures, off = _split_fitting(self._measures(data), data)
+        return MeasureLimits({m: limit for m in measures if (limit := self.limit_of(m)) is not None}, off)
 
     def _measures(self, data: Microdata) -> Iterator[Measure]:
         from sdcmap import risk  # only where a profile is measured
@@ -146,19 +149,21 @@ class Profile(Value):
         if data.keys:
             yield risk.ExactMatch(on=data.keys, k=max(3, self.k))
             yield risk.RecordRisk(on=data.keys, inclusion=self.inclusion)
-            yield risk.SpecialUniques(on=data.keys[:MOST_KEYS], largest=3 if len(data.keys) <= FEW_KEYS else 2)
+            yield risk.SpecialUniques(
+                on=data.keys[:MAX_KEYS_FOR_UNIQUES], largest=3 if len(data.keys) <= MAX_KEYS_FOR_TRIPLES else 2
+            )
         # of few people as many are outside as inside; one making leaves few out, for a file of fewer is masked more
-        outside: dict[str, Any] = {"held_out": 0.5, "folds": 4} if len(data) < FEW_PEOPLE else {}
+        outside: dict[str, Any] = {"held_out": 0.5, "folds": 4} if len(data) < SMALL_FILE_RECORDS else {}
         # what a snooper would like to learn: the sensitive columns, or the amounts where none is stated
         secrets = data.sensitive or [name for name in data.numeric if data.schema[name].knowable]
-        for secret in secrets[:MOST_SECRETS]:
+        for secret in secrets[:MAX_INFERRED_COLUMNS]:
             known = tuple(name for name in data.knowable if name != secret)
             yield risk.AttributeInference(secret, known, worst=True, **outside)
         if self.membership < 1:
             yield risk.ClosestRecord(on=data.knowable, **outside)
         size = self.size or next(iter(data.numeric), "")
         if self.largest is not None and size:
-            yield risk.LargestUnits(on=size, largest=LARGEST)
+            yield risk.LargestUnits(on=size, largest=RANKED_UNITS)
         if self.totals is not None and size:
             yield risk.PPercent(on=size, by=data.keys, p=self.p)
 
@@ -166,7 +171,7 @@ class Profile(Value):
         """The limit of a measure; None where the profile has none for its kind."""
         if type(measure).__name__ == "ExactMatch":
             return self.small if getattr(measure, "k", 2) > 2 else self.found
-        return getattr(self, LIMIT_OF.get(type(measure).__name__, ""), None)
+        return getattr(self, LIMIT_FIELDS.get(type(measure).__name__, ""), None)
 
     def for_rows(self, rows: int) -> Profile:
         """The same, with a share found that is not more than the people who may be."""
@@ -178,14 +183,14 @@ class Profile(Value):
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name))}
 
 
-LIMIT_OF = {
+LIMIT_FIELDS = {
     "WorstLinkage": "found", "PublishedTables": "found", "SpecialUniques": "special", "AttributeInference": "inferred",
     "ClosestRecord": "membership", "LargestUnits": "largest", "RecordRisk": "record", "PPercent": "totals",
 }  # fmt: skip
 LIMITS = (
     "found", "people", "record", "subgroup", "k", "small", "special", "inferred", "membership", "largest", "p", "totals",
 )  # fmt: skip
-_CHANGED: dict[str, dict[str, Any]] = {  # limits that are not those of "public-use"
+_PROFILE_LIMITS: dict[str, dict[str, Any]] = {  # limits that are not those of "public-use"
     "public-use": {},
     "scientific-use": dict.fromkeys(("found", "small", "special", "inferred"), 0.2)
     | {"people": None, "record": None, "subgroup": 0.4, "membership": 1.0},
@@ -193,10 +198,10 @@ _CHANGED: dict[str, dict[str, Any]] = {  # limits that are not those of "public-
                  "membership": 0.55},
     "business": {"largest": 0.05, "totals": 0.05},
 }  # fmt: skip
-PROFILES = {name: Profile(name, **changed) for name, changed in _CHANGED.items()}
+PROFILES = {name: Profile(name, **changed) for name, changed in _PROFILE_LIMITS.items()}
 
 
-def profile_named(name: str) -> Profile:
+def find_profile(name: str) -> Profile:
     """The profile of that name; one sentence where there is none."""
     if name not in PROFILES:
         hint = did_you_mean(name, PROFILES)
@@ -204,12 +209,12 @@ def profile_named(name: str) -> Profile:
     return PROFILES[name]
 
 
-def profile_of(given: Profile | str | Mapping[str, Any]) -> Profile:
+def to_profile(given: Profile | str | Mapping[str, Any]) -> Profile:
     """A profile as a plan has it: a name, or a table of its name and the limits that are not its own."""
     if isinstance(given, Profile):
         return given
     if isinstance(given, str):
-        return profile_named(given)
+        return find_profile(given)
     known = field_types(Profile)
     unknown = [name for name in given if name not in known]
     problems = [f"a profile has no limit {name!r:.40}.{did_you_mean(name, known)}" for name in unknown]
@@ -219,7 +224,7 @@ def profile_of(given: Profile | str | Mapping[str, Any]) -> Profile:
             changed |= {name: coerce(known[name], value)} if name in known else {}
         except ValueError as problem:
             problems.append(f"Profile.{name} {problem}")
-    usual = profile_named(str(given.get("name", "public-use")))
+    usual = find_profile(str(given.get("name", "public-use")))
     if problems:
         raise PlanError(problems)
     return replace(usual, **changed)

@@ -12,12 +12,12 @@ Watch = Callable[[int, int, float], None]  # evaluations of a search, its budget
 
 
 @contextmanager
-def bar(show: bool | None = None, card: str = "") -> Iterator[Progress]:
+def progress_bar(show: bool | None = None, gpu: str = "") -> Iterator[Progress]:
     """`with bar() as report: report(done, total)`; by default shown where a person looks on. card: the GPU that is used."""
     if not (sys.stderr.isatty() if show is None else show):
         yield lambda done, total: None
         return
-    with _shown(f"candidates on {card}" if card else "candidates", left=True) as update:
+    with _show_bar(f"candidates on {gpu}" if gpu else "candidates", left=True) as update:
         yield lambda done, total: update(completed=done, total=total)
 
 
@@ -28,12 +28,12 @@ def search_bar(watch: Watch | None = None, show: bool | None = None) -> Iterator
     if watch is not None or not (sys.stderr.isatty() if show is None else show):
         yield watch or (lambda done, budget, area: None)
         return
-    with _shown("evaluations, {task.description}", left=False) as update:
+    with _show_bar("evaluations, {task.description}", left=False) as update:
         yield lambda done, budget, area: update(completed=done, total=budget, description=f"{area:.1%} of the area")
 
 
 @contextmanager
-def _shown(words: str, *, left: bool) -> Iterator[Callable[..., None]]:
+def _show_bar(words: str, *, left: bool) -> Iterator[Callable[..., None]]:
     """A bar on the error stream, with the time left where that is asked for, and how to update it."""
     from rich import progress
     from rich.console import Console

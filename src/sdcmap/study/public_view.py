@@ -26,8 +26,15 @@ from sdcmap.core.value import Spec, V, decode
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 
-MERGED = "merge"  # the field that lists categories
-PUBLIC = ("id", "kind", "method", "replicate", "status", "reason")  # columns of candidates; reasons are left empty
+CATEGORIES_FIELD = "merge"  # the field that lists categories
+PUBLIC_COLUMNS = (
+    "id",
+    "kind",
+    "method",
+    "replicate",
+    "status",
+    "reason",
+)  # columns of candidates; reasons are left empty
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class PublicValues:
             return [self._public(name, item) for item in part]
         if name == "sha256":
             return NO_DIGEST
-        if name == MERGED:
+        if name == CATEGORIES_FIELD:
             return part if part in self._common_categories else f"category {self._number(part)}"
         if name in PATH_FIELDS and isinstance(part, str) and part:
             return f"{name} {self._number(part)}"
@@ -75,7 +82,11 @@ class PublicValues:
     def _common_categories(self) -> frozenset[str]:
         """Categories that 10 records or more have, in one column or another."""
         data = self.data
-        return frozenset() if data is None else frozenset(word for name in data.names for word in _common(data, name))
+        return (
+            frozenset()
+            if data is None
+            else frozenset(word for name in data.names for word in _common_categories(data, name))
+        )
 
     def mentions_private(self, text: str) -> bool:
         """Whether a text that a person wrote mentions a file or a category that has a number here."""
@@ -83,7 +94,7 @@ class PublicValues:
         return any(word in text.casefold() for word in words)
 
 
-def _common(data: Microdata, name: str) -> list[str]:
+def _common_categories(data: Microdata, name: str) -> list[str]:
     levels = data.column(name).levels
     if levels is None:
         return []
@@ -112,7 +123,7 @@ class PublicView:
         public = PublicValues(data)
         methods = tuple(part for entry in plan.methods for part in _public_methods(entry, public))
         measures = tuple(map(public.of, plan.measures))
-        texts = {m.text: public.of(m).text for m in (*plan.expanded, *plan.measures, *plan.stated)}
+        texts = {m.text: public.of(m).text for m in (*plan.all_methods, *plan.measures, *plan.stated_methods)}
         names = {texts.get(text, text): name for text, name in plan.names.items() if not public.mentions_private(name)}
         limits = {texts.get(name, name): limit for name, limit in plan.limits.items()}
         shown = replace(
@@ -135,7 +146,7 @@ class PublicView:
         rows, methods = pl.col("candidate").replace(ids), pl.col("method").replace(texts)
         return Scores.of_plan(
             self.plan,
-            scores.candidate.with_columns(pl.col("id").replace(ids), methods, no_reason).select(PUBLIC),
+            scores.candidate.with_columns(pl.col("id").replace(ids), methods, no_reason).select(PUBLIC_COLUMNS),
             scores.score.with_columns(rows, pl.col("measure").replace(texts), no_reason, bare),
             scores.measure.with_columns(pl.col("name").replace(texts)),
         )
@@ -146,7 +157,7 @@ class PublicView:
 
     def method(self, text: str) -> Method:
         """Return the public form of a method of the plan, by its private text."""
-        return next(method for method in self.plan.expanded if method.text == self.texts[text])
+        return next(method for method in self.plan.all_methods if method.text == self.texts[text])
 
     def name_of(self, text: str) -> str:
         """Return the public name of a method, by its private text."""
@@ -183,19 +194,19 @@ def round_scores(scores: Scores, rows: int) -> Scores:
     rounded: list[tuple[object, ...]] = []
     for name, table in pooled.items():
         for method, exact in table.select("method", "value").iter_rows():
-            value = _rounded(exact, units[name], rows)
+            value = _round_value(exact, units[name], rows)
             status = "infinite" if math.isinf(value) else "ok"
             rounded.append((ids[method], name, None if math.isinf(value) else value, None, NO_DETAILS, status, ""))
-        synthetic = [method for method in scores.unpaired(name)["method"].unique() if method in ids]
+        synthetic = [method for method in scores.synthetic_candidates(name)["method"].unique() if method in ids]
         rounded += [(ids[method], name, None, None, NO_DETAILS, "unpaired", "") for method in synthetic]
     ends = scores.measure["name", "baseline_value"].iter_rows()
-    nothing = [None if end is None else _rounded(end, units[name], rows) for name, end in ends]
-    schema = {name: scores.candidate.schema[name] for name in PUBLIC}
+    nothing = [None if end is None else _round_value(end, units[name], rows) for name, end in ends]
+    schema = {name: scores.candidate.schema[name] for name in PUBLIC_COLUMNS}
     candidate = pl.DataFrame(candidates, schema=schema, orient="row")
     score = pl.DataFrame(rounded, schema=scores.score.schema, orient="row")
     measure = scores.measure.with_columns(pl.Series("baseline_value", nothing, dtype=pl.Float64))
     return replace(scores, candidate=candidate, score=score, measure=measure, values={})
 
 
-def _rounded(value: float, unit: str, rows: int) -> float:
+def _round_value(value: float, unit: str, rows: int) -> float:
     return float(f"{round_score(value, unit, rows):.2g}")

@@ -17,10 +17,10 @@ from sdcmap.core import Measure, Method, PlanError, did_you_mean, join_names
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
 from sdcmap.data import html
-from sdcmap.study.names import drawn_name
+from sdcmap.study.candidate_names import name_draw
 from sdcmap.study.plan import Plan
 
-BAND_REPLICATES = 40  # a quantile q needs 1/(1 - q) replicates, and the band of single releases ends at 97.5 %
+MIN_BAND_REPLICATES = 40  # a quantile q needs 1/(1 - q) replicates, and the band of single releases ends at 97.5 %
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Scores:
     @staticmethod
     def of_plan(plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame, measure: pl.DataFrame) -> Scores:
         """The scores of a plan, with its measures, methods and names."""
-        methods = {method.text: method for method in plan.expanded}
+        methods = {method.text: method for method in plan.all_methods}
         return Scores(candidate, score, measure, {m.text: m for m in plan.measures}, methods, plan, plan.method_names)
 
     def __post_init__(self) -> None:
@@ -68,24 +68,24 @@ class Scores:
 
     def __repr__(self) -> str:
         names = join_names([self.brief_of(name) for name in self.measure["name"]])
-        return f"Scores({len(self.candidate):,} candidates, {len(self._made):,} made; {names})"
+        return f"Scores({len(self.candidate):,} candidates, {len(self._feasible):,} made; {names})"
 
     def _repr_html_(self) -> str:
         """For a notebook: each method with its draws and its pooled measures."""
         pooled = {name: dict(self.pooled(name).select("method", "value").iter_rows()) for name in self.measure["name"]}
-        draws = self._made.group_by("method", maintain_order=True).len().iter_rows()
+        draws = self._feasible.group_by("method", maintain_order=True).len().iter_rows()
         rows = [(self.name_of(method), count, *(of.get(method) for of in pooled.values())) for method, count in draws]
         columns = ["method", "draws", *map(self.brief_of, pooled)]
         return html.paragraph(repr(self)) + html.table(columns, rows, "methods")
 
     def column(self, measure: str) -> pl.DataFrame:
         """One measure of every candidate that was made: id, kind, method, replicate, value (may be inf), se, details."""
-        self._place_of(measure)
+        self._index_of(measure)
         value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
         rows = self._rows_of(measure).select("candidate", value, "se", "details").drop_nulls("value")
-        return self._made.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left")
+        return self._feasible.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left")
 
-    def _place_of(self, measure: str) -> int:
+    def _index_of(self, measure: str) -> int:
         """The place of a measure in the table; PlanError where it is not there."""
         names = self.measure["name"].to_list()
         if measure not in names:
@@ -96,16 +96,16 @@ class Scores:
         """The rows of a measure in the table of scores."""
         return self._by_measure.get((measure,), self.score.clear())
 
-    def unpaired(self, measure: str) -> pl.DataFrame:
+    def synthetic_candidates(self, measure: str) -> pl.DataFrame:
         """The candidates to which a measure does not apply, because it compares records and theirs are fully synthetic."""
         rows = self._rows_of(measure).filter(pl.col("status") == "unpaired")
-        return self._made.filter(pl.col("id").is_in(rows["candidate"].implode())).select("id", "method")
+        return self._feasible.filter(pl.col("id").is_in(rows["candidate"].implode())).select("id", "method")
 
     def measure_named(self, name: str) -> Measure:
         """The measure of this name; of a table made elsewhere, a value that knows its direction only."""
         if name in self.values:
             return self.values[name]
-        lower = self.measure["direction"][self._place_of(name)] == "lower"
+        lower = self.measure["direction"][self._index_of(name)] == "lower"
         return LowerIsBetter(name) if lower else HigherIsBetter(name)
 
     def outcome(self, candidate: str, measure: str) -> Estimate | Absent:
@@ -130,7 +130,7 @@ class Scores:
     def pooled_estimates(self, measure: str) -> Mapping[str, Estimate]:
         """One measure of every method, pooled over its draws, by the method's text."""
         if measure not in self._pooled:
-            pool = self.values.get(measure, _PLAIN).pool
+            pool = self.values.get(measure, _MEAN_POOLING).pool
             self._pooled[measure] = {method: pool(own) for method, own in self._draws(measure).items()}
         return self._pooled[measure]
 
@@ -141,7 +141,7 @@ class Scores:
         return draws
 
     @cached_property
-    def _made(self) -> pl.DataFrame:
+    def _feasible(self) -> pl.DataFrame:
         return self.candidate.filter(pl.col("status") == "ok").select("id", "kind", "method", "replicate")
 
     @cached_property
@@ -154,22 +154,22 @@ class Scores:
         return dict(self.candidate.select("method", "kind").iter_rows())
 
     @cached_property
-    def _drawn_often(self) -> frozenset[str]:
+    def _repeated_methods(self) -> frozenset[str]:
         """The methods that have several draws, made or not yet."""
         if self.plan is not None:
-            return frozenset(m.text for m in self.plan.expanded if self.plan.draws_of(m) > 1)
+            return frozenset(m.text for m in self.plan.all_methods if self.plan.draws_of(m) > 1)
         return frozenset(self.candidate.group_by("method").len().filter(pl.col("len") > 1)["method"])
 
     def name_of(self, method: str, draw: int | None = None) -> str:
         """What to call a method, or one draw of it where there are several; its text where it has no name."""
-        return drawn_name(self.names.get(method, method), draw if method in self._drawn_often else None)
+        return name_draw(self.names.get(method, method), draw if method in self._repeated_methods else None)
 
     def stream_id_of(self, candidate: str) -> str:
         """The seal of a candidate's random stream; empty where the table has none."""
         seals = self.candidate.filter(pl.col("id") == candidate)["stream_id"]
         return str(seals[0]) if len(seals) else ""
 
-    def words_of(self, measure: str) -> str:
+    def title_of(self, measure: str) -> str:
         """A measure in a few words; its text in short where the measure itself is not known here."""
         return self.values[measure].title if measure in self.values else measure
 
@@ -186,7 +186,7 @@ class Scores:
 
 
 def _band(estimates: Sequence[Estimate]) -> tuple[float | None, float | None]:
-    if len(estimates) < BAND_REPLICATES:
+    if len(estimates) < MIN_BAND_REPLICATES:
         return None, None
     values = np.sort([estimate.value for estimate in estimates])
     low, high = np.interp([0.025 * (len(values) - 1), 0.975 * (len(values) - 1)], np.arange(len(values)), values)
@@ -212,4 +212,4 @@ class HigherIsBetter(LowerIsBetter):
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
 
 
-_PLAIN = Measure()  # pools by the mean: what a table made elsewhere gets
+_MEAN_POOLING = Measure()  # pools by the mean: what a table made elsewhere gets

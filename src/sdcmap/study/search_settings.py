@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 from sdcmap.core import Measure, Method, PlanError, did_you_mean
 from sdcmap.core.value import Range, Share, Value, decode
 
-STARTS = 24  # spread over the space before the first generation
+START_COUNT = 24  # spread over the space before the first generation
 WATCHED = "watched"
 
 
@@ -47,8 +47,8 @@ class Search(Value):
     sure: Annotated[Share, Range(0, 1, "(]")] = 0.8
 
     def problems(self) -> Iterator[str]:
-        if self.budget < STARTS:
-            yield f".budget must be at least {STARTS}, the number of starts. Got {self.budget}."
+        if self.budget < START_COUNT:
+            yield f".budget must be at least {START_COUNT}, the number of starts. Got {self.budget}."
         for text in self.bounds:
             _, _, bound = text.rpartition("=")
             if bound.strip() != WATCHED and not _is_number(bound):
@@ -88,7 +88,7 @@ class Proposal(NamedTuple):
     """One row of the table `proposal`.
 
     search : which search, by the digest of all that decides what it proposes. candidate : its id. generation : 1 are the
-    starts. place : its place in the order of proposal within the generation. method : the spec, as JSON. parents : ids of
+    starts. rank : its place in the order of proposal within the generation. method : the spec, as JSON. parents : ids of
     the candidates it was made from, as a JSON list. point : its place in the space, a JSON list; empty where a method of
     the plan was changed.
     """
@@ -96,18 +96,18 @@ class Proposal(NamedTuple):
     search: str
     candidate: str
     generation: int
-    place: int
+    rank: int
     method: str
     parents: str
     point: str
 
     @property
-    def decoded(self) -> Method:
+    def method_value(self) -> Method:
         """The method itself."""
-        return _decoded(self.method)
+        return _decode_method(self.method)
 
 
 @lru_cache(maxsize=4096)
-def _decoded(spec: str) -> Method:
+def _decode_method(spec: str) -> Method:
     """A search asks for the same ones in every generation."""
     return decode(json.loads(spec), Method)

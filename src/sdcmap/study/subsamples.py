@@ -21,18 +21,18 @@ from sdcmap.core import (
     format_percent,
 )
 from sdcmap.methods import Identity, Sample
-from sdcmap.study.cost import cost_guess
-from sdcmap.study.parts import part_of
+from sdcmap.study.cost import estimate_seconds
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
-from sdcmap.study.sweeping import sweep
+from sdcmap.study.screening_sample import screening_sample
+from sdcmap.study.sweep import sweep
 
 # Utility in plain words: which random subsample of the original has the same score.
 
 
-RESAMPLES = 200  # of the draws, for the band
-ERRORS = 3.0  # standard errors by which a step may go the other way before a curve is no curve
-LEAST_RATES = 3
+BAND_RESAMPLES = 200  # of the draws, for the band
+MAX_REVERSAL_SE = 3.0  # standard errors by which a step may go the other way before a curve is no curve
+MIN_SHARES = 3
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Reading:
             return f"no reading: {self.withheld}"
         if self.thrown == 0:
             return f"costs nothing that it sees in {self.records:,} records"
-        share = " ".join(filter(None, (self.beyond, f"{_percents(self.thrown)} %")))
-        band = "" if self.beyond else f" ({_percents(self.low)} to {_percents(self.high)} %)"
+        share = " ".join(filter(None, (self.beyond, f"{_format_percents(self.thrown)} %")))
+        band = "" if self.beyond else f" ({_format_percents(self.low)} to {_format_percents(self.high)} %)"
         told = (
             "share of bias not known"
             if self.bias is None
@@ -80,10 +80,10 @@ class Reading:
         return f"costs as much as throwing away {share} of {self.records:,} records{band}; {told}"
 
 
-def _percents(thrown: float) -> str:
+def _format_percents(thrown: float) -> str:
     """Whole percents, and tenths near both ends, so that 99.9 is not 100.
 
-    >>> _percents(0.382), _percents(0.9991), _percents(0.004)
+    >>> _percents(0.382), _format_percents(0.9991), _format_percents(0.004)
     ('38', '99.9', '0.4')
     """
     return f"{100 * thrown:.{1 if min(thrown, 1 - thrown) < 0.0095 else 0}f}"
@@ -112,7 +112,7 @@ class SubsampleCurve:
     @property
     def withheld(self) -> str:
         """Why no score is read off this curve; empty where one is."""
-        if len(self.thrown) < LEAST_RATES or not np.isfinite(self.whole):
+        if len(self.thrown) < MIN_SHARES or not np.isfinite(self.whole):
             return "it has no value for small subsamples, or for the original itself."
         losses = [self._losses(draws) for draws in self.draws]
         means = np.array([own.mean() for own in losses])
@@ -120,9 +120,9 @@ class SubsampleCurve:
         tiny = 1e-12 * max(1.0, abs(self.whole))
         if np.abs(means).max() <= tiny:
             return "leaving records out does not change it."
-        steps, allowed = np.diff(means), ERRORS * np.hypot(errors[1:], errors[:-1]) + tiny
-        rises = means[-1] - means[0] > ERRORS * np.hypot(errors[0], errors[-1])
-        if (steps < -allowed).any() or (means < -ERRORS * errors - tiny).any() or not rises:
+        steps, allowed = np.diff(means), MAX_REVERSAL_SE * np.hypot(errors[1:], errors[:-1]) + tiny
+        rises = means[-1] - means[0] > MAX_REVERSAL_SE * np.hypot(errors[0], errors[-1])
+        if (steps < -allowed).any() or (means < -MAX_REVERSAL_SE * errors - tiny).any() or not rises:
             return "leaving records out does not move it one way."
         return ""
 
@@ -133,7 +133,7 @@ class SubsampleCurve:
         thrown, beyond = self.share_of(scores)
         if thrown == 0 or beyond:
             return Reading(self.measure.text, self.records, thrown, thrown, thrown, beyond)
-        low, high = np.quantile([self._resampled(scores, rng) for _ in range(RESAMPLES)], [0.025, 0.975])
+        low, high = np.quantile([self._resample_share(scores, rng) for _ in range(BAND_RESAMPLES)], [0.025, 0.975])
         return Reading(self.measure.text, self.records, thrown, min(low, thrown), max(high, thrown))
 
     def odds_of(self, scores: Sequence[Estimate]) -> float | None:
@@ -159,7 +159,7 @@ class SubsampleCurve:
     def _typical(self, draws: Sequence[Sequence[Estimate]]) -> Array:
         return np.array([self.loss_of(of_share) for of_share in draws])
 
-    def _resampled(self, scores: Sequence[Estimate], rng: Generator) -> float:
+    def _resample_share(self, scores: Sequence[Estimate], rng: Generator) -> float:
         def again(draws: Sequence[Estimate]) -> list[Estimate]:
             return [draws[place] for place in rng.integers(0, len(draws), len(draws))]
 
@@ -182,33 +182,52 @@ class SubsampleCurve:
         return np.log(thrown / (1 - thrown)), y + 1e-12 * np.arange(len(y))  # strictly, for `np.interp`
 
 
-KEPT = (0.99, 0.9, 0.75, 0.5, 0.25, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)  # shares of the records in a subsample
-FEWEST = 20  # records of the smallest one
-DRAWS = 20
+SUBSAMPLE_SHARES = (
+    0.99,
+    0.9,
+    0.75,
+    0.5,
+    0.25,
+    0.1,
+    0.03,
+    0.01,
+    0.003,
+    0.001,
+    0.0003,
+)  # shares of the records in a subsample
+MIN_SUBSAMPLE_RECORDS = 20  # records of the smallest one
+DRAWS_PER_SHARE = 20
 
 
 def subsamples(
-    data: Microdata, measures: Iterable[Measure], *, draws: int = DRAWS, seed: int = 0, workers: int | None = 1
+    data: Microdata,
+    measures: Iterable[Measure],
+    *,
+    draws: int = DRAWS_PER_SHARE,
+    seed: int = 0,
+    workers: int | None = 1,
 ) -> Scores:
     """Scores of random subsamples of the original, from 99 % of its records down to 0.03 %, and at least 20 of them.
 
     Households are drawn whole where the file has them. For `as_subsample`, and for `RUMap.draw(subsamples=...)`, which
     draws them as a curve: what lies beyond it costs more, at the same risk, than throwing records away.
     """
-    return _swept(data, _samples(data), measures, draws, seed, workers)
+    return _sweep_quietly(data, _samples(data), measures, draws, seed, workers)
 
 
-def price_of_subsamples(data: Microdata, measures: Iterable[Measure], draws: int = DRAWS) -> tuple[int, float]:
+def estimate_subsample_cost(
+    data: Microdata, measures: Iterable[Measure], draws: int = DRAWS_PER_SHARE
+) -> tuple[int, float]:
     """How many subsamples are scored, and about how many seconds one core needs for that: each costs its share of what
     the whole file does."""
     samples = _samples(data)
     kept = sum(sample.rate or 0.0 for sample in samples)
-    return draws * len(samples), draws * kept * cost_guess(data, Plan(Identity(), list(measures), 1, seed=0))
+    return draws * len(samples), draws * kept * estimate_seconds(data, Plan(Identity(), list(measures), 1, seed=0))
 
 
 def as_subsample(
     data: Microdata, scores: Scores, method: Choice | Method | str, measures: Iterable[Measure] | None = None, *,
-    draws: int = DRAWS, seed: int = 0,
+    draws: int = DRAWS_PER_SHARE, seed: int = 0,
 ) -> tuple[Reading, ...]:  # fmt: skip
     """Every utility score of one method, read as "costs as much as throwing away 38 % of the records".
 
@@ -226,7 +245,7 @@ def as_subsample(
     does costs the same share. So the method is done to a quarter of the people as well, and what the odds (records
     thrown away for each that is kept) have grown by since tells the share of bias. It is not known of a file made
     elsewhere, nor of a score beyond the shares that were tried.
-    Price: about 4 times `draws` scores of the whole file a measure (`price_of_subsamples`), and `draws` releases of a
+    Price: about 4 times `draws` scores of the whole file a measure (`estimate_subsample_cost`), and `draws` releases of a
     quarter.
     """
     if draws < 2:
@@ -239,39 +258,39 @@ def as_subsample(
     if not asked:
         return ()
     made = subsamples(data, asked, draws=draws, seed=seed)
-    curves = {measure: curve_of(made, measure, len(data)) for measure in asked}
+    curves = {measure: make_curve(made, measure, len(data)) for measure in asked}
     readings = {measure: _reading(curve, stated[measure], seed) for measure, curve in curves.items()}
     masking, moved = scores.methods.get(text), [measure for measure, reading in readings.items() if reading.thrown]
     if masking is not None and moved:
-        part = part_of(data, Stream.of_seed(seed, "as_subsample", "quarter").key)
-        again = _swept(part, [*_samples(part), masking], moved, draws, seed, workers=1)
+        part = screening_sample(data, Stream.of_seed(seed, "as_subsample", "quarter").key)
+        again = _sweep_quietly(part, [*_samples(part), masking], moved, draws, seed, workers=1)
         for m in moved:
-            small = curve_of(again, m, len(part)), _estimates(again, m, text)
+            small = make_curve(again, m, len(part)), _estimates(again, m, text)
             readings[m] = replace(readings[m], bias=_bias_share(curves[m], stated[m], *small))
     return tuple(readings[measure] for measure in asked)
 
 
-def curve_of(scores: Scores, measure: Measure, records: int) -> SubsampleCurve:
+def make_curve(scores: Scores, measure: Measure, records: int) -> SubsampleCurve:
     """The curve of one measure, from the scores of subsamples; a share without a value for each draw is left out."""
     whole = _estimates(scores, measure, Identity().text)
-    shares = sorted((thrown, _estimates(scores, measure, text)) for text, thrown in thrown_away(scores).items())
+    shares = sorted((thrown, _estimates(scores, measure, text)) for text, thrown in discarded_shares(scores).items())
     most = max((len(draws) for _, draws in shares), default=0)
-    told = [(thrown, tuple(draws)) for thrown, draws in shares if len(draws) == most > 1 and _finite(draws)]
+    told = [(thrown, tuple(draws)) for thrown, draws in shares if len(draws) == most > 1 and _are_finite(draws)]
     value = whole[0].value if whole else float("nan")
     return SubsampleCurve(measure, records, value, tuple(t for t, _ in told), tuple(draws for _, draws in told))
 
 
-def thrown_away(scores: Scores) -> dict[str, float]:
+def discarded_shares(scores: Scores) -> dict[str, float]:
     """Method text -> the share of the records that it leaves out, of the samples among the methods."""
     return {text: 1 - m.rate for text, m in scores.methods.items() if isinstance(m, Sample) and m.rate is not None}
 
 
 def _samples(data: Microdata) -> list[Sample]:
-    kept = [share for share in KEPT if share * len(data) >= FEWEST]
+    kept = [share for share in SUBSAMPLE_SHARES if share * len(data) >= MIN_SUBSAMPLE_RECORDS]
     return [Sample(share, whole_households=data.household is not None) for share in kept]
 
 
-def _swept(
+def _sweep_quietly(
     data: Microdata, methods: Sequence[Method], measures: Iterable[Measure], draws: int, seed: int, workers: int | None
 ) -> Scores:
     own = int.from_bytes(Stream.of_seed(seed, "subsamples").key, "big")  # no stream of a release
@@ -279,12 +298,12 @@ def _swept(
     return sweep(data, plan, workers=workers, progress=lambda done, total: None)  # no bar
 
 
-def _finite(draws: Iterable[Estimate]) -> bool:
+def _are_finite(draws: Iterable[Estimate]) -> bool:
     return all(abs(draw.value) < float("inf") for draw in draws)
 
 
 def _reading(curve: SubsampleCurve, scored: list[Estimate], seed: int) -> Reading:
-    if not scored or not _finite(scored):
+    if not scored or not _are_finite(scored):
         return Reading(curve.measure.text, curve.records, withheld="this release has no value of it.")
     return curve.read(scored, Stream.of_seed(seed, "as_subsample", curve.measure.digest).rng())
 
@@ -294,7 +313,7 @@ def _bias_share(
 ) -> float | None:
     """What of the odds grows with the file: the odds of a bias b and a variance v/n, in units of the variance of one
     record, are n b^2 + v, those of a quarter of the file n b^2/4 + v."""
-    if not (scored and again and _finite(scored) and _finite(again)):
+    if not (scored and again and _are_finite(scored) and _are_finite(again)):
         return None
     odds, fewer = curve.odds_of(scored), small.odds_of(again)
     if not odds or fewer is None:

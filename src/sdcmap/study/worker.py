@@ -20,23 +20,23 @@ def run_here(data: Microdata, jobs: Sequence[Job]) -> list[CandidateRow]:
     return [run_job(data, job) for job in jobs]
 
 
-def run_at(path: str, digest: str, memory: int, room: Path | None, jobs: Sequence[Job]) -> list[CandidateRow]:
+def run_on_copy(path: str, digest: str, memory: int, room: Path | None, jobs: Sequence[Job]) -> list[CandidateRow]:
     """Run jobs on the working copy at `path`, opened once per worker, in so much memory (0: as much as there is).
 
     room: the folder below which methods and measures may name files; None: anywhere.
     """
-    one_thread()
+    limit_to_one_thread()
     with room_limited(memory, Path(path)), restrict_files_to(room):
-        return run_here(opened(path, digest), jobs)
+        return run_here(open_cached_copy(path, digest), jobs)
 
 
 @cache
-def one_thread() -> None:
+def limit_to_one_thread() -> None:
     """Keep BLAS to one thread in this worker from now on, so that sums come out the same everywhere."""
     threadpool_limits(1)
 
 
 @cache
-def opened(path: str, digest: str) -> Microdata:
+def open_cached_copy(path: str, digest: str) -> Microdata:
     """The working copy at `path`, opened once per worker."""
     return open_copy(Path(path), digest)

@@ -51,13 +51,13 @@ def fingerprint(data: Microdata) -> str:
     return Microdata(data.schema, data.columns, None, data.base, data.changes).digest
 
 
-def permuted(data: Microdata, order: Array) -> Microdata:
+def permute_rows(data: Microdata, order: Array) -> Microdata:
     """The same file with its rows in another order, and no memory of it."""
     moved = data.take(order)
     return Microdata(moved.schema, moved.columns)
 
 
-def writable(data: Microdata) -> Microdata:
+def copy_writable(data: Microdata) -> Microdata:
     """The same file in memory of its own that can be written to, so that whoever does so is caught."""
     columns = {n: replace(data.column(n), values=data.column(n).values.copy()) for n in data.names}
     return Microdata(data.schema, columns)
@@ -71,9 +71,9 @@ def with_row_number(data: Microdata) -> Microdata:
 
 def edge_cases(data: Microdata) -> Iterator[tuple[str, Microdata]]:
     """Files with the same columns that go wrong easily: one row, two equal rows, constant columns, missing values."""
-    yield "one row", permuted(data, np.array([0]))
-    yield "two equal rows", permuted(data, np.array([0, 0]))
-    yield "constant columns", permuted(data, np.zeros(len(data), dtype=np.int64))
+    yield "one row", permute_rows(data, np.array([0]))
+    yield "two equal rows", permute_rows(data, np.array([0, 0]))
+    yield "constant columns", permute_rows(data, np.zeros(len(data), dtype=np.int64))
     plain = [v.name for v in data.schema.variables if v.role not in ("weight", "household", "identifier")]
     some = np.arange(len(data)) % 3 == 0
     for words, gone in (("missing values", some), ("all values missing", np.ones(len(data), dtype=bool))):
@@ -106,12 +106,12 @@ def edge_laws(data: Microdata, run: Callable[[Microdata], Iterator[str]]) -> Ite
             yield f"With {words} it changes its input."
 
 
-def made(method: Method, data: Microdata, replicate: int) -> Microdata:
+def make_draw(method: Method, data: Microdata, replicate: int) -> Microdata:
     return method.apply(data, Candidate(method, replicate).stream(2**200 + 1))
 
 
-_NOTHING = Method()
+_ANY_METHOD = Method()
 
 
 def rng_of(number: int) -> np.random.Generator:
-    return Candidate(_NOTHING, number).rng(1)
+    return Candidate(_ANY_METHOD, number).rng(1)

@@ -33,7 +33,7 @@ def check_measure(
     at random, it does not. Returns whether it had a value.
     """
     broken = list(laws.value_laws(measure, Measure))
-    data = laws.writable(data)
+    data = laws.copy_writable(data)
     same = data.change(None, {})
     refusal = ""
     try:
@@ -47,7 +47,7 @@ def check_measure(
     except Exception as error:
         raise laws.LawBroken(measure.text, [*broken, f"It raises {type(error).__name__} on good data."]) from error
     tried = False
-    for masked in [same, *_masked_by(methods, data)]:
+    for masked in [same, *_mask_by_each(methods, data)]:
         try:
             broken += _score_laws(measure, _Files(data, masked))
             tried = True
@@ -66,10 +66,10 @@ def check_measure(
     return tried
 
 
-def _masked_by(methods: Sequence[Method], data: Microdata) -> Iterator[Microdata]:
+def _mask_by_each(methods: Sequence[Method], data: Microdata) -> Iterator[Microdata]:
     for method in methods:
         try:
-            yield laws.made(method, data, 0)
+            yield laws.make_draw(method, data, 0)
         except laws.OWN_ERRORS:
             continue
 
@@ -81,7 +81,7 @@ def _score_laws(measure: Measure, files: _Files) -> Iterator[str]:
     if not _close(measure.score(files.original, files.masked, laws.rng_of(0)).value, estimate.value, 0):
         yield "The same rng gives another value."
     order = np.random.default_rng(5).permutation(len(files.original))
-    moved = _Files(laws.permuted(files.original, order), laws.permuted(files.masked, order))
+    moved = _Files(laws.permute_rows(files.original, order), laws.permute_rows(files.masked, order))
     shifted = measure.score(moved.original, moved.masked, laws.rng_of(1 if measure.sampled else 0))
     slack = 5 * math.hypot(estimate.se or 0, shifted.se or 0) if measure.sampled else 0.0
     if not _close(shifted.value, estimate.value, slack):

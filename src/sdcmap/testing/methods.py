@@ -25,12 +25,12 @@ def check_method(method: Method, data: Microdata, *, may_refuse: bool = False) -
     Returns whether it could be applied.
     """
     broken = [*laws.value_laws(method, Method), *_name_laws(method)]
-    numbered = laws.with_row_number(laws.writable(data))
+    numbered = laws.with_row_number(laws.copy_writable(data))
     before = laws.fingerprint(numbered)
     state = str(np.random.get_state())  # noqa: NPY002 - this is what must not be used
     refusal = ""
     try:
-        broken += _draw_laws(method, numbered, [laws.made(method, numbered, replicate) for replicate in (0, 0, 1)])
+        broken += _draw_laws(method, numbered, [laws.make_draw(method, numbered, replicate) for replicate in (0, 0, 1)])
     except laws.OWN_ERRORS as reason:
         refusal = str(reason)
     except ContractBroken as problem:
@@ -44,7 +44,7 @@ def check_method(method: Method, data: Microdata, *, may_refuse: bool = False) -
         broken.append("It changes its input.")
     if str(np.random.get_state()) != state:  # noqa: NPY002
         broken.append("It draws from numpy's global random state.")
-    broken += laws.edge_laws(data, lambda edge: _mask_laws(method, edge, laws.made(method, edge, 0)))
+    broken += laws.edge_laws(data, lambda edge: _mask_laws(method, edge, laws.make_draw(method, edge, 0)))
     if broken:
         raise laws.LawBroken(method.text, broken)
     return not refusal

@@ -16,7 +16,7 @@ from sdcmap.core.limit import Limit
 from sdcmap.core.rule import Choice, Rule, RunnerUp
 from sdcmap.core.value import decode
 from sdcmap.errors import PlanError
-from sdcmap.searches.parameters import Parameters
+from sdcmap.searches.parameter_importance import Parameters
 from sdcmap.study.folder import Study
 from sdcmap.web.answers import Table, download
 from sdcmap.web.drawing import make_picture
@@ -232,7 +232,7 @@ def parameters(bench: Bench, name: str) -> ParameterCharts:
     """What the parameters of all methods have to do with risk and loss: which matter, and parallel coordinates."""
     ru, plan = bench.views.map(name)
     try:
-        found = Parameters.of(ru, plan.expanded)
+        found = Parameters.of(ru, plan.all_methods)
         return ParameterCharts(found.draw_importance().to_dict(), found.draw_choices().to_dict())
     except PlanError as error:
         return ParameterCharts(reason=str(error))

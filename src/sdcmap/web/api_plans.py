@@ -25,7 +25,7 @@ from sdcmap.explore.plan_differences import plan_differences
 from sdcmap.files.dialect import stated_fields
 from sdcmap.risk import RISKS
 from sdcmap.study.plan import Plan
-from sdcmap.study.remarks import remarks
+from sdcmap.study.plan_remarks import remarks
 from sdcmap.utility import UTILITIES
 from sdcmap.web.answers import Table
 from sdcmap.web.api_files import Codes, Name, Roles, Stated

@@ -47,11 +47,11 @@ class Drawing:
 
     def close(self) -> None:
         """End the worker."""
-        from sdcmap.study.engines import stop
+        from sdcmap.study.engines import stop_executor
 
         with self._lock:
             if self._pool is not None:
-                stop(self._pool)
+                stop_executor(self._pool)
             self._pool = None
 
 

@@ -41,7 +41,7 @@ class Shelf:
 
     def copy(self, name: str, new: str, *, scores: bool) -> None:
         """The plan of a study under another name; with its scores, the whole study, seed and all."""
-        from sdcmap.study.copying import copy_study
+        from sdcmap.study.study_copy import copy_study
 
         with self.sweeps.still(name):
             text = self.room.plan(name).read_text(encoding="utf-8")

@@ -188,11 +188,11 @@ class Sweeps:
     def status(self, name: str) -> SweepStatus:
         """State, candidates done and in all, rate, seconds left, and why some could not be made."""
         from sdcmap.study.plan import Plan
-        from sdcmap.study.sweeping import SweepProgress, standing
+        from sdcmap.study.sweep import SweepProgress, read_progress
 
         plan, alive = Plan.read(self.room.plan(name)), self._is_alive(name)
         begun = self.room.is_begun(name)
-        progress = standing(self.room.study(name), plan) if begun else SweepProgress(plan.count, 0, {}, ())
+        progress = read_progress(self.room.study(name), plan) if begun else SweepProgress(plan.count, 0, {}, ())
         running, done, total = self._running.get(name) if alive else None, progress.done, progress.total
         rate = running.pace.rate(time.monotonic(), done) if running else None
         state = self._state(name, alive, done >= total)

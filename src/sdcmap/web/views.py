@@ -26,7 +26,7 @@ from sdcmap.explore.looking import Look, Telling, TellingPairs, look, telling_pa
 from sdcmap.files.missing_codes import check_columns, codes_of, of_column
 from sdcmap.files.reading import Source, encode
 from sdcmap.map import RUMap
-from sdcmap.study.cost import Cost, cost_of
+from sdcmap.study.cost import Cost, estimate_cost
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
 from sdcmap.study.search_settings import Proposal
@@ -201,7 +201,7 @@ class Views:
         plan = written.with_risk(data)
         if problems := plan.problems_with(data):
             raise PlanError(problems)
-        return plan, data, self._costs((text, data.digest), lambda: cost_of(data, plan))
+        return plan, data, self._costs((text, data.digest), lambda: estimate_cost(data, plan))
 
     # ---- studies ----------------------------------------------------------------------------------------------
     def study(self, name: str) -> Study:
@@ -333,13 +333,15 @@ def _compared(ru: RUMap, measure: str, rows: pl.DataFrame) -> list[float]:
 
 def _eras(plan: Plan, proposals: Sequence[Proposal], methods: Sequence[str]) -> tuple[list[str], list[int | None]]:
     """Spans of generations of a search in order, and the place of each method among them; none without a search."""
-    from sdcmap.searches.search_review import eras
+    from sdcmap.searches.search_review import name_generations
 
     if not proposals:
         return [], []
-    generations = {row.decoded.text: row.generation for row in reversed(proposals)}  # of several searches, the first
-    generations |= dict.fromkeys((method.text for method in plan.grown(()).expanded), 0)
-    words = eras({method: number for method, number in generations.items() if method in set(methods)})
+    generations = {
+        row.method_value.text: row.generation for row in reversed(proposals)
+    }  # of several searches, the first
+    generations |= dict.fromkeys((method.text for method in plan.with_searched_methods(()).all_methods), 0)
+    words = name_generations({method: number for method, number in generations.items() if method in set(methods)})
     order = list(dict.fromkeys(words.values()))
     return order, [order.index(words[method]) if method in words else None for method in methods]
 

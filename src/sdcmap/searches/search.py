@@ -10,25 +10,25 @@ from typing import Any
 
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
-from sdcmap.searches.evaluation import workshop
-from sdcmap.searches.generations import Grower, Growth
-from sdcmap.searches.objective_space import Plane
-from sdcmap.searches.search_results import Found
-from sdcmap.searches.space import Space
-from sdcmap.searches.stopping import Ends, chosen
+from sdcmap.searches.evaluation import open_session
+from sdcmap.searches.generations import SearchHistory, SearchRunner
+from sdcmap.searches.objective_space import ObjectiveSpace
+from sdcmap.searches.redraws import FinalDraws, choose_member
+from sdcmap.searches.search_results import SearchResult
+from sdcmap.searches.search_space import Space
 from sdcmap.study.plan import Plan
 from sdcmap.study.progress import Progress, Watch, search_bar
 from sdcmap.study.search_settings import Search
-from sdcmap.study.sweeping import sweep
+from sdcmap.study.sweep import sweep
 
-OPEN = 100_000  # evaluations, where only time is stated
+UNLIMITED_BUDGET = 100_000  # evaluations, where only time is stated
 
 
 def search(
     data: Microdata, plan: Plan, budget: int | None = None, *, minutes: float | None = None,
     study: str | Path | None = None, workers: int | None = None, engine: str | None = None,
     executor: Executor | None = None, device: str = "cpu", progress: Progress | None = None, watch: Watch | None = None,
-) -> Found:  # fmt: skip
+) -> SearchResult:  # fmt: skip
     """Search for the releases that nothing beats; go on where an earlier search of the study stopped.
 
     Parameters
@@ -59,32 +59,34 @@ def search(
     plan = _with_settings(plan, budget, minutes)
     settings = plan.search or Search()
     judged = plan.with_risk(data)
-    space = Space(data, settings, plan.last, judged.compares_records).check()
+    space = Space(data, settings, plan.last_steps, judged.compares_records).check()
     how: dict[str, Any] = {"workers": workers, "engine": engine, "executor": executor, "device": device}
     place: AbstractContextManager[str | Path] = private_folder() if study is None else nullcontext(study)
     with place as folder:
         sweep(data, plan, folder, progress=progress, **how)
-        with workshop(data, judged, Path(folder), **how) as shop, search_bar(watch) as seen:
-            grower = Grower(shop, space, Plane.of(shop.scores(()), shop.plan), settings)
-            return _ended(grower, grower.grow(seen))
+        with open_session(data, judged, Path(folder), **how) as session, search_bar(watch) as seen:
+            grower = SearchRunner(session, space, ObjectiveSpace.of(session.scores(()), session.plan), settings)
+            return _finish(grower, grower.run(seen))
 
 
-def _ended(grower: Grower, growth: Growth) -> Found:
+def _finish(grower: SearchRunner, growth: SearchHistory) -> SearchResult:
     """What was found, drawn afresh; the study remembers why the search stopped."""
-    shop, plane = grower.shop, grower.plane
-    made = shop.study.done()
-    methods = tuple(row.decoded for row in growth.chosen if row.candidate in made)
-    scores = shop.scores(methods)
-    table = plane.table(scores, shop.plan)
-    members = Ends(shop, plane, table, scores).members
-    shop.study.note(search={"search": grower.search, "stopped": growth.stopped})
-    choice = chosen(members, plane, grower.settings.sure, len(growth.chosen))
-    left = len(growth.chosen) - len(methods)
-    return Found(shop.plan.grown(methods), scores, grower.space, plane, table, growth, members, choice, left)
+    session, plane = grower.session, grower.plane
+    made = session.study.candidate_states()
+    methods = tuple(row.method_value for row in growth.full_evaluations if row.candidate in made)
+    scores = session.scores(methods)
+    table = plane.table(scores, session.plan)
+    members = FinalDraws(session, plane, table, scores).members
+    session.study.note(search={"search": grower.search, "stopped": growth.stopped})
+    choice = choose_member(members, plane, grower.settings.sure, len(growth.full_evaluations))
+    left = len(growth.full_evaluations) - len(methods)
+    return SearchResult(
+        session.plan.with_searched_methods(methods), scores, grower.space, plane, table, growth, members, choice, left
+    )
 
 
 def _with_settings(plan: Plan, budget: int | None, minutes: float | None) -> Plan:
-    settings = plan.search or Search(budget=OPEN if minutes and budget is None else 200)
+    settings = plan.search or Search(budget=UNLIMITED_BUDGET if minutes and budget is None else 200)
     given: dict[str, Any] = {"budget": budget, "minutes": minutes}
     settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
     settings.bounds_of(plan.measures)

@@ -18,10 +18,10 @@ from sdcmap.core.chart import Chart
 from sdcmap.map import RUMap
 from sdcmap.searches.forest import Predictors, importance_table
 
-FEWEST = 8  # methods, below which a forest says nothing
-AXES = 7  # parameters shown side by side
-FEW = 7  # different numbers that are written beside an axis one by one
-MOST_LINES = 600
+MIN_METHODS = 8  # methods, below which a forest says nothing
+MAX_AXES = 7  # parameters shown side by side
+MAX_LISTED_NUMBERS = 7  # different numbers that are written beside an axis one by one
+MAX_LINES = 600
 
 Setting = float | str
 
@@ -49,19 +49,19 @@ class Parameters:
         )  # fmt: skip
 
     @property
-    def varied(self) -> list[str]:
+    def varying(self) -> list[str]:
         """Parameters that are not the same in all methods; that a method has no such parameter is a difference too."""
         named = dict.fromkeys(name for settings in self.settings for name in settings)
         return [name for name in named if len({settings.get(name) for settings in self.settings}) > 1]
 
     def importance(self) -> pl.DataFrame:
         """stage (the parameter), risk, loss: the share of the variance that is lost when it is shuffled among methods."""
-        if len(self.names) < FEWEST or not self.varied:
-            raise PlanError(f"which parameters matter is told of {FEWEST} methods and more that differ in one.")
-        ordered = np.array([self._is_number(name) for name in self.varied])
-        x = Predictors.of(np.column_stack([self._column(name) for name in self.varied]), ordered)
-        groups = {name: [place] for place, name in enumerate(self.varied)}
-        return importance_table(x, _logs(self.risk), _logs(self.utility), groups)
+        if len(self.names) < MIN_METHODS or not self.varying:
+            raise PlanError(f"which parameters matter is told of {MIN_METHODS} methods and more that differ in one.")
+        ordered = np.array([self._is_number(name) for name in self.varying])
+        x = Predictors.of(np.column_stack([self._column(name) for name in self.varying]), ordered)
+        groups = {name: [place] for place, name in enumerate(self.varying)}
+        return importance_table(x, _take_logs(self.risk), _take_logs(self.utility), groups)
 
     def draw_importance(self) -> Chart:
         """Which parameters matter for risk and for loss."""
@@ -69,7 +69,7 @@ class Parameters:
 
     def draw_choices(self) -> Chart:
         """Parallel coordinates: a line a method, from risk and loss to the parameters that matter most."""
-        shown = self.importance()["stage"].to_list()[:AXES]
+        shown = self.importance()["stage"].to_list()[:MAX_AXES]
         lines = self._lines()
         axes = {"risk": self.risk, "loss": self.utility}
         ends = {name: _span(values) for name, values in axes.items()}
@@ -78,11 +78,11 @@ class Parameters:
         for name in shown:
             values = [settings.get(name) for settings in self.settings]
             known = {value for value in values if value is not None}
-            if self._is_number(name) and len(known) > FEW:
+            if self._is_number(name) and len(known) > MAX_LISTED_NUMBERS:
                 ends[name] = _span(np.array(list(known), dtype=float))
             else:
-                options[name] = _options(values)
-                values = [None if value is None else _word(value) for value in values]
+                options[name] = _list_options(values)
+                values = [None if value is None else _format_setting(value) for value in values]
             columns[name] = [values[place] for place in lines]
         facts = {"name": [self.names[place] for place in lines], "front": self.frontier[lines].tolist()}
         title = f"{len(lines):,} of {len(self.names):,} methods" if len(lines) < len(self.names) else "Every method"
@@ -93,7 +93,7 @@ class Parameters:
         """Those that are drawn: the frontier, and of the others some evenly spaced in risk."""
         others = np.flatnonzero(~self.frontier)
         others = others[np.argsort(self.risk[others], kind="stable")]
-        places = np.linspace(0, max(0, len(others) - 1), min(len(others), MOST_LINES)).astype(np.int64)
+        places = np.linspace(0, max(0, len(others) - 1), min(len(others), MAX_LINES)).astype(np.int64)
         return np.sort(np.concatenate([np.flatnonzero(self.frontier), others[places]]))
 
     def _is_number(self, name: str) -> bool:
@@ -103,8 +103,8 @@ class Parameters:
         """A number for every method: the setting, or its place among the options; NaN where it has none."""
         values = [settings.get(name) for settings in self.settings]
         if not self._is_number(name):
-            words = _options(values)
-            values = [None if value is None else words.index(_word(value)) for value in values]
+            words = _list_options(values)
+            values = [None if value is None else words.index(_format_setting(value)) for value in values]
         return np.array(values, dtype=float)  # None is NaN
 
 
@@ -118,32 +118,32 @@ def settings_of(method: Method) -> dict[str, Setting]:
     settings: dict[str, Setting] = {"method": ", then ".join(type(step).__name__ for step in method.steps)}
     for step in method.steps:
         for field in fields(step):
-            settings[f"{type(step).__name__} {field.name}"] = _setting(getattr(step, field.name))
+            settings[f"{type(step).__name__} {field.name}"] = _to_setting(getattr(step, field.name))
     return settings
 
 
-def _setting(value: object) -> Setting:
+def _to_setting(value: object) -> Setting:
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, int | float):
         return float(value)
     if isinstance(value, tuple):
-        return ", ".join(str(_setting(part)) for part in value) or "none"
+        return ", ".join(str(_to_setting(part)) for part in value) or "none"
     return value.text if isinstance(value, Value) else str(value)
 
 
-def _word(value: Setting) -> str:
+def _format_setting(value: Setting) -> str:
     return f"{value:g}" if isinstance(value, float) else value
 
 
-def _options(values: Sequence[Setting | None]) -> tuple[str, ...]:
+def _list_options(values: Sequence[Setting | None]) -> tuple[str, ...]:
     """Every setting once, in words: numbers by size, then texts."""
     known = {value for value in values if value is not None}
     numbers = sorted(value for value in known if isinstance(value, float))
-    return (*map(_word, numbers), *sorted(value for value in known if isinstance(value, str)))
+    return (*map(_format_setting, numbers), *sorted(value for value in known if isinstance(value, str)))
 
 
-def _logs(values: Array) -> Array:
+def _take_logs(values: Array) -> Array:
     """Logarithms where all values are positive, so that the largest do not drown the others."""
     return np.log(values) if (values > 0).all() else values
 

@@ -7,16 +7,16 @@ import numpy as np
 from sdcmap.core import Microdata, Stream
 from sdcmap.core.refits import assign_folds
 
-SHARE = 0.25  # of the people
+SCREENING_SHARE = 0.25  # of the people
 
 
-def part_of(data: Microdata, key: bytes) -> Microdata:
+def screening_sample(data: Microdata, key: bytes) -> Microdata:
     """A quarter of the people, drawn by this key, as a file of its own; households whole, strata evenly. It is drawn once
     and kept with the file."""
-    return data.remember(("part", key), lambda: _drawn(data, key))
+    return data.remember(("part", key), lambda: _draw_sample(data, key))
 
 
-def _drawn(data: Microdata, key: bytes) -> Microdata:
-    fold = assign_folds(data, SHARE, data.schema.of_role("stratum"), Stream(key).rng())
+def _draw_sample(data: Microdata, key: bytes) -> Microdata:
+    fold = assign_folds(data, SCREENING_SHARE, data.schema.of_role("stratum"), Stream(key).rng())
     part = data.take(np.flatnonzero(fold == 0))
     return Microdata(part.schema, part.columns)

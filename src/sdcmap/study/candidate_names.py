@@ -12,16 +12,16 @@ from sdcmap.core.grid import Grid
 from sdcmap.core.value import field_types, find_type
 from sdcmap.errors import PlanError, quote_text
 
-LONGEST_SUFFIX = 40  # characters
+MAX_SUFFIX_CHARACTERS = 40  # characters
 
 
-def names_of(methods: Iterable[Method], stated: Mapping[str, str]) -> dict[str, str]:
+def name_methods(methods: Iterable[Method], stated: Mapping[str, str]) -> dict[str, str]:
     """Method text -> its name: the stated one, else its own words; where two coincide, with a suffix that says in what
     they differ, or a number.
 
     >>> from sdcmap import Noise
     >>> noises = [Noise("wage", root="eigen"), Noise("wage", root="cholesky"), Noise("rent")]
-    >>> list(names_of(noises, {noises[2].text: "rents"}).values())
+    >>> list(name_methods(noises, {noises[2].text: "rents"}).values())
     ['wage with noise 10 % (root eigen)', 'wage with noise 10 % (root cholesky)', 'rents']
     """
     alike: defaultdict[str, list[Method]] = defaultdict(list)
@@ -31,13 +31,13 @@ def names_of(methods: Iterable[Method], stated: Mapping[str, str]) -> dict[str, 
         alike[names[method.text]].append(method)
     for words, several in alike.items():
         if len(several) > 1:
-            names |= _told_apart(words, several, set(alike))
+            names |= _disambiguate(words, several, set(alike))
     return names
 
 
-def _told_apart(words: str, methods: Sequence[Method], taken: set[str]) -> dict[str, str]:
+def _disambiguate(words: str, methods: Sequence[Method], taken: set[str]) -> dict[str, str]:
     suffixes = _differences(methods)
-    if len(set(suffixes)) < len(methods) or max(map(len, suffixes)) > LONGEST_SUFFIX:
+    if len(set(suffixes)) < len(methods) or max(map(len, suffixes)) > MAX_SUFFIX_CHARACTERS:
         suffixes = ["", *map(str, range(2, len(methods) + 1))]
     told = [f"{words} ({suffix})" if suffix else words for suffix in suffixes]
     if set(told) & (taken - {words}):  # somebody stated such a name
@@ -54,22 +54,22 @@ def _differences(methods: Sequence[Method]) -> list[str]:
         for name in [f.name for f in fields(steps[0])]:
             values = [getattr(step, name) for step in steps]
             if len(set(values)) > 1:
-                said.append([f"{name} {parameter(value)}".strip() for value in values])
+                said.append([f"{name} {format_parameter(value)}".strip() for value in values])
     return [", ".join(words) for words in zip(*said, strict=True)] or [""] * len(methods)
 
 
-def parameter(value: object) -> str:
+def format_parameter(value: object) -> str:
     """The value of a parameter in a few words."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
         return format_number(value)
     if isinstance(value, tuple):
-        return "+".join(map(parameter, value))
+        return "+".join(map(format_parameter, value))
     return "none" if value is None else str(value)
 
 
-def drawn_name(name: str, draw: int | None) -> str:
+def name_draw(name: str, draw: int | None) -> str:
     """The name of one draw of a method, its replicate number counted from 1 as people do; None: it has only one."""
     return name if draw is None else f"{name}, draw {draw + 1}"
 
@@ -77,20 +77,20 @@ def drawn_name(name: str, draw: int | None) -> str:
 # Names that a plan states for its methods: `name = "..."` in a method's table, beside its parameters.
 
 
-LONGEST_NAME = 80  # characters
-NOT_A_LINE = f"the name of a method must be one line of 1 to {LONGEST_NAME} characters."
+MAX_STATED_NAME_CHARACTERS = 80  # characters
+INVALID_NAME = f"the name of a method must be one line of 1 to {MAX_STATED_NAME_CHARACTERS} characters."
 
 
-def without_names(specs: object) -> tuple[object, list[object]]:
+def split_names(specs: object) -> tuple[object, list[object]]:
     """The tables of methods without their names, and the name of each (None: none stated)."""
     if not isinstance(specs, Sequence) or isinstance(specs, str):
         return specs, []
-    named = [isinstance(spec, Mapping) and "name" in spec and not _has_own(spec) for spec in specs]
+    named = [isinstance(spec, Mapping) and "name" in spec and not _has_name_field(spec) for spec in specs]
     bare = [{k: v for k, v in s.items() if k != "name"} if n else s for s, n in zip(specs, named, strict=True)]
     return bare, [spec["name"] if n else None for spec, n in zip(specs, named, strict=True)]
 
 
-def _has_own(spec: Mapping[str, Any]) -> bool:
+def _has_name_field(spec: Mapping[str, Any]) -> bool:
     """Whether the class of a table has a parameter `name` of its own."""
     try:
         return "name" in field_types(find_type(spec.get("type"), Method))
@@ -98,7 +98,7 @@ def _has_own(spec: Mapping[str, Any]) -> bool:
         return False
 
 
-def stated_names(
+def read_stated_names(
     methods: Sequence[Method | Grid[Method]], names: Sequence[object], problems: list[str]
 ) -> dict[Method, str]:
     """Method -> its stated name; a grid has many members, and none is meant."""
@@ -108,15 +108,20 @@ def stated_names(
     grids = [f"methods: {quote_text(str(name))} names a grid" for method, name in pairs if isinstance(method, Grid)]
     problems += [f"{grid}, whose members have words of their own; write one out to name it." for grid in grids]
     if any(not isinstance(name, str) for _, name in pairs):
-        problems.append(NOT_A_LINE)
+        problems.append(INVALID_NAME)
     return {method: name for method, name in pairs if isinstance(method, Method) and isinstance(name, str)}
 
 
-def problems_of_names(names: Mapping[str, str]) -> Iterator[str]:
+def name_problems(names: Mapping[str, str]) -> Iterator[str]:
     """What is wrong with the names of a plan, a sentence each."""
     for name in names.values():
-        if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
-            yield NOT_A_LINE
+        if (
+            not isinstance(name, str)
+            or not name.strip()
+            or len(name) > MAX_STATED_NAME_CHARACTERS
+            or not name.isprintable()
+        ):
+            yield INVALID_NAME
     said = [str(name) for name in names.values()]
     for name in sorted({name for name in said if said.count(name) > 1}):
         yield f"two methods are named {quote_text(name)}."

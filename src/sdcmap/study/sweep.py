@@ -18,17 +18,17 @@ from sdcmap.files.blocks import check_room
 from sdcmap.files.working_copy import passing_copy
 from sdcmap.kernels.machine import cores
 from sdcmap.kernels.scratch_memory import room_limited
-from sdcmap.study.device_choice import settled, told_if_lost
+from sdcmap.study.device_choice import explain_gpu_loss, resolve_device
 from sdcmap.study.engines import CHUNK_SECONDS, check_engine, run_all, worker_pool
-from sdcmap.study.folder import Done, Study
+from sdcmap.study.folder import CandidateState, Study
 from sdcmap.study.jobs import CandidateRow, Job
 from sdcmap.study.plan import Candidate, Plan
-from sdcmap.study.progress import Progress, bar
+from sdcmap.study.progress import Progress, progress_bar
 from sdcmap.study.scores import Scores
 from sdcmap.study.worker import run_here
 
-Lack = tuple[Candidate, tuple[Measure, ...]]  # a candidate, and the measures that it lacks
-START_SECONDS = 2.0  # that worker processes need to start, about
+MissingScores = tuple[Candidate, tuple[Measure, ...]]  # a candidate, and the measures that it lacks
+POOL_START_SECONDS = 2.0  # that worker processes need to start, about
 
 
 def sweep(
@@ -57,7 +57,7 @@ def sweep(
     unhurried = engine is None and executor is None and workers > 1
     engine = engine or ("serial" if workers == 1 else "processes")
     check_engine(engine)
-    asked = settled(device)
+    asked = resolve_device(device)
     crowd = 1 + workers if engine == "processes" else 1  # processes on this machine, this one included
     check_room(memory, len(data), crowd)
     plan = plan.with_risk(data)
@@ -67,28 +67,30 @@ def sweep(
         Study.begin(study, data, plan) as kept,
         room_limited(memory // crowd, kept.path or Path(tempfile.gettempdir())),
         threadpool_limits(1),
-        told_if_lost(),
-        bar(card=asked.card) if progress is None else nullcontext(progress) as report,
+        explain_gpu_loss(),
+        progress_bar(gpu=asked.gpu) if progress is None else nullcontext(progress) as report,
     ):
-        plan = kept.bound(plan)
+        plan = kept.bind_plan(plan)
         kept.add_measures(plan.measures, data)
-        kept.note_card(asked.card)
-        done = kept.done()
-        finished = plan.count - sum(1 for _ in _lacking(done, plan)) if done else 0
+        kept.note_gpu(asked.gpu)
+        done = kept.candidate_states()
+        finished = plan.count - sum(1 for _ in _missing_scores(done, plan)) if done else 0
         report(finished, plan.count)
-        for job in _jobs(_first_of_each_class(done, plan), plan, asked.name):  # compiles kernels before workers start
+        for job in _make_jobs(
+            _first_of_each_class(done, plan), plan, asked.name
+        ):  # compiles kernels before workers start
             kept.add(run_here(data, [job]))
-            done[job.candidate.id] = Done("ok", frozenset(measure.id for measure in plan.measures))
+            done[job.candidate.id] = CandidateState("ok", frozenset(measure.id for measure in plan.measures))
             finished += 1
-        todo = _jobs(_lacking(done, plan), plan, asked.name)
-        for batch in _worth_no_start(data, todo, plan.count - finished) if unhurried else ():
+        todo = _make_jobs(_missing_scores(done, plan), plan, asked.name)
+        for batch in _run_before_pool(data, todo, plan.count - finished) if unhurried else ():
             kept.add(batch)
             finished += len(batch)
             report(finished, plan.count)
         if finished < plan.count:
             here = executor is None and engine in ("serial", "threads")
             with (
-                nullcontext() if here else _copy(kept.path, data) as copy,
+                nullcontext() if here else _working_copy(kept.path, data) as copy,
                 worker_pool(engine, workers, executor, data, copy, memory // crowd) as (make, run),
             ):
                 for batch in run_all(todo, run, make, workers):
@@ -99,27 +101,27 @@ def sweep(
         return kept.scores(plan)
 
 
-def _copy(study: Path | None, data: Microdata) -> AbstractContextManager[Path]:
+def _working_copy(study: Path | None, data: Microdata) -> AbstractContextManager[Path]:
     """Where workers find the data: the copy of the study, or one that is gone afterwards."""
     return nullcontext(study.resolve()) if study else passing_copy(data)
 
 
-def _lacking(done: Mapping[str, Done], plan: Plan) -> Iterator[Lack]:
+def _missing_scores(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[MissingScores]:
     """Each candidate that lacks a score, with the measures it lacks."""
     for candidate in plan.candidates:
-        status, have = done.get(candidate.id, Done())
+        status, have = done.get(candidate.id, CandidateState())
         lacking = tuple(measure for measure in plan.measures if measure.id not in have)
         if status in ("", "ok") and lacking:
             yield candidate, lacking
 
 
-def _jobs(lacking: Iterable[Lack], plan: Plan, device: str) -> Iterator[Job]:
+def _make_jobs(lacking: Iterable[MissingScores], plan: Plan, device: str) -> Iterator[Job]:
     return (Job(made, made.stream(plan.seed).key, measures, device=device) for made, measures in lacking)
 
 
-def _first_of_each_class(done: Mapping[str, Done], plan: Plan) -> Iterator[Lack]:
-    classes = {type(method) for method in plan.expanded}
-    for candidate, measures in _lacking(done, plan):
+def _first_of_each_class(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[MissingScores]:
+    classes = {type(method) for method in plan.all_methods}
+    for candidate, measures in _missing_scores(done, plan):
         if type(candidate.method) in classes:
             classes.remove(type(candidate.method))
             yield candidate, measures
@@ -127,14 +129,14 @@ def _first_of_each_class(done: Mapping[str, Done], plan: Plan) -> Iterator[Lack]
             return
 
 
-def _worth_no_start(data: Microdata, todo: Iterator[Job], left: int) -> Iterator[list[CandidateRow]]:
+def _run_before_pool(data: Microdata, todo: Iterator[Job], left: int) -> Iterator[list[CandidateRow]]:
     """Rows made here, for as long as all that is left would take no longer than processes need to start."""
     started, made, size = time.perf_counter(), 0, 1
     while chunk := list(islice(todo, size)):
         yield run_here(data, chunk)
         made += len(chunk)
         spent = time.perf_counter() - started
-        if spent > START_SECONDS / 10 and spent / made * (left - made) > START_SECONDS:
+        if spent > POOL_START_SECONDS / 10 and spent / made * (left - made) > POOL_START_SECONDS:
             return
         size = max(1, int(CHUNK_SECONDS * made / max(spent, 1e-6)))
 
@@ -149,16 +151,16 @@ class SweepProgress:
     refused: tuple[tuple[str, int, str], ...]
 
 
-def standing(study: Path, plan: Plan | None = None) -> SweepProgress:
+def read_progress(study: Path, plan: Plan | None = None) -> SweepProgress:
     """How far a study has come with its plan, or with one that has grown; it may be read while a sweep writes."""
     with Study.open(study) as opened:
         plan = plan or opened.plan
-        done = opened.done()
+        done = opened.candidate_states()
         releases = "kind in ('candidate', 'identity')"
         ask = opened.connection.execute
         counts = dict(ask(f"select status, count(*) from candidate where {releases} group by status"))
         unmade = f"from candidate where status <> 'ok' and {releases} group by method order by 1"
         refused = ask(f"select method, count(*), min(reason) {unmade}").fetchall()
-    left, names = sum(1 for _ in _lacking(done, plan)), plan.method_names
+    left, names = sum(1 for _ in _missing_scores(done, plan)), plan.method_names
     named = tuple((names.get(method, method), count, reason) for method, count, reason in refused)
     return SweepProgress(plan.count, plan.count - left, counts, named)

@@ -17,16 +17,16 @@ from typing import Any
 
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError, StudyDamaged
-from sdcmap.study.database import DAMAGED, TABLES, columns_of, is_whole, typed
-from sdcmap.study.folder import Study, locked, set_aside
+from sdcmap.study.database import READ_ERRORS, TABLES, column_types, is_intact, to_stored_types
+from sdcmap.study.folder import Study, lock_folder, set_aside
 
-STORED = tuple(name for name in TABLES if name != "tally")  # the tally is counted anew
-PAGE_SIZE = 4096  # SQLite's own default, and ours, where the file no longer says
-WIDEST = max(len(columns_of(name)) for name in STORED)
+RESCUED_TABLES = tuple(name for name in TABLES if name != "tally")  # the tally is counted anew
+DEFAULT_PAGE_BYTES = 4096  # SQLite's own default, and ours, where the file no longer says
+MAX_COLUMNS = max(len(column_types(name)) for name in RESCUED_TABLES)
 
 
 @dataclass(frozen=True)
-class Repaired:
+class RepairResult:
     """What a repair found."""
 
     candidates: int
@@ -40,7 +40,7 @@ class Repaired:
         return f"{what} and were kept. The damaged file is {self.kept.name}. Sweep again to make what is missing."
 
 
-def repair(path: str | Path) -> Repaired:
+def repair(path: str | Path) -> RepairResult:
     """Rescue every whole row of a study's damaged database into a new one; an undamaged study is left as it is.
 
     >>> from sdcmap import Noise, IL1s, Plan, demo, sweep
@@ -53,39 +53,39 @@ def repair(path: str | Path) -> Repaired:
     path = Path(path)
     Study.manifest_of(path)  # a folder without one is no study
     file = path / "scores.sqlite"
-    with locked(path):
+    with lock_folder(path):
         with suppress(StudyDamaged), Study.open(path) as study:  # every row can be read and is whole, and none is lost
-            counts = [len(study.database.rows(name)) for name in STORED]
-            return Repaired(counts[0], counts[1], None)
-        rows = _rescued(file)
+            counts = [len(study.database.rows(name)) for name in RESCUED_TABLES]
+            return RepairResult(counts[0], counts[1], None)
+        rows = _rescue_rows(file)
         kept = set_aside(file, "damaged")
         with Study.open(path) as study:
             study.database.insert({name: [record[:-1] for record in records] for name, records in rows.items()})
             with suppress(SdcmapError):  # plan or data are damaged too: the next sweep writes them, and the measures
                 study.add_measures(study.plan.measures, study.data)
             counts = [len(study.database.rows(name)) for name in rows]
-    return Repaired(counts[0], counts[1], kept)
+    return RepairResult(counts[0], counts[1], kept)
 
 
 # ---- rows off pages -------------------------------------------------------------------------------------------
-def _rescued(file: Path) -> dict[str, list[Sequence[Any]]]:
+def _rescue_rows(file: Path) -> dict[str, list[Sequence[Any]]]:
     """Every whole row of each table that SQLite reads off a page."""
-    rows: dict[str, list[Sequence[Any]]] = {name: [] for name in STORED}
+    rows: dict[str, list[Sequence[Any]]] = {name: [] for name in RESCUED_TABLES}
     with private_folder(file.parent) as scratch:
-        for record in dict.fromkeys(_records(_merged(file, scratch), scratch)):
+        for record in dict.fromkeys(_read_records(_merge_log(file, scratch), scratch)):
             for name, whole in rows.items():
-                width = len(columns_of(name))
+                width = len(column_types(name))
                 if any(record[width:]):
                     continue
                 with suppress(TypeError, ValueError):  # a text where a number belongs
                     # a whole number of a real column lies as an integer
-                    if is_whole(name, (*typed(name, record[: width - 1]), record[width - 1])):
+                    if is_intact(name, (*to_stored_types(name, record[: width - 1]), record[width - 1])):
                         whole.append(record[:width])
                         break
     return rows
 
 
-def _merged(file: Path, scratch: Path) -> bytes:
+def _merge_log(file: Path, scratch: Path) -> bytes:
     """The pages of a database and of its write-ahead log, below the first page of an empty one.
 
     The only table of the empty one has no types. A log is a header of 32 bytes and pages, each after 24 bytes that begin
@@ -93,8 +93,8 @@ def _merged(file: Path, scratch: Path) -> bytes:
     trusted: one whose number is impossible is put last.
     """
     content, log = (path.read_bytes() if path.exists() else b"" for path in (file, file.with_name(file.name + "-wal")))
-    size = int.from_bytes(content[16:18], "big") if content[:16] == b"SQLite format 3\0" else PAGE_SIZE
-    size = size if size >= 512 and size & (size - 1) == 0 else PAGE_SIZE
+    size = int.from_bytes(content[16:18], "big") if content[:16] == b"SQLite format 3\0" else DEFAULT_PAGE_BYTES
+    size = size if size >= 512 and size & (size - 1) == 0 else DEFAULT_PAGE_BYTES
     starts = range(32 + 24, len(log) - size + 1, 24 + size)
     most = max(-(-len(content) // size) + len(starts), 2)
     pages = bytearray(content.ljust(most * size, b"\0"))
@@ -105,14 +105,14 @@ def _merged(file: Path, scratch: Path) -> bytes:
     empty = scratch / "empty.sqlite"
     with closing(sqlite3.connect(empty)) as connection:
         connection.execute(f"pragma page_size = {size}")
-        columns = ", ".join(f"c{number}" for number in range(WIDEST))
+        columns = ", ".join(f"c{number}" for number in range(MAX_COLUMNS))
         connection.execute(f"create table rescued ({columns}, primary key (c0)) without rowid")
     pages[:size] = empty.read_bytes()[:size]
     pages[28:32] = (len(pages) // size).to_bytes(4, "big")
     return bytes(pages)
 
 
-def _records(content: bytes, scratch: Path) -> Iterator[tuple[Any, ...]]:
+def _read_records(content: bytes, scratch: Path) -> Iterator[tuple[Any, ...]]:
     """The records of each page, as far as SQLite reads them from either end, with the page as the root of a table."""
     copy = scratch / "pages.sqlite"
     copy.write_bytes(content)
@@ -125,6 +125,6 @@ def _records(content: bytes, scratch: Path) -> Iterator[tuple[Any, ...]]:
             connection.execute("pragma writable_schema = reset")
             try:
                 yield from connection.execute("select * from rescued")
-            except DAMAGED:
-                with suppress(*DAMAGED):
+            except READ_ERRORS:
+                with suppress(*READ_ERRORS):
                     yield from connection.execute("select * from rescued order by c0 desc")

@@ -22,12 +22,12 @@ from sdcmap.explore.starting_plan import Columns
 from sdcmap.methods import METHODS, Chain, Derive, Recode
 from sdcmap.study.search_settings import Search
 
-MOST_GROUPS = 8  # of one kind of columns; more columns share a group
-MIDDLE = 0.5  # the strength at which a method shows whether it fits
+MAX_GROUPS = 8  # of one kind of columns; more columns share a group
+TRIAL_STRENGTH = 0.5  # the strength at which a method shows whether it fits
 AS_IT_IS = "as it is"
 BY_KIND, JOINED, APART = "by kind", "joined", "apart"
 FIRST, LAST = "recoded first", "recoded last"
-RARE = (0.01, 0.2)  # shares of the records below which categories are merged
+RARE_SHARES = (0.01, 0.2)  # shares of the records below which categories are merged
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class Group:
     name: str
     columns: tuple[str, ...]
     classes: tuple[type[Method], ...]
-    open: bool  # whether they may stay as they are
+    may_stay: bool  # whether they may stay as they are
 
     @property
     def dimensions(self) -> tuple[Dimension, Dimension]:
-        options = (*(cls.__name__ for cls in self.classes), *([AS_IT_IS] if self.open else []))
+        options = (*(cls.__name__ for cls in self.classes), *([AS_IT_IS] if self.may_stay else []))
         method, strength = f"{self.name}: method", f"{self.name}: strength"
         return Dimension(method, self.name, options), Dimension(strength, self.name)
 
@@ -70,7 +70,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ColumnKind:
     """The columns of one kind: all of them joined, or group by group."""
 
     name: str
@@ -98,7 +98,7 @@ class Space:
 
     data: Microdata
     settings: Search
-    last: tuple[Method, ...] = ()  # with which every candidate ends
+    last_steps: tuple[Method, ...] = ()  # with which every candidate ends
     paired: bool = False  # whether every risk on the axis compares records, and says nothing of fully synthetic files
 
     # ---- columns ------------------------------------------------------------------------------------------------
@@ -107,9 +107,9 @@ class Space:
         return Roles(self.data)
 
     @cached_property
-    def untouched(self) -> frozenset[str]:
+    def excluded_columns(self) -> frozenset[str]:
         """Columns that are not searched: left open, computed, or masked by a fixed step."""
-        steps = (*self.settings.fixed, *(step for step in self.last if isinstance(step, Derive)))
+        steps = (*self.settings.fixed, *(step for step in self.last_steps if isinstance(step, Derive)))
         return frozenset((*self.settings.leave, *(name for step in steps for name in step.masks(self.data))))
 
     @cached_property
@@ -122,18 +122,18 @@ class Space:
         return tuple(cls for name, cls in known.items() if not self.settings.methods or name in self.settings.methods)
 
     @cached_property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[ColumnKind, ...]:
         columns = Columns(self.data)
         kinds = (("categories", columns.categories), ("numbers", columns.numbers))
-        return tuple(self._kind(name, left) for name, all_ in kinds if (left := self._searched(all_)))
+        return tuple(self._kind(name, left) for name, all_ in kinds if (left := self._drop_excluded(all_)))
 
-    def _searched(self, names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(name for name in names if name not in self.untouched)
+    def _drop_excluded(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name for name in names if name not in self.excluded_columns)
 
-    def _kind(self, name: str, columns: tuple[str, ...]) -> Kind:
-        parts = [tuple(part) for part in np.array_split(np.array(columns, dtype=object), MOST_GROUPS) if len(part)]
+    def _kind(self, name: str, columns: tuple[str, ...]) -> ColumnKind:
+        parts = [tuple(part) for part in np.array_split(np.array(columns, dtype=object), MAX_GROUPS) if len(part)]
         groups = [self._group(join_names(part), part, may_stay=name == "categories") for part in parts]
-        return Kind(name, self._group(name, columns, may_stay=False), tuple(groups) if len(columns) > 1 else ())
+        return ColumnKind(name, self._group(name, columns, may_stay=False), tuple(groups) if len(columns) > 1 else ())
 
     def _group(self, name: str, columns: tuple[str, ...], *, may_stay: bool) -> Group:
         fitting = tuple(cls for cls in self.classes if self._fits(cls, columns))
@@ -141,16 +141,18 @@ class Space:
 
     def _fits(self, cls: type[Method], columns: tuple[str, ...]) -> bool:
         """Whether a class masks all of these columns, and fits them."""
-        method = cls.at_strength(MIDDLE, columns, self.roles)
+        method = cls.at_strength(TRIAL_STRENGTH, columns, self.roles)
         if method is None or set(method.masks(self.data)) != set(columns):
             return False
         return (not self.paired or method.keeps_pairs(self.data)) and not any(method.incompatibilities(self.data))
 
     @cached_property
-    def everything(self) -> Group:
+    def whole_file(self) -> Group:
         """The columns of the whole file, where a method may take them at once."""
         numbers, levels = self.roles.numbers, self.data.level_count
-        columns = self._searched(sorted(self.roles.descriptive_columns, key=lambda name: (name in numbers, levels(name))))
+        columns = self._drop_excluded(
+            sorted(self.roles.descriptive_columns, key=lambda name: (name in numbers, levels(name)))
+        )
         free = len(columns) > 1 and len(self.kinds) > 1 and not self.settings.fixed
         return self._group("whole file", columns, may_stay=False) if free else Group("whole file", (), (), False)
 
@@ -162,7 +164,7 @@ class Space:
 
     def _dimensions(self) -> Iterator[Dimension]:
         yield self.shape
-        yield from self.everything.dimensions[1:] if self.everything.classes else ()
+        yield from self.whole_file.dimensions[1:] if self.whole_file.classes else ()
         for kind in self.kinds:
             yield kind.joins
             for group in (kind.whole, *kind.groups):
@@ -177,7 +179,7 @@ class Space:
     @cached_property
     def shape(self) -> Dimension:
         ways = [BY_KIND] if all(kind.joins.options for kind in self.kinds) and self.kinds else []
-        return Dimension("shape", "shape", (*ways, *(cls.__name__ for cls in self.everything.classes)))
+        return Dimension("shape", "shape", (*ways, *(cls.__name__ for cls in self.whole_file.classes)))
 
     @cached_property
     def coarse_columns(self) -> tuple[str, ...]:
@@ -187,7 +189,7 @@ class Space:
     @cached_property
     def rare_columns(self) -> tuple[str, ...]:
         """Categories with rare ones among them."""
-        return tuple(n for n in self._categories if Recode.merging_rare(n, RARE[1], self.roles) is not None)
+        return tuple(n for n in self._categories if Recode.merging_rare(n, RARE_SHARES[1], self.roles) is not None)
 
     @property
     def _categories(self) -> tuple[str, ...]:
@@ -195,7 +197,7 @@ class Space:
         return next((kind.whole.columns for kind in self.kinds if kind.name == "categories" and allowed), ())
 
     @cached_property
-    def place(self) -> dict[str, int]:
+    def index_of(self) -> dict[str, int]:
         """Dimension name -> its coordinate in a point."""
         return {dimension.name: place for place, dimension in enumerate(self.dimensions)}
 
@@ -244,12 +246,12 @@ class Space:
         flat = tuple(leaf for step in steps if step is not None for leaf in step.steps)
         if not flat:
             return None
-        return flat[0] if len(flat) == 1 and not self.last else Chain((*flat, *self.last))
+        return flat[0] if len(flat) == 1 and not self.last_steps else Chain((*flat, *self.last_steps))
 
     def _steps(self, settings: Settings) -> Iterator[Method | None]:
         """The steps of a method; groups with one method at one strength are not joined: each has its own stream."""
         if settings["shape"] != BY_KIND:
-            yield self.everything.method(settings["shape"], settings["whole file: strength"], self.roles)
+            yield self.whole_file.method(settings["shape"], settings["whole file: strength"], self.roles)
             return
         coarse = list(self._coarser(settings))
         last = settings.get("order") == LAST
@@ -263,7 +265,7 @@ class Space:
         """Rare categories merged, then the others made coarser; a column goes through one of them."""
         rare: dict[str, Method | None] = {}
         if settings.get("rare merged") == "yes":
-            low, high = RARE
+            low, high = RARE_SHARES
             share = float(f"{low * (high / low) ** settings['rare: share']:.2g}")
             rare = {name: Recode.merging_rare(name, share, self.roles) for name in self.rare_columns}
         yield from rare.values()

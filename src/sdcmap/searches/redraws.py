@@ -22,16 +22,16 @@ from sdcmap.core import Array, Method
 from sdcmap.kernels.decision.pareto import hypervolume, undominated
 from sdcmap.map import RUMap
 from sdcmap.searches.evaluation import SearchSession, replace_measures
-from sdcmap.searches.objective_space import Plane, Table
+from sdcmap.searches.objective_space import ObjectiveSpace, ObjectiveTable
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.scores import Scores
 
-DRAWS = 5  # to choose by, to report, and once more where a member is in doubt
-MOST = 12  # members of a frontier that are drawn again: those that make up most of the area
-NEXT = 4  # of those next behind it
+REDRAWS = 5  # to choose by, to report, and once more where a member is in doubt
+MAX_FRONT_REDRAWN = 12  # members of a frontier that are drawn again: those that make up most of the area
+MAX_BEHIND_REDRAWN = 4  # of those next behind it
 Purpose = Literal["choose", "report", "race"]
-OFFSET: Mapping[Purpose, int] = {"choose": 0, "report": DRAWS, "race": 2 * DRAWS}
-FRESHER: Mapping[Purpose, int] = {"choose": 1, "report": 2, "race": 1}  # which fresh sample of targets and queries
+DRAW_OFFSET: Mapping[Purpose, int] = {"choose": 0, "report": REDRAWS, "race": 2 * REDRAWS}
+RESAMPLES: Mapping[Purpose, int] = {"choose": 1, "report": 2, "race": 1}  # which fresh sample of targets and queries
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class Member:
 def fresh_plan(plan: Plan, purpose: Purpose) -> Plan:
     """The plan with each measure on another sample, its axes and limits with it; to choose, only what is chosen by."""
     asked = [m for m in plan.measures if purpose == "report" or m.text in (*plan.risk, plan.utility, *plan.limits)]
-    fresh = {m.text: reduce(lambda measure, _: measure.resample(), range(FRESHER[purpose]), m) for m in asked}
+    fresh = {m.text: reduce(lambda measure, _: measure.resample(), range(RESAMPLES[purpose]), m) for m in asked}
     return replace_measures(plan, fresh, plan.risk, plan.limits)
 
 
-def redraws(plan: Plan, method: Method, purpose: Purpose) -> list[Candidate]:
+def number_redraws(plan: Plan, method: Method, purpose: Purpose) -> list[Candidate]:
     """The draws of a method for one purpose: numbers that no sweep of the plan and no other purpose has."""
-    begin = max(plan.draws_of(method), 1) + OFFSET[purpose]
-    count = DRAWS if method.random else 0 if purpose == "race" else 1
+    begin = max(plan.draws_of(method), 1) + DRAW_OFFSET[purpose]
+    count = REDRAWS if method.random else 0 if purpose == "race" else 1
     return [Candidate(method, begin + draw) for draw in range(count)]
 
 
@@ -81,8 +81,8 @@ class Draws:
 
     plan: Plan  # with the fresh measures
     ru: RUMap
-    plane: Plane
-    table: Table
+    plane: ObjectiveSpace
+    table: ObjectiveTable
     asked: Counter[str]
 
     @cached_property
@@ -109,7 +109,7 @@ class Draws:
     def unsure(self) -> frozenset[str]:
         """Methods that are on the frontier or off it, depending on a single draw; and those under the limit in some draws
         and not in others."""
-        fronts = [frozenset(_front(self._without(draw))) for draw in range(DRAWS)]
+        fronts = [frozenset(_front(self._without(draw))) for draw in range(REDRAWS)]
         near = {text for text, hits in self.under.items() if self.plane.limit is not None and hits < self.asked[text]}
         return (frozenset.union(*fronts) - frozenset.intersection(*fronts)) | near
 
@@ -144,23 +144,23 @@ def _front(places: Mapping[str, Array | tuple[float, float]]) -> tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Ends:
+class FinalDraws:
     """The ends of a search: where it was made, its plane, and the candidates in it."""
 
-    shop: SearchSession
-    plane: Plane
-    table: Table
+    session: SearchSession
+    plane: ObjectiveSpace
+    table: ObjectiveTable
     scores: Scores
 
     @property
     def members(self) -> tuple[Member, ...]:
         """The members of the frontier, chosen by fresh draws and reported by others, least risk first."""
         pool = self._pool()
-        unsure = self._drawn(pool, "choose").unsure
-        choose = self._drawn(pool, "choose", [method for method in pool if method.text in unsure])
+        unsure = self._draw(pool, "choose").unsure
+        choose = self._draw(pool, "choose", [method for method in pool if method.text in unsure])
         by_text = {method.text: method for method in pool}
         front = {by_text[text]: pool[by_text[text]] for text in choose.front}
-        report = self._drawn(front, "report")
+        report = self._draw(front, "report")
         return tuple(self._member(method, row, choose, report) for method, row in front.items())
 
     def _member(self, method: Method, row: int, choose: Draws, report: Draws) -> Member:
@@ -171,51 +171,57 @@ class Ends:
             risk=signs[0] * float(self.table.risk[row]), utility=signs[1] * float(self.table.loss[row]),
             under=None if self.plane.limit is None else choose.under[text] / tried, tried=tried,
             chosen_by=choose.means.get(text), fresh_risk=risk, fresh_utility=utility,
-            draws=0 if risk is None else report.asked[text], losses=report.losses(self.shop.plan, text),
+            draws=0 if risk is None else report.asked[text], losses=report.losses(self.session.plan, text),
         )  # fmt: skip
 
     def _pool(self) -> dict[Method, int]:
         """Method -> the place of its candidate in the table: the frontier that was found, what lies next behind it, and the
         plan's own frontier, so that nothing that is chosen is worse than the plan by the same draws."""
         table, methods = self.table, dict(self.scores.candidate.select("id", "method").iter_rows())
-        own = frozenset(candidate.id for candidate in self.shop.plan.candidates)
+        own = frozenset(candidate.id for candidate in self.session.plan.candidates)
         behind = table.front_among(~np.isin(np.arange(len(table)), table.front))
         stated = table.front_among(np.array([name in own for name in table.ids], dtype=bool))
         rows: dict[Method, int] = {}
-        for front, count in ((table.front, MOST), (behind, NEXT), (stated, MOST)):
-            for row in table.pick(front, count):
+        for front, count in (
+            (table.front, MAX_FRONT_REDRAWN),
+            (behind, MAX_BEHIND_REDRAWN),
+            (stated, MAX_FRONT_REDRAWN),
+        ):
+            for row in table.pick_by_area(front, count):
                 rows.setdefault(self.scores.methods[methods[table.ids[row]]], row)
         return rows
 
-    def _drawn(self, methods: Iterable[Method], purpose: Purpose, racing: Iterable[Method] = ()) -> Draws:
+    def _draw(self, methods: Iterable[Method], purpose: Purpose, racing: Iterable[Method] = ()) -> Draws:
         """Fresh draws of these methods, and more of those that race, made and read back."""
-        plan = fresh_plan(self.shop.plan, purpose)
-        wanted = [candidate for method in methods for candidate in redraws(self.shop.plan, method, purpose)]
-        wanted += [candidate for method in racing for candidate in redraws(self.shop.plan, method, "race")]
-        self.shop.draw_again(wanted, plan)
+        plan = fresh_plan(self.session.plan, purpose)
+        wanted = [candidate for method in methods for candidate in number_redraws(self.session.plan, method, purpose)]
+        wanted += [candidate for method in racing for candidate in number_redraws(self.session.plan, method, "race")]
+        self.session.draw_again(wanted, plan)
         asked = Counter(candidate.method.text for candidate in wanted)
-        scores = self.shop.study.scores_of(plan, [candidate.id for candidate in wanted])
+        scores = self.session.study.scores_of(plan, [candidate.id for candidate in wanted])
         return Draws(plan, RUMap.of_plan(scores, plan), self.plane, self.plane.table(scores, plan), asked)
 
 
-def fresh_area(members: Sequence[Member], plane: Plane) -> tuple[float, float]:
+def fresh_area(members: Sequence[Member], plane: ObjectiveSpace) -> tuple[float, float]:
     """The share of the area that the members have, by the draws they were found by and by those they are reported by."""
     both = [m for m in members if m.fresh_risk is not None and m.fresh_utility is not None]
     places = [(m.risk, m.utility, m.fresh_risk, m.fresh_utility) for m in both]
     ends = np.array(places, dtype=float).reshape(-1, 2, 2) * plane.signs
-    before, after = (hypervolume(plane.across(ends[:, end, 0]), plane.up(ends[:, end, 1])) for end in (0, 1))
+    before, after = (
+        hypervolume(plane.scale_risk(ends[:, end, 0]), plane.scale_loss(ends[:, end, 1])) for end in (0, 1)
+    )
     return before, after
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SearchChoice:
     """What a search would release: the member, None for nothing; and why, in words."""
 
     member: Member | None
     reason: str
 
 
-def chosen(members: Sequence[Member], plane: Plane, sure: float, tried: int) -> Chosen | None:
+def choose_member(members: Sequence[Member], plane: ObjectiveSpace, sure: float, tried: int) -> SearchChoice | None:
     """The member with the least loss, in the mean of the draws to choose by, of those that are under the limit in a share
     `sure` of these draws; None where there is no limit to choose by."""
     if plane.limit is None:
@@ -231,18 +237,18 @@ def chosen(members: Sequence[Member], plane: Plane, sure: float, tried: int) -> 
             f"of {limit:g} in {sure:.0%} of fresh draws or more (it is in {round(under * best.tried)} of {best.tried} "
             f"fresh draws); {searched}."
         )
-        return Chosen(best, reason)
+        return SearchChoice(best, reason)
     if not scored:
-        return Chosen(None, f"Release nothing: nothing could be made and scored; {searched}.")
+        return SearchChoice(None, f"Release nothing: nothing could be made and scored; {searched}.")
     near, _, risk, _ = min(scored, key=lambda row: (-row[1], plane.signs[0] * row[2]))
     reason = (
         f"Release nothing: of {tried:,} methods that were searched none is under the limit of {limit:g} in {sure:.0%} of "
         f"fresh draws. The nearest is {near.name} with a risk of {risk:.4g}."
     )
-    return Chosen(None, reason)
+    return SearchChoice(None, reason)
 
 
-def shares_along(members: Sequence[Member]) -> pl.DataFrame:
+def class_shares(members: Sequence[Member]) -> pl.DataFrame:
     """Which methods stand where along the front: place, risk, class, and the share of its steps that are of the class."""
     rows = [
         (place, member.risk, name, names.count(name) / len(names))

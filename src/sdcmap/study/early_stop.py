@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Halt:
+class EarlyStop:
     """What beats a candidate: `front` holds (risk, loss) of earlier ones, both turned so that less is better.
 
     risk : the measures on the axis, each divided by its scale (1: as it is); their worst counts, so those that are measured
@@ -20,11 +20,11 @@ class Halt:
     signs: tuple[float, float]
     front: tuple[tuple[float, float], ...] = field(repr=False)
 
-    def beaten(self, values: Mapping[str, float | None]) -> bool:
+    def is_dominated(self, values: Mapping[str, float | None]) -> bool:
         """Whether somebody has no more risk and no more loss, and less of one, than these measures already show.
 
-        >>> halt = Halt(("R",), (1.0,), "L", (1.0, 1.0), ((0.1, 0.2),))
-        >>> halt.beaten({"L": 0.3}), halt.beaten({"L": 0.3, "R": 0.2}), halt.beaten({"L": 0.1, "R": 0.2})
+        >>> stop = EarlyStop(("R",), (1.0,), "L", (1.0, 1.0), ((0.1, 0.2),))
+        >>> stop.is_dominated({"L": 0.3}), stop.is_dominated({"L": 0.3, "R": 0.2}), stop.is_dominated({"L": 0.1, "R": 0.2})
         (False, True, False)
         """
         loss = values.get(self.utility)

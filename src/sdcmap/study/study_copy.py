@@ -9,9 +9,9 @@ from sqlite3 import connect
 
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError
-from sdcmap.study.folder import DATABASE, Study, locked
+from sdcmap.study.folder import DATABASE, Study, lock_folder
 
-FILES = ("manifest.json", "plan.toml", "data.bin", "schema.arrow")
+COPIED_FILES = ("manifest.json", "plan.toml", "data.bin", "schema.arrow")
 
 
 def copy_study(source: Path, target: Path) -> Path:
@@ -23,8 +23,8 @@ def copy_study(source: Path, target: Path) -> Path:
     if target.exists():
         raise SdcmapError(f"{target.name} is there already: name another folder.")
     try:
-        with locked(source), private_folder(target.parent) as part:
-            for name in FILES:
+        with lock_folder(source), private_folder(target.parent) as part:
+            for name in COPIED_FILES:
                 if (source / name).is_file():
                     shutil.copy2(source / name, part / name)
             if (source / "kept").is_dir():
