@@ -203,7 +203,7 @@ def drawn(room: Workspace) -> Iterator[Facts]:
         for count in (room.budget, len(methods)):
             while made < count:
                 before = plane.table(shop.scores(methods[:made]), shop.plan)
-                shop.evaluate(methods[made : min(made + GENERATION_SIZE, count)], plane.halt(before))
+                shop.evaluate(methods[made : min(made + GENERATION_SIZE, count)], plane.early_stop(before))
                 made = min(made + GENERATION_SIZE, count)
             yield room.ended(shop, plane, methods[:count])
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias
 
+from sdcmap.core.renamed_names import suggest_name
 from sdcmap.core.value import Spec, V, decode, field_types, find_type, to_plain, type_name
-from sdcmap.errors import PlanError, did_you_mean
+from sdcmap.errors import PlanError
 
 MAX_GRID_MEMBERS = 1_000_000  # members of one grid
 
@@ -91,7 +92,7 @@ def grid(of: type[V], **parameters: object) -> Grid[V]:
     """
     known = field_types(of)
     if unknown := [name for name in parameters if name not in known]:
-        raise PlanError([f"{of.__name__} has no parameter {name!r}.{did_you_mean(name, known)}" for name in unknown])
+        raise PlanError([f"{of.__name__} has no parameter {name!r}.{suggest_name(name, known)}" for name in unknown])
     several = [(name, given) for name in known if isinstance(given := parameters.get(name), list | Subsets)]
     axes: dict[str, Axis] = {n: given if isinstance(given, Subsets) else tuple(given) for n, given in several}
     members = math.prod(axis.count if isinstance(axis, Subsets) else len(axis) for axis in axes.values())

@@ -26,7 +26,8 @@ from sdcmap.core.docstring import add_inherited
 from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE
 from sdcmap.core.named_files import NO_DIGEST, PATH_FIELDS, NamesFiles, digest_problems, fill_digest
 from sdcmap.core.plan_text import MAX_INTEGER_BITS, MAX_PLAN_CHARACTERS
-from sdcmap.errors import MAX_PROBLEMS_SHOWN, PlanError, did_you_mean, quote_text
+from sdcmap.core.renamed_names import suggest_name
+from sdcmap.errors import MAX_PROBLEMS_SHOWN, PlanError, quote_text
 
 V = TypeVar("V", bound="Value")
 Spec: TypeAlias = dict[str, Any]  # a value as TOML and JSON hold it: its type and its fields
@@ -160,7 +161,7 @@ def coerce(kind: object, value: object) -> object:
     if origin is Literal:
         if value not in arguments:
             allowed = ", ".join(map(repr, arguments))
-            raise ValueError(f"must be one of {allowed}.{did_you_mean(str(value), map(str, arguments))}")
+            raise ValueError(f"must be one of {allowed}.{suggest_name(str(value), map(str, arguments))}")
         return value
     if origin is tuple:
         items = (value,) if isinstance(value, str | numbers.Real | Value | Mapping) else value
@@ -228,7 +229,7 @@ def find_type(name: object, base: type[V]) -> type[V]:
     named = base if alone else find_class(name)
     if named is None or not issubclass(named, base):
         raise PlanError(
-            f"there is no {base.__name__.lower()} {quote_text(name)}.{did_you_mean(name, class_names(base))}"
+            f"there is no {base.__name__.lower()} {quote_text(name)}.{suggest_name(name, class_names(base))}"
         )
     return named
 
@@ -264,7 +265,7 @@ def _decode_fields(spec: Mapping[str, object], cls: type[V]) -> V:
     given = {name: value for name, value in spec.items() if name not in ("type", "revision")}
     known = field_types(cls)
     kind, unknown = cls.__name__, [name for name in given if name not in known][:MAX_PROBLEMS_SHOWN]
-    problems = [f"{kind} has no parameter {quote_text(name)}.{did_you_mean(name, known)}" for name in unknown]
+    problems = [f"{kind} has no parameter {quote_text(name)}.{suggest_name(name, known)}" for name in unknown]
     needed = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
     problems += [f"{kind}.{name} must be given." for name in needed if name not in given]
     coerced: dict[str, Any] = {}

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from sdcmap.core import Method, Microdata, PlanError, Roles, did_you_mean
+from sdcmap.core import Method, Microdata, PlanError, Roles
 from sdcmap.core.catalog import plug_in_classes
 from sdcmap.core.formatting import join_names
+from sdcmap.core.renamed_names import suggest_name
 from sdcmap.explore.starting_plan import Columns
 from sdcmap.methods import METHODS, Chain, Derive, Recode
 from sdcmap.study.search_settings import Search
@@ -118,7 +119,7 @@ class Space:
         known = {cls.__name__: cls for cls in (*METHODS, *plug_in_classes(Method))}
         for name in self.settings.methods:
             if name not in known:
-                raise PlanError(f"Search.methods names {name[:40]!r}, which is no method.{did_you_mean(name, known)}")
+                raise PlanError(f"Search.methods names {name[:40]!r}, which is no method.{suggest_name(name, known)}")
         return tuple(cls for name, cls in known.items() if not self.settings.methods or name in self.settings.methods)
 
     @cached_property

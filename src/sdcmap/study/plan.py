@@ -18,6 +18,7 @@ from sdcmap.core.formatting import name_axis
 from sdcmap.core.grid import Grid, decode_grid
 from sdcmap.core.plan_text import read_table
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
+from sdcmap.core.renamed_names import suggest_name
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import Value, decode
 from sdcmap.data import html
@@ -375,7 +376,7 @@ class Plan:
         table = read_table(text)
         parts = [f.name for f in fields(Plan) if f.name not in ("names", "found", "seed", "seed_stated")]
         unknown = [name for name in table if name not in parts][:MAX_PROBLEMS_SHOWN]
-        problems = [f"a plan has no part {quote_text(name)}.{did_you_mean(name, parts)}" for name in unknown]
+        problems = [f"a plan has no part {quote_text(name)}.{suggest_name(name, parts)}" for name in unknown]
         given: dict[str, Any] = {name: table[name] for name in table if name in parts}
         given["methods"], names = split_names(given.get("methods", []))
         for name, base in (("methods", Method), ("measures", Measure)):

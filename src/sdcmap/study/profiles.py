@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 from sdcmap.core import Measure, Microdata, PlanError, Roles, did_you_mean
+from sdcmap.core.renamed_names import suggest_name
 from sdcmap.core.value import Range, Share, Value, coerce, field_types
 
 DEFAULT_RISK_CLASSES = ("WorstLinkage", "AttributeInference", "ClosestRecord")
@@ -217,7 +218,7 @@ def to_profile(given: Profile | str | Mapping[str, Any]) -> Profile:
         return find_profile(given)
     known = field_types(Profile)
     unknown = [name for name in given if name not in known]
-    problems = [f"a profile has no limit {name!r:.40}.{did_you_mean(name, known)}" for name in unknown]
+    problems = [f"a profile has no limit {name!r:.40}.{suggest_name(name, known)}" for name in unknown]
     changed: dict[str, Any] = {}
     for name, value in given.items():
         try:
