@@ -1,6 +1,6 @@
-"""The contract: values, methods, measures, rules, grids and random streams; what a method note lets its reader compute.
+"""Base classes and shared values: methods, measures, rules, grids, limits and random streams.
 
-The names that most modules need stand in `vocabulary.py`; `from sdcmap.core import Array, Measure` loads it on first use.
+`vocabulary.py` lists the names that most modules need. `from sdcmap.core import Array, Measure` loads it on first use.
 """
 
 import lazy_loader

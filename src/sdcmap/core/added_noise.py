@@ -1,7 +1,7 @@
-"""Added noise as a reader of the method note knows it: enough to take it off means and covariances.
+"""Added noise as the method note describes it: enough to remove it from means and covariances.
 
-A release Z = X + e with Cov e = d Cov X has Cov Z = (1 + d) Cov X, so the released file itself tells the covariance of the
-noise: nothing of the original is needed but the method and d.
+A release Z = X + e with Cov e = d Cov X has Cov Z = (1 + d) Cov X. The released file and d are therefore enough to
+estimate the covariance of the noise; the original is not needed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class AddedNoise:
     ----------
     on : the variables it was added to.
     share : d. Cov e = d Cov X when `correlated`, else Var e_j = d Var x_j with independent errors.
-    rescaled : Z was drawn in to its mean, z = c (x + e) + (1 - c) mean, c = 1/sqrt(1 + d).
-    within : drawn in each stratum of these variables apart.
-    normal : the noise is normal; else only its mean and covariance are used.
+    rescaled : Z was shrunk toward its mean, z = c (x + e) + (1 - c) mean, c = 1/sqrt(1 + d).
+    within : noise was drawn in each stratum of these variables separately.
+    normal : the noise is normal; otherwise only its mean and covariance are used.
     """
 
     on: tuple[str, ...]
@@ -40,8 +40,14 @@ class AddedNoise:
 
 @dataclass(frozen=True)
 class Stratum:
-    """The records that were masked together: their rows, how many of them told the covariance, and the noise covariance
-    of the variables asked for (0 where there is no noise)."""
+    """Records that were masked together.
+
+    Parameters
+    ----------
+    rows : their rows.
+    count : the number of records that the covariance was estimated from.
+    covariance : the noise covariance of the requested variables (0 where a variable has no noise).
+    """
 
     rows: Array
     count: int
@@ -49,9 +55,9 @@ class Stratum:
 
 
 def undo_rescaling(released: Microdata, names: tuple[str, ...], noise: AddedNoise) -> Array:
-    """The variables `names` as X + e: rescaling is undone.  y = (z - (1 - c) mean) / c, c = 1/sqrt(1 + d)
+    """Return the variables `names` as X + e, before rescaling: y = (z - (1 - c) mean) / c, c = 1/sqrt(1 + d).
 
-    Rescaling keeps the mean of each stratum, so the released file tells it.
+    Rescaling keeps the mean of each stratum, so the mean can be taken from the released file.
     """
     x = released.matrix(names)
     if not noise.rescaled:
@@ -68,27 +74,27 @@ def undo_rescaling(released: Microdata, names: tuple[str, ...], noise: AddedNois
 
 
 def noise_strata(released: Microdata, names: tuple[str, ...], noise: AddedNoise) -> list[Stratum]:
-    """The noise covariance of the variables `names` in each stratum, as the released file tells it: d/(1 + d) Cov(X + e),
-    or its diagonal.
+    """Return the noise covariance of the variables `names` in each stratum: d/(1 + d) Cov(X + e), or its diagonal.
 
     The method drew correlated noise with the covariance of the records complete in all of its variables, and independent
-    noise with each variable's own variance; the same records are used here.
+    noise with each variable's own variance. The same records are used here.
     """
-    held = tuple(name for name in noise.on if name in released.names)
-    y = undo_rescaling(released, held, noise) if held else np.empty((len(released), 0))
-    place = {name: k for k, name in enumerate(held)}
-    columns = [k for k, name in enumerate(names) if name in place]
-    source = [place[names[k]] for k in columns]
+    noisy = tuple(name for name in noise.on if name in released.names)
+    y = undo_rescaling(released, noisy, noise) if noisy else np.empty((len(released), 0))
+    position = {name: k for k, name in enumerate(noisy)}
+    columns = [k for k, name in enumerate(names) if name in position]
+    source = [position[names[k]] for k in columns]
     strata = []
     for rows in rows_by_cell(released, noise.within):
         part = y[rows]
         if noise.correlated:
             part = part[~np.isnan(part).any(axis=1)]
         if len(part) < 2:
-            raise Undefined("a stratum has fewer than 2 complete records, so the noise that was added cannot be told.")
+            raise Undefined("a stratum has fewer than 2 complete records, so its noise cannot be estimated.")
         covariance = moments(part).covariance[np.ix_(source, source)] * (noise.share / (1 + noise.share))
         if not noise.correlated:
             covariance = np.diag(np.diagonal(covariance))
+        # variables without noise have rows and columns of zeros
         whole = np.zeros((len(names), len(names)))
         whole[np.ix_(columns, columns)] = covariance
         strata.append(Stratum(rows, len(part), whole))
@@ -96,7 +102,7 @@ def noise_strata(released: Microdata, names: tuple[str, ...], noise: AddedNoise)
 
 
 def noise_covariance(strata: list[Stratum], rows: Array | slice, weights: Array) -> Array:
-    """The mean noise covariance of some records: each has that of its stratum."""
+    """Return the mean noise covariance of some records, each with that of its stratum."""
     total = weights[rows].sum()
     here = np.zeros(len(weights), dtype=bool)
     here[rows] = True

@@ -1,7 +1,7 @@
-"""Names in place of imports: what a plan, or a room below, asks of a room above is found when it is asked for.
+"""Look up classes and charts by name, so that lower packages need not import higher ones.
 
-A plan names classes, so the rooms that hold them are listed here as text; a map draws itself, so the drawings are found
-in the charts by name. Nothing else in the package looks upstairs.
+A plan names classes, so the packages that define them are listed here as text. A map draws itself, so its charts are
+found in `sdcmap.charts` by name. No other module imports a higher package.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def select_classes(names: Mapping[str, object], base: type[T]) -> tuple[type[T], ...]:
-    """The classes among a room's names that are a `base`, sorted by name; `base` itself is none."""
+    """Return the classes among `names` that are subclasses of `base`, sorted by name, without `base` itself."""
     public = [thing for name, thing in sorted(names.items(), key=lambda item: item[0]) if not name.startswith("_")]
     return tuple(thing for thing in public if isinstance(thing, type) and issubclass(thing, base) and thing is not base)
 
@@ -37,20 +37,25 @@ def select_classes(names: Mapping[str, object], base: type[T]) -> tuple[type[T],
 def lazy_package(
     room: str, file: str, **registries: type
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a room whose names stand in its `__init__.pyi` and are imported on first
-    use. registries: names of tuples of all members that are a class, such as METHODS=Method."""
+    """Return `__getattr__`, `__dir__` and `__all__` of a package that imports the names of its `__init__.pyi` on first use.
+
+    registries : names of tuples of all subclasses of a class, such as METHODS=Method.
+    """
     find, names, public = lazy_loader.attach_stub(room, file)
 
     def resolve(name: str) -> Any:
         thing = find(name) if name not in registries else select_classes({n: find(n) for n in public}, registries[name])
-        setattr(sys.modules[room], name, thing)  # from now on without asking
+        setattr(sys.modules[room], name, thing)  # so that the next access does not call this function
         return thing
 
     return resolve, names, [*public, *registries]
 
 
 def find_class(name: str) -> type | None:
-    """The class of this name in one of ROOMS; or "module:Class" of a module in use or of an installed plug-in."""
+    """Return the class of this name in PLAN_PACKAGES, or None.
+
+    "module:Class" names a class of a loaded module or of an installed plug-in.
+    """
     module, _, attribute = name.rpartition(":")
     if module and module not in sys.modules and module in plug_in_modules():
         importlib.import_module(module)
@@ -60,7 +65,7 @@ def find_class(name: str) -> type | None:
 
 
 def class_names(base: type[T]) -> list[str]:
-    """The names in ROOMS of every class that is a `base`."""
+    """Return the names of all subclasses of `base` in PLAN_PACKAGES."""
     homes = map(importlib.import_module, PLAN_PACKAGES)
     return [
         cls.__name__ for home in homes for cls in select_classes({n: getattr(home, n) for n in _public(home)}, base)
@@ -72,18 +77,18 @@ def _public(room: ModuleType) -> list[str]:
 
 
 def plug_in_classes(base: type[T]) -> tuple[type[T], ...]:
-    """The classes that installed plug-ins offer and that are a `base`, by module and name."""
+    """Return the subclasses of `base` that installed plug-ins offer, by module and name."""
     homes = [importlib.import_module(module) for module in sorted(plug_in_modules())]
     return tuple(cls for home in homes for cls in select_classes(vars(home), base) if cls.__module__ == home.__name__)
 
 
 @cache
 def plug_in_modules() -> frozenset[str]:
-    """Modules that installed packages offer to plans through the entry point group "sdcmap"."""
+    """Return the modules that installed packages offer to plans through the entry point group "sdcmap"."""
     return frozenset(point.value.partition(":")[0] for point in metadata.entry_points(group="sdcmap"))
 
 
 def draw_chart(drawing: str, *given: object, **options: object) -> Chart:
-    """The chart that a drawing of sdcmap.charts makes of what is given."""
+    """Return the chart that a function of `sdcmap.charts` draws with these arguments."""
     chart: Chart = getattr(importlib.import_module(CHART_PACKAGE), drawing)(*given, **options)
     return chart

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from altair import TopLevelMixin
 
 
-# Vega, Vega-Lite and Vega-Embed in one script, of the bundle that vl-convert carries.
-#
-# To make it takes seconds, so it is kept for each version of vl-convert, in the user's own cache folder and nowhere
-# else: a script among the files of a study could be anybody's.
+# vl-convert bundles Vega, Vega-Lite and Vega-Embed. Building the script takes seconds, so it is cached for each version
+# of vl-convert. The cache is in the user's own folder: a script in a study folder could have been written by others.
 
 
 GROUP_OR_OTHERS_WRITE = 0o022
@@ -31,21 +29,21 @@ GROUP_OR_OTHERS_WRITE = 0o022
 
 @cache
 def vega_script() -> str:
-    """The script; it sets `window.vegaEmbed`."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script that sets `window.vegaEmbed`."""
     script = read_cached_script()
     if script is None:
         import vl_convert
 
         script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-        with suppress(OSError, SdcmapError):  # a home that cannot be written to
+        with suppress(OSError, SdcmapError):  # the home folder cannot be written to
             _cache_path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(_cache_path(), script)
     return script
 
 
 def read_cached_script() -> str | None:
-    """The script as an earlier run kept it; None where there is none, or where somebody else can write to it."""
-    with suppress(OSError, RuntimeError):  # the latter: the user has no home
+    """Return the script that an earlier run cached, or None where there is none or other users can write to it."""
+    with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home folder
         if all(map(_is_private, (_cache_path().parent, _cache_path()))):
             return _cache_path().read_text(encoding="utf-8")
     return None
@@ -62,9 +60,9 @@ def _is_private(path: Path) -> bool:
 
 
 Spec: TypeAlias = dict[str, Any]  # a Vega-Lite spec or a part of one: JSON
-Row: TypeAlias = dict[str, Any]  # what is drawn of one thing, by column
+Row: TypeAlias = dict[str, Any]  # one row of a data table, by column
 
-# The export menu keeps SVG and PNG; the entries that would open an editor on the network are left out.
+# The menu offers SVG and PNG. Entries that would open an online editor are removed: they would send the data there.
 EMBED = {"actions": {"export": True, "source": False, "compiled": False, "editor": False}, "renderer": "canvas"}
 PAGE = """<!doctype html>
 <html lang="en">
@@ -90,17 +88,17 @@ window.vegaEmbed("#chart", JSON.parse(document.getElementById("spec").textConten
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture as a Vega-Lite spec. Notebooks show it by themselves; `save` writes it."""
+    """A chart as a Vega-Lite spec. Notebooks display it; `save` writes it to a file."""
 
     spec: Spec = field(repr=False)
     title: str = "sdcmap"
 
     def to_dict(self) -> Spec:
-        """The Vega-Lite spec, data included; `altair.Chart.from_dict` reads it."""
+        """Return the Vega-Lite spec with its data. `altair.Chart.from_dict` reads it."""
         return copy.deepcopy(self.spec)
 
     def altair(self) -> TopLevelMixin:
-        """The same chart as an altair chart, to change or to join with others; needs altair."""
+        """Return an altair chart, to be changed or combined with others. Needs altair."""
         try:
             import altair
         except ImportError:
@@ -113,29 +111,29 @@ class Chart:
         return chart
 
     def save(self, path: str | Path, *, scale: float = 2.0) -> Path:
-        """Write the chart in the format that the ending names: .html, .svg or .png (`scale` times its size)."""
+        """Write the chart in the format of the file's suffix: .html, .svg or .png (`scale` times its size)."""
         path = Path(path)
         form = path.suffix.lower()
         if form not in (".html", ".svg", ".png"):
-            raise SdcmapError(f"{path.name}: a chart's file ends in .html, .svg or .png.")
-        made = self.png(scale=scale) if form == ".png" else (self.svg() if form == ".svg" else self.html()).encode()
-        return write_whole(path, made)
+            raise SdcmapError(f"{path.name}: the name of a chart file must end in .html, .svg or .png.")
+        content = self.png(scale=scale) if form == ".png" else (self.svg() if form == ".svg" else self.html()).encode()
+        return write_whole(path, content)
 
     def svg(self) -> str:
-        """The chart as SVG."""
+        """Return the chart as SVG."""
         import vl_convert
 
         return str(vl_convert.vegalite_to_svg(self._json, allowed_base_urls=[]))
 
     def png(self, *, scale: float = 2.0) -> bytes:
-        """The chart as PNG, `scale` times its size in pixels."""
+        """Return the chart as PNG, `scale` times its size in pixels."""
         import vl_convert
 
         return bytes(vl_convert.svg_to_png(self.svg(), scale=scale))  # faster than vegalite_to_png
 
     def html(self) -> str:
-        """The chart as one page with tooltips; the JavaScript is inside, nothing is loaded."""
-        spec = self._json.replace("<", "\\u003c")  # no text of the data can end the script
+        """Return the chart as one page with tooltips. The JavaScript is included and nothing is loaded."""
+        spec = self._json.replace("<", "\\u003c")  # a text in the data must not end the script element
         library = vega_script().replace("</script", "<\\/script")
         return PAGE.format(title=html.escape(self.title), library=library, spec=spec, embed=json.dumps(EMBED))
 
@@ -148,7 +146,7 @@ class Chart:
 
 
 def _name_tables(spec: Any, tables: dict[str, list[Row]]) -> Any:
-    """The spec with every table of data replaced by its name; the tables go to `tables`."""
+    """Return the spec with every data table replaced by a name, and add the tables to `tables`."""
     if isinstance(spec, list):
         return [_name_tables(part, tables) for part in spec]
     if not isinstance(spec, dict):

@@ -1,7 +1,7 @@
-"""Docstrings taken apart: what help, forms, schemas, reference pages and reports say of a class or function.
+"""Parse docstrings for help, forms, schemas, reference pages and reports.
 
-A parameter's sentence stands once, in the docstring of the class that declares the field; so does a note that holds for
-all subclasses. `Value` copies both into the docstrings of subclasses, so that `help()` shows them.
+The sentence of a parameter is written once, in the docstring of the class that declares the field. So is a note that
+applies to all subclasses. `Value` copies both into the docstrings of subclasses, so that `help()` shows them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ PARAMETER_LINES = re.compile(
     r"^(\w[\w, ]*) : (.*(?:\n[ ]+.*)*)", re.MULTILINE
 )  # `lower, upper : bounds`, and indented lines
 NOTES = re.compile(r"^(?=(?:Formula|Missing|Weights|Reference|Households|Releasing nothing)\b)", re.MULTILINE)
-INHERITED = ("Missing", "Weights", "Reference")  # how a note begins that holds for subclasses without one of their own
+INHERITED = ("Missing", "Weights", "Reference")  # a subclass without its own note inherits notes that begin so
 
 
 @dataclass(frozen=True)
 class Docstring:
-    """The parts of a docstring: first sentence, story, sentence of each parameter, notes, example."""
+    """The parts of a docstring: summary, story, the sentence of each parameter, notes, example."""
 
     summary: str
     story: str
@@ -32,7 +32,7 @@ class Docstring:
 
 
 def docstring(thing: Callable[..., Any]) -> Docstring:
-    """Take the docstring of a class or function apart."""
+    """Split the docstring of a class or function into its parts."""
     head, listed, notes, example = _split(inspect.cleandoc(thing.__doc__ or ""))
     summary, _, story = head.partition("\n\n")
     sentences = {name: one_line(lines) for name, lines in _lines_by_name(listed).items()}
@@ -61,12 +61,12 @@ def add_inherited(cls: type) -> str:
 
 
 def one_line(text: str) -> str:
-    """Fold white space."""
+    """Return the text with all white space folded to single spaces."""
     return " ".join(text.split())
 
 
 def _split(text: str) -> tuple[str, str, str, str]:
-    """Summary and story, lines of the parameters, notes, example."""
+    """Return summary and story, the lines of the parameters, notes, and example."""
     text, _, example = text.partition(EXAMPLES)
     head, section, rest = text.partition(SECTION)
     listed, _, notes = rest.partition("\n\n") if section else ("", "", "")

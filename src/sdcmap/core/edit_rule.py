@@ -1,4 +1,4 @@
-"""Edit rules: what must hold within a record, such as `age < 15 -> marital = "never"`, and the measures of them."""
+"""Edit rules within a record, such as `age < 15 -> marital = "never"`, and the base class of measures of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 
-MAX_RULE_CHARACTERS = 300  # characters
+MAX_RULE_CHARACTERS = 300  # a longer text is a mistake, and slow to parse
 SYNTAX = 'an edit rule reads age < 15 and sex = "f" -> marital = "never", with < <= > >= = !='
 
 _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -40,7 +40,7 @@ class Comparison:
     value: float | str
 
     def holds(self, data: Microdata) -> Array:
-        """Where it holds; not where the value is missing."""
+        """Return for each record whether the comparison is true. It is false where the value is missing."""
         if isinstance(self.value, float):
             return np.asarray(_COMPARE[self.sign](amounts(data, self.name), self.value)) & ~data.missing(self.name)
         column = data.column(self.name)
@@ -52,14 +52,14 @@ class Comparison:
         if self.name not in data.schema:
             yield f"no column {self.name!r}.{did_you_mean(self.name, data.names)}"
         elif isinstance(self.value, float) and not holds_numbers(data.column(self.name)):
-            yield f"{self.name!r} holds no numbers."
+            yield f"{self.name!r} contains no numbers."
         elif isinstance(self.value, str) and data.column(self.name).levels is None:
-            yield f"{self.name!r} holds numbers, not texts."
+            yield f"{self.name!r} contains numbers, not texts."
 
 
 @dataclass(frozen=True)
 class EditRule:
-    """Where every comparison of `when` is met, every one of `then` must be.
+    """A rule: where all comparisons of `when` are true, all of `then` must be true.
 
     >>> parse_edit('age < 15 -> marital = "never"').names
     ('age', 'marital')
@@ -74,18 +74,22 @@ class EditRule:
         return tuple(dict.fromkeys(comparison.name for comparison in (*self.when, *self.then)))
 
     def violations(self, data: Microdata) -> Array:
-        """The records that break it. A missing value neither calls for the rule nor breaks it."""
-        called = np.logical_and.reduce([comparison.holds(data) for comparison in self.when])
+        """Return for each record whether it violates the rule.
+
+        A missing value neither triggers the rule nor violates it.
+        """
+        triggered = np.logical_and.reduce([comparison.holds(data) for comparison in self.when])
+        # `holds` is false for a missing value, which must not count as a violation
         wrong = np.logical_or.reduce([~c.holds(data) & ~data.missing(c.name) for c in self.then])
-        return np.asarray(called & wrong)
+        return np.asarray(triggered & wrong)
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
-        """Every reason why the rule does not fit these data, a sentence each."""
+        """Yield every reason why the rule does not fit these data, one sentence each."""
         for comparison in (*self.when, *self.then):
             yield from (f"edit rule {self.text!r}: {problem}" for problem in comparison.incompatibilities(data))
 
     def reading_problems(self, masked: Microdata, original: Microdata) -> Iterator[str]:
-        """Every reason why the rule cannot be read in a masked file, whose columns may have been recoded."""
+        """Yield every reason why the rule cannot be applied to a masked file, whose columns may have been recoded."""
         yield from self.incompatibilities(masked)
         for name in dict.fromkeys(c.name for c in (*self.when, *self.then) if isinstance(c.value, str)):
             if name in masked.names and name in original.names:
@@ -95,9 +99,9 @@ class EditRule:
 
 
 def edit_problems(edits: Sequence[str]) -> Iterator[str]:
-    """Everything that is wrong with a list of rules, as the end of a sentence each."""
+    """Yield everything that is wrong with a list of rules, each as the second part of a sentence."""
     if not edits:
-        yield "must hold at least one rule."
+        yield "must contain at least one rule."
     for text in edits:
         try:
             parse_edit(text)
@@ -107,7 +111,7 @@ def edit_problems(edits: Sequence[str]) -> Iterator[str]:
 
 @cache
 def parse_edit(text: str) -> EditRule:
-    """The rule that a text stands for; a name with other signs than letters and digits stands in `backticks`."""
+    """Return the rule that a text describes. A name with characters other than letters and digits needs `backticks`."""
     when, arrow, then = text.partition("->")
     sides = [_comparisons(side) for side in (when, then)] if arrow and len(text) <= MAX_RULE_CHARACTERS else [(), ()]
     if not all(sides):
@@ -116,35 +120,32 @@ def parse_edit(text: str) -> EditRule:
 
 
 def _comparisons(text: str) -> tuple[Comparison, ...]:
-    """The comparisons of one side; none where it cannot be read."""
-    made: list[Comparison] = []
-    place, more = 0, True
+    """Return the comparisons of one side, or none where the side cannot be parsed."""
+    comparisons: list[Comparison] = []
+    position, more = 0, True
     while more:
-        read = _COMPARISON.match(text, place)
-        if read is None or (read["text"] is not None and read["sign"] not in ("=", "!=")):
+        match = _COMPARISON.match(text, position)
+        if match is None or (match["text"] is not None and match["sign"] not in ("=", "!=")):
             return ()
-        value = read["text"] if read["text"] is not None else float(read["number"])
-        made.append(Comparison(read["quoted"] or read["name"], read["sign"], value))
-        place, more = read.end(), bool(read["more"])
-    return tuple(made)
-
-
-# What measures of edit rules share: the rules, the variables they name, and whether they can read a released file.
+        value = match["text"] if match["text"] is not None else float(match["number"])
+        comparisons.append(Comparison(match["quoted"] or match["name"], match["sign"], value))
+        position, more = match.end(), bool(match["more"])
+    return tuple(comparisons)
 
 
 @dataclass(frozen=True)
 class EditMeasure(Measure):
-    """The base of measures that ask which records break edit rules.
+    """The base of measures that count records violating edit rules.
 
     Parameters
     ----------
     edits : the rules, such as `age < 15 -> marital = "never"`: columns compared with numbers (< <= > >= = !=) or
-        with texts in double quotes (= !=), joined by `and`; other names stand in `backticks`. `sdcmap look --edits`
+        with texts in double quotes (= !=), joined by `and`; other names are written in `backticks`. `sdcmap look --edits`
         proposes some.
     """
 
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    missing: ClassVar[str] = "a missing value neither calls for a rule nor breaks it"
+    missing: ClassVar[str] = "a missing value neither triggers a rule nor violates it"
 
     edits: tuple[str, ...]
 
@@ -163,7 +164,7 @@ class EditMeasure(Measure):
             yield from rule.incompatibilities(data)
 
     def check_readable(self, original: Microdata, masked: Microdata) -> None:
-        """Undefined where a rule's categories were recoded: nobody can tell who breaks it."""
+        """Raise Undefined where the categories of a rule were recoded, because violations can no longer be counted."""
         unreadable = [problem for rule in self.rules for problem in rule.reading_problems(masked, original)]
         if unreadable:
             raise Undefined(f"in the released file, {unreadable[0]}")

@@ -1,4 +1,4 @@
-"""Estimates: a number with its uncertainty, its parts, what bounds it and which attacks were skipped."""
+"""Estimates: a number with its uncertainty, its parts, upper bounds and skipped attacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DETAILS_VERSION = 1  # of the JSON in the column `details` of the score table
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """What an attack that was not run to its end could have reached at most."""
+    """The most that an unfinished attack could have reached."""
 
     attack: str
     estimate: Estimate
@@ -34,7 +34,7 @@ class Skipped:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SampledShare:
-    """How a value was sampled that is `scale` times the largest of several shares, each of `trials` sampled records."""
+    """The sampling behind a value that is `scale` times the largest of several shares, each of `trials` sampled records."""
 
     trials: int
     comparisons: int = 1
@@ -43,16 +43,16 @@ class SampledShare:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """A number with its uncertainty, and what else is known of it.
+    """A number with its uncertainty and its details.
 
     Parameters
     ----------
     value : the number.
     se : its standard error; None: it is exact for this file.
     df : degrees of freedom of the standard error; None: the error is taken as normal.
-    share : set where the value is a share of sampled records, whose interval is Wilson's.
+    share : set where the value is a share of sampled records; its interval is then Wilson's.
     parts : additive parts and other figures, by name.
-    bounds : upper bounds of what could not be attacked, or was attacked in part only.
+    bounds : upper bounds for attacks that were not run, or only in part.
     skipped : attacks that did not apply, with the reason.
     """
 
@@ -65,7 +65,7 @@ class Estimate:
     skipped: tuple[Skipped, ...] = ()
 
     def upper(self, level: float) -> float:
-        """Return the one-sided upper confidence limit at this level, no less than any bound."""
+        """Return the one-sided upper confidence limit at this level, at least as large as every bound."""
         end = self.value + self._margin(level) if self.share is None else wilson_upper(self.value, self.share, level)
         return max(end, self.value, *(bound.estimate.upper(level) for bound in self.bounds))
 
@@ -78,7 +78,7 @@ class Estimate:
 
     # ---- the score table --------------------------------------------------------------------------------------
     def to_details(self) -> str:
-        """Return everything but value and standard error as JSON; what is usual is left out."""
+        """Return everything but value and standard error as JSON, without fields at their defaults."""
         more: dict[str, Any] = {} if self.df is None else {"df": self.df}
         if self.share is not None:
             more["share"] = [self.share.trials, self.share.comparisons, self.share.scale]
@@ -91,9 +91,9 @@ class Estimate:
 
     @classmethod
     def from_details(cls, value: float, se: float | None, details: str | Mapping[str, Any]) -> Estimate:
-        """Return the estimate that a row of the score table holds."""
+        """Return the estimate of a row of the score table."""
         table = json.loads(details) if isinstance(details, str) else details
-        if len(table) == 2:  # most have nothing but a version and parts, and a study has thousands
+        if len(table) == 2:  # most estimates have only a version and parts, and a study has thousands of them
             return cls(value=value, se=se, parts=table["parts"])
         sampled = dict(zip(("trials", "comparisons", "scale"), table.get("share", ()), strict=False))
         share = SampledShare(**sampled) if sampled else None
@@ -104,7 +104,7 @@ class Estimate:
 
 
 def merge_bounds(estimates: Iterable[Estimate]) -> tuple[Bound, ...]:
-    """Return the largest bound of each attack: it bounds the mean too."""
+    """Return the largest bound of each attack. It bounds the mean as well."""
     largest: dict[str, Bound] = {}
     for bound in (bound for estimate in estimates for bound in estimate.bounds):
         if bound.attack not in largest or bound.estimate.value > largest[bound.attack].estimate.value:
@@ -126,13 +126,16 @@ def quantile(level: float, df: float | None = None) -> float:
 
 
 def wilson_upper(value: float, share: SampledShare, level: float) -> float:
-    """Return the upper end of Wilson's interval, simultaneous over the shares compared (Bonferroni)."""
+    """Return the upper end of Wilson's interval, simultaneous over the compared shares (Bonferroni)."""
     z = quantile(1 - (1 - level) / share.comparisons)
     return share.scale * wilson_interval(value / share.scale, share.trials, z)[1]
 
 
 def _parts_json(parts: Mapping[str, float]) -> str:
-    """Return the parts as JSON, the keys sorted; `repr` of a finite float is JSON's own, and this is a hot path."""
+    """Return the parts as JSON with sorted keys.
+
+    `repr` of a finite float is valid JSON and faster than `json.dumps`; every score of a study passes here.
+    """
     if len(parts) == 1:
         ((name, value),) = parts.items()
         return f"{{{_quoted(name)}: {float(value)!r}}}"

@@ -1,15 +1,15 @@
-"""A few words for names, shares and numbers: what a name in words is made of."""
+"""Format names, shares and numbers for labels and sentences."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-MAX_NAMES_IN_PHRASE = 3  # variables in one phrase
+MAX_NAMES_IN_PHRASE = 3  # more names make a label too long for a table or chart
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Variables in a few words, the first ones by name.
+    """Return names as a phrase: all of them, or the first ones and how many more.
 
     >>> join_names(["age", "sex"]), join_names(["age", "sex", "race", "educ", "wage"])
     ('age, sex', 'age, sex and 3 more')
@@ -20,7 +20,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def name_axis(measures: Sequence[str]) -> str:
-    """Measures on one axis in a few words.
+    """Return a phrase for the measures on one axis.
 
     >>> name_axis(["SmallCells"]), name_axis(["A", "B", "C", "D"])
     ('SmallCells', 'the worst of 4 measures')
@@ -29,7 +29,7 @@ def name_axis(measures: Sequence[str]) -> str:
 
 
 def format_percent(share: float) -> str:
-    """A share as a person says it.
+    """Return a share as a percentage.
 
     >>> format_percent(0.1), format_percent(0.005)
     ('10 %', '0.5 %')
@@ -38,18 +38,18 @@ def format_percent(share: float) -> str:
 
 
 def format_number(value: float) -> str:
-    """A number without what nobody reads: 1,000, 2.5, 1e-06.
+    """Return a number without superfluous digits: 1,000, 2.5, 1e-06.
 
-    >>> number(1000.0), format_number(2.5), format_number(0.000001)
+    >>> format_number(1000.0), format_number(2.5), format_number(0.000001)
     ('1,000', '2.5', '1e-06')
     """
     return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e9 else f"{value:g}"
 
 
 def split_class_name(cls: str) -> str:
-    """The name of a class as words; capitals of an abbreviation stay.
+    """Return the name of a class as words. Abbreviations keep their capitals.
 
-    >>> spoken("RankSwap"), split_class_name("PRAM"), split_class_name("MyPRAMNoise")
+    >>> split_class_name("RankSwap"), split_class_name("PRAM"), split_class_name("MyPRAMNoise")
     ('rank swap', 'PRAM', 'my PRAM noise')
     """
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+", cls)

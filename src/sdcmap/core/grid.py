@@ -1,4 +1,4 @@
-"""Grids: many values of one class from lists of parameters, kept folded in a plan."""
+"""Grids: many values of one class from lists of parameters. A plan keeps them folded."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sdcmap.core.renamed_names import suggest_name
 from sdcmap.core.value import Spec, V, decode, field_types, find_type, to_plain, type_name
 from sdcmap.errors import PlanError
 
-MAX_GRID_MEMBERS = 1_000_000  # members of one grid
+MAX_GRID_MEMBERS = 1_000_000  # a larger grid is a mistake: no sweep scores it
 
 
 def count_combinations(n: int, size: int) -> int:
-    """How many subsets of this size n names have, or some number above MOST where there are more."""
+    """Return the number of subsets of this size of n names, or some number above MAX_GRID_MEMBERS where there are more."""
     count = 1
     for step in range(min(size, n - size)):
         count = count * (n - step) // (step + 1)
@@ -41,7 +41,7 @@ class Subsets:
 
 
 def subsets(names: Sequence[str], *sizes: int) -> Subsets:
-    """All subsets of `names` of the given sizes: `subsets(keys, 1, 2)` are the singles and the pairs.
+    """Return all subsets of `names` of the given sizes: `subsets(keys, 1, 2)` are the singles and the pairs.
 
     >>> list(subsets(["a", "b"], 1, 2))
     [('a',), ('b',), ('a', 'b')]
@@ -57,7 +57,7 @@ Axis: TypeAlias = tuple[object, ...] | Subsets  # the values that one parameter 
 
 @dataclass(frozen=True)
 class Grid(Generic[V]):
-    """Every combination of some parameters of one class; a plan keeps it folded."""
+    """Every combination of some parameters of one class. A plan keeps it folded."""
 
     of: type[V]
     fixed: tuple[tuple[str, object], ...]
@@ -67,7 +67,7 @@ class Grid(Generic[V]):
         return (self.of(**parameters) for parameters in self.members())
 
     def members(self) -> Iterator[dict[str, Any]]:
-        """The parameters of each member."""
+        """Yield the parameters of each member."""
         names = [name for name, _ in self.axes]
         for combination in itertools.product(*(axis for _, axis in self.axes)):
             yield {**dict(self.fixed), **dict(zip(names, combination, strict=True))}
@@ -84,7 +84,7 @@ class Grid(Generic[V]):
 
 
 def grid(of: type[V], **parameters: object) -> Grid[V]:
-    """Every combination of the parameters given as lists (or `subsets`); anything else is the same in all.
+    """Return every combination of the parameters given as lists (or `subsets`). All other parameters are fixed.
 
     >>> from sdcmap import RankSwap
     >>> [method.text for method in grid(RankSwap, on="income", p=[0.1, 0.2])]
@@ -97,13 +97,13 @@ def grid(of: type[V], **parameters: object) -> Grid[V]:
     axes: dict[str, Axis] = {n: given if isinstance(given, Subsets) else tuple(given) for n, given in several}
     members = math.prod(axis.count if isinstance(axis, Subsets) else len(axis) for axis in axes.values())
     if members > MAX_GRID_MEMBERS:
-        raise PlanError(f"a grid holds at most {MAX_GRID_MEMBERS:,} members, and this one of {of.__name__} has more.")
+        raise PlanError(f"a grid has at most {MAX_GRID_MEMBERS:,} members, and this one of {of.__name__} has more.")
     fixed = {name: parameters[name] for name in known if name in parameters and name not in axes}
     return Grid(of, tuple(fixed.items()), tuple(axes.items()))
 
 
 def count_members(spec: Mapping[str, Any]) -> int:
-    """How many values a table with a `grid` part stands for, without making them.
+    """Return how many values a table with a `grid` part describes, without creating them.
 
     >>> count_members({"grid": {"on": {"subsets": ["a", "b", "c"], "sizes": [1, 2]}, "rate": [0.1, 0.2]}})
     12
@@ -121,12 +121,12 @@ def count_members(spec: Mapping[str, Any]) -> int:
 
 
 def _freeze_lists(given: object) -> object:
-    """What stands beside `grid` is the same in all members, lists too."""
+    """Return lists as tuples: parameters beside `grid` are fixed, even when they are lists."""
     return tuple(_freeze_lists(part) for part in given) if isinstance(given, list) else given
 
 
 def decode_grid(spec: Mapping[str, Any], base: type[V]) -> Grid[V]:
-    """The grid that a table with a `grid` part stands for; every problem of its members at once."""
+    """Return the grid that a table with a `grid` part describes, or raise PlanError with every problem of its members."""
     cls = find_type(spec.get("type"), base)
     axes = {
         name: subsets(axis["subsets"], *axis["sizes"]) if isinstance(axis, Mapping) else list(axis)

@@ -1,4 +1,4 @@
-"""Limits: how much of a measure is tolerable, who says so, and the one comparison of an estimate with a limit."""
+"""Limits: the largest tolerable value of a measure, where it comes from, and the comparison of an estimate with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Absent:
     """Why a measure has no estimate for a file.
 
     applies : False where the measure cannot apply to such a file at all (it compares records, and the file is fully
-        synthetic): its limit is then "not tested". True where it should have had a value: its limit has "no value".
+        synthetic): its limit is then "not tested". True where it should have a value: its limit then has "no value".
     """
 
     applies: bool
@@ -30,10 +30,10 @@ class Absent:
 
 @dataclass(frozen=True)
 class Limit:
-    """The largest tolerable value of a measure (the smallest, where a higher value is better), and who stated it.
+    """The largest tolerable value of a measure (the smallest, where higher is better), and where it was stated.
 
-    An estimate is compared by its confidence limit: the upper one at the level that is asked for, or the lower one where
-    higher values are better. A measure that is a function of an expectation is compared by its pooled value.
+    The confidence limit of an estimate is compared: the upper one, or the lower one where higher values are better. For a
+    measure that is a function of an expectation, the pooled value is compared.
     """
 
     measure: Measure
@@ -42,7 +42,7 @@ class Limit:
 
     @property
     def is_upper(self) -> bool:
-        """Whether values must not be above the limit; False: not below it."""
+        """Whether values must not exceed the limit; False: they must not be below it."""
         return self.measure.direction == "lower"
 
     def confidence_limit(self, estimate: Estimate, level: float) -> float:
@@ -52,11 +52,11 @@ class Limit:
         return estimate.upper(level) if self.is_upper else estimate.lower(level)
 
     def admits(self, end: Array | float) -> Array:
-        """Return whether each confidence limit is within this limit; NaN is not. The only comparison there is."""
+        """Return whether each confidence limit is within this limit; NaN is not. All comparisons are made here."""
         return np.asarray(end <= self.value if self.is_upper else end >= self.value)
 
     def share(self, end: Array | float) -> Array:
-        """Return how much of the limit each confidence limit uses up; more than 1 exceeds it."""
+        """Return each confidence limit as a share of this limit; more than 1 exceeds it."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.asarray(end) / self.value if self.is_upper else self.value / np.asarray(end))
 
@@ -70,7 +70,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How one file stands to one limit."""
+    """The result of comparing one file with one limit."""
 
     limit: Limit
     status: Status
@@ -80,7 +80,7 @@ class Verdict:
 
     @property
     def facts(self) -> dict[str, str | float | None]:
-        """Everything as plain values, for JSON."""
+        """All fields as plain values, for JSON."""
         value, limit = None if self.estimate is None else self.estimate.value, self.limit
         return {
             "measure": limit.measure.text, "limit": limit.value, "source": limit.source, "status": self.status,
@@ -89,28 +89,32 @@ class Verdict:
 
     @property
     def share(self) -> float:
-        """How much of the limit is used up; NaN where it was not tested."""
+        """The share of the limit that is used up; NaN where it was not tested."""
         return float("nan") if self.end is None else float(self.limit.share(self.end))
 
 
 def strictest(limits: Iterable[Limit]) -> tuple[Limit, ...]:
-    """Return one limit for each measure, the strictest; of equals the first stated."""
-    kept: dict[Measure, Limit] = {}
+    """Return one limit for each measure, the strictest; of equal ones the first stated."""
+    by_measure: dict[Measure, Limit] = {}
     for limit in limits:
-        known = kept.get(limit.measure)
-        if known is None or (limit.value < known.value if limit.is_upper else limit.value > known.value):
-            kept[limit.measure] = limit
-    return tuple(kept.values())
+        other = by_measure.get(limit.measure)
+        if other is None or (limit.value < other.value if limit.is_upper else limit.value > other.value):
+            by_measure[limit.measure] = limit
+    return tuple(by_measure.values())
 
 
 def axis_scales(risk: Sequence[str], limits: Mapping[str, float]) -> tuple[float, ...]:
-    """Return what each measure on the risk axis is divided by: its limit where several have one each, else nothing."""
+    """Return what each measure on the risk axis is divided by.
+
+    That is its limit where there are several measures and each has one, so that their shares can be compared. Otherwise
+    the result is empty.
+    """
     several = len(risk) > 1 and all(name in limits for name in risk)
     return tuple(limits[name] for name in risk) if several else ()
 
 
 def count_verdicts(verdicts: Sequence[Verdict]) -> str:
-    """Return how many limits are met, exceeded and not tested, in words.
+    """Return a phrase that says how many limits are met, exceeded and not tested.
 
     >>> count_verdicts([])
     'there is no limit'
@@ -122,5 +126,5 @@ def count_verdicts(verdicts: Sequence[Verdict]) -> str:
     every = f"all {tested}" if met == tested > 1 else f"{met} of {tested}" if tested != 1 or met != 1 else "the one"
     words = f"meets {every} tested limit{'' if tested == 1 else 's'}"
     others = ((counts["not tested"], "not tested"), (counts["no value"], "without a value"))
-    rest = [f"{count} {said}" for count, said in others if count]
+    rest = [f"{count} {phrase}" for count, phrase in others if count]
     return f"{words} ({', '.join(rest)})" if rest else words

@@ -1,4 +1,4 @@
-"""How a map may be drawn: the options of `RUMap.draw` and of the drawings behind it."""
+"""The drawing options of `RUMap.draw` and of the charts behind it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sdcmap.core.rule import Choice
 
 
 class MapContents(TypedDict, total=False):
-    """What a map tells of its points."""
+    """Options for the contents of a map: marks, facets, colors and names."""
 
     mark: Choice | None
     facet: str | Mapping[str, str] | None
@@ -20,7 +20,7 @@ class MapContents(TypedDict, total=False):
 
 
 class MapLook(MapContents, total=False):
-    """How a map looks, whichever points it shows."""
+    """Options for the appearance of a map, whichever points it shows."""
 
     label: bool | str
     width: int | None
@@ -29,7 +29,7 @@ class MapLook(MapContents, total=False):
 
 
 class MapOptions(MapLook, total=False):
-    """Options of `sdcmap.charts.draw_map`, which says what each does."""
+    """All options of `sdcmap.charts.draw_map`, which documents them."""
 
     by: str | None
     links: Mapping[str, str] | None

@@ -1,4 +1,4 @@
-"""Measures: a risk or utility measure is a frozen value with one verb, `score(original, masked, rng)`."""
+"""The base class of measures: a risk or utility measure is a frozen value with `score(original, masked, rng)`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from sdcmap.data.schema import KINDS
 from sdcmap.errors import ContractBroken, SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 
-IsEnough = Callable[[float], bool]  # whether a value that was seen on the way is enough
+IsEnough = Callable[[float], bool]  # whether a partial value is enough to stop
 
 
 class StoppedEarly(Exception):  # noqa: N818
-    """A measure was left before its end: what it has seen is enough, and its value can only be worse."""
+    """A measure stopped before its end because its partial value is already decisive and can only get worse."""
 
     def __init__(self, value: float) -> None:
-        super().__init__("enough was seen.")
+        super().__init__("The partial value is enough.")
         self.value = value
 
 
@@ -50,7 +50,7 @@ class Measure(Value):
     # a function of an expectation: replicates are pooled by their parts, not averaged
     expectation: ClassVar[bool] = False
     sampled: ClassVar[bool] = False  # it draws random numbers
-    paired: ClassVar[bool] = True  # it compares records with their originals: undefined for synthetic files
+    paired: ClassVar[bool] = True  # it compares records with their originals, so it is undefined for synthetic files
     kinds: ClassVar[tuple[str, ...]] = KINDS  # of the variables that it measures
     missing: ClassVar[str] = "missing is a category of its own"
     weights: ClassVar[str] = "not used; every record counts once"
@@ -83,26 +83,31 @@ class Measure(Value):
         return ", ".join([label, *(f"{name} = {format_number(part)}" for name, part in plain.items())])
 
     def cost_ratio(self, few: int, rows: int) -> float:
-        """How many times as much it costs on `rows` records as on a few."""
+        """Return the cost on `rows` records relative to that on `few` records."""
         return float((rows / few) ** self.growth) if few else 1.0
 
     def seconds(self, data: Microdata) -> float | None:
-        """About how long one core needs for a file like this, by a formula, where a run on few records would be dear or
-        would say little; None: time it on few."""
+        """Return the approximate seconds on one core by a formula, or None: time the measure on a few records.
+
+        A measure has a formula where a timed run would itself be expensive, or would not predict the cost of the whole
+        file.
+        """
         return None
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        """The measure's value for this masked file."""
+        """Return the measure's value for this masked file."""
         raise TypeError(f"{type(self).__name__} has no score.")
 
     def refits(self, masked: Microdata) -> Folds | None:
-        """The releases of the same method, made without some of the people, that it needs beside this one; by default
-        none. Whoever scores a method makes them and hands them to `apply`."""
+        """Return the folds to refit the method without, where the measure needs refits; by default None.
+
+        The caller that scores a method makes the refits and passes them to `apply`.
+        """
         return None
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
-        """The measure's value from the makings that it asked for."""
-        raise TypeError(f"{type(self).__name__} asks for no makings.")
+        """Return the measure's value from the refits that it requested."""
+        raise TypeError(f"{type(self).__name__} requests no refits.")
 
     def score_until(self, original: Microdata, masked: Microdata, rng: Generator, enough: IsEnough) -> Estimate:
         """Return the score, or raise `StoppedEarly` as soon as a partial value is `enough` and can only get worse.
@@ -115,13 +120,15 @@ class Measure(Value):
         self, original: Microdata, masked: Microdata, rng: Generator, refits: Sequence[Refit] = (),
         enough: IsEnough | None = None,
     ) -> Estimate:  # fmt: skip
-        """`score`, or `score_refits` where there are some, after the check that this measure can compare the files;
-        `StoppedEarly` where `enough` is seen on the way."""
+        """Return `score`, or `score_refits` where there are refits, after checking that the two files can be compared.
+
+        Raises `StoppedEarly` where a partial value is `enough`.
+        """
         if self.paired and not masked.paired:
             raise Undefined(f"{type(self).__name__} compares records with their originals; a synthetic file has none.")
-        lacking = [name for name in self.variables(original) if name in original.names and name not in masked.names]
-        if lacking:
-            raise Undefined(f"the released file has no column {', '.join(map(repr, lacking))}.")
+        absent = [name for name in self.variables(original) if name in original.names and name not in masked.names]
+        if absent:
+            raise Undefined(f"the released file has no column {', '.join(map(repr, absent))}.")
         if refits:
             result = self.score_refits(original, refits, rng)
         elif enough is None:
@@ -131,29 +138,35 @@ class Measure(Value):
         return self._check_estimate(result)
 
     def _check_estimate(self, result: object) -> Estimate:
-        """Return the result of a score, or raise where its class returns something else than an Estimate."""
+        """Return the result of a score, or raise ContractBroken where it is not an Estimate."""
         if not isinstance(result, Estimate):
             kind = type(result).__name__
             raise ContractBroken(f"{type(self).__name__} returned {kind}, not an Estimate: return Estimate(value=...).")
         return result
 
     def for_informed_attacker(self, method: Method) -> Measure:
-        """The measure of a snooper (or data user) who has read in the method note that the file was made by `method`;
-        by default it makes no difference. Scores keep the name of the measure that was asked for."""
+        """Return the measure for an attacker (or data user) who knows from the method note that `method` made the file.
+
+        By default the method note makes no difference. Scores keep the name of the original measure.
+        """
         return self
 
     def resample(self) -> Measure:
-        """The same measure on another random sample, where it looks at a sample: what a release is held to, so that no
-        candidate is chosen by the sample that judges it. By default itself."""
+        """Return the same measure on another random sample, where it uses a sample; by default itself.
+
+        A release is compared with its limits on a new sample, so that no candidate is chosen by the sample that judges it.
+        """
         return self
 
     def screening_variant(self, data: Microdata) -> Measure:
-        """A measure that costs less and puts candidates for these data in much the same order: what a search screens by.
-        By default itself."""
+        """Return a cheaper measure that ranks candidates for these data in nearly the same order; by default itself.
+
+        A search screens candidates with it.
+        """
         return self
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
-        """The value of a method from the estimates of its replicates; by default their mean."""
+        """Return the value of a method from the estimates of its replicates; by default their mean."""
         count = len(estimates)
         if count < 2:
             return estimates[0]
@@ -165,20 +178,20 @@ class Measure(Value):
         return Estimate(value=mean, se=math.sqrt(spread / count), bounds=bounds, skipped=skipped)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The measure of each record, where the measure has a record-level form."""
+        """Return the measure of each record, where the measure has a record-level form."""
         raise Undefined(f"{type(self).__name__} has no record-level form.")
 
     def baseline(self, original: Microdata) -> float | None:
-        """The value when nothing is released; a prior level may depend on the data."""
+        """Return the value when nothing is released. It may depend on the data, such as a prior probability."""
         return self.baseline_value
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
-        """Names of the variables measured: the field `on`, or a default that the measure states."""
+        """Return the names of the measured variables: the field `on`, or a default of the measure."""
         on = getattr(self, "on", ())
         return (on,) if isinstance(on, str) else tuple(on)
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
-        """Every reason why this measure does not fit these data, a sentence each."""
+        """Yield every reason why this measure does not fit these data, one sentence each."""
         yield from data.schema.unserved("wave", "case")
         names = self.variables(data)
         if not names:
@@ -191,7 +204,7 @@ class Measure(Value):
                 yield f"{type(self).__name__} measures {kinds} variables; {name!r} is {data.schema[name].kind}."
 
     def check_variables(self, data: Microdata) -> tuple[str, ...]:
-        """`variables`, or SchemaError with every misfit; looked at once per file, and remembered with the file."""
+        """Return `variables`, or raise SchemaError with every incompatibility. The result is cached with the file."""
         return data.remember(("variables", self.digest), lambda: self._find_variables(data))
 
     def _find_variables(self, data: Microdata) -> tuple[str, ...]:

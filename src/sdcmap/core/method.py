@@ -1,7 +1,7 @@
-"""Methods: a masking method is a frozen value with one verb, `mask(data, rng)`.
+"""The base class of methods: a masking method is a frozen value with the method `mask(data, rng)`.
 
-What all methods share is served once, here: columns and kinds are checked, missing values refused where a method
-cannot take them, and strata masked apart, each with a random stream of its own.
+What all methods share is implemented here: columns and kinds are checked, missing values are refused where a method
+cannot handle them, and strata are masked separately, each with its own random stream.
 """
 
 from __future__ import annotations
@@ -66,8 +66,11 @@ class Method(Value):
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
-        """How it is tried on a file of which only the roles are known: by default with the strengths that `searched` names,
-        on the numbers, or on the keys where it masks categories."""
+        """Return the variants to try on a file of which only the roles are known.
+
+        By default these are the strengths in `searched`, on the numeric variables, or on the keys where it masks
+        categories.
+        """
         names = roles.numbers if "numeric" in cls.kinds else roles.keys
         if cls.searched is None or not names:
             return {}
@@ -76,14 +79,17 @@ class Method(Value):
         return {f"{cls.__name__} {format_strength(value)}": cls(**given) for value, given in trials.items()}
 
     def problems(self) -> Iterator[str]:
-        # a default would be an attribute of the class
+        # a field with a default is an attribute of the class, and an empty default means "the keys of the file"
         if getattr(self, "on", None) == () and not hasattr(type(self), "on"):
             yield ".on must name at least one variable."
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
-        """How a search tries it on the columns `names` of a file, at a strength in [0, 1] from the weakest worth a trial to
-        the strongest: by `searched`, else one of the trials that it states for them; None: it is not tried on them."""
+        """Return the variant that a search tries on the columns `names`, or None where it is not tried on them.
+
+        The strength goes from 0 (the weakest worth trying) to 1 (the strongest). It is translated by `searched`, or else
+        selects one of the trials for these columns.
+        """
         if cls.searched is not None:
             masked: dict[str, Any] = {"on": names}
             return cls(**masked, **cls.searched.at(strength))
@@ -92,21 +98,23 @@ class Method(Value):
 
     @property
     def title(self) -> str:
-        """A short name in words: what is done to which variables. It holds nothing but what the spec holds, and names
-        a candidate to people; the identity of a method is its digest."""
+        """A short name for people: what is done to which variables.
+
+        It contains nothing that the spec does not contain. The identity of a method is its digest.
+        """
         strata = f" within {join_names(self.within)}" if self.within else ""
         return f"{join_names(self.masked_names) or 'keys'} {self.action}{strata}"
 
     @property
     def action(self) -> str:
-        """What is done to each variable, such as "rank swapped 10 %"; by default the class in words with its strength."""
+        """What is done to each variable, such as "rank swapped 10 %"; by default the class name with its strength."""
         name = strength_parameter(self)
         return f"by {split_class_name(type(self).__name__)}" + (
             f" {format_number(getattr(self, name))}" if name else ""
         )
 
     def by_column(self) -> tuple[Method, ...]:
-        """The same as steps of one variable each, where each value goes its own way; else itself."""
+        """Return the same method as steps of one variable each, where it masks each value on its own; otherwise itself."""
         names = self.masked_names
         if not self.is_value_map or self.random or self.within or len(names) < 2:
             return (self,)
@@ -114,24 +122,25 @@ class Method(Value):
         return tuple(replace(self, **one) for one in masked)
 
     def preimage(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
-        """Between which numbers the values of a variable lay before this step if they lie from `low` to `high` after it
-        (NaN: missing); a method that only rounds, cuts or classes numbers says it here. `released`: the file after it."""
-        raise Undefined(f"{type(self).__name__} does not tell from where its values of {name!r} came.")
+        """Return the range of a variable before this step, given its range [low, high] after it (NaN: missing).
+
+        Methods that round, cut or group numbers implement it. `released` is the file after the step.
+        """
+        raise Undefined(f"{type(self).__name__} does not say which original values of {name!r} are possible.")
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        """A masked copy of `data`, drawn with `rng` alone."""
+        """Return a masked copy of `data`. All random numbers come from `rng`."""
         raise TypeError(f"{type(self).__name__} has no mask.")
 
     def cost_ratio(self, few: int, rows: int) -> float:
-        """How many times as much it costs on `rows` records as on a few."""
+        """Return the cost on `rows` records relative to that on `few` records."""
         return float((rows / few) ** self.growth) if few else 1.0
 
     def log_likelihood(self, known: Microdata, released: Microdata) -> Fields:
-        """log P(released record j | known record i) as fields to add up: what a reader of the method note can compute.
+        """Return log P(released record j | known record i) as fields to be summed, from what the method note says.
 
-        It speaks of the masked variables alone. `known` is the snooper's file: it may have other rows than `released`, and
-        of the masked variables only those he knows.
-        Each stratum of `within` is looked at apart, as it was masked.
+        It covers the masked variables only. `known` is the attacker's file: it may have other rows than `released`, and
+        only some of the masked variables. Each stratum of `within` is treated separately, as it was masked.
         """
         if not self.known_names(known):
             return ()
@@ -144,16 +153,18 @@ class Method(Value):
         return fields_by_stratum(self.within, known, released, fields_of)
 
     def known_names(self, known: Microdata) -> tuple[str, ...]:
-        """The masked variables that the snooper's file has."""
+        """Return the masked variables that the attacker's file has."""
         return tuple(name for name in self.masked_names if name in known.names)
 
     def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
-        """`log_likelihood` of one stratum; a method that states a likelihood says it here."""
+        """Return `log_likelihood` of one stratum. A method with a known likelihood implements it."""
         raise Undefined(f"{type(self).__name__} states no likelihood of its released values.")
 
     def added_noise(self) -> AddedNoise:
-        """The noise that a reader of the method note can take off means and covariances; Undefined, with the reason, where
-        the masked file does not tell it."""
+        """Return the noise that a reader of the method note can remove from means and covariances.
+
+        Raises Undefined, with the reason, where the masked file does not determine it.
+        """
         name = type(self).__name__
         raise Undefined(f"{name} is not plain additive noise, so it cannot be taken off the released file.")
 
@@ -163,24 +174,24 @@ class Method(Value):
         return (self,)
 
     def with_steps(self, steps: Sequence[Method]) -> Method:
-        """The same with these of its steps alone, of which there is at least one."""
+        """Return the same method with only these of its steps; there is at least one."""
         return steps[0]
 
     @property
     def masked_names(self) -> tuple[str, ...]:
-        """Names of the variables this method may change."""
+        """Names of the variables that this method may change."""
         return tuple(getattr(self, "on", ()))
 
     def masks(self, data: Microdata) -> tuple[str, ...]:
-        """The same for these data, where a method masks the keys of the file by default."""
+        """Return the variables that are masked in these data, where a method masks the keys of the file by default."""
         return self.masked_names
 
     def keeps_pairs(self, data: Microdata) -> bool:
-        """Whether the records that it makes of these data are still somebody's; those of a synthetic file are nobody's."""
+        """Return whether each released record still corresponds to an original one; False for fully synthetic files."""
         return True
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
-        """Every reason why this method does not fit these data, a sentence each."""
+        """Yield every reason why this method does not fit these data, one sentence each."""
         yield from data.schema.unserved("wave", "case")
         for name in self._columns():
             if name not in data.schema:
@@ -198,19 +209,21 @@ class Method(Value):
                 yield f"{type(self).__name__} needs a variable without missing values; {name!r} has some."
 
     def recoded_rows(self, released: Microdata, name: str) -> Array | None:
-        """The rows of a released file whose value is seen to be recoded, from the file and the spec alone; None: of a
-        method that does not recode."""
+        """Return the rows of a released file whose value is recognizably recoded, by the file and the spec only.
+
+        None where the method does not recode.
+        """
         return None
 
     def schema_after(self, schema: Schema) -> Schema:
-        """The schema of the released file; a method that makes categories of numbers says so here."""
+        """Return the schema of the released file. A method that turns numbers into categories overrides it."""
         return schema
 
     def _columns(self) -> tuple[str, ...]:
         return (*self.masked_names, *self.within)
 
     def apply(self, data: Microdata, stream: Stream) -> Microdata:
-        """`mask`, after all checks, in each stratum of `within` with a stream of its own."""
+        """Check the data and mask them, in each stratum of `within` with its own stream."""
         if problems := list(self.incompatibilities(data)):
             raise SchemaError(" ".join(problems))
         if not self.within:
@@ -220,31 +233,34 @@ class Method(Value):
 
     def _mask_stratum(self, data: Microdata, rows: Array, stream: Stream, count: int) -> Microdata:
         part = extract_rows(data, rows)
-        label = "|".join(str(part[name][0]) for name in self.within)  # a hash takes it in; it is never shown
+        label = "|".join(str(part[name][0]) for name in self.within)  # contains data values: only hashed, never shown
         try:
             return self._check_masked(self.mask(part, stream.child(f"stratum {label}").rng()))
         except Infeasible as reason:
             raise Infeasible(f"in one of {count} strata: {reason}") from None
 
     def _check_masked(self, masked: object) -> Microdata:
-        """Return what `mask` returned, or raise where it is no Microdata."""
+        """Return what `mask` returned, or raise ContractBroken where it is not Microdata."""
         if not isinstance(masked, Microdata):
             raise ContractBroken(f"{type(self).__name__} returned {type(masked).__name__}, not Microdata.")
         return masked
 
 
-Trials = Mapping[str, Method | str]  # a few words for each trial, and the method, or why it is left out
+Trials = Mapping[str, Method | str]  # name of each trial -> the method, or why it is left out
 
 
 def strength_parameter(method: Method) -> str:
-    """The parameter that says how strongly a method masks: its first number; empty where it has none."""
+    """Return the name of the parameter that controls how strongly a method masks: its first number, or "" without one."""
     return next((f.name for f in fields(method) if type(getattr(method, f.name)) in (int, float)), "")
 
 
 def fields_by_stratum(
     within: tuple[str, ...], known: Microdata, released: Microdata, fields_of: Callable[[Array, Array], Fields]
 ) -> Fields:
-    """The fields of each stratum of `within`, from its rows in both files, as fields of the whole."""
+    """Return the likelihood fields of the whole file from those of each stratum of `within`.
+
+    fields_of : computes the fields of one stratum from its rows in both files.
+    """
     if not within:
         return fields_of(np.arange(len(known)), np.arange(len(released)))
     codes, _ = compress([common_codes(known, released, name) for name in within])
@@ -252,13 +268,13 @@ def fields_by_stratum(
 
 
 def extract_rows(data: Microdata, rows: Array) -> Microdata:
-    """These rows as a file of their own, with no memory of where they came from."""
+    """Return these rows as an independent file that does not record where they came from."""
     part = data.take(rows)
     return Microdata(part.schema, part.columns)
 
 
 def _join(data: Microdata, parts: list[tuple[Array, Microdata]]) -> Microdata:
-    """The strata put back together, in the order of the file."""
+    """Return the strata joined again, in the order of the file."""
     rows = np.concatenate([own if part.origin is None else own[part.origin] for own, part in parts])
     order = np.argsort(rows, kind="stable")
     same_rows = all(part.origin is None for _, part in parts)

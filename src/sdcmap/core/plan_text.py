@@ -1,4 +1,4 @@
-"""How much a plan may hold: a text is looked over before it is read, so that what would cost too much is refused first."""
+"""Limits on the size of a plan. They are checked before parsing, so that a huge plan costs no time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from sdcmap.errors import PlanError
 
-MAX_PLAN_CHARACTERS = 500_000  # characters of a plan
-MAX_PLAN_DEPTH = 32  # tables and lists in each other
-MAX_INTEGER_BITS = 64  # of a whole number, as TOML has it
+MAX_PLAN_CHARACTERS = 500_000
+MAX_PLAN_DEPTH = 32  # nested tables and lists
+MAX_INTEGER_BITS = 64  # as in TOML
 TOO_DEEP = f"a plan nests tables and lists at most {MAX_PLAN_DEPTH} levels deep."
 TOO_MANY_DIGITS = f"a whole number of a plan has at most {MAX_INTEGER_BITS} bits."
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
@@ -20,7 +20,7 @@ _DOTTED = re.compile(
 
 
 def read_table(text: str) -> dict[str, Any]:
-    """The table that a TOML text stands for, where it is not too long, too deep or full of endless numbers."""
+    """Return the table of a TOML text, or raise PlanError where it is invalid, too long, too deep or has huge numbers."""
     if len(text) > MAX_PLAN_CHARACTERS:
         raise PlanError(f"a plan has at most {MAX_PLAN_CHARACTERS:,} characters.")
     if _DOTTED.search(text):
@@ -38,7 +38,7 @@ def read_table(text: str) -> dict[str, Any]:
 
 
 def check_table(table: object) -> None:
-    """PlanError where a table, as TOML or JSON gives it, is too deep or holds a number of more than 64 bits."""
+    """Raise PlanError where a table from TOML or JSON is too deep or contains a number of more than 64 bits."""
     level: list[object] = [table]
     for _ in range(MAX_PLAN_DEPTH):
         if any(isinstance(part, int) and part.bit_length() > MAX_INTEGER_BITS for part in level):

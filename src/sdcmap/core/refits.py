@@ -1,8 +1,8 @@
-"""Makings: releases of the same method, each made without some of the people, who are then outside it.
+"""Refits: releases of the same method, each fitted without some of the people.
 
-A file whose rows are nobody's, or whose values were dealt out among records, leaves nobody to compare with: taking a row
-out does not take its person out. So the method is run again without a fold of the people. Those who were in the making and
-those who were not are exchangeable, because chance alone told them apart.
+In a synthetic or shuffled file, removing a row does not remove the influence of its person. Membership and inference
+therefore need people whom the method has never seen, so the method is run again without a fold of the people. People
+inside and outside a refit are exchangeable, because the folds are random.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from sdcmap.kernels.arrays import Array
 
 
 class Folds(NamedTuple):
-    """The makings that a measure asks for: how many, each without another share `held_out` of the people."""
+    """The refits that a measure requests: how many, each without another share `held_out` of the people."""
 
     times: int
     held_out: float
 
 
 class Refit(NamedTuple):
-    """One of them: the released file, its `origin` counted in the original, and who of the original is outside it."""
+    """One refit: the released file, with `origin` counted in the original file, and the records left out of it."""
 
     released: Microdata
     outside: Array
 
 
 def count_folds(held_out: float) -> int:
-    """How many folds of a share `held_out` there are, at least 2.
+    """Return the number of folds for a share `held_out`, at least 2.
 
     >>> count_folds(0.2), count_folds(0.9)
     (5, 2)
@@ -44,7 +44,7 @@ def count_folds(held_out: float) -> int:
 
 
 def refit_without(data: Microdata, method: Method, stream: Stream, folds: Folds) -> tuple[Refit, ...]:
-    """The makings of a method, drawn from streams of their own below `stream`; Undefined where one cannot be made."""
+    """Return the refits of a method, each with its own stream below `stream`; raise Undefined where one is not possible."""
     own = stream.child(f"makings without {folds.held_out!r}")
     strata = tuple(dict.fromkeys((*data.schema.of_role("stratum"), *(n for step in method.steps for n in step.within))))
     fold = assign_folds(data, folds.held_out, strata, own.rng())
@@ -52,26 +52,31 @@ def refit_without(data: Microdata, method: Method, stream: Stream, folds: Folds)
 
 
 def assign_folds(data: Microdata, held_out: float, strata: tuple[str, ...], rng: Generator) -> Array:
-    """The fold of each record, 0, 1, ...: a share `held_out` of the people in each, households whole, and each stratum
-    spread over the folds as evenly as it can be."""
+    """Return the fold of each record: 0, 1, ....
+
+    Each fold has a share `held_out` of the people. Households stay together, and each stratum is spread over the folds as
+    evenly as possible.
+    """
     households = () if data.household is None else (data.household,)
     unit = data.view(cells, households).code if households else np.arange(len(data))
-    _, first, place = np.unique(unit, return_index=True, return_inverse=True)
+    _, first, unit_of_record = np.unique(unit, return_index=True, return_inverse=True)
+    # Units are dealt to the folds in a random order. Sorting them by stratum afterwards keeps that order within a
+    # stratum and deals each stratum evenly.
     order = rng.permutation(len(first))
     if strata:
         order = order[np.argsort(data.view(cells, strata).code[first][order], kind="stable")]
     rank = np.empty(len(first), dtype=np.int64)
     rank[order] = np.arange(len(first))
-    return np.asarray((rank % count_folds(held_out))[place])
+    return np.asarray((rank % count_folds(held_out))[unit_of_record])
 
 
 def _refit(data: Microdata, method: Method, stream: Stream, outside: Array) -> Refit:
-    kept = np.flatnonzero(~outside)
-    part = data.take(kept)
+    inside = np.flatnonzero(~outside)
+    part = data.take(inside)
     try:
-        made = method.apply(Microdata(part.schema, part.columns), stream)
+        release = method.apply(Microdata(part.schema, part.columns), stream)
     except (Infeasible, SchemaError) as reason:
-        raise Undefined(f"the release cannot be made without some of the people, to compare with: {reason}") from None
-    origin = kept if made.origin is None else kept[made.origin]
-    columns = {name: made.column(name) for name in made.names}
-    return Refit(Microdata(made.schema, columns, origin, paired=made.paired), outside)
+        raise Undefined(f"the method cannot be refitted without some of the people: {reason}") from None
+    origin = inside if release.origin is None else inside[release.origin]
+    columns = {name: release.column(name) for name in release.names}
+    return Refit(Microdata(release.schema, columns, origin, paired=release.paired), outside)

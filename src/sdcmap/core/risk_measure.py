@@ -1,4 +1,4 @@
-"""What risk measures share: what their value is unless they say otherwise, their columns, and the files they name."""
+"""The base class of risk measures: their defaults, their columns, and the files they name."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class RiskMeasure(Measure):
                 yield f"{type(self).__name__}: {problem}"
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
-        """Describe what else does not fit these data, a sentence each; a subclass says it."""
+        """Yield what else does not fit these data, one sentence each. A subclass overrides it."""
         return iter(())
 
     def check_files(self, data: Microdata) -> None:
-        """Read the files that the measure names beside the data; SchemaError where one cannot be read."""
+        """Read the files that the measure names beside the data, or raise SchemaError where one cannot be read."""
 
     def unknown_columns(self, data: Microdata, names: Iterable[str]) -> Iterator[str]:
         """Describe each of these columns that the file does not have."""

@@ -1,4 +1,4 @@
-"""What a method can learn of a file from the roles of its columns alone, to say how it would be tried on it."""
+"""The columns of a file by role: what a method needs to decide how it could be tried on the file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sdcmap.data.schema import UNSERVED
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns of a file by what they are for: what `Method.trials` chooses from."""
+    """The columns of a file by role. `Method.trials` chooses from them."""
 
     data: Microdata
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The keys that are categories, fewest categories first."""
+        """The categorical keys, those with the fewest categories first."""
         keys = [name for name in self.data.keys if self.data.schema[name].kind != "numeric"]
         return tuple(sorted(keys, key=self.data.level_count))
 
@@ -32,7 +32,7 @@ class Roles:
 
     @cached_property
     def most_diverse_keys(self) -> tuple[str, ...]:
-        """The two keys in which two records differ most often: a swap needs pairs that differ."""
+        """The two keys in which two random records differ most often: a swap needs pairs that differ."""
 
         def agreeing(name: str) -> float:
             count = np.bincount(self.data.codes(name))
@@ -43,36 +43,36 @@ class Roles:
     @cached_property
     def descriptive_columns(self) -> tuple[str, ...]:
         """All variables that describe a record."""
-        apart = ("identifier", "weight", "household", "drop", *UNSERVED)
-        return tuple(v.name for v in self.data.schema.variables if v.role not in apart)
+        excluded = ("identifier", "weight", "household", "drop", *UNSERVED)
+        return tuple(v.name for v in self.data.schema.variables if v.role not in excluded)
 
     def of(self, names: Iterable[str]) -> Roles:
-        """The same for these columns alone."""
+        """Return the roles of these columns only."""
         return Roles(self.data.only(names))
 
     def are_numbers(self, names: Iterable[str]) -> bool:
-        """Whether all of these columns are numeric."""
+        """Return whether all of these columns are numeric."""
         return set(names) <= set(self.numbers)
 
     @cached_property
     def secret(self) -> str:
-        """The first sensitive variable; empty where none is."""
+        """The first sensitive variable, or "" where there is none."""
         return next(iter(self.data.sensitive), "")
 
     @cached_property
     def known_to_attacker(self) -> tuple[str, ...]:
-        """The keys and the numbers that are not sensitive: what a snooper knows."""
+        """The keys and numeric variables that are not sensitive."""
         both = dict.fromkeys((*self.data.keys, *self.numbers))
         return tuple(name for name in both if name not in self.data.sensitive)
 
     def spread(self, name: str) -> float:
-        """The standard deviation of a numeric variable; 0 where it has no value."""
+        """Return the standard deviation of a numeric variable; 0 where it has no value."""
         x = self.data.numbers(name)
         x = x[np.isfinite(x)]
         return float(x.std()) if len(x) else 0.0
 
     def rare(self, name: str, share: float) -> tuple[str, ...]:
-        """The categories that a smaller share of the records has."""
+        """Return the categories that fewer than this share of the records have."""
         levels = self.data.column(name).levels
         if levels is None:
             return ()
@@ -82,7 +82,7 @@ class Roles:
 
 
 def format_strength(value: float) -> str:
-    """A strength as the name of a trial has it.
+    """Return a strength as it is written in the name of a trial.
 
     >>> format_strength(0.05), format_strength(2.0)
     ('.05', '2')
@@ -90,18 +90,15 @@ def format_strength(value: float) -> str:
     return f"{value:g}".removeprefix("0")
 
 
-# The natural range of a method's strength: what a search tries, from weak to strong.
-
-
-STRENGTH_DIGITS = 3  # of a strength that is tried: nobody states more
+STRENGTH_DIGITS = 3  # significant digits of a strength in a search; more would not change the result visibly
 
 
 @dataclass(frozen=True)
 class Strengths:
-    """The values that one parameter takes from the weakest masking worth a trial to the strongest.
+    """The values of one parameter, from the weakest masking worth trying to the strongest.
 
-    parameter : name of the field. weak, strong : its values at strengths 0 and 1; whole numbers where both are. log : steps
-    between are equal factors, else equal differences. fixed : other fields, the same at every strength. tried : the values
+    parameter : name of the field. weak, strong : its values at strengths 0 and 1; whole numbers where both are. log : equal
+    factors between steps, otherwise equal differences. fixed : other fields, the same at every strength. tried : the values
     that a comparison of methods tries.
 
     >>> Strengths("p", 0.01, 0.9).at(0.5), Strengths("size", 3, 100).at(0.5)
@@ -116,7 +113,7 @@ class Strengths:
     tried: tuple[float, ...] = ()
 
     def at(self, strength: float) -> dict[str, Any]:
-        """The fields of a method at a strength in [0, 1]."""
+        """Return the fields of a method at a strength in [0, 1]."""
         weak, strong = self.weak, self.strong
         value = weak * (strong / weak) ** strength if self.log else weak + (strong - weak) * strength
         whole = isinstance(self.weak, int) and isinstance(self.strong, int)

@@ -1,4 +1,4 @@
-"""Rules and choices: what a plan fixes before the first score is seen, and what a rule makes of a map."""
+"""Rules and choices: a plan states a rule before the first score is computed, and the rule chooses from a map."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class LimitColumn(NamedTuple):
     """Rows of a map compared with one limit."""
 
     limit: Limit
-    end: npt.NDArray[Any]  # the confidence limit that is compared; NaN: it has no value
-    applies: npt.NDArray[Any]  # False: the measure does not apply to such a file, so the limit is not tested
+    end: npt.NDArray[Any]  # the confidence limit that is compared; NaN: no value
+    applies: npt.NDArray[Any]  # False: the measure does not apply to this file, so the limit is not tested
 
     @property
     def is_met(self) -> npt.NDArray[Any]:
@@ -30,12 +30,12 @@ class LimitColumn(NamedTuple):
 
     @property
     def share(self) -> npt.NDArray[Any]:
-        """How much of the limit each row uses up; NaN where it has no value."""
+        """The share of the limit that each row uses up; NaN where it has no value."""
         return self.limit.share(self.end)
 
 
 class ScoreTable(Protocol):
-    """What a rule reads of the scores behind a map: any measure, of candidates or pooled for methods."""
+    """What a rule reads from the scores behind a map: any measure, of candidates or pooled over methods."""
 
     @property
     def values(self) -> Mapping[str, Measure]: ...
@@ -45,7 +45,7 @@ class ScoreTable(Protocol):
 
 
 class RiskUtilityMap(Protocol):
-    """What a rule reads of a map; `RUMap` is ours."""
+    """What a rule reads from a map. `RUMap` implements it."""
 
     @property
     def scores(self) -> ScoreTable: ...
@@ -81,7 +81,7 @@ class RiskUtilityMap(Protocol):
 
 @dataclass(frozen=True)
 class Rule(Value):
-    """The base of every rule that picks a release from a map; choose/ holds ours.
+    """The base of every rule that chooses a release from a map; `sdcmap.choose` contains the rules.
 
     Parameters
     ----------
@@ -102,13 +102,13 @@ class Rule(Value):
         return ()
 
     def choose(self, ru: RiskUtilityMap) -> Choice:
-        """The choice on the map `ru`."""
+        """Return the choice on the map `ru`."""
         raise TypeError(f"{type(self).__name__} cannot choose.")
 
 
 @dataclass(frozen=True)
 class RunnerUp:
-    """A row that a rule would have chosen next: a candidate, or a method where methods are compared."""
+    """The row that a rule would choose next: a candidate, or a method where methods are compared."""
 
     candidate: str | None
     method: str
@@ -122,7 +122,7 @@ class RunnerUp:
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen row, the rule and the reason in words. `candidate` None means: release nothing."""
+    """The chosen row, the rule and the reason. `candidate` None means: release nothing."""
 
     candidate: str | None
     method: str
@@ -132,14 +132,14 @@ class Choice:
     rule: Rule
     reason: str
     runners_up: tuple[RunnerUp, ...] = ()
-    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)  # how it stands to every limit
-    searched: int = 0  # random draws of the chosen method that were looked at before one was taken
-    stream_id: str = field(default="", repr=False, compare=False)  # of the candidate's stream: tells another seed's
-    name: str = ""  # for people: the method in words, and the draw
+    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)  # one for each limit
+    searched: int = 0  # random draws of the chosen method that were compared before one was chosen
+    stream_id: str = field(default="", repr=False, compare=False)  # identifies the candidate's stream, hence the seed
+    name: str = ""  # for people: the title of the method, and the draw
 
     @property
     def is_picked(self) -> bool:
-        """Whether a person picked it: no rule chose it, and `reason` is what was stated."""
+        """Whether a person picked it. No rule chose it then, and `reason` is what the person stated."""
         return type(self.rule) is Rule
 
     def __str__(self) -> str:
@@ -150,6 +150,6 @@ class Choice:
         return f"Choice({self.name or self.method or 'release nothing'}{numbers})"
 
     def _repr_html_(self) -> str:
-        """For a notebook: the reason, and the runners-up."""
+        """Return the reason and the runners-up for a notebook."""
         others = html.table(["runners-up"], [(str(runner),) for runner in self.runners_up]) if self.runners_up else ""
         return html.paragraph(self.reason) + others

@@ -1,8 +1,7 @@
-"""The steps of a chain as a reader of its note sorts them: those that he does again on his own records, and those that
-worked on the same variables, the first of them at random.
+"""Sort the steps of a chain into those an attacker can repeat on their own records, and groups to be modeled together.
 
-A deterministic step can be done again while no random step has touched what it masks. Of the steps that are left, those
-that mask a variable in common are one group: what they do to it must be stated together.
+A deterministic step can be repeated as long as no random step has touched what it masks. Of the remaining steps, those
+that mask a common variable form one group, because their joint effect on it must be stated together.
 """
 
 from __future__ import annotations
@@ -15,27 +14,30 @@ from sdcmap.data.amounts import on_one_grid
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 
-UNUSED_STREAM = Stream.of_seed(0, "redone")  # of steps that draw nothing
+UNUSED_STREAM = Stream.of_seed(0, "redone")  # for steps that draw nothing
 
 
 def split_steps(steps: Sequence[Method]) -> tuple[tuple[Method, ...], tuple[tuple[Method, ...], ...]]:
-    """The steps to do again, and the groups of the others: steps of one variable each where that can be, as
-    `Method.by_column` says; all in their order."""
-    again, left, touched = list[Method](), list[Method](), set[str]()
+    """Return the steps that can be repeated, and the groups of the others, all in their order.
+
+    Steps are first split into steps of one variable each where `Method.by_column` can.
+    """
+    repeatable, others, touched = list[Method](), list[Method](), set[str]()
     for step in (part for whole in steps for part in whole.by_column()):
         if step.random or not touched.isdisjoint(step.masked_names):
-            left.append(step)
+            others.append(step)
             touched.update(step.masked_names)
         else:
-            again.append(step)
-    return tuple(again), tuple(_groups(left))
+            repeatable.append(step)
+    return tuple(repeatable), tuple(_groups(others))
 
 
 def _groups(steps: Sequence[Method]) -> Iterator[tuple[Method, ...]]:
-    """Steps that mask a variable in common, directly or through others."""
+    """Yield groups of steps that mask a variable in common, directly or through other steps."""
     sets: list[tuple[set[str], list[int]]] = []
     for number, step in enumerate(steps):
         names, members = set(step.masked_names), [number]
+        # the step may connect groups that had no variable in common so far
         for group in [group for group in sets if not names.isdisjoint(group[0])]:
             sets.remove(group)
             names, members = names | group[0], members + group[1]
@@ -45,8 +47,11 @@ def _groups(steps: Sequence[Method]) -> Iterator[tuple[Method, ...]]:
 
 
 def redo_steps(known: Microdata, steps: Sequence[Method], *, in_chain: bool) -> tuple[Microdata, dict[str, str]]:
-    """The records after these steps, and why some of their variables could not be made; in a chain numbers stay on the grid
-    of their column. Steps that cannot be done, for want of what is not known or another step makes, are left out."""
+    """Return the records after these steps, and why some of their variables could not be computed.
+
+    In a chain, numbers stay on the grid of their column. Steps that need unknown columns, or columns of another step, are
+    left out.
+    """
     file, failed = known, dict[str, str]()
     for step in steps:
         try:
@@ -58,7 +63,7 @@ def redo_steps(known: Microdata, steps: Sequence[Method], *, in_chain: bool) -> 
 
 
 def remove_steps(steps: Sequence[Method], dropped: Sequence[Method]) -> list[Method]:
-    """The steps, of one variable each where that can be, less some of them; of equal ones, the last go."""
+    """Return the steps, split by variable where possible, without `dropped`; of equal steps the last are removed."""
     parts = [part for step in steps for part in step.by_column()]
     for step in dropped:
         del parts[len(parts) - 1 - parts[::-1].index(step)]
@@ -66,20 +71,22 @@ def remove_steps(steps: Sequence[Method], dropped: Sequence[Method]) -> list[Met
 
 
 def names_not_randomized(group: Sequence[Method]) -> set[str]:
-    """The variables of a group that its deterministic steps alone mask."""
+    """Return the variables of a group that only its deterministic steps mask."""
     moved = {name for step in group if step.random for name in step.masked_names}
     return {name for step in group for name in step.masked_names} - moved
 
 
 def check_dependencies(group: Sequence[Method], steps: Sequence[Method]) -> None:
-    """Undefined where a step of the chain masks what one of the group looks at without masking it, such as its strata: at
-    random, or after it."""
+    """Raise Undefined where a step of the group reads a variable, such as its strata, that another step masks.
+
+    It does not matter when the other step is deterministic and comes before.
+    """
     for step in group:
-        looked_at = set(step._columns()) - set(step.masked_names)
+        read = set(step._columns()) - set(step.masked_names)
         later = False
         for other in steps:
             later = later or other is step or step in other.by_column()
-            shared = sorted(looked_at & set(other.masked_names))
+            shared = sorted(read & set(other.masked_names))
             if shared and (other.random or later):
-                what = f"{type(other).__name__} masks what {type(step).__name__} looks at ({', '.join(shared)})"
-                raise Undefined(f"{what}: a chain states a likelihood where its steps look at no other's variables.")
+                what = f"{type(other).__name__} masks what {type(step).__name__} reads ({', '.join(shared)})"
+                raise Undefined(f"{what}: a chain has a likelihood only where no step reads what another masks.")

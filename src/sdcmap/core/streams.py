@@ -1,4 +1,4 @@
-"""Random streams: each derived from a secret seed by a keyed hash, so none leads back to it and none moves another."""
+"""Random streams, derived from a secret seed by a keyed hash: no stream reveals the seed or depends on another stream."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ class Stream:
 
     @staticmethod
     def of_seed(seed: int, *labels: str) -> Stream:
-        """The stream of a seed and its labels: HMAC-SHA256(seed, labels)."""
+        """Return the stream of a seed and its labels: HMAC-SHA256(seed, labels)."""
         length = max(32, (seed.bit_length() + 7) // 8)
         return Stream(hmac.digest(seed.to_bytes(length, "big"), "\x1f".join(labels).encode(), "sha256"))
 
     def child(self, label: str) -> Stream:
-        """The stream with one more label, such as a stratum or a sampled measure."""
+        """Return the stream with one more label, such as a stratum or a sampled measure."""
         return Stream(hmac.digest(self.key, label.encode(), "sha256"))
 
     @property
     def stream_id(self) -> str:
-        """Twelve digits that tell this stream from others and lead back to none."""
+        """Twelve digits that identify this stream and do not reveal its key."""
         return hashlib.sha256(b"seal" + self.key).hexdigest()[:12]
 
     def rng(self) -> Generator:
-        """The numpy generator of this stream: its 256 bits of state are the key itself."""
+        """Return the numpy generator of this stream. Its 256 bits of state are the key itself."""
         return Generator(PCG64DXSM(_Key(self.key)))  # type: ignore[arg-type]
 
 
 class _Key(ISeedSequence):
-    """A key in the place of numpy's `SeedSequence`: it is random in every bit, so nothing is left to stir (15 us)."""
+    """A key in place of numpy's `SeedSequence`. Its bits are random already, so mixing them again (15 us) is not needed."""
 
     def __init__(self, key: bytes) -> None:
         self.key = key
 
     def generate_state(self, n_words: int, dtype: npt.DTypeLike = np.uint32) -> Array:
-        """The four words of 64 bits that the generator asks for, the same on every machine."""
+        """Return the four 64-bit words that the generator asks for, the same on every machine."""
         return np.frombuffer(self.key, np.dtype(dtype).newbyteorder("<"))[:n_words].astype(dtype, copy=False)

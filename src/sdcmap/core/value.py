@@ -1,7 +1,7 @@
 """Values: frozen dataclasses whose fields are their parameters.
 
 Methods, measures and rules are values. Repr, equality, hashing, TOML, grids, documentation and command-line text
-all come from their dataclass fields; a field is coerced and checked by its annotation when the value is made.
+are all derived from the dataclass fields. A field is converted and checked by its annotation when a value is created.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Spec: TypeAlias = dict[str, Any]  # a value as TOML and JSON hold it: its type a
 
 @dataclass(frozen=True)
 class Range:
-    """An interval a number must lie in; `ends` says which ends belong to it, such as "(]"."""
+    """An interval of allowed numbers. `ends` says which ends belong to it, such as "(]"."""
 
     low: float | None = None
     high: float | None = None
@@ -81,39 +81,39 @@ class Value:
             fill_digest(cast(NamesFiles, self))
 
     def problems(self) -> Iterator[str]:
-        """Problems between fields, such as ".lower must be below .upper."; a subclass says them."""
+        """Yield problems between fields, such as ".lower must be below .upper."; a subclass overrides it."""
         return iter(())
 
     def spec(self) -> Spec:
-        """Class name and the fields that differ from their default, as plain TOML values."""
+        """Return the class name and the fields that differ from their default, as plain TOML values."""
         given = [(f, getattr(self, f.name)) for f in fields(self)]
         stated = {f.name: to_plain(value) for f, value in given if f.default is MISSING or value != f.default}
         return {"type": type_name(type(self))} | stated
 
     def identity(self) -> Spec:
-        """All that makes the numbers of this value: class, revision and every field, defaults and nested values too."""
+        """Return everything that determines the numbers of this value: class, revision and all fields."""
         given = {f.name: to_plain(getattr(self, f.name), whole=True) for f in fields(self)}
         return {"type": type_name(type(self)), "revision": self.revision} | given
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the identity: equal values have one digest, in every process; another revision or default, another."""
+        """SHA-256 of the identity: equal values have the same one in every process; a new revision or default changes it."""
         identity = json.dumps(self.identity(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(identity.encode()).hexdigest()
 
     @cached_property
     def id(self) -> str:
-        """Twelve digits of the digest: what a stored number is keyed by."""
+        """Twelve digits of the digest. Stored numbers are keyed by it."""
         return self.digest[:12]
 
     @cached_property
     def text(self) -> str:
-        """The value as a person writes it, such as `Swap(on='Age', rate=0.05)`; `parse` reads it back."""
+        """The value as a person writes it, such as `Swap(on='Age', rate=0.05)`. `parse` reads it."""
         return text_of(self.spec())
 
     @cached_property
     def brief(self) -> str:
-        """The value where it stands in a sentence: long lists of columns by their number, files by their own names.
+        """The value as part of a sentence: long lists of columns are counted, and files go by their names.
 
         >>> from sdcmap import QueryError
         >>> QueryError(on=["age", "sex", "race", "wage"], queries=300).brief
@@ -137,7 +137,7 @@ _FIELD_TYPES: dict[type, dict[str, object]] = {}
 
 
 def field_types(cls: type) -> dict[str, object]:
-    """Field name -> annotation, with its `Annotated` extras."""
+    """Return field name -> annotation, with its `Annotated` extras."""
     if cls not in _FIELD_TYPES:
         annotations = typing.get_type_hints(cls, include_extras=True)
         _FIELD_TYPES[cls] = {f.name: annotations[f.name] for f in fields(cls)}
@@ -145,7 +145,7 @@ def field_types(cls: type) -> dict[str, object]:
 
 
 def coerce(kind: object, value: object) -> object:
-    """`value` as the annotation `kind` wants it, or ValueError with the second half of a sentence."""
+    """Return `value` converted to the annotation `kind`, or raise ValueError with the second part of a sentence."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
         value = coerce(arguments[0], value)
@@ -180,7 +180,7 @@ def coerce(kind: object, value: object) -> object:
     if kind is float and isinstance(value, numbers.Real) and not truth:
         if not _is_finite(value):
             raise ValueError("must be a finite number.")
-        return float(value) + 0.0  # -0.0 and 0.0 have one spec
+        return float(value) + 0.0  # turns -0.0 into 0.0, so that both have the same spec
     if kind is str and isinstance(value, str):
         return str(value)
     if isinstance(kind, type) and issubclass(kind, Value):
@@ -209,29 +209,29 @@ def _coerce_any(kinds: Sequence[object], value: object) -> object:
 
 
 def to_plain(value: object, *, whole: bool = False) -> object:
-    """A field's value as TOML holds it; `whole`: values in it with their whole identity."""
+    """Return a field's value as TOML has it; `whole`: nested values with their whole identity."""
     if isinstance(value, Value):
         return value.identity() if whole else value.spec()
     return [to_plain(item, whole=whole) for item in value] if isinstance(value, tuple) else value
 
 
 def type_name(cls: type) -> str:
-    """The public name of one of our classes; "module:Class" of anyone else's."""
+    """Return the name of a class of sdcmap, or "module:Class" of any other."""
     ours = cls.__module__.split(".")[0] == "sdcmap"
     return cls.__name__ if ours else f"{cls.__module__}:{cls.__qualname__}"
 
 
 def find_type(name: object, base: type[V]) -> type[V]:
-    """The class that a spec's `type` names: one of ours, or "module:Class" of a module in use."""
+    """Return the class that a spec's `type` names: one of ours, or "module:Class" of a loaded module."""
     if not isinstance(name, str):
         raise PlanError(f"a {base.__name__.lower()} needs a type, such as type = {_example(base)!r}.")
-    alone = name == base.__name__ and not base.__subclasses__()  # such as Source: it stands for itself
-    named = base if alone else find_class(name)
-    if named is None or not issubclass(named, base):
+    is_itself = name == base.__name__ and not base.__subclasses__()  # a class without subclasses, such as Source
+    cls = base if is_itself else find_class(name)
+    if cls is None or not issubclass(cls, base):
         raise PlanError(
             f"there is no {base.__name__.lower()} {quote_text(name)}.{suggest_name(name, class_names(base))}"
         )
-    return named
+    return cls
 
 
 def _example(base: type[Value]) -> str:
@@ -244,7 +244,7 @@ def _with_article(base: type) -> str:
 
 
 def decode(spec: Mapping[str, object], base: type[V]) -> V:
-    """The value that a spec stands for; every problem of the spec at once."""
+    """Return the value that a spec describes, or raise PlanError with every problem of the spec."""
     if not isinstance(spec, Mapping):
         raise PlanError(f"{_with_article(base)} is written as a table with a type, such as {_example(base)!r}.")
     depth = _DEPTH.get()
@@ -257,7 +257,7 @@ def decode(spec: Mapping[str, object], base: type[V]) -> V:
         _DEPTH.reset(before)
 
 
-MAX_VALUE_DEPTH = 16  # values in each other, such as chains of chains
+MAX_VALUE_DEPTH = 16  # nested values, such as chains of chains; deeper ones would exhaust the stack
 _DEPTH: ContextVar[int] = ContextVar("sdcmap depth of a value", default=0)
 
 
@@ -282,7 +282,7 @@ def _decode_fields(spec: Mapping[str, object], cls: type[V]) -> V:
 
 
 def parse(text: str, base: type[V]) -> V:
-    """The value that a text such as `SmallCells(n=5)` stands for; only names and plain literals are read.
+    """Return the value that a text such as `SmallCells(n=5)` describes. Only names and plain literals are allowed.
 
     >>> from sdcmap.core.measure import Measure
     >>> parse("SmallCells(n=5)", Measure).n
@@ -308,7 +308,7 @@ def _spec_of(node: ast.expr) -> Any:
 
 
 def text_of(spec: object) -> str:
-    """A specification as a person writes it; a digest that stands for none is left out."""
+    """Return a spec as a person writes it, without an all-zero digest."""
     if isinstance(spec, dict):
         stated = {name: value for name, value in spec.items() if name != "type" and not _is_no_digest(name, value)}
         given = ", ".join(f"{name}={text_of(value)}" for name, value in stated.items())
@@ -319,7 +319,7 @@ def text_of(spec: object) -> str:
 
 
 def _brief(name: str, value: object) -> str:
-    """One field of a value in a sentence."""
+    """Return one field of a value as part of a sentence."""
     if name == "on" and isinstance(value, list) and len(value) > MAX_NAMES_IN_PHRASE:
         return f"on {len(value)} columns"
     if name in PATH_FIELDS and isinstance(value, str):

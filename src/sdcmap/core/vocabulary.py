@@ -1,4 +1,4 @@
-"""The names that most modules need, in one place: files, methods, measures, their parameters, and errors."""
+"""The names that most modules need: files, methods, measures, their parameters, and errors."""
 
 from numpy.random import Generator
 

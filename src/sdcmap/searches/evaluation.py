@@ -42,22 +42,25 @@ class SearchSession:
 
     # ---- scores -------------------------------------------------------------------------------------------------
     def scores(self, methods: Sequence[Method]) -> Scores:
-        """The plan's own candidates and these methods, one draw each."""
+        """Return the plan's own candidates and these methods, one draw each."""
         return self.study.scores(self.plan.with_searched_methods(methods))
 
     def evaluate(self, methods: Sequence[Method], early_stop: EarlyStop | None) -> None:
-        """One draw of each method, by every measure, losses first; left where `early_stop` says that it is beaten."""
+        """Return one draw of each method, by every measure, losses first.
+
+        Left where `early_stop` says that it is beaten.
+        """
         measures, done = order_measures(self.plan, self.data), self.study.candidate_states()
         left = [c for c in map(Candidate, methods) if not self._is_dominated(c, early_stop, done)]
         self._run([self._job(c, measures, early_stop=early_stop) for c in left], done)
 
     def draw_again(self, candidates: Sequence[Candidate], plan: Plan) -> None:
-        """Fresh draws, by the measures of `plan`."""
+        """Return fresh draws, by the measures of `plan`."""
         self.study.add_measures(plan.measures, self.data)
         self._run([self._job(c, plan.measures, kind="fresh") for c in candidates], self.study.candidate_states())
 
     def screen(self, methods: Sequence[Method]) -> Scores:
-        """The axes of each method, made of a quarter of the rows: the same rows for all."""
+        """Return the axes of each method, made of a quarter of the rows: the same rows for all."""
         plan = screening_plan(self.plan, self.data)
         self.study.add_measures(plan.measures, self.data)
         key = Stream.of_seed(self.plan.seed, "screening rows").key
@@ -75,7 +78,7 @@ class SearchSession:
         return Job(candidate, key, measures, kind, part, early_stop, self.device)
 
     def _run(self, jobs: Sequence[Job], done: Mapping[str, CandidateState]) -> None:
-        """The jobs that are not done yet, in their order; rows are stored as they come."""
+        """Return the jobs that are not done yet, in their order; rows are stored as they come."""
         lacking = [job for job in jobs if not _is_done(job, done)]
         for rows in run_all(iter(lacking), self.run, self.make, self.workers) if lacking else ():
             self.study.add(rows)
@@ -83,7 +86,7 @@ class SearchSession:
     def _is_dominated(
         self, candidate: Candidate, early_stop: EarlyStop | None, done: Mapping[str, CandidateState]
     ) -> bool:
-        """Whether a bound is stored of it, and what it shows is beaten."""
+        """Return whether a bound is stored of it, and what it shows is beaten."""
         name = row_id(candidate, "bound")
         if early_stop is None or name not in done:
             return False
@@ -98,12 +101,12 @@ def _is_done(job: Job, done: Mapping[str, CandidateState]) -> bool:
 
 
 def method_id(method: Method, kind: Kind) -> str:
-    """The id of the row that holds a method's screening, or (a bound) what was measured until it was beaten."""
+    """Return the id of the row that holds a method's screening, or (a bound) what was measured until it was beaten."""
     return row_id(Candidate(method), kind)
 
 
 def order_measures(plan: Plan, data: Microdata) -> tuple[Measure, ...]:
-    """The measures of a plan, losses first; of risks those on the axis, cheap ones before dear ones."""
+    """Return the measures of a plan, losses first; of risks those on the axis, cheap ones before dear ones."""
 
     def place(measure: Measure) -> tuple[bool, bool, bool, float, float]:
         on_axis = measure.text in (*plan.risk, plan.utility)
@@ -113,13 +116,15 @@ def order_measures(plan: Plan, data: Microdata) -> tuple[Measure, ...]:
 
 
 def needs_refits(measure: Measure) -> bool:
-    """Whether a measure may ask for the method to be made again without some of the people."""
+    """Return whether a measure may ask for the method to be made again without some of the people."""
     return type(measure).refits is not Measure.refits
 
 
 def screening_plan(plan: Plan, data: Microdata) -> Plan:
-    """The plan with the measures of its axes alone, in their quick forms; the dear ones are left out where others are on
-    the risk axis."""
+    """Return the plan with the measures of its axes alone, in their quick forms.
+
+    The dear ones are left out where others are on the risk axis.
+    """
     by_text = {measure.text: measure for measure in plan.measures}
     risk = tuple(name for name in plan.risk if not needs_refits(by_text[name])) or plan.risk
     quick = {name: by_text[name].screening_variant(data) for name in (*risk, plan.utility)}
@@ -127,7 +132,7 @@ def screening_plan(plan: Plan, data: Microdata) -> Plan:
 
 
 def replace_measures(plan: Plan, measures: Mapping[str, Measure], risk: Iterable[str], limits: Iterable[str]) -> Plan:
-    """The plan with these measures in the place of those of the names, on the risk axis and with the limits named."""
+    """Return the plan with these measures in the place of those of the names, on the risk axis and with the limits named."""
     names = {name: measure.text for name, measure in measures.items()}
     return replace(
         plan, measures=tuple(measures.values()), risk=tuple(names[name] for name in risk), utility=names[plan.utility],
@@ -141,7 +146,7 @@ def open_session(
     data: Microdata, plan: Plan, folder: Path, *, workers: int | None, engine: str | None, executor: Executor | None,
     device: str = "cpu",
 ) -> Iterator[SearchSession]:  # fmt: skip
-    """The study of a plan that was swept into `folder`, open for a search, with workers that last for all of it."""
+    """Return the study of a plan that was swept into `folder`, open for a search, with workers that last for all of it."""
     workers = workers or cores()
     with Study.begin(folder, data, plan) as study, threadpool_limits(1):
         bound = study.bind_plan(plan)

@@ -48,7 +48,10 @@ def importance_table(x: Predictors, risk: Array, loss: Array, groups: Mapping[st
 
 
 def importance(x: Predictors, y: Array, groups: Mapping[str, list[int]], rng: Generator) -> dict[str, float]:
-    """Group of columns -> by how much of the variance of y the error out of bag grows when it is shuffled; 0 at least."""
+    """Return group of columns -> by how much of the variance of y the error out of bag grows when it is shuffled.
+
+    0 at least.
+    """
     grown = dict.fromkeys(groups, 0.0)
     spread = float(y.var()) or 1.0
     for _ in range(TREE_COUNT):
@@ -65,13 +68,13 @@ def importance(x: Predictors, y: Array, groups: Mapping[str, list[int]], rng: Ge
 
 
 def draw_neighbors(x: Predictors, y: Array, others: Array, rng: Generator) -> Array:
-    """For each of other rows, a row of x that shares a leaf with it, in a tree drawn anew."""
+    """Return for each of other rows, a row of x that shares a leaf with it, in a tree drawn anew."""
     tree, asked, bag = _grow_tree(x, y, rng)
     return drawn_from(tree, _to_bins(others, x.edges)[:, asked], bag, rng)
 
 
 def _grow_tree(x: Predictors, y: Array, rng: Generator) -> tuple[Tree, Array, Array]:
-    """A tree, the columns it may ask, and the rows it was grown on."""
+    """Return a tree, the columns it may ask, and the rows it was grown on."""
     asked = np.sort(rng.choice(x.bins.shape[1], max(1, round(COLUMN_SHARE * x.bins.shape[1])), replace=False))
     bag = rng.integers(0, len(y), len(y))
     return grow(x.bins[bag][:, asked], x.sizes[asked], x.ordered[asked], y[bag], 0, MIN_LEAF_ROWS), asked, bag

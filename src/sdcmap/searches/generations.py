@@ -44,8 +44,7 @@ def search_digest(plan: Plan, settings: Search) -> str:
 
 @dataclass(frozen=True)
 class SearchHistory:
-    """What a search has proposed so far, the share of the area that is dominated after each generation, the plan's own
-    candidates first, and where all of them lie in the plane."""
+    """What a search has proposed so far, the share of the area that is dominated after each generation, the plan's own candidates first, and where all of them lie in the plane."""
 
     proposals: tuple[Proposal, ...] = field(repr=False)
     areas: tuple[float, ...]
@@ -110,26 +109,26 @@ class SearchRunner:
 
     # ---- when to stop -------------------------------------------------------------------------------------------
     def _stop_reason(self, growth: SearchHistory, began: float) -> str:
-        """Why the search stops here; empty: it goes on."""
+        """Return why the search stops here; empty: it goes on."""
         used = len(growth.full_evaluations)
         if growth.generations == 1 and not self._any_made(growth):
             return f"none of {used} could be made and scored: {self._most_frequent_reason(growth)}"
         return stop_reason(self.settings, used, growth.areas, time.monotonic() - began)
 
     def _any_made(self, growth: SearchHistory) -> bool:
-        """Whether a candidate could be made and scored; one that was left as beaten could."""
+        """Return whether a candidate could be made and scored; one that was left as beaten could."""
         ids, done = {Candidate(method).id for method in growth.methods}, self.session.study.candidate_states()
         return not ids.isdisjoint(growth.table.ids) or any(method_id(m, "bound") in done for m in growth.methods)
 
     def _most_frequent_reason(self, growth: SearchHistory) -> str:
-        """The reason that was given most often."""
+        """Return the reason that was given most often."""
         scores = self.session.scores(growth.methods)
         counts = Counter(filter(None, [*scores.candidate["reason"], *scores.score["reason"]]))
         return min(counts, key=lambda reason: (-counts[reason], reason), default="no reason was given.")
 
     # ---- what to propose ----------------------------------------------------------------------------------------
     def _propose(self, number: int, growth: SearchHistory) -> list[Proposal]:
-        """The proposals of a generation, screened, chosen and stored."""
+        """Return the proposals of a generation, screened, chosen and stored."""
         stream = Stream.of_seed(self.session.plan.seed, "search", self.search, f"generation {number}")
         taken = frozenset(
             m.digest for m in (*self.session.plan.all_methods, *(row.method_value for row in growth.proposals))
@@ -153,7 +152,7 @@ class SearchRunner:
         return Proposal(self.search, Candidate(proposed.method).id, number, place, *facts)
 
     def _parents(self, growth: SearchHistory) -> list[Parent]:
-        """What is best so far: the candidates that make up most of the area, the plan's own among them."""
+        """Return what is best so far: the candidates that make up most of the area, the plan's own among them."""
         known: dict[str, Parent] = {
             row.candidate: (row.candidate, row.method_value, point_of(row)) for row in growth.full_evaluations
         }
@@ -162,13 +161,16 @@ class SearchRunner:
         return [known[growth.table.ids[row]] for row in best]
 
     def _lessons(self, growth: SearchHistory) -> OptionOutcomes:
-        """Which options could be made, by the screenings of everything proposed so far."""
+        """Return which options could be made, by the screenings of everything proposed so far."""
         made = {name for name, (status, _) in self.session.study.candidate_states().items() if status == "ok"}
         tried = [(point_of(row), method_id(row.method_value, "screening") in made) for row in growth.proposals]
         return OptionOutcomes.of(self.space, [(point, is_made) for point, is_made in tried if point])
 
     def _predict(self, proposed: Sequence[ProposedMethod], growth: SearchHistory) -> tuple[Array, Array]:
-        """Where the children would lie: their screenings, moved by what lay between screening and score before."""
+        """Return where the children would lie.
+
+        Their screenings, moved by what lay between screening and score before.
+        """
         plan = screening_plan(self.session.plan, self.session.data)
         new = self.plane.table(self.session.screen([p.method for p in proposed]), plan)
         at = new.select(tuple(method_id(p.method, "screening") for p in proposed))
@@ -176,13 +178,15 @@ class SearchRunner:
         return np.clip(at.x + _shift(before.x, after.x), 0, 1), np.clip(at.y + _shift(before.y, after.y), 0, 1)
 
     def _stored_points(self, growth: SearchHistory, kind: Kind, plan: Plan) -> ObjectiveTable:
-        """Where each method lies by its rows of another kind."""
+        """Return where each method lies by its rows of another kind."""
         ids = tuple(method_id(method, kind) for method in growth.methods)
         return self.plane.table(self.session.study.scores_of(plan, ids), plan).select(ids)
 
     def _scored_points(self, growth: SearchHistory) -> ObjectiveTable:
-        """Where each method lies by its scores; those that were left as beaten by what was measured until then, which is
-        not so far from it as to lie nowhere."""
+        """Return where each method lies by its scores.
+
+        Those that were left as beaten by what was measured until then, which is not so far from it as to lie nowhere.
+        """
         known = growth.table.select(tuple(Candidate(method).id for method in growth.methods))
         left = self._stored_points(growth, "bound", self.session.plan)
         x, y = np.where(np.isnan(known.x), left.x, known.x), np.where(np.isnan(known.y), left.y, known.y)
@@ -190,8 +194,7 @@ class SearchRunner:
 
 
 def stop_reason(settings: Search, used: int, areas: Sequence[float], seconds: float) -> str:
-    """Why a search stops after so many evaluations and seconds, with this share of the area after each generation; empty:
-    it goes on. The starts are always made."""
+    """Return why a search stops after so many evaluations and seconds, with this share of the area after each generation; empty: it goes on. The starts are always made."""
     if used + (GENERATION_SIZE if used else START_COUNT) > settings.budget:
         return f"the budget of {settings.budget} evaluations is used up"
     if settings.minutes and used and seconds >= 60 * settings.minutes:
@@ -202,17 +205,17 @@ def stop_reason(settings: Search, used: int, areas: Sequence[float], seconds: fl
 
 
 def point_of(row: Proposal) -> Point:
-    """The place of a proposal in the space; empty where a method of the plan was changed."""
+    """Return the place of a proposal in the space; empty where a method of the plan was changed."""
     return tuple(json.loads(row.point))
 
 
 def _proposal_order(row: Proposal) -> tuple[int, bool, int, str]:
-    """The order of proposal; of a generation those that were chosen come first."""
+    """Return the order of proposal; of a generation those that were chosen come first."""
     return row.generation, row.rank == SCREENED_ONLY, row.rank, row.candidate
 
 
 def _shift(screened: Array, scored: Array) -> float:
-    """The median of what scores lie beyond screenings; 0 of few."""
+    """Return the median of what scores lie beyond screenings; 0 of few."""
     both = scored - screened
     both = both[np.isfinite(both)]
     return float(np.median(both)) if len(both) >= MIN_PAIRS_TO_SHIFT else 0.0

@@ -29,8 +29,11 @@ RISK_FLOOR = 0.01  # of the risk of releasing everything: without a limit, less 
 
 @dataclass(frozen=True)
 class ObjectiveTable:
-    """Candidates by id: risk and loss as they are, turned so that less is better; both in the plane, 1 where a constraint
-    is broken; and whether each is within every constraint. NaN: not made, or without a value."""
+    """Candidates by id: risk and loss as they are, turned so that less is better.
+
+    Both in the plane, 1 where a constraint is broken; and whether each is within every constraint. NaN: not made, or
+    without a value.
+    """
 
     ids: tuple[str, ...]
     risk: Array
@@ -43,14 +46,14 @@ class ObjectiveTable:
         return len(self.ids)
 
     def select(self, ids: tuple[str, ...]) -> ObjectiveTable:
-        """These candidates in this order; NaN for those that are not here."""
+        """Return these candidates in this order; NaN for those that are not here."""
         place = {name: at for at, name in enumerate(self.ids)}
         rows = np.array([place.get(name, len(self)) for name in ids], dtype=np.int64)  # the row after the last is NaN
         risk, loss, x, y = (np.append(column, np.nan)[rows] for column in (self.risk, self.loss, self.x, self.y))
         return ObjectiveTable(ids, risk, loss, x, y, np.append(self.sound, False)[rows])
 
     def pick_by_area(self, rows: Array, count: int) -> list[int]:
-        """Those of some rows that make up most of the area, at most so many."""
+        """Return those of some rows that make up most of the area, at most so many."""
         return [int(rows[at]) for at in picked(self.x[rows], self.y[rows], count, (np.empty(0), np.empty(0)))]
 
     @property
@@ -59,7 +62,7 @@ class ObjectiveTable:
         return self.front_among(self.sound)
 
     def front_among(self, some: Array) -> Array:
-        """Places of the undominated of some candidates (true), those out that break a constraint."""
+        """Return places of the undominated of some candidates (true), those out that break a constraint."""
         kept = self.sound & some
         risk, loss = np.where(kept, self.risk, np.nan), np.where(kept, self.loss, np.nan)
         best = np.flatnonzero(undominated(risk, loss))
@@ -68,8 +71,10 @@ class ObjectiveTable:
 
 @dataclass(frozen=True)
 class ObjectiveSpace:
-    """Where the axes begin and end. limit : the largest tolerable risk, None without one. bounds : other losses, turned so
-    that less is better, that no candidate may exceed."""
+    """Where the axes begin and end. limit : the largest tolerable risk, None without one. bounds .
+
+    Other losses, turned so that less is better, that no candidate may exceed.
+    """
 
     plan: Plan
     least: float  # risk (turned) at 0
@@ -83,7 +88,7 @@ class ObjectiveSpace:
     # ---- from a plan that was swept -----------------------------------------------------------------------------
     @staticmethod
     def of(scores: Scores, plan: Plan) -> ObjectiveSpace:
-        """The plane of a plan whose own candidates are scored."""
+        """Return the plane of a plan whose own candidates are scored."""
         if not plan.risk or not plan.utility:
             raise PlanError("a search needs a risk measure and a utility measure: they are the axes of its map.")
         ru = RUMap.of_plan(scores, plan)
@@ -108,7 +113,10 @@ class ObjectiveSpace:
 
     # ---- candidates in the plane --------------------------------------------------------------------------------
     def table(self, scores: Scores, plan: Plan) -> ObjectiveTable:
-        """The candidates of a table of scores; `plan` names the axes there (redraws have measures of their own)."""
+        """Return the candidates of a table of scores.
+
+        `plan` names the axes there (redraws have measures of their own).
+        """
         ru = RUMap.of_plan(scores, plan)
         points = ru.points.filter(~pl.col("anchor"))
         risk, loss = ru.losses(points)
@@ -118,7 +126,7 @@ class ObjectiveSpace:
         return ObjectiveTable(tuple(points["id"].to_list()), risk, loss, x, np.where(over <= 1, y, 1.0), sound)
 
     def scale_risk(self, risk: Array) -> Array:
-        """The place of a (turned) risk, in [0, 1]: by its logarithm, that above the limit in the last part."""
+        """Return the place of a (turned) risk, in [0, 1]: by its logarithm, that above the limit in the last part."""
         low, high = self._log(np.array([self.least, self.most]))
         at = self._log(risk)
         if self.limit is None:
@@ -130,18 +138,21 @@ class ObjectiveSpace:
         return np.clip(place, 0, 1)
 
     def _log(self, risk: Array) -> Array:
-        """The logarithm of a turned risk, rising with it."""
+        """Return the logarithm of a turned risk, rising with it."""
         sign = self.signs[0]
         with np.errstate(divide="ignore", invalid="ignore"):
             logs: Array = sign * np.log(sign * risk)
         return np.where(np.isnan(logs) & ~np.isnan(risk), -np.inf, logs)
 
     def scale_loss(self, loss: Array) -> Array:
-        """The place of a (turned) loss, in [0, 1]."""
+        """Return the place of a (turned) loss, in [0, 1]."""
         return np.clip((loss - self.best) / (self.worst - self.best), 0, 1)
 
     def _excess(self, ru: RUMap, points: pl.DataFrame) -> Array:
-        """How many times a limit is used up at most, of risk measures that are not on the axis; they are constraints."""
+        """Return how many times a limit is used up at most, of risk measures that are not on the axis.
+
+        They are constraints.
+        """
         others = [limit for limit in ru.limits if limit.measure.text not in ru.risk]
         if not others:
             return np.zeros(len(points))
@@ -159,7 +170,7 @@ class ObjectiveSpace:
         return over
 
     def early_stop(self, table: ObjectiveTable) -> EarlyStop | None:
-        """What beats a candidate already, by these; None: nothing does."""
+        """Return what beats a candidate already, by these; None: nothing does."""
         if not len(table.front):
             return None
         front = tuple((float(table.risk[place]), float(table.loss[place])) for place in table.front)
@@ -168,12 +179,15 @@ class ObjectiveSpace:
 
 
 def sign_of(measure: Measure) -> float:
-    """What a measure is multiplied by so that less is better."""
+    """Return what a measure is multiplied by so that less is better."""
     return 1.0 if measure.direction == "lower" else -1.0
 
 
 def limit_of(plan: Plan) -> float | None:
-    """The largest tolerable value of the risk axis: the rule's, the share 1 of its limits, or the limit of its measure."""
+    """Return the largest tolerable value of the risk axis.
+
+    The rule's, the share 1 of its limits, or the limit of its measure.
+    """
     stated = getattr(plan.rule, "risk", None)
     if isinstance(stated, float):
         return stated if stated > 0 else None
@@ -183,7 +197,7 @@ def limit_of(plan: Plan) -> float | None:
 
 
 def _least_risk(ru: RUMap, most: float) -> float:
-    """A small part of the risk of releasing everything, or that of releasing nothing where it is larger."""
+    """Return a small part of the risk of releasing everything, or that of releasing nothing where it is larger."""
     nothing = 0.0 if ru.nothing is None else ru.nothing[0]
     if ru.signs[0] < 0:
         return most / RISK_FLOOR
@@ -191,7 +205,7 @@ def _least_risk(ru: RUMap, most: float) -> float:
 
 
 def _worst_loss(ru: RUMap, best: float) -> float:
-    """The loss of releasing nothing; where the measure has none, the largest of the plan's own candidates."""
+    """Return the loss of releasing nothing; where the measure has none, the largest of the plan's own candidates."""
     baseline_value = ru.end(ru.utility, "baseline_value")
     if baseline_value is not None and ru.signs[1] * baseline_value > best:
         return ru.signs[1] * baseline_value
@@ -201,8 +215,10 @@ def _worst_loss(ru: RUMap, best: float) -> float:
 
 
 def _loss_bounds(ru: RUMap, scores: Scores, plan: Plan) -> dict[str, float]:
-    """The bound of each other loss, turned: the stated one, else the worst on the plan's own frontier; watched ones have
-    none."""
+    """Return the bound of each other loss, turned: the stated one, else the worst on the plan's own frontier.
+
+    Watched ones have none.
+    """
     stated = {} if plan.search is None else plan.search.bounds_of(plan.measures)
     bounds: dict[str, float] = {}
     own = ru.points.filter("frontier")["id"]

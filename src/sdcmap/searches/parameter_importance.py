@@ -55,7 +55,10 @@ class Parameters:
         return [name for name in named if len({settings.get(name) for settings in self.settings}) > 1]
 
     def importance(self) -> pl.DataFrame:
-        """stage (the parameter), risk, loss: the share of the variance that is lost when it is shuffled among methods."""
+        """stage (the parameter), risk, loss.
+
+        The share of the variance that is lost when it is shuffled among methods.
+        """
         if len(self.names) < MIN_METHODS or not self.varying:
             raise PlanError(f"which parameters matter is told of {MIN_METHODS} methods and more that differ in one.")
         ordered = np.array([self._is_number(name) for name in self.varying])
@@ -64,7 +67,7 @@ class Parameters:
         return importance_table(x, _take_logs(self.risk), _take_logs(self.utility), groups)
 
     def draw_importance(self) -> Chart:
-        """Which parameters matter for risk and for loss."""
+        """Return which parameters matter for risk and for loss."""
         return draw_chart("draw_importance", self.importance(), title="Which parameters matter")
 
     def draw_choices(self) -> Chart:
@@ -90,7 +93,7 @@ class Parameters:
         return draw_chart("draw_choices", table, options, ends=ends, title=f"{title}: risk, loss and parameters")
 
     def _lines(self) -> Array:
-        """Those that are drawn: the frontier, and of the others some evenly spaced in risk."""
+        """Return those that are drawn: the frontier, and of the others some evenly spaced in risk."""
         others = np.flatnonzero(~self.frontier)
         others = others[np.argsort(self.risk[others], kind="stable")]
         places = np.linspace(0, max(0, len(others) - 1), min(len(others), MAX_LINES)).astype(np.int64)
@@ -100,7 +103,7 @@ class Parameters:
         return all(isinstance(settings[name], float) for settings in self.settings if name in settings)
 
     def _column(self, name: str) -> Array:
-        """A number for every method: the setting, or its place among the options; NaN where it has none."""
+        """Return a number for every method: the setting, or its place among the options; NaN where it has none."""
         values = [settings.get(name) for settings in self.settings]
         if not self._is_number(name):
             words = _list_options(values)
@@ -109,7 +112,7 @@ class Parameters:
 
 
 def settings_of(method: Method) -> dict[str, Setting]:
-    """The settings of a method, step by step: numbers as they are, everything else in words.
+    """Return the settings of a method, step by step: numbers as they are, everything else in words.
 
     >>> import sdcmap as sm
     >>> settings_of(sm.Swap(on=["Age", "Sex"], rate=0.1))["Swap rate"], settings_of(sm.Swap(on="Age"))["Swap on"]
@@ -137,7 +140,7 @@ def _format_setting(value: Setting) -> str:
 
 
 def _list_options(values: Sequence[Setting | None]) -> tuple[str, ...]:
-    """Every setting once, in words: numbers by size, then texts."""
+    """Return every setting once, in words: numbers by size, then texts."""
     known = {value for value in values if value is not None}
     numbers = sorted(value for value in known if isinstance(value, float))
     return (*map(_format_setting, numbers), *sorted(value for value in known if isinstance(value, str)))

@@ -36,10 +36,12 @@ RESAMPLES: Mapping[Purpose, int] = {"choose": 1, "report": 2, "race": 1}  # whic
 
 @dataclass(frozen=True)
 class Member:
-    """One method of the frontier. risk, utility : of the draw by which it was found. fresh_risk, fresh_utility : the mean
-    of the draws by which it is reported, None where none could be made; draws : their number. under : the share of the
-    draws to choose by that are under the limit, None without one; tried : their number. losses : every utility measure, in
-    the mean of the reported draws."""
+    """One method of the frontier. risk, utility : of the draw by which it was found. fresh_risk, fresh_utility .
+
+    The mean of the draws by which it is reported, None where none could be made; draws : their number. under : the
+    share of the draws to choose by that are under the limit, None without one; tried : their number. losses : every
+    utility measure, in the mean of the reported draws.
+    """
 
     name: str
     method: Method
@@ -62,14 +64,17 @@ class Member:
 
 
 def fresh_plan(plan: Plan, purpose: Purpose) -> Plan:
-    """The plan with each measure on another sample, its axes and limits with it; to choose, only what is chosen by."""
+    """Return the plan with each measure on another sample, its axes and limits with it.
+
+    To choose, only what is chosen by.
+    """
     asked = [m for m in plan.measures if purpose == "report" or m.text in (*plan.risk, plan.utility, *plan.limits)]
     fresh = {m.text: reduce(lambda measure, _: measure.resample(), range(RESAMPLES[purpose]), m) for m in asked}
     return replace_measures(plan, fresh, plan.risk, plan.limits)
 
 
 def number_redraws(plan: Plan, method: Method, purpose: Purpose) -> list[Candidate]:
-    """The draws of a method for one purpose: numbers that no sweep of the plan and no other purpose has."""
+    """Return the draws of a method for one purpose: numbers that no sweep of the plan and no other purpose has."""
     begin = max(plan.draws_of(method), 1) + DRAW_OFFSET[purpose]
     count = REDRAWS if method.random else 0 if purpose == "race" else 1
     return [Candidate(method, begin + draw) for draw in range(count)]
@@ -99,22 +104,26 @@ class Draws:
 
     @cached_property
     def front(self) -> tuple[str, ...]:
-        """Methods that no other has less risk and less loss than, in the mean, least risk first; within every constraint
-        in half of their draws or more."""
+        """Methods that no other has less risk and less loss than, in the mean, least risk first.
+
+        Within every constraint in half of their draws or more.
+        """
         signs, sound = self.plane.signs, self._count(self.table.sound)
         turned = {text: (signs[0] * risk, signs[1] * utility) for text, (risk, utility) in self.means.items()}
         return _front({text: at for text, at in turned.items() if 2 * sound[text] >= self.asked[text]})
 
     @property
     def unsure(self) -> frozenset[str]:
-        """Methods that are on the frontier or off it, depending on a single draw; and those under the limit in some draws
-        and not in others."""
+        """Methods that are on the frontier or off it, depending on a single draw.
+
+        And those under the limit in some draws and not in others.
+        """
         fronts = [frozenset(_front(self._without(draw))) for draw in range(REDRAWS)]
         near = {text for text, hits in self.under.items() if self.plane.limit is not None and hits < self.asked[text]}
         return (frozenset.union(*fronts) - frozenset.intersection(*fronts)) | near
 
     def _without(self, draw: int) -> dict[str, Array]:
-        """The means of all but one draw of each method that has several."""
+        """Return the means of all but one draw of each method that has several."""
         rows: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for text, risk, loss in zip(self._points["method"], self.table.risk, self.table.loss, strict=True):
             rows[text].append((risk, loss))
@@ -125,18 +134,18 @@ class Draws:
         return self.ru.points.filter(~pl.col("anchor"))
 
     def _count(self, flags: Array) -> Counter[str]:
-        """How many draws of each method have the flag."""
+        """Return how many draws of each method have the flag."""
         return Counter(self._points["method"].filter(pl.Series(flags)).to_list())
 
     def losses(self, plan: Plan, method: str) -> dict[str, float]:
-        """Every utility measure of a method, pooled, under its name in `plan`."""
+        """Return every utility measure of a method, pooled, under its name in `plan`."""
         pairs = zip(self.plan.measures, plan.measures, strict=True)
         pooled = {own.text: self.ru.scores.pooled_estimates(new.text) for new, own in pairs if own.axis == "utility"}
         return {name: estimates[method].value for name, estimates in pooled.items() if method in estimates}
 
 
 def _front(places: Mapping[str, Array | tuple[float, float]]) -> tuple[str, ...]:
-    """Names of the undominated, ties included, the first number rising; NaN is no place."""
+    """Return names of the undominated, ties included, the first number rising; NaN is no place."""
     names = [name for name, place in places.items() if np.isfinite(place).all()]
     first, second = (np.array([places[name][axis] for name in names]) for axis in (0, 1))
     best = np.flatnonzero(undominated(first, second))
@@ -175,8 +184,11 @@ class FinalDraws:
         )  # fmt: skip
 
     def _pool(self) -> dict[Method, int]:
-        """Method -> the place of its candidate in the table: the frontier that was found, what lies next behind it, and the
-        plan's own frontier, so that nothing that is chosen is worse than the plan by the same draws."""
+        """Return method -> the place of its candidate in the table.
+
+        The frontier that was found, what lies next behind it, and the plan's own frontier, so that nothing that is
+        chosen is worse than the plan by the same draws.
+        """
         table, methods = self.table, dict(self.scores.candidate.select("id", "method").iter_rows())
         own = frozenset(candidate.id for candidate in self.session.plan.candidates)
         behind = table.front_among(~np.isin(np.arange(len(table)), table.front))
@@ -192,7 +204,7 @@ class FinalDraws:
         return rows
 
     def _draw(self, methods: Iterable[Method], purpose: Purpose, racing: Iterable[Method] = ()) -> Draws:
-        """Fresh draws of these methods, and more of those that race, made and read back."""
+        """Return fresh draws of these methods, and more of those that race, made and read back."""
         plan = fresh_plan(self.session.plan, purpose)
         wanted = [candidate for method in methods for candidate in number_redraws(self.session.plan, method, purpose)]
         wanted += [candidate for method in racing for candidate in number_redraws(self.session.plan, method, "race")]
@@ -203,7 +215,7 @@ class FinalDraws:
 
 
 def fresh_area(members: Sequence[Member], plane: ObjectiveSpace) -> tuple[float, float]:
-    """The share of the area that the members have, by the draws they were found by and by those they are reported by."""
+    """Return the share of the area that the members have, by the draws they were found by and by those they are reported by."""
     both = [m for m in members if m.fresh_risk is not None and m.fresh_utility is not None]
     places = [(m.risk, m.utility, m.fresh_risk, m.fresh_utility) for m in both]
     ends = np.array(places, dtype=float).reshape(-1, 2, 2) * plane.signs
@@ -222,8 +234,7 @@ class SearchChoice:
 
 
 def choose_member(members: Sequence[Member], plane: ObjectiveSpace, sure: float, tried: int) -> SearchChoice | None:
-    """The member with the least loss, in the mean of the draws to choose by, of those that are under the limit in a share
-    `sure` of these draws; None where there is no limit to choose by."""
+    """Return the member with the least loss, in the mean of the draws to choose by, of those that are under the limit in a share `sure` of these draws; None where there is no limit to choose by."""
     if plane.limit is None:
         return None
     limit = plane.signs[0] * plane.limit
@@ -249,7 +260,10 @@ def choose_member(members: Sequence[Member], plane: ObjectiveSpace, sure: float,
 
 
 def class_shares(members: Sequence[Member]) -> pl.DataFrame:
-    """Which methods stand where along the front: place, risk, class, and the share of its steps that are of the class."""
+    """Return which methods stand where along the front.
+
+    Place, risk, class, and the share of its steps that are of the class.
+    """
     rows = [
         (place, member.risk, name, names.count(name) / len(names))
         for place, member in enumerate(members)

@@ -70,7 +70,7 @@ def search(
 
 
 def _finish(grower: SearchRunner, growth: SearchHistory) -> SearchResult:
-    """What was found, drawn afresh; the study remembers why the search stopped."""
+    """Return what was found, drawn afresh; the study remembers why the search stopped."""
     session, plane = grower.session, grower.plane
     made = session.study.candidate_states()
     methods = tuple(row.method_value for row in growth.full_evaluations if row.candidate in made)

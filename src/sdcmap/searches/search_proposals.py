@@ -55,14 +55,16 @@ class OptionOutcomes:
         return OptionOutcomes(counts)
 
     def shares(self, dimension: Dimension) -> list[float]:
-        """How likely each option is drawn: (made + 1)/(tried + 1), scaled to add up to 1."""
+        """Return how likely each option is drawn: (made + 1)/(tried + 1), scaled to add up to 1."""
         counts = [self.counts.get((dimension.name, option), (0, 0)) for option in dimension.options]
         weights = [(made + 1) / (tried + 1) for made, tried in counts]
         return [weight / sum(weights) for weight in weights]
 
 
 def latin_hypercube(count: int, dimensions: int, rng: Generator) -> Array:
-    """Return points of the unit cube, a row each: in every dimension each of `count` equal intervals holds one of them.
+    """Return points of the unit cube, a row each.
+
+    In every dimension each of `count` equal intervals holds one of them.
 
     McKay, Beckman, Conover (1979), section 2. scipy.stats.qmc has it too, and takes a second to import.
     """
@@ -70,7 +72,7 @@ def latin_hypercube(count: int, dimensions: int, rng: Generator) -> Array:
 
 
 def draw_starts(space: Space, count: int, rng: Generator, taken: frozenset[str]) -> list[ProposedMethod]:
-    """Points spread over the space by a Latin hypercube; one that stands for no new method is drawn again."""
+    """Return points spread over the space by a Latin hypercube; one that stands for no new method is drawn again."""
     proposed: dict[str, ProposedMethod] = {}
     for row in latin_hypercube(count, len(space.dimensions), rng).tolist():
         for _ in range(MAX_TRIES):
@@ -85,7 +87,7 @@ def draw_starts(space: Space, count: int, rng: Generator, taken: frozenset[str])
 def draw_children(
     space: Space, parents: Sequence[Parent], lessons: OptionOutcomes, count: int, rng: Generator, taken: frozenset[str]
 ) -> list[ProposedMethod]:
-    """So many new methods from these parents, or fewer where no more are found."""
+    """Return so many new methods from these parents, or fewer where no more are found."""
     proposed: dict[str, ProposedMethod] = {}
     for _ in range(count * MAX_TRIES):
         child = _draw_child(space, parents, lessons, rng)
@@ -117,14 +119,14 @@ def _to_proposed(space: Space, point: Point, parents: tuple[str, ...]) -> Propos
 
 
 def _draw_coordinate(dimension: Dimension, lessons: OptionOutcomes, rng: Generator) -> float:
-    """A coordinate at random; of options, those that could be made come more often."""
+    """Return a coordinate at random; of options, those that could be made come more often."""
     if not dimension.options:
         return float(rng.random())
     return dimension.coordinate(str(rng.choice(dimension.options, p=lessons.shares(dimension))))
 
 
 def _cross(space: Space, first: Point, second: Point, rng: Generator) -> Point:
-    """Each stage from one of the two."""
+    """Return each stage from one of the two."""
     stages = list(dict.fromkeys(dimension.stage for dimension in space.dimensions))
     from_first = dict(zip(stages, rng.random(len(stages)) < 0.5, strict=True))
     both = zip(space.dimensions, first, second, strict=True)
@@ -144,7 +146,7 @@ def _mutate(space: Space, point: Point, lessons: OptionOutcomes, rng: Generator)
 
 
 def _reflect(x: float) -> float:
-    """A number folded back into [0, 1].
+    """Return a number folded back into [0, 1].
 
     >>> round(_reflect(1.2), 3), round(_reflect(-0.25), 3)
     (0.8, 0.25)
@@ -154,7 +156,10 @@ def _reflect(x: float) -> float:
 
 
 def vary_strength(method: Method, rng: Generator) -> Method | None:
-    """The same method with each step's strength multiplied by a factor around 1; None where none can be changed."""
+    """Return the same method with each step's strength multiplied by a factor around 1.
+
+    None where none can be changed.
+    """
     steps = [_scale_step(step, float(np.exp(LOG_STRENGTH_SD * rng.standard_normal()))) for step in method.steps]
     changed = tuple(step or own for step, own in zip(steps, method.steps, strict=True))
     if changed == method.steps:
@@ -163,7 +168,7 @@ def vary_strength(method: Method, rng: Generator) -> Method | None:
 
 
 def _scale_step(step: Method, factor: float) -> Method | None:
-    """A step with its strength so many times; None where it has none, or cannot have that one."""
+    """Return a step with its strength so many times; None where it has none, or cannot have that one."""
     name = strength_parameter(step)
     before: Any = getattr(step, name) if name else None
     if not before:

@@ -72,8 +72,11 @@ class SearchResult:
 
     @property
     def losses(self) -> pl.DataFrame:
-        """What happened to each loss: its bound (None: watched), the plan's own frontier from best to worst, and what was
-        chosen, or else the frontier that was found, by reported draws."""
+        """What happened to each loss: its bound (None.
+
+        Watched), the plan's own frontier from best to worst, and what was chosen, or else the frontier that was found,
+        by reported draws.
+        """
         own = self._own_frontier
         shown = self.members if self.choice is None or self.choice.member is None else (self.choice.member,)
         rows = []
@@ -101,12 +104,12 @@ class SearchResult:
 
     # ---- pictures -----------------------------------------------------------------------------------------------
     def draw(self) -> Chart:
-        """The R-U map by generation, with a ring around the plan's own candidates."""
+        """Return the R-U map by generation, with a ring around the plan's own candidates."""
         own = [method for method, generation in self.generation_of.items() if generation == 0]
         return draw_chart("draw_search_map", self.map, name_generations(self.generation_of), own)
 
     def draw_progress(self) -> Chart:
-        """The share of the area against evaluations, beside random search replayed from what is stored."""
+        """Return the share of the area against evaluations, beside random search replayed from what is stored."""
         numbers = [row.generation for row in self.growth.full_evaluations]
         counts = [sum(number <= last for number in numbers) for last in range(len(self.growth.areas))]
         own = pl.DataFrame({"evaluations": counts, "area": list(self.growth.areas)})
@@ -114,11 +117,11 @@ class SearchResult:
         return draw_chart("draw_progress", own, self.choices.replay(counts, (front.x, front.y)))
 
     def draw_importance(self) -> Chart:
-        """Which choices matter for risk and for loss, by stage."""
+        """Return which choices matter for risk and for loss, by stage."""
         return draw_chart("draw_importance", self.choices.importance())
 
     def draw_choices(self) -> Chart:
-        """The choices that matter most, of every candidate: parallel coordinates, from log risk and loss on."""
+        """Return the choices that matter most, of every candidate: parallel coordinates, from log risk and loss on."""
         best = frozenset(self.table.ids[place] for place in self.table.front)
         texts = dict(self.scores.candidate.select("id", "method").iter_rows())
         names = {name: self.scores.name_of(texts[name]) for name in self.choices.ids}
@@ -126,7 +129,7 @@ class SearchResult:
         return draw_chart("draw_choices", self.choices.table(names, best), options)
 
     def draw_shares(self) -> Chart:
-        """Which classes of methods stand where along the frontier."""
+        """Return which classes of methods stand where along the frontier."""
         return draw_chart("draw_method_shares", class_shares(self.members))
 
     @property
@@ -139,7 +142,7 @@ class SearchResult:
         return drawings | ({"methods": self.draw_shares} if self.members else {})
 
     def save_charts(self, folder: str | Path) -> Path:
-        """Every picture as a page of its own, in a private folder."""
+        """Return every picture as a page of its own, in a private folder."""
         folder = Path(folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, draw in self.pictures.items():

@@ -28,8 +28,10 @@ MAX_AXES = 7  # choices shown side by side
 
 @dataclass(frozen=True)
 class Choices:
-    """The points of a search that could be made and scored, with their place in the plane; sound : within every
-    constraint."""
+    """The points of a search that could be made and scored, with their place in the plane.
+
+    Sound : within every constraint.
+    """
 
     space: Space
     ids: tuple[str, ...]
@@ -53,7 +55,10 @@ class Choices:
         return len(self.points) >= MIN_CANDIDATES
 
     def columns(self, points: Sequence[Point]) -> Array:
-        """A number for every dimension that has an effect, NaN for others: the place of an option, or the strength."""
+        """Return a number for every dimension that has an effect, NaN for others.
+
+        The place of an option, or the strength.
+        """
         rows = np.full((len(points), len(self.space.dimensions)), np.nan)
         for row, point in zip(rows, points, strict=True):
             for name, value in self.space.settings_of(point).items():
@@ -67,7 +72,10 @@ class Choices:
         return Predictors.of(self.columns(self.points), ordered)
 
     def importance(self) -> pl.DataFrame:
-        """Which choices matter, by stage: the share of the variance of log risk and of loss that is lost without it."""
+        """Return which choices matter, by stage.
+
+        The share of the variance of log risk and of loss that is lost without it.
+        """
         if not self.has_enough:
             raise PlanError("too few candidates could be made and scored to tell which choices matter.")
         stages: dict[str, list[int]] = defaultdict(list)
@@ -76,8 +84,11 @@ class Choices:
         return importance_table(self.predictors, self.x, self.y, stages)
 
     def replay(self, evaluations: Sequence[int], front: tuple[Array, Array]) -> pl.DataFrame:
-        """Random search from a front on: evaluations, and the share of the area, in the mean and from low to high (10 to
-        90 %) over replays; no row where there is too little to replay."""
+        """Random search from a front on.
+
+        Evaluations, and the share of the area, in the mean and from low to high (10 to 90 %) over replays; no row where
+        there is too little to replay.
+        """
         if not self.has_enough:
             return pl.DataFrame(schema=dict.fromkeys(("evaluations", "area", "low", "high"), pl.Float64))
         rng, x = np.random.default_rng(SEED), self.predictors
@@ -86,8 +97,11 @@ class Choices:
         return pl.DataFrame({"evaluations": list(evaluations), "area": areas.mean(axis=0), "low": low, "high": high})
 
     def table(self, names: Mapping[str, str], best: frozenset[str]) -> pl.DataFrame:
-        """A row a candidate: its name, whether it is among the best, its place in the plane, and those choices that most
-        candidates had, the ones that matter first."""
+        """Return a row a candidate.
+
+        Its name, whether it is among the best, its place in the plane, and those choices that most candidates had, the
+        ones that matter first.
+        """
         said = [self.space.settings_of(point) for point in self.points]
         stages = self.importance()["stage"].to_list()
         dimensions = sorted(self.space.dimensions, key=lambda dimension: stages.index(dimension.stage))
@@ -106,7 +120,7 @@ class Choices:
 
 
 def name_generations(generations: Mapping[str, int]) -> dict[str, str]:
-    """Method text -> "your plan" (generation 0), "starts" (1), or one of a few spans of later generations, in this order.
+    """Return method text -> "your plan" (generation 0), "starts" (1), or one of a few spans of later generations, in this order.
 
     >>> name_generations({"a": 3, "b": 0, "c": 1, "d": 2})
     {'b': 'your plan', 'c': 'starts', 'd': 'generation 2', 'a': 'generation 3'}

@@ -40,12 +40,12 @@ class Dimension:
     options: tuple[str, ...] = ()
 
     def value(self, coordinate: float) -> str | float:
-        """What a coordinate stands for: an option, or without options the strength that it is."""
+        """Return what a coordinate stands for: an option, or without options the strength that it is."""
         place = min(int(coordinate * len(self.options)), len(self.options) - 1)
         return self.options[place] if self.options else coordinate
 
     def coordinate(self, option: str) -> float:
-        """The middle of the coordinates that stand for an option."""
+        """Return the middle of the coordinates that stand for an option."""
         return (self.options.index(option) + 0.5) / len(self.options)
 
 
@@ -65,7 +65,7 @@ class Group:
         return Dimension(method, self.name, options), Dimension(strength, self.name)
 
     def method(self, option: str, strength: float, roles: Roles) -> Method | None:
-        """What is done to the columns; None: nothing."""
+        """Return what is done to the columns; None: nothing."""
         chosen = (cls for cls in self.classes if cls.__name__ == option)
         return next((cls.at_strength(strength, self.columns, roles) for cls in chosen), None)
 
@@ -85,7 +85,7 @@ class ColumnKind:
         return Dimension(f"{self.name}: joined", self.name, tuple(ways))
 
     def groups_of(self, settings: Settings) -> tuple[Group, ...]:
-        """The groups that settings mask, each by itself."""
+        """Return the groups that settings mask, each by itself."""
         return (self.whole,) if settings[self.joins.name] == JOINED else self.groups
 
 
@@ -141,7 +141,7 @@ class Space:
         return Group(name, columns, fitting, may_stay and bool(fitting))
 
     def _fits(self, cls: type[Method], columns: tuple[str, ...]) -> bool:
-        """Whether a class masks all of these columns, and fits them."""
+        """Return whether a class masks all of these columns, and fits them."""
         method = cls.at_strength(TRIAL_STRENGTH, columns, self.roles)
         if method is None or set(method.masks(self.data)) != set(columns):
             return False
@@ -204,7 +204,7 @@ class Space:
 
     # ---- points -------------------------------------------------------------------------------------------------
     def check(self) -> Space:
-        """The same; PlanError where there is nothing to search."""
+        """Return the same; PlanError where there is nothing to search."""
         if not self.kinds:
             raise PlanError("there is nothing to search: no column that others could know is left to be masked.")
         if not self.shape.options:
@@ -215,8 +215,10 @@ class Space:
 
     @cached_property
     def settings_of(self) -> Callable[[Point], Settings]:
-        """What a point says, dimension by dimension, those left out that have no effect on its method. Points are
-        remembered: every generation reads all points of those before it."""
+        """What a point says, dimension by dimension, those left out that have no effect on its method.
+
+        Points are remembered: every generation reads all points of those before it.
+        """
         return cache(self._read)
 
     def _read(self, point: Point) -> Settings:
@@ -224,7 +226,7 @@ class Space:
         return {name: settings[name] for name in self._active(settings)}
 
     def _active(self, settings: Settings) -> Iterator[str]:
-        """The dimensions that have an effect with these settings."""
+        """Yield the dimensions that have an effect with these settings."""
         yield "shape"
         if settings["shape"] != BY_KIND:
             yield "whole file: strength"
@@ -242,7 +244,7 @@ class Space:
         yield from ["order"] if recoded else []
 
     def method(self, point: Point) -> Method | None:
-        """The method that a point stands for; None: it would leave the file as it is."""
+        """Return the method that a point stands for; None: it would leave the file as it is."""
         steps = [*self.settings.fixed, *self._steps(self.settings_of(point))]
         flat = tuple(leaf for step in steps if step is not None for leaf in step.steps)
         if not flat:
@@ -250,7 +252,10 @@ class Space:
         return flat[0] if len(flat) == 1 and not self.last_steps else Chain((*flat, *self.last_steps))
 
     def _steps(self, settings: Settings) -> Iterator[Method | None]:
-        """The steps of a method; groups with one method at one strength are not joined: each has its own stream."""
+        """Yield the steps of a method.
+
+        Groups with one method at one strength are not joined: each has its own stream.
+        """
         if settings["shape"] != BY_KIND:
             yield self.whole_file.method(settings["shape"], settings["whole file: strength"], self.roles)
             return

@@ -1,1 +1,1 @@
-"""From a plan to scores: candidates made and scored by an engine, each number stored once."""
+"""From a plan to scores: candidates are made and scored by an engine, and each number is stored once."""

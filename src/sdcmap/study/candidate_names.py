@@ -16,8 +16,9 @@ MAX_SUFFIX_CHARACTERS = 40  # characters
 
 
 def name_methods(methods: Iterable[Method], stated: Mapping[str, str]) -> dict[str, str]:
-    """Method text -> its name: the stated one, else its own words; where two coincide, with a suffix that says in what
-    they differ, or a number.
+    """Return method text -> its name: the stated one, else its own words.
+
+    Where two coincide, with a suffix that says in what they differ, or a number.
 
     >>> from sdcmap import Noise
     >>> noises = [Noise("wage", root="eigen"), Noise("wage", root="cholesky"), Noise("rent")]
@@ -46,7 +47,10 @@ def _disambiguate(words: str, methods: Sequence[Method], taken: set[str]) -> dic
 
 
 def _differences(methods: Sequence[Method]) -> list[str]:
-    """What each of some methods of one shape has in the parameters in which they differ; nothing for other shapes."""
+    """Return what each of some methods of one shape has in the parameters in which they differ.
+
+    Nothing for other shapes.
+    """
     if len({tuple(map(type, method.steps)) for method in methods}) > 1:
         return [""] * len(methods)
     said: list[list[str]] = []  # by parameter, what each method has
@@ -59,7 +63,7 @@ def _differences(methods: Sequence[Method]) -> list[str]:
 
 
 def format_parameter(value: object) -> str:
-    """The value of a parameter in a few words."""
+    """Return the value of a parameter in a few words."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
@@ -70,7 +74,10 @@ def format_parameter(value: object) -> str:
 
 
 def name_draw(name: str, draw: int | None) -> str:
-    """The name of one draw of a method, its replicate number counted from 1 as people do; None: it has only one."""
+    """Return the name of one draw of a method, its replicate number counted from 1 as people do.
+
+    None: it has only one.
+    """
     return name if draw is None else f"{name}, draw {draw + 1}"
 
 
@@ -82,7 +89,7 @@ INVALID_NAME = f"the name of a method must be one line of 1 to {MAX_STATED_NAME_
 
 
 def split_names(specs: object) -> tuple[object, list[object]]:
-    """The tables of methods without their names, and the name of each (None: none stated)."""
+    """Return the tables of methods without their names, and the name of each (None: none stated)."""
     if not isinstance(specs, Sequence) or isinstance(specs, str):
         return specs, []
     named = [isinstance(spec, Mapping) and "name" in spec and not _has_name_field(spec) for spec in specs]
@@ -91,7 +98,7 @@ def split_names(specs: object) -> tuple[object, list[object]]:
 
 
 def _has_name_field(spec: Mapping[str, Any]) -> bool:
-    """Whether the class of a table has a parameter `name` of its own."""
+    """Return whether the class of a table has a parameter `name` of its own."""
     try:
         return "name" in field_types(find_type(spec.get("type"), Method))
     except PlanError:  # told when the table is read
@@ -101,7 +108,7 @@ def _has_name_field(spec: Mapping[str, Any]) -> bool:
 def read_stated_names(
     methods: Sequence[Method | Grid[Method]], names: Sequence[object], problems: list[str]
 ) -> dict[Method, str]:
-    """Method -> its stated name; a grid has many members, and none is meant."""
+    """Return method -> its stated name; a grid has many members, and none is meant."""
     if problems:  # a table that could not be read has no method
         return {}
     pairs = [(method, name) for method, name in zip(methods, names, strict=True) if name is not None]
@@ -113,7 +120,7 @@ def read_stated_names(
 
 
 def name_problems(names: Mapping[str, str]) -> Iterator[str]:
-    """What is wrong with the names of a plan, a sentence each."""
+    """Yield what is wrong with the names of a plan, a sentence each."""
     for name in names.values():
         if (
             not isinstance(name, str)

@@ -1,9 +1,10 @@
-"""A Dask cluster as the engine: the one place that imports dask.
+"""Run jobs on a Dask cluster. No other module imports dask.
 
-A task carries the version, the digest of the data, and a chunk of jobs as bytes: candidates with their derived keys, never
-data and never the seed. Its name says nothing. A worker opens the working copy once, by path and digest; where workers do
-not share the driver's disk, each receives the data once (identifiers left out) and holds them in memory, never spilled.
-Off this machine only TLS is spoken, and a cluster of our own speaks TLS too, so that other users of the machine stay out.
+A task contains the version, the digest of the data and a chunk of jobs as bytes: candidates with their derived keys,
+never data and never the seed. Task names are random. A worker opens the working copy once, by path and digest. Workers
+that cannot see the driver's disk receive the data once (without identifiers) and keep them in memory, never on disk.
+Connections to other machines need TLS. A cluster that sdcmap starts itself uses TLS too, so that other users of the
+machine cannot connect.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from sdcmap.files.apart import safe_path
 from sdcmap.study.jobs import CandidateRow
 from sdcmap.study.worker import limit_to_one_thread, open_cached_copy, run_here
 
-SCHEDULER_TIMEOUT_SECONDS = 60  # seconds to wait for a scheduler and for its first worker
-WORKER_COUNT_REFRESH_SECONDS = 2  # seconds between two looks at the number of workers
-SCHEDULER_LOST = "the Dask scheduler is gone; what was stored is kept: start it and sweep again to go on."
+SCHEDULER_TIMEOUT_SECONDS = 60  # to wait for a scheduler and for its first worker
+WORKER_COUNT_REFRESH_SECONDS = 2  # each refresh is a request to the scheduler
+SCHEDULER_LOST = "the Dask scheduler was lost. Stored scores are kept: start a scheduler and sweep again to continue."
 NEEDS_TLS = """a Dask cluster off this machine needs TLS: give the ca-file, cert and key of distributed.comm.tls in Dask's \
 configuration, such as DASK_DISTRIBUTED__COMM__TLS__CA_FILE."""
-RECEIVED_DATA: dict[str, Microdata] = {}  # in a worker: data it received, by digest
+RECEIVED_DATA: dict[str, Microdata] = {}  # in a worker: the data it received, by digest
 
 
 class Answer(NamedTuple):
-    """What a worker sends back: who it is, of which data it speaks, and the rows, or why there are none."""
+    """A worker's answer: its version, the digest of its data, and the rows, or the reason why there are none."""
 
     version: str
     digest: str
@@ -44,7 +45,7 @@ class Answer(NamedTuple):
 
 
 def answer_chunk(version: str, digest: str, copy: str | None, chunk: bytes) -> Answer:
-    """Run a chunk of jobs in a worker; it never raises for what a driver could ask."""
+    """Run a chunk of jobs in a worker. Version and data conflicts are returned as a refusal, not raised."""
     if version != __version__:
         return Answer(__version__, "", [], f"a worker runs sdcmap {__version__} and this is {version}")
     try:
@@ -56,7 +57,7 @@ def answer_chunk(version: str, digest: str, copy: str | None, chunk: bytes) -> A
 
 
 def can_open(copy: str, digest: str) -> bool:
-    """Whether this worker sees the driver's working copy."""
+    """Return whether this worker can read the driver's working copy."""
     try:
         return open_cached_copy(copy, digest).digest == digest
     except StudyDamaged:
@@ -66,7 +67,7 @@ def can_open(copy: str, digest: str) -> bool:
 class Cluster(Executor):
     """A Dask client as an executor of chunks of jobs."""
 
-    shared_fate = False  # the death of one worker is no other's
+    shared_fate = False  # when one worker dies, the others go on
 
     def __init__(self, client: Any, data: Microdata, copy: Path) -> None:
         self.client, self.digest, self.plugin = client, data.digest, ""
@@ -85,7 +86,7 @@ class Cluster(Executor):
             self._send(copy)
 
     def _send(self, copy: Path) -> None:
-        """Give every worker, and each that joins later, the data once; they live in its memory and nowhere else."""
+        """Send the data once to every worker, including those that join later. Workers keep them in memory only."""
         from distributed import WorkerPlugin
 
         from sdcmap.files.working_copy import open_copy
@@ -93,7 +94,7 @@ class Cluster(Executor):
         digest, data = self.digest, open_copy(copy, self.digest)
 
         class Hold(WorkerPlugin):  # type: ignore[misc]
-            """Data held in a worker while a sweep runs."""
+            """Keeps the data in a worker while a sweep runs."""
 
             def setup(self, worker: Any) -> None:
                 from sdcmap.study.cluster import RECEIVED_DATA
@@ -110,7 +111,7 @@ class Cluster(Executor):
 
     @property
     def workers(self) -> int:
-        """Threads that work at present, asked for now and then: a cluster may grow and shrink."""
+        """The current number of threads. It is refreshed now and then, because a cluster may grow and shrink."""
         if time.monotonic() > self._ask_again:
             try:
                 self._workers = max(1, int(sum(self.client.nthreads().values())))
@@ -120,7 +121,7 @@ class Cluster(Executor):
         return self._workers
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """`fn` is not sent: what a worker does with a chunk of jobs is `answer_chunk`."""
+        """Submit a chunk of jobs. `fn` is ignored: workers always run `answer_chunk`."""
         *_, chunk = args
         wanted: Future[Any] = Future()
         try:
@@ -144,23 +145,23 @@ class Cluster(Executor):
             return
         if answered.refusal or (answered.version, answered.digest) != (__version__, self.digest):
             reason = answered.refusal or "a worker answered for other data or another version"
-            wanted.set_exception(SdcmapError(f"{reason}: the sweep has stopped, and what was stored is kept."))
+            wanted.set_exception(SdcmapError(f"{reason}: the sweep has stopped. Stored scores are kept."))
         else:
             wanted.set_result(answered.rows)
 
     @staticmethod
     def _translate_error(error: BaseException) -> Exception:
-        """KilledWorker means not done; any other error means that the cluster cannot go on."""
+        """Return BrokenExecutor for a killed worker, so that its chunk is repeated, and SdcmapError for anything else."""
         if type(error).__name__ == "KilledWorker":
             return BrokenExecutor("a worker was killed")
-        if "ModuleNotFoundError" in f"{type(error).__name__} {error}":  # `client.run` gives its text alone
+        if "ModuleNotFoundError" in f"{type(error).__name__} {error}":  # `client.run` passes on the text only
             return SdcmapError("a Dask worker cannot import sdcmap: install it in the workers' environment.")
         if isinstance(error, CancelledError) or "Cancelled" in type(error).__name__:
             return SdcmapError(SCHEDULER_LOST)
-        return SdcmapError(f"the Dask cluster failed ({type(error).__name__}); what was stored is kept.")
+        return SdcmapError(f"the Dask cluster failed ({type(error).__name__}). Stored scores are kept.")
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take the data back; the client is its owner's."""
+        """Remove the data from the workers. The client is closed by its owner."""
         if self.plugin and self.client.status == "running":
             with suppress(OSError, TimeoutError):
                 self.client.unregister_worker_plugin(self.plugin)
@@ -169,7 +170,7 @@ class Cluster(Executor):
 
 @contextmanager
 def open_client(engine: str, workers: int) -> Iterator[Any]:
-    """A client of the cluster that `engine` names: "dask" (one of our own, on this machine) or "dask://HOST:PORT"."""
+    """Open a client: "dask" starts a cluster on this machine, "dask://HOST:PORT" connects to a scheduler."""
     try:
         import dask
         from distributed import Client, LocalCluster, Security
@@ -198,12 +199,12 @@ def open_client(engine: str, workers: int) -> Iterator[Any]:
 
 
 def _address(engine: str) -> str:
-    """The address of a scheduler; off this machine it must be one that speaks TLS."""
+    """Return the address of a scheduler, or raise SdcmapError where it is on another machine and TLS is not configured."""
     from distributed import Security
 
     host, _, port = engine.removeprefix("dask://").rpartition(":")
     if not host or not port.isdigit():
-        raise PlanError(f"{engine!r} is no address of a Dask scheduler: write dask://HOST:PORT.")
+        raise PlanError(f"{engine!r} is not the address of a Dask scheduler: write dask://HOST:PORT.")
     secure = Security().get_connection_args("client").get("ssl_context") is not None
     if not secure and not is_loopback(host):
         raise SdcmapError(NEEDS_TLS)
@@ -211,7 +212,7 @@ def _address(engine: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is loopback."""
+    """Return whether a host name or address is this machine."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -219,11 +220,14 @@ def is_loopback(host: str) -> bool:
 
 
 def unwrap_client(executor: Executor) -> Any | None:
-    """The Dask client behind `client.get_executor()`, or None; one that speaks plainly to another machine is refused."""
+    """Return the Dask client behind `client.get_executor()`, or None for other executors.
+
+    Raises SdcmapError where the client talks to another machine without TLS.
+    """
     client = getattr(executor, "_client", None)
     if client is None or not type(executor).__module__.startswith("distributed"):
         return None
-    scheme, _, place = str(client.scheduler.address).partition("://")
-    if scheme == "tcp" and not is_loopback(place.rpartition(":")[0]):
+    scheme, _, address = str(client.scheduler.address).partition("://")
+    if scheme == "tcp" and not is_loopback(address.rpartition(":")[0]):
         raise SdcmapError(NEEDS_TLS)
     return client

@@ -1,4 +1,4 @@
-"""What a sweep will cost: methods and measures timed on a few of the records, and their growth taken to all of them."""
+"""Estimate the cost of a sweep: time methods and measures on a few records and extrapolate to the whole file."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from sdcmap.core.refits import Folds, refit_without
 from sdcmap.study.plan import Plan
 
 T = TypeVar("T")
-TIMED_RECORDS = 1_000  # on which each is timed
-MAX_TIMED_METHODS = 8  # that are timed, spread over the plan
+TIMED_RECORDS = 1_000  # each method and measure is timed on a sample of this size
+MAX_TIMED_METHODS = 8  # evenly spread over the plan
 TIMING_STREAM = Stream.of_seed(0, "cost")
-MAX_TIMING_SECONDS = 0.7  # for all of it; what is not reached costs what the others do in the mean
+MAX_TIMING_SECONDS = 0.7  # for everything; whatever was not timed gets the mean of the others
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a sweep costs one core, in seconds: of a candidate, in the mean, its making and its scoring."""
+    """The cost of a sweep on one core: the mean seconds to mask and to score a candidate."""
 
     candidates: int
     masking: float
     scoring: float
-    drawn: int = 0  # candidates that one more draw of each method would add
+    drawn: int = 0  # number of candidates that one more draw of each method would add
 
     @property
     def seconds(self) -> float:
@@ -37,22 +37,22 @@ class Cost:
 
     @property
     def of_a_draw(self) -> float:
-        """What one more draw of each method adds."""
+        """Seconds that one more draw of each method adds."""
         return self.drawn * (self.masking + self.scoring)
 
 
 def estimate_seconds(data: Microdata, plan: Plan, limit: float = MAX_TIMING_SECONDS) -> float:
-    """Seconds that one core would need (see `estimate_cost`)."""
+    """Return the seconds that one core would need (see `estimate_cost`)."""
     return estimate_cost(data, plan, limit).seconds
 
 
 def estimate_cost(data: Microdata, plan: Plan, limit: float = MAX_TIMING_SECONDS) -> Cost:
-    """What a sweep costs one core; a guess, after at most about `limit` seconds, whatever the plan costs.
+    """Estimate the cost of a sweep on one core, in at most about `limit` seconds.
 
-    A measure that is dear states its seconds by a formula (`Measure.seconds`), which was right within a factor of 3 on
-    files of 1,000 to 20,000 mixed records. Others, and methods, are timed: what takes t seconds on ROWS records takes
-    t (n / ROWS)^growth on n, with the growth that its class states: 1 where each record is looked at on its own, 2 where
-    each pair is. Releases that measures ask to be made again without some of the people are counted with the method.
+    An expensive measure predicts its seconds by a formula (`Measure.seconds`), which was right within a factor of 3 on
+    files of 1,000 to 20,000 mixed records. Other measures and the methods are timed: what takes t seconds on TIMED_RECORDS
+    records takes t (n / TIMED_RECORDS)^growth on n. The class states its growth: 1 where each record is processed on its
+    own, 2 where each pair is. Refits that measures request are counted with the method.
     """
     ends, few = time.process_time() + limit, _take_evenly(data)
     methods = plan.all_methods[:: max(1, len(plan.all_methods) // MAX_TIMED_METHODS)]
@@ -61,7 +61,7 @@ def estimate_cost(data: Microdata, plan: Plan, limit: float = MAX_TIMING_SECONDS
     for method in methods:
         if making and time.process_time() > ends - limit / 2:
             break
-        with suppress(SdcmapError):  # it cannot be made of so few
+        with suppress(SdcmapError):  # some methods cannot mask so few records
             masked, seconds = _time_masking(data, few, method, plan.measures)
             known = method
             making.append(seconds)
@@ -79,7 +79,7 @@ def estimate_cost(data: Microdata, plan: Plan, limit: float = MAX_TIMING_SECONDS
 
 
 def price_of_method(data: Microdata, plan: Plan, method: Method, now: Cost) -> float | None:
-    """Seconds that a method would add to a plan that costs `now`; None where it cannot be made of a few records."""
+    """Return the seconds that a method would add to a plan with cost `now`, or None where it cannot mask a few records."""
     with suppress(SdcmapError):
         _, seconds = _time_masking(data, _take_evenly(data), method, plan.measures)
         return plan.draws_of(method) * (seconds + now.scoring)
@@ -87,7 +87,7 @@ def price_of_method(data: Microdata, plan: Plan, method: Method, now: Cost) -> f
 
 
 def price_of_measure(data: Microdata, plan: Plan, measure: Measure) -> float | None:
-    """Seconds that a measure would add to a plan; None where it has no value of a few records."""
+    """Return the seconds that a measure would add to a plan, or None where it has no value for a few records."""
     if (stated := measure.seconds(data)) is not None:
         return plan.count * stated
     few = _take_evenly(data)
@@ -100,43 +100,43 @@ def price_of_measure(data: Microdata, plan: Plan, measure: Measure) -> float | N
 def _time_masking(
     data: Microdata, few: Microdata, method: Method, measures: Sequence[Measure]
 ) -> tuple[Microdata, float]:
-    """A few records as a method masks them, and the seconds that it would take on all of them, makings again included."""
-    made, seconds = _time_second_run(partial(method.apply, few, TIMING_STREAM))
-    again = sum(folds.times * (1 - folds.held_out) for folds in _requested_refits(measures, method, made))
-    return made, seconds * method.cost_ratio(len(few), len(data)) * (1 + again)
+    """Return a few masked records, and the seconds that the method needs for the whole file and its refits."""
+    masked, seconds = _time_second_run(partial(method.apply, few, TIMING_STREAM))
+    refits = sum(folds.times * (1 - folds.held_out) for folds in _requested_refits(measures, method, masked))
+    return masked, seconds * method.cost_ratio(len(few), len(data)) * (1 + refits)
 
 
 def _time_scoring(data: Microdata, few: Microdata, masked: Microdata, method: Method, measure: Measure) -> float:
-    """The seconds that a measure would take on all records, timed on a few that a method masked."""
-    knowing = measure.for_informed_attacker(method)
-    folds = knowing.refits(masked)
+    """Return the seconds that a measure needs for the whole file, timed on a few masked records."""
+    informed = measure.for_informed_attacker(method)
+    folds = informed.refits(masked)
     refits = refit_without(few, method, TIMING_STREAM, folds) if folds else ()
-    _, seconds = _time_second_run(partial(knowing.apply, few, masked, TIMING_STREAM.rng(), refits))
-    return seconds * knowing.cost_ratio(len(few), len(data))
+    _, seconds = _time_second_run(partial(informed.apply, few, masked, TIMING_STREAM.rng(), refits))
+    return seconds * informed.cost_ratio(len(few), len(data))
 
 
 def count_refits(data: Microdata, plan: Plan) -> int:
-    """How many releases without some of the people a sweep makes beside the candidates, for measures that ask for them."""
+    """Return how many refits a sweep makes beside the candidates, for measures that request them."""
     asked = {method: _requested_refits(plan.measures, method, data) for method in plan.all_methods}
     return sum(plan.draws_of(method) * folds.times for method, several in asked.items() for folds in several)
 
 
 def _requested_refits(measures: Sequence[Measure], method: Method, masked: Microdata) -> set[Folds]:
-    """The makings that measures ask for, beside a file that this method made."""
+    """Return the refits that measures request for a file masked by this method."""
     return {
         folds for measure in measures if (folds := measure.for_informed_attacker(method).refits(masked)) is not None
     }
 
 
 def _take_evenly(data: Microdata) -> Microdata:
-    """Some records, evenly over the file, as a file of its own."""
+    """Return a few records, evenly spaced over the file, as an independent file."""
     part = data.take(np.unique(np.linspace(0, len(data) - 1, min(TIMED_RECORDS, len(data))).astype(np.int64)))
     return Microdata(part.schema, part.columns)
 
 
 def _time_second_run(run: Callable[[], T]) -> tuple[T, float]:
-    """What it gives, and the processor seconds of the second run: without compilation and first views."""
+    """Return the result and the processor seconds of the second run, so that compilation is not counted."""
     run()
     start = time.process_time()
-    found = run()
-    return found, time.process_time() - start
+    result = run()
+    return result, time.process_time() - start

@@ -1,7 +1,7 @@
-"""The database of a study: its tables, a checksum for each row, a count of rows, and how it is opened.
+"""The SQLite database of a study: its tables, a checksum for each row, and a count of rows.
 
-Every row carries a checksum of itself, and the table `tally` a checksummed count of each table's rows: reading verifies
-both, so that a flipped bit or a lost page never passes for a number.
+Every row has a checksum, and the table `tally` has a checksummed count of each table's rows. Reading verifies both, so
+that a flipped bit or a lost page cannot pass for a number.
 """
 
 from __future__ import annotations
@@ -30,41 +30,49 @@ TABLES = {
     "point text, checksum integer, primary key (search, candidate)",
     "tally": "name text primary key, rows integer, checksum integer",
 }
-READ_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, ValueError)  # what a bad page gives
+# Columns that earlier versions named differently: (table, old name, new name). Checksums cover values only, so the rows
+# of such a study are valid.
+RENAMED_COLUMNS = (
+    ("candidate", "seal", "stream_id"),
+    ("measure", "at_nothing", "baseline_value"),
+    ("proposal", "place", "rank"),
+)
+READ_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, ValueError)  # raised for a damaged page
 Row = tuple[Any, ...]
 
 
 @cache
 def column_types(table: str) -> dict[str, str]:
-    """Column -> type of one of TABLES."""
+    """Return column -> type of one of TABLES."""
     return {part.split()[0]: part.split()[1] for part in TABLES[table].split(", primary")[0].split(", ")}
 
 
 def checksum(table: str, row: Sequence[Any]) -> int:
-    """Tells a whole row of a table from a damaged one, or another table's; the row as SQLite gives it back."""
+    """Return the checksum of a row. It detects damage, and rows of another table."""
     return zlib.crc32(repr((table, *row)).encode())
 
 
 def to_stored_types(table: str, row: Sequence[Any]) -> list[Any]:
-    """A row as SQLite gives it back: a number of a real column as a float, and -0 as 0."""
+    """Return a row as SQLite returns it: numbers of real columns as floats, and -0 as 0."""
     cells = list(row)
-    for place in _real_columns(table):
-        if cells[place] is not None:
-            cells[place] = float(cells[place]) + 0.0
+    for index in _real_columns(table):
+        if cells[index] is not None:
+            cells[index] = float(cells[index]) + 0.0
     return cells
 
 
 @cache
 def _real_columns(table: str) -> tuple[int, ...]:
-    return tuple(place for place, kind in enumerate(column_types(table).values()) if kind == "real")
+    return tuple(index for index, kind in enumerate(column_types(table).values()) if kind == "real")
 
 
 def is_intact(table: str, row: Row) -> bool:
-    """Whether a stored row, its checksum last, is as it was written."""
+    """Return whether a stored row, with its checksum last, is as it was written."""
     return _is_intact(table, marshal.dumps(row, 2))
 
 
-@lru_cache(1 << 14)  # a study that grows is read again and again; packed, since 1 and 1.0 are equal and not the same
+# A growing study is read again and again. Rows are packed for the cache, because 1 and 1.0 are equal but not the same.
+@lru_cache(1 << 14)
 def _is_intact(table: str, packed: bytes) -> bool:
     row = marshal.loads(packed)
     return bool(row[-1] == checksum(table, row[:-1]))
@@ -72,7 +80,7 @@ def _is_intact(table: str, packed: bytes) -> bool:
 
 @dataclass(frozen=True)
 class Database:
-    """The tables of one study; `path` None: in memory, where rows need no checksum."""
+    """The tables of one study. `path` None: in memory, where rows need no checksum."""
 
     path: Path | None
     connection: sqlite3.Connection = field(repr=False)
@@ -80,19 +88,19 @@ class Database:
     # ---- reading ----------------------------------------------------------------------------------------------
     @property
     def version(self) -> tuple[int, int]:
-        """Another one after this connection, or another, has changed something; asked for inside a snapshot."""
+        """A pair of numbers that changes with every write, of this or another connection. Read it inside a snapshot."""
         try:
             return self.connection.total_changes, int(self.connection.execute("pragma data_version").fetchone()[0])
         except READ_ERRORS:
             raise damage_error(self.path) from None
 
     def rows(self, table: str) -> list[Row]:
-        """Every row of a table in the order of its key, without checksums; StudyDamaged where one is not as written."""
+        """Return every row of a table in the order of its key, without checksums; raise StudyDamaged for a damaged row."""
         with self.snapshot():
             return self.read_in_snapshot(table)
 
     def read_in_snapshot(self, table: str) -> list[Row]:
-        """The same inside a snapshot."""
+        """Return the same as `rows`, inside a snapshot."""
         if self._lacks(table):
             return []
         try:
@@ -107,7 +115,7 @@ class Database:
         return [row[:-1] for row in stored]
 
     def _lacks(self, table: str) -> bool:
-        """Whether a study from before there was this table may only be read, so that none was made on opening."""
+        """Return whether the study is older than this table. A study that may only be read does not get missing tables."""
         try:
             named = "select 1 from sqlite_master where type = 'table' and name = ?"
             return self.connection.execute(named, (table,)).fetchone() is None and self._count_written(table) == 0
@@ -115,7 +123,7 @@ class Database:
             return False
 
     def _count_written(self, table: str) -> int:
-        """How many rows were written to a table."""
+        """Return how many rows were written to a table; -1: the count itself is damaged."""
         row = self.connection.execute("select * from tally where name = ?", (table,)).fetchone()
         if row is None:
             return 0
@@ -123,7 +131,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Reads inside see one state of the study, whatever a sweep writes meanwhile."""
+        """Read one state of the study in this block, whatever a sweep writes at the same time."""
         try:
             self.connection.execute("begin")
         except READ_ERRORS:
@@ -135,13 +143,13 @@ class Database:
 
     # ---- writing ----------------------------------------------------------------------------------------------
     def insert(self, tables: dict[str, Sequence[Sequence[Any]]], *, replace: bool = False) -> None:
-        """Rows into tables in one transaction; what is there already stays, or is replaced by rows of the same key."""
+        """Insert rows into tables in one transaction. Existing rows of the same key stay, or are replaced."""
         try:
             with self.connection:
                 for table, rows in tables.items():
                     self._insert(table, rows, replace=replace)
         except sqlite3.OperationalError as error:
-            raise SdcmapError(f"the study cannot be written ({error}); what was stored before is kept.") from None
+            raise SdcmapError(f"the study cannot be written ({error}). Scores stored before are kept.") from None
         except READ_ERRORS:
             raise damage_error(self.path) from None
 
@@ -161,7 +169,7 @@ class Database:
 
 
 def connect(path: Path | None) -> Database:
-    """The database at `path`, made where there is none; None: one in memory."""
+    """Open the database at `path`, or create it; None: in memory."""
     try:
         if path is not None:
             path.touch(mode=0o600)
@@ -169,6 +177,7 @@ def connect(path: Path | None) -> Database:
         _check_usable(connection, path)
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = normal")
+        _rename_columns(connection)
         for name, columns in TABLES.items():
             connection.execute(f"create table if not exists {name} ({columns}) without rowid")
         return Database(path, connection)
@@ -183,10 +192,10 @@ def connect(path: Path | None) -> Database:
 
 
 def _connect_read_only(path: Path) -> Database:
-    """A study that may only be read, such as one on a read-only disk."""
+    """Open a study that may only be read, such as one on a read-only disk."""
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
-        raise SdcmapError(f"{path.parent} was not closed and may only be read: open it once where it may be written.")
+        raise SdcmapError(f"{path.parent} was not closed and is read-only: open it once where it can be written.")
     try:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True, check_same_thread=False)
         _check_usable(connection, path)
@@ -195,19 +204,25 @@ def _connect_read_only(path: Path) -> Database:
         raise damage_error(path) from None
 
 
+def _rename_columns(connection: sqlite3.Connection) -> None:
+    """Give columns that an earlier version wrote their present names."""
+    for table, old, new in RENAMED_COLUMNS:
+        if old in [row[1] for row in connection.execute(f"pragma table_info({table})")]:
+            connection.execute(f"alter table {table} rename column {old} to {new}")
+
+
 def _check_usable(connection: sqlite3.Connection, path: Path | None) -> None:
-    """DatabaseError for a damaged one; StudyMismatch for one of an earlier version, whose scores lack what made them or
-    their details."""
+    """Raise DatabaseError for a damaged database, and StudyMismatch for scores that this version cannot read."""
     if connection.execute("pragma quick_check(1)").fetchone()[0] != "ok":
         raise sqlite3.DatabaseError
     columns = [row[1] for row in connection.execute("pragma table_info(score)")]
     if columns and not {"measure_id", "details"} <= {*columns}:
         connection.close()
-        what_to_do = "`sdcmap sweep` sets them aside and computes all of them again."
-        earlier = "an earlier version of sdcmap, whose scores this version cannot read"
-        raise StudyMismatch(f"{path} was made by {earlier}: {what_to_do}")
+        remedy = "`sdcmap sweep` sets them aside and computes all of them again."
+        raise StudyMismatch(f"{path} was written by an earlier version whose scores cannot be read: {remedy}")
 
 
 def damage_error(path: Path | None) -> StudyDamaged:
+    """Return the error for a damaged database."""
     folder = path.parent.name if path else ""
-    return StudyDamaged(f"{path} is damaged: `sdcmap study repair {folder}` keeps every whole row.")
+    return StudyDamaged(f"{path} is damaged: `sdcmap study repair {folder}` keeps every intact row.")

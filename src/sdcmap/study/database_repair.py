@@ -69,7 +69,7 @@ def repair(path: str | Path) -> RepairResult:
 
 # ---- rows off pages -------------------------------------------------------------------------------------------
 def _rescue_rows(file: Path) -> dict[str, list[Sequence[Any]]]:
-    """Every whole row of each table that SQLite reads off a page."""
+    """Return every whole row of each table that SQLite reads off a page."""
     rows: dict[str, list[Sequence[Any]]] = {name: [] for name in RESCUED_TABLES}
     with private_folder(file.parent) as scratch:
         for record in dict.fromkeys(_read_records(_merge_log(file, scratch), scratch)):
@@ -86,7 +86,7 @@ def _rescue_rows(file: Path) -> dict[str, list[Sequence[Any]]]:
 
 
 def _merge_log(file: Path, scratch: Path) -> bytes:
-    """The pages of a database and of its write-ahead log, below the first page of an empty one.
+    """Return the pages of a database and of its write-ahead log, below the first page of an empty one.
 
     The only table of the empty one has no types. A log is a header of 32 bytes and pages, each after 24 bytes that begin
     with its number. SQLite takes no log beside a damaged file. Rows have checksums of their own, so no page needs to be
@@ -113,7 +113,7 @@ def _merge_log(file: Path, scratch: Path) -> bytes:
 
 
 def _read_records(content: bytes, scratch: Path) -> Iterator[tuple[Any, ...]]:
-    """The records of each page, as far as SQLite reads them from either end, with the page as the root of a table."""
+    """Yield the records of each page, as far as SQLite reads them from either end, with the page as the root of a table."""
     copy = scratch / "pages.sqlite"
     copy.write_bytes(content)
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:

@@ -1,4 +1,4 @@
-"""The device of a sweep or a score: what was asked for, settled once before anything runs."""
+"""Resolve the requested device of a sweep or a score once, before anything runs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from sdcmap.kernels.device import DEVICES, GpuUnavailable, go_back, present_card
 
 
 class Device(NamedTuple):
-    """Where kernels run, and the card in words; empty: on the CPU."""
+    """The device that kernels run on, and the name of the GPU; "" on the CPU."""
 
     name: str
     gpu: str
 
 
 def resolve_device(device: str) -> Device:
-    """The device that was asked for; without a GPU that can be used, "auto" is the CPU, and "gpu" an error."""
+    """Return the device to run on.
+
+    "auto" falls back to the CPU when no GPU is usable; "gpu" raises `SdcmapError`.
+    """
     if device not in DEVICES:
         raise PlanError(f"the device must be one of {', '.join(DEVICES)}.{did_you_mean(device, DEVICES)}")
     if device == "cpu":
@@ -35,8 +38,8 @@ def resolve_device(device: str) -> Device:
 
 @contextmanager
 def explain_gpu_loss() -> Iterator[None]:
-    """A GPU that is absent, lost or full, where one was asked for, ends with one sentence."""
+    """Turn the loss of a required GPU into one `SdcmapError`: it is absent, lost or out of memory."""
     try:
         yield
     except GpuUnavailable as reason:
-        raise SdcmapError(f'no GPU can be used: {reason}; device="auto" would go on without one.') from None
+        raise SdcmapError(f'no GPU can be used: {reason}; device="auto" would continue without one.') from None

@@ -1,4 +1,4 @@
-"""When a candidate need not be measured any more: others have less risk and less loss, whatever is left to measure."""
+"""Early stopping: a candidate that is already dominated need not be measured further."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class EarlyStop:
-    """What beats a candidate: `front` holds (risk, loss) of earlier ones, both turned so that less is better.
+    """The (risk, loss) pairs of earlier candidates, with signs such that less is better, to compare a candidate with.
 
-    risk : the measures on the axis, each divided by its scale (1: as it is); their worst counts, so those that are measured
-    bound it from below. signs : +1 where less is better, -1 where more is, of risk and of utility.
+    risk : the measures on the risk axis, each divided by its scale. The worst of them counts, so the measured ones are a
+    lower bound. signs : +1 where less is better, -1 where more is, for risk and for utility.
     """
 
     risk: tuple[str, ...]
@@ -21,7 +21,7 @@ class EarlyStop:
     front: tuple[tuple[float, float], ...] = field(repr=False)
 
     def is_dominated(self, values: Mapping[str, float | None]) -> bool:
-        """Whether somebody has no more risk and no more loss, and less of one, than these measures already show.
+        """Return whether an earlier candidate has no more risk and no more loss, and less of one, than measured so far.
 
         >>> stop = EarlyStop(("R",), (1.0,), "L", (1.0, 1.0), ((0.1, 0.2),))
         >>> stop.is_dominated({"L": 0.3}), stop.is_dominated({"L": 0.3, "R": 0.2}), stop.is_dominated({"L": 0.1, "R": 0.2})
@@ -32,5 +32,5 @@ class EarlyStop:
         known = [self.signs[0] * value / scale for value, scale in measured if value is not None]
         if loss is None or not known:
             return False
-        risk, turned = max(known), self.signs[1] * loss
-        return any(r <= risk and x <= turned and (r < risk or x < turned) for r, x in self.front)
+        risk, signed_loss = max(known), self.signs[1] * loss
+        return any(r <= risk and x <= signed_loss and (r < risk or x < signed_loss) for r, x in self.front)

@@ -1,8 +1,8 @@
-"""Engines: where jobs run. The seam is `concurrent.futures.Executor`: serial, threads, processes, Dask, or anyone's own.
+"""Engines that run jobs. Each is a `concurrent.futures.Executor`: serial, threads, processes, Dask, or a user's own.
 
-Processes start by forkserver or spawn, never fork, and end with their parent. A broken pool is rebuilt; a chunk of jobs
-that kills its worker twice is halved until the one candidate is found, which is tried alone a few times more: a worker
-that somebody else kills must cost no candidate.
+Worker processes start by forkserver or spawn, never by fork, and end with their parent. A broken pool is rebuilt. A
+chunk of jobs that kills its worker twice is halved until a single candidate remains, which is tried alone a few more
+times: a worker that was killed from outside must not cost a candidate.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from sdcmap.study.jobs import CandidateRow, Job, candidate_row
 from sdcmap.study.worker import run_here, run_on_copy
 
 ENGINES = ("serial", "threads", "processes", "dask")  # and dask://HOST:PORT
-CHUNK_SECONDS = 0.05  # work in one chunk
-CHUNKS_PER_WORKER = 4  # chunks in flight per worker
-MAX_DEATHS_ALONE = 4  # deaths of a worker that runs one candidate alone, before the candidate is given up
-MAX_POOL_STARTS = 3  # times a pool that dies while it starts is started again
+CHUNK_SECONDS = 0.05  # work in one chunk: long enough to outweigh its transfer, short enough for a smooth progress bar
+CHUNKS_PER_WORKER = 4  # in flight, so that no worker waits for the driver
+MAX_DEATHS_ALONE = 4  # a candidate that runs alone is given up after its worker has died this often
+MAX_POOL_STARTS = 3  # attempts to start a pool
 WORKERS_CANNOT_START = """the worker processes could not start. Put the call under `if __name__ == "__main__":`, because \
 workers import the script, or use workers=1."""
 WORKER_KILLED = "its worker process was killed every time (out of memory, or a crash in compiled code)"
@@ -43,7 +43,7 @@ Run = Callable[[Sequence[Job]], list[CandidateRow]]
 class SerialExecutor(Executor):
     """Runs each task when it is submitted."""
 
-    workers = 0.25  # one chunk at a time
+    workers = 0.25  # times CHUNKS_PER_WORKER: one chunk at a time
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -52,7 +52,7 @@ class SerialExecutor(Executor):
 
 
 class BorrowedExecutor(Executor):
-    """Somebody else's executor: used, never ended."""
+    """An executor that belongs to the user: it is used and never shut down."""
 
     def __init__(self, owner: Executor) -> None:
         self.owner = owner
@@ -61,18 +61,18 @@ class BorrowedExecutor(Executor):
         try:
             return self.owner.submit(fn, *args, **kwargs)
         except BrokenExecutor:
-            raise SdcmapError("the executor given is broken; what was stored is kept.") from None
+            raise SdcmapError("the given executor is broken. Stored scores are kept.") from None
 
 
 class SharedExecutor(Executor):
-    """An executor that outlives the run it serves: the end of a run ends its tasks, not itself."""
+    """An executor that serves several runs: the end of a run ends its tasks, not the executor."""
 
     def __init__(self, owner: Executor) -> None:
         self.owner = owner
         self.shared_fate = getattr(owner, "shared_fate", True)
 
     def __getattr__(self, name: str) -> object:
-        """How many workers it has, where its owner tells."""
+        """Return the number of workers, where the owner has it."""
         if name == "workers":
             return getattr(self.owner, name)
         raise AttributeError(name)
@@ -82,10 +82,10 @@ class SharedExecutor(Executor):
 
 
 class WorkerProcesses(ProcessPoolExecutor):
-    """Worker processes that import nothing from the folder they stand in."""
+    """Worker processes that import nothing from the current folder."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        with safe_path():  # a worker may be started here
+        with safe_path():  # `submit` may start a worker
             return super().submit(fn, *args, **kwargs)
 
 
@@ -93,7 +93,7 @@ class WorkerProcesses(ProcessPoolExecutor):
 def worker_pool(
     engine: str, workers: int, executor: Executor | None, data: Microdata, copy: Path | None, memory: int = 0
 ) -> Iterator[tuple[Callable[[], Executor], Run]]:
-    """How to make (again) the executor of an engine, and what its workers do with a chunk of jobs."""
+    """Yield a function that makes (or remakes) the executor of an engine, and what its workers do with a chunk of jobs."""
     run: Run = partial(with_current_file_root(under_this_limit(run_here)), data)
     if copy is not None:
         run = partial(run_on_copy, str(copy), data.digest, memory, current_file_root())
@@ -111,41 +111,41 @@ def worker_pool(
 
 @contextmanager
 def share_executor(make: Callable[[], Executor]) -> Iterator[Callable[[], Executor]]:
-    """`make` for several runs: one executor serves them all, and is made again where it is broken."""
-    made: list[Executor] = []
+    """Yield `make` for several runs: one executor serves all of them, and is made again when it is broken."""
+    current: list[Executor] = []  # at most one
 
-    def again() -> Executor:
-        if made and getattr(made[-1], "_broken", False):
-            stop_executor(made.pop())
-        if not made:
-            made.append(make())
-        return SharedExecutor(made[-1])
+    def reuse() -> Executor:
+        if current and getattr(current[-1], "_broken", False):
+            stop_executor(current.pop())
+        if not current:
+            current.append(make())
+        return SharedExecutor(current[-1])
 
     try:
-        yield again
+        yield reuse
     finally:
-        for executor in made:
+        for executor in current:
             stop_executor(executor)
 
 
 def check_engine(engine: str) -> None:
-    """PlanError unless the engine is one of ENGINES or a Dask scheduler's address."""
+    """Raise PlanError unless the engine is one of ENGINES or the address of a Dask scheduler."""
     if engine not in ENGINES and not engine.startswith("dask://"):
         known = f"{', '.join(ENGINES)} or dask://HOST:PORT"
         raise PlanError(f"the engine must be one of {known}.{did_you_mean(engine, ENGINES)}")
 
 
 def make_executor(engine: str, workers: int) -> Executor:
-    """A fresh executor: serial, threads or processes."""
+    """Return a new executor: serial, threads or processes."""
     if engine == "serial":
         return SerialExecutor()
     if engine == "threads":
         return ThreadPoolExecutor(workers)
     if getattr(multiprocessing.current_process(), "_inheriting", False):
-        os._exit(1)  # a worker is importing an unguarded script: the parent says so
+        os._exit(1)  # a worker imports a script without a main guard; the parent reports it
     how = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     for _ in range(MAX_POOL_STARTS):
-        with safe_path():  # its locks have a process of their own
+        with safe_path():  # the pool starts a process for its locks
             pool = WorkerProcesses(workers, multiprocessing.get_context(how), initializer=_start_worker)
         try:
             pool.submit(os.getpid).result()
@@ -156,7 +156,7 @@ def make_executor(engine: str, workers: int) -> Executor:
 
 
 def _start_worker() -> None:
-    """Runs once in each worker: one thread for every library, Ctrl-C left to the parent, and no life without it."""
+    """Initialize a worker: one thread for every library, no reaction to Ctrl-C, and an end with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in ("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ[name] = "1"
@@ -170,13 +170,17 @@ def _exit_with_parent(parent: Any) -> None:
 
 
 def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers: int) -> Iterator[list[CandidateRow]]:
-    """Rows as they come; at most WINDOW chunks per worker are in flight, and chunks grow to CHUNK_SECONDS of work."""
+    """Yield rows as they arrive.
+
+    At most CHUNKS_PER_WORKER chunks per worker are in flight. Chunks grow until each has CHUNK_SECONDS of work.
+    """
     executor = make()
-    suspects: deque[tuple[list[Job], int]] = deque()  # chunks whose worker died, and how often: they run alone
+    suspects: deque[tuple[list[Job], int]] = deque()  # chunks whose worker died, and how often; they run alone
     flying: dict[Future[list[CandidateRow]], tuple[list[Job], int]] = {}
     size = 1
     try:
         while True:
+            # While there are suspects, one chunk runs at a time: if the pool breaks again, it is this chunk's fault.
             window = 1 if suspects else CHUNKS_PER_WORKER * getattr(executor, "workers", workers)
             while len(flying) < window:
                 chunk, deaths = suspects.popleft() if suspects else (list(islice(jobs, size)), 0)
@@ -184,10 +188,10 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
                     break
                 try:
                     flying[executor.submit(run, chunk)] = chunk, deaths
-                except BrokenExecutor:  # a worker died meanwhile; this chunk was not begun
+                except BrokenExecutor:  # a worker died in the meantime; this chunk was not started
                     suspects.appendleft((chunk, deaths))
                     if flying:
-                        break  # they will tell
+                        break  # the chunks in flight are handled first
                     stop_executor(executor)
                     executor = make()
                     continue
@@ -203,15 +207,18 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
                 except BrokenExecutor:
                     broken.append((chunk, deaths + 1))
                     continue
+                # adapt the size of the next chunks to the speed of this one, by at most a factor of 4
                 per_job = sum(row.seconds for row in rows) / len(rows)
                 size = max(1, min(1000, 4 * size, int(CHUNK_SECONDS / max(per_job, 1e-6))))
                 yield rows
+            # In a process pool one death breaks all workers, so every chunk in flight is a suspect.
             if broken and getattr(executor, "shared_fate", True):
                 broken += [(chunk, deaths + 1) for chunk, deaths in flying.values()]
                 flying.clear()
                 stop_executor(executor)
                 executor = make()
             for chunk, deaths in broken:
+                # A first death may have another cause. After the second, halving the chunk finds the candidate.
                 if deaths < (2 if len(chunk) > 1 else MAX_DEATHS_ALONE):
                     suspects.append((chunk, deaths))
                 elif len(chunk) == 1:
@@ -226,7 +233,7 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
 
 
 def stop_executor(executor: Executor) -> None:
-    """End an executor now; what is in flight is lost and made again by the next sweep."""
+    """Stop an executor at once. Chunks in flight are lost; the next sweep makes them again."""
     for process in list((getattr(executor, "_processes", None) or {}).values()):
         process.terminate()
     executor.shutdown(wait=True, cancel_futures=True)

@@ -94,13 +94,13 @@ class Study(AbstractContextManager["Study"]):
     # ---- opening ----------------------------------------------------------------------------------------------
     @staticmethod
     def open(path: str | Path) -> Study:
-        """An existing study folder, for reading and choosing."""
+        """Return an existing study folder, for reading and choosing."""
         manifest = Study.manifest_of(path := Path(path))
         return Study(path, connect(path / DATABASE), manifest)
 
     @staticmethod
     def manifest_of(path: Path) -> Manifest:
-        """What manifest.json holds."""
+        """Return what manifest.json holds."""
         if not (path / "manifest.json").is_file():
             raise StudyDamaged(f"{path} is no study: it has no manifest.json. `sdcmap sweep` makes one.")
         try:
@@ -116,7 +116,9 @@ class Study(AbstractContextManager["Study"]):
     @staticmethod
     @contextmanager
     def begin(path: str | Path | None, data: Microdata, plan: Plan) -> Iterator[Study]:
-        """The study of this plan, open for writing: a new one, or one of the same data and seed whose plan may have grown.
+        """Return the study of this plan, open for writing.
+
+        A new one, or one of the same data and seed whose plan may have grown.
 
         The lock comes before the seed, so that of two first sweeps of a folder one is the first.
         """
@@ -138,7 +140,7 @@ class Study(AbstractContextManager["Study"]):
         return int(self.manifest["seed"], 16)
 
     def bind_plan(self, plan: Plan) -> Plan:
-        """The plan bound to this study's seed, unless it states one of its own."""
+        """Return the plan bound to this study's seed, unless it states one of its own."""
         return plan if plan.seed_stated else plan.bind_seed(self.seed)
 
     @property
@@ -152,14 +154,14 @@ class Study(AbstractContextManager["Study"]):
         return plan.with_searched_methods(found) if found else plan
 
     def found(self) -> tuple[Method, ...]:
-        """The methods that searches of this study proposed and that were made to the end, in the order of proposal."""
+        """Return the methods that searches of this study proposed and that were made to the end, in the order of proposal."""
         with self.database.snapshot():
             stored = self.proposals()
             made = {row[0] for row in self.database.read_in_snapshot("candidate")} if stored else set()
         return tuple(row.method_value for row in stored if row.candidate in made)
 
     def proposals(self) -> tuple[Proposal, ...]:
-        """What searches of this study proposed, in the order of proposal."""
+        """Return what searches of this study proposed, in the order of proposal."""
         rows = (Proposal._make(row) for row in self.database.read_in_snapshot("proposal"))
         return tuple(sorted(rows, key=lambda row: (row.search, row.generation, row.rank)))
 
@@ -180,7 +182,7 @@ class Study(AbstractContextManager["Study"]):
 
     # ---- writing ----------------------------------------------------------------------------------------------
     def writing(self) -> AbstractContextManager[None]:
-        """One writer at a time."""
+        """Return one writer at a time."""
         return nullcontext() if self.path is None else lock_folder(self.path)
 
     def add(self, rows: Sequence[CandidateRow]) -> None:
@@ -238,7 +240,7 @@ class Study(AbstractContextManager["Study"]):
 
     # ---- reading ----------------------------------------------------------------------------------------------
     def candidate_states(self) -> dict[str, CandidateState]:
-        """Candidate id -> its status and the measures it has."""
+        """Return candidate id -> its status and the measures it has."""
         measures: defaultdict[str, set[str]] = defaultdict(set)
         candidate, score, _ = self._tables()
         for name, measure_id in score.select("candidate", "measure_id").iter_rows():
@@ -247,7 +249,9 @@ class Study(AbstractContextManager["Study"]):
         return {name: CandidateState(status, frozenset(measures[name])) for name, status in ended}
 
     def scores(self, plan: Plan | None = None) -> Scores:
-        """The scores of this plan's candidates and measures (None: the study's own plan) and of files made elsewhere.
+        """Return the scores of this plan's candidates and measures (None.
+
+        The study's own plan) and of files made elsewhere.
 
         Numbers that another revision or another default made are left out, with a warning that tells how many.
         """
@@ -261,8 +265,10 @@ class Study(AbstractContextManager["Study"]):
         return self._scores(plan, candidate, score, measure)
 
     def scores_of(self, plan: Plan, ids: Sequence[str]) -> Scores:
-        """The scores of the rows of these ids by the measures of `plan`, whatever their kind: redraws and screenings, which
-        are on no map of the study."""
+        """Return the scores of the rows of these ids by the measures of `plan`, whatever their kind.
+
+        Redraws and screenings, which are on no map of the study.
+        """
         candidate, score, measure = self._tables()
         return self._scores(plan, candidate.filter(_is_in("id", ids)), score, measure)
 
@@ -295,7 +301,7 @@ def _checksum(manifest: Manifest) -> str:
 # ---- beginning and going on -----------------------------------------------------------------------------------
 @contextmanager
 def lock_folder(path: Path) -> Iterator[None]:
-    """The lock of a study folder; SdcmapError where somebody else has it."""
+    """Return the lock of a study folder; SdcmapError where somebody else has it."""
     lock = FileLock(path / "lock", timeout=0, mode=0o600, is_singleton=False)
     try:
         lock.acquire()
@@ -310,7 +316,7 @@ def lock_folder(path: Path) -> Iterator[None]:
 
 
 def _make_folder(path: Path) -> None:
-    """An empty private folder for a new study, or the folder of an old one."""
+    """Return an empty private folder for a new study, or the folder of an old one."""
     others = (
         (f for f in path.iterdir() if f.name not in FILES_BEFORE_MANIFEST and not f.name.startswith(PART))
         if path.exists()
@@ -326,8 +332,10 @@ def _make_folder(path: Path) -> None:
 
 
 def _open_or_create(path: Path, data: Microdata, plan: Plan) -> Study:
-    """A new study, or the one that lies in this folder, when it is one of the same data and seed; what a killed writer left
-    is removed, and what changed since is told."""
+    """Return a new study, or the one that lies in this folder, when it is one of the same data and seed.
+
+    What a killed writer left is removed, and what changed since is told.
+    """
     remove_left(path)
     if not (path / "manifest.json").exists():
         study = Study(path, connect(path / DATABASE), {})
@@ -371,7 +379,7 @@ def _warn_what_changed(study: Study, plan: Plan, version: str) -> None:
 
 
 def _describe_outdated(plan: Plan, ids: Sequence[str], candidate: pl.DataFrame, score: pl.DataFrame) -> str:
-    """How many candidates (of these ids) and numbers of this plan the study has only under another identity.
+    """Return how many candidates (of these ids) and numbers of this plan the study has only under another identity.
 
     They bear a name of the plan and were made by another revision or another default; empty: none.
     """

@@ -1,4 +1,4 @@
-"""Making and scoring: one candidate of a sweep, one masked file, or a file made elsewhere."""
+"""Make and score one candidate of a sweep, one masked file, or a file made elsewhere."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from sdcmap.study.plan import Candidate
 from sdcmap.study.screening_sample import screening_sample
 
 Kind = Literal["candidate", "identity", "file", "fresh", "screening", "bound"]
-# a release, the file as it is, a file made elsewhere, a redraw, scores of a part of the rows, scores left when they were
-# beaten already
+# candidate: a release; identity: the unmasked file; file: made elsewhere; fresh: a redraw; screening: scores of a sample
+# of the rows; bound: scores up to the point where the candidate was dominated
 
 
 @dataclass(frozen=True)
 class Job:
-    """One candidate to make and the measures still missing; it carries the candidate's own key, never the seed.
+    """One candidate to make and the measures still missing. It contains the candidate's own key, never the seed.
 
-    kind : of the row that comes of it; None: the candidate's own. part : the key of the part of the rows that it is made
-    of; empty: all. halt : when its other measures need not be taken any more.
+    kind : of the resulting row; None: the candidate's own. part : the key of the screening sample to use; empty: all rows.
+    early_stop : when the remaining measures can be skipped.
     """
 
     candidate: Candidate
@@ -50,19 +50,19 @@ class Job:
 
 
 class ScoreRow(NamedTuple):
-    """One row of the score table; `measure_id` says which value made the number, `measure` is its label."""
+    """One row of the score table. `measure_id` identifies the measure exactly, `measure` is its text."""
 
     measure_id: str
     measure: str
     value: float | None
     se: float | None
     details: str  # versioned JSON: parts, bounds, skipped attacks and the kind of interval (`Estimate.to_details`)
-    status: str  # ok, infinite, undefined, unpaired (it compares records, and these are nobody's), bound, failed
+    status: str  # ok, infinite, undefined, unpaired (it compares records; the file is synthetic), bound, failed
     reason: str
 
     @property
     def outcome(self) -> Estimate | Absent:
-        """The estimate that the row holds, or why there is none."""
+        """The estimate of the row, or why there is none."""
         if self.status == "infinite":
             return Estimate.from_details(math.inf, None, self.details)
         if self.value is None:
@@ -80,15 +80,15 @@ class CandidateRow(NamedTuple):
     status: str  # ok, infeasible, failed
     reason: str
     seconds: float
-    stream_id: str  # of the stream that it was drawn from
+    stream_id: str  # identifies the random stream of the candidate
     scores: tuple[ScoreRow, ...] = ()
 
 
 def run_job(data: Microdata, job: Job) -> CandidateRow:
     """Make one candidate and score it.
 
-    It raises only where a GPU that must be used is lost, or a class breaks its contract. Our own errors are recorded with
-    their sentence, any other with its type and place only, since its text may hold a data value.
+    It raises only where a required GPU is lost or a class breaks its contract. Errors of sdcmap are stored with their
+    sentence, all others with type and line only, because their text may contain a data value.
     """
     started = time.perf_counter()
     status, reason = "ok", ""
@@ -106,26 +106,26 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
 
 
 def _score_candidate(data: Microdata, job: Job) -> list[ScoreRow]:
-    """The candidate made and scored, until all is measured or it is seen to be beaten."""
+    """Make the candidate and score it, until everything is measured or it is dominated."""
     stream, method = Stream(job.key), job.candidate.method
     masked = method.apply(data, stream)
-    make = make_refitter(data, method, stream)
+    refit = make_refitter(data, method, stream)
     scores: list[ScoreRow] = []
     for measure in job.measures:
         enough = None if job.early_stop is None else partial(_is_dominated, job.early_stop, scores, measure.text)
-        scores.append(score_row(measure, data, masked, stream, method, make, enough))
+        scores.append(score_row(measure, data, masked, stream, method, refit, enough))
         if enough is not None and enough(scores[-1].value):
             break
     return scores
 
 
 def _is_dominated(early_stop: EarlyStop, scores: Sequence[ScoreRow], measure: str, value: float | None) -> bool:
-    """Whether a candidate with these scores is beaten, if the measure has this value or a worse one."""
+    """Return whether a candidate with these scores is dominated if the measure has this value or a worse one."""
     return early_stop.is_dominated({**{row.measure: row.value for row in scores}, measure: value})
 
 
 def candidate_row(job: Job, status: str, reason: str, seconds: float, scores: Sequence[ScoreRow] = ()) -> CandidateRow:
-    """The row of a job; one that was left before its last measure was taken to its end is a bound."""
+    """Return the row of a job. A job that stopped before its last measure gives a bound."""
     early = len(scores) < len(job.measures) or any(score.status == "bound" for score in scores)
     made, row = job.candidate, (status, reason, seconds, Stream(job.key).stream_id, tuple(scores))
     kind = "bound" if status == "ok" and early else job.kind or made.kind
@@ -133,7 +133,10 @@ def candidate_row(job: Job, status: str, reason: str, seconds: float, scores: Se
 
 
 def row_id(candidate: Candidate, kind: Kind) -> str:
-    """The id of a candidate's row of this kind; what is no release has one of its own, so that it is never taken for it."""
+    """Return the id of a candidate's row of this kind.
+
+    Screenings and bounds have ids of their own, so that none of them counts as a release.
+    """
     if kind not in ("screening", "bound"):
         return candidate.id
     return hashlib.sha256(f"{kind}/{candidate.id}".encode()).hexdigest()[:12]
@@ -143,22 +146,23 @@ Refitter = Callable[[Folds], tuple[Refit, ...]]
 
 
 def make_refitter(data: Microdata, method: Method, stream: Stream) -> Refitter:
-    """Makes the method again without some of the people, for the measures that ask for it; measures of one release share
-    what is made."""
+    """Return a function that refits the method without some of the people. Measures of one release share its results."""
     return cache(partial(refit_without, data, method, stream))
 
 
 def score_row(
     measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None = None,
-    make: Refitter | None = None, enough: IsEnough | None = None,
+    refit: Refitter | None = None, enough: IsEnough | None = None,
 ) -> ScoreRow:  # fmt: skip
-    """One measure of one masked file, made by `method` where that is known, and made again without some of the people by
-    `make` where the measure asks for it; an undefined value has its reason, and one that was left with `enough` is a
-    bound."""
+    """Return one measure of one masked file as a row. An undefined value has a reason; a stopped measure gives a bound.
+
+    method : the method that made the file, where it is known. refit : makes the refits that the measure requests. enough :
+    whether a partial value is enough.
+    """
     try:
-        return estimate_row(measure, _estimate(measure, original, masked, stream, method, make, enough))
+        return estimate_row(measure, _estimate(measure, original, masked, stream, method, refit, enough))
     except StoppedEarly as seen:
-        reason = "others have less risk and less loss."
+        reason = "other candidates have less risk and less loss."
         return ScoreRow(measure.id, measure.text, seen.value, None, NO_DETAILS, "bound", reason)
     except (Undefined, SchemaError) as error:
         unpaired = measure.paired and not masked.paired
@@ -170,30 +174,31 @@ def score_row(
 
 
 def _estimate(
-    measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None, make: Refitter | None,
+    measure: Measure, original: Microdata, masked: Microdata, stream: Stream, method: Method | None, refit: Refitter | None,
     enough: IsEnough | None = None,
 ) -> Estimate:  # fmt: skip
     informed = measure if method is None else measure.for_informed_attacker(method)
-    folds = None if make is None else informed.refits(masked)
-    refits = () if make is None or folds is None else make(folds)
-    # only sampled measures have a stream of their own, the others draw nothing
+    folds = None if refit is None else informed.refits(masked)
+    refits = () if refit is None or folds is None else refit(folds)
+    # only sampled measures draw random numbers; deriving a stream for the others would cost time
     rng = stream.child(f"measure {measure.digest}").rng() if measure.sampled else UNUSED_RNG
     return informed.apply(original, masked, rng, refits, enough)
 
 
 def estimate_row(measure: Measure, estimate: Estimate) -> ScoreRow:
-    """An estimate as a row of the score table; infinity is a status."""
+    """Return an estimate as a row of the score table. Infinity is stored as a status."""
     details = estimate.to_details()
     if math.isfinite(estimate.value):
         se = None if estimate.se is None else float(estimate.se)
-        return ScoreRow(measure.id, measure.text, float(estimate.value) + 0.0, se, details, "ok", "")  # 0 for -0
+        value = float(estimate.value) + 0.0  # turns -0.0 into 0.0
+        return ScoreRow(measure.id, measure.text, value, se, details, "ok", "")
     if math.isinf(estimate.value):
         return absent_row(measure, "infinite", "", details)
     return absent_row(measure, "undefined", "the value is not a number.", details)
 
 
 def absent_row(measure: Measure, status: str, reason: str, details: str = NO_DETAILS) -> ScoreRow:
-    """The row of a measure that has no value here."""
+    """Return the row of a measure that has no value here."""
     return ScoreRow(measure.id, measure.text, None, None, details, status, reason)
 
 
@@ -206,7 +211,7 @@ def _describe_error(error: Exception) -> str:
 
 
 def mask(data: Microdata, method: Method, *, seed: int) -> Microdata:
-    """One masked file for study, replicate 0 of `method`, without a plan. It may not be released.
+    """Return one masked file for study: replicate 0 of `method`, without a plan. It may not be released.
 
     >>> from sdcmap import Noise, demo
     >>> persons = demo.population(100, seed=1)
@@ -220,34 +225,34 @@ def score(
     original: Readable, masked: Readable, measures: Measure | Sequence[Measure], *, by: str | None = None,
     paired: bool = True, method: Method | None = None, seed: int = 0, device: str = "cpu",
 ) -> dict[str, Estimate]:  # fmt: skip
-    """The measures of a masked file from any tool, named by their text.
+    """Measure a masked file from any tool. The results are keyed by the text of each measure.
 
     Parameters
     ----------
     original : Microdata, with keys, numeric variables and weight stated; or a path or frame.
     masked : Microdata, path or frame with the same columns; rows in the same order, or matched by a column.
-    by : name of an id column in both files that says which record is which; it is no column of the release.
-    paired : False where the rows are nobody's, as of a synthetic file, however many they are.
-    method : how it was made, where that is known and can be done here: for snoopers who have read the method note, and to
-        make it again without some of the people, where a measure needs them as a control group.
+    by : name of an id column in both files that matches the records; it is not treated as a released column.
+    paired : False where rows do not correspond to original records, as in a synthetic file of any length.
+    method : the method that made the file, where it is known: for attackers who have read the method note, and for
+        measures that need refits as a control group.
     seed : for measures that draw random numbers.
-    device : "cpu"; "gpu" for attacks that have kernels there, an error without one; "auto": a GPU where one can be used.
+    device : "cpu"; "gpu" for attacks with GPU kernels, an error without a GPU; "auto": a GPU where one is usable.
 
-    A measure that has no value raises Undefined with the reason: so do those that compare records, of unpaired files.
-    Rows that agree with the original's in no column get the warning `OtherOrder`.
+    A measure without a value raises Undefined with the reason. So do measures that compare records, for unpaired files.
+    Rows that agree with the original in no column cause the warning `OtherOrder`.
     """
     original = without_id(original if isinstance(original, Microdata) else read(original), by)
     aligned = align(original, masked, by=by, paired=paired)
     measures = [measures] if isinstance(measures, Measure) else list(measures)
     stream = Stream.of_seed(seed, "score")
-    make = None if method is None else make_refitter(original, method, stream)
+    refit = None if method is None else make_refitter(original, method, stream)
     with explain_gpu_loss(), running_on(resolve_device(device).name):
-        return {m.text: _estimate(m, original, aligned, stream, method, make) for m in measures}
+        return {m.text: _estimate(m, original, aligned, stream, method, refit) for m in measures}
 
 
 @dataclass(frozen=True)
 class OutsideFile:
-    """A file made elsewhere, by name and by a digest of its content, with a row a measure."""
+    """A file made elsewhere: its name, a digest of its content, and a row for each measure."""
 
     name: str
     digest: str = field(repr=False)
@@ -255,7 +260,7 @@ class OutsideFile:
 
     @property
     def id(self) -> str:
-        """Twelve digits that name this content under this name in every study."""
+        """Twelve digits that identify this content under this name in every study."""
         return hashlib.sha256(f"file/{self.name}/{self.digest}".encode()).hexdigest()[:12]
 
 
@@ -263,7 +268,7 @@ def score_file(
     original: Microdata, masked: Readable, measures: Sequence[Measure], *, by: str | None = None, paired: bool = True,
     seed: int = 0, name: str = "file", device: str = "cpu",
 ) -> OutsideFile:  # fmt: skip
-    """As `score`, but one row a measure, with status and reason where there is no value."""
+    """Measure a file as `score` does, but return one row per measure, with status and reason where there is no value."""
     original = without_id(original, by)
     aligned = align(original, masked, by=by, paired=paired)
     stream = Stream.of_seed(seed, "score")

@@ -44,7 +44,10 @@ class Candidate:
 
     @cached_property
     def id(self) -> str:
-        """Twelve hexadecimal digits that name the candidate in every study: method with its revisions, and replicate."""
+        """Twelve hexadecimal digits that name the candidate in every study.
+
+        Method with its revisions, and replicate.
+        """
         return hashlib.sha256(f"{self.method.digest}/{self.replicate}".encode()).hexdigest()[:12]
 
     @property
@@ -53,11 +56,11 @@ class Candidate:
         return "identity" if isinstance(self.method, Identity) else "candidate"
 
     def stream(self, seed: int) -> Stream:
-        """The candidate's own random stream: HMAC-SHA256(seed, method digest and replicate)."""
+        """Return the candidate's own random stream: HMAC-SHA256(seed, method digest and replicate)."""
         return Stream.of_seed(seed, self.method.digest, str(self.replicate))
 
     def rng(self, seed: int) -> Generator:
-        """The numpy generator of that stream."""
+        """Return the numpy generator of that stream."""
         return self.stream(seed).rng()
 
 
@@ -208,7 +211,7 @@ class Plan:
         return frozenset(method.digest for method in self.found) - stated
 
     def draws_of(self, method: Method) -> int:
-        """How many candidates a method of this plan has."""
+        """Return how many candidates a method of this plan has."""
         return self.replicates if method.random and method.digest not in self._single_draw_digests else 1
 
     @property
@@ -217,7 +220,7 @@ class Plan:
         return (m for entry in self.methods for m in (entry if isinstance(entry, Grid) else (entry,)))
 
     def append_last_steps(self, method: Method) -> Method:
-        """The method with edit rules repaired and derived columns computed after it."""
+        """Return the method with edit rules repaired and derived columns computed after it."""
         if not self.last_steps or isinstance(method, Identity):
             return method
         return Chain((*(method.methods if isinstance(method, Chain) else (method,)), *self.last_steps))
@@ -241,11 +244,11 @@ class Plan:
         return {**self.names, **finished}
 
     def name_of_method(self, method: Method) -> str:
-        """The name of a method as the plan states it."""
+        """Return the name of a method as the plan states it."""
         return self.method_names[self.append_last_steps(method).text]
 
     def name_of(self, candidate: Candidate) -> str:
-        """A candidate's name for people: its method's, with the draw where there are several."""
+        """Return a candidate's name for people: its method's, with the draw where there are several."""
         draw = candidate.replicate if self.draws_of(candidate.method) > 1 else None
         return name_draw(self.method_names[candidate.method.text], draw)
 
@@ -261,7 +264,7 @@ class Plan:
         return sum(map(self.draws_of, self.all_methods))
 
     def find(self, name: str) -> Candidate:
-        """The candidate of this name, as `sdcmap choose` prints it, or whose id begins with `name`."""
+        """Return the candidate of this name, as `sdcmap choose` prints it, or whose id begins with `name`."""
         candidates = [candidate for candidate in self.candidates if self.name_of(candidate) == name]
         candidates = candidates or [candidate for candidate in self.candidates if candidate.id.startswith(name)]
         if len(candidates) != 1 or not name:
@@ -270,12 +273,15 @@ class Plan:
         return candidates[0]
 
     def make(self, data: Microdata, choice: Choice | Candidate | str) -> Microdata:
-        """A candidate made again, with its secret `origin`: `choice` is a Choice, a Candidate or an id."""
+        """Return a candidate made again, with its secret `origin`: `choice` is a Choice, a Candidate or an id."""
         candidate = self.resolve_choice(choice)
         return candidate.method.apply(data, candidate.stream(self.seed))
 
     def resolve_choice(self, choice: Choice | Candidate | str) -> Candidate:
-        """The candidate that a choice, or an id, names; PlanError where it was chosen among those of another seed."""
+        """Return the candidate that a choice, or an id, names.
+
+        PlanError where it was chosen among those of another seed.
+        """
         name = choice if isinstance(choice, str) else choice.id if isinstance(choice, Candidate) else choice.candidate
         if name is None:
             raise PlanError("the choice is to release nothing, so there is no candidate to make.")
@@ -285,24 +291,23 @@ class Plan:
         return candidate
 
     def bind_seed(self, seed: int) -> Plan:
-        """The same plan bound to this seed, as if it had been stated."""
+        """Return the same plan bound to this seed, as if it had been stated."""
         plan = copy.copy(self)
         vars(plan).update(seed=seed, seed_stated=True)
         return plan
 
     def with_searched_methods(self, methods: Iterable[Method]) -> Plan:
-        """The same plan with these methods that a search found, one draw each."""
+        """Return the same plan with these methods that a search found, one draw each."""
         return self._replace(found=tuple(methods))
 
     def _replace(self, **facts: Any) -> Plan:
-        """The same plan with other facts; whether its seed was stated stays."""
+        """Return the same plan with other facts; whether its seed was stated stays."""
         plan = replace(self, **facts)
         vars(plan).update(seed_stated=self.seed_stated)
         return plan
 
     def with_risk(self, data: Microdata) -> Plan:
-        """The same plan, with the risk measures of `default_risk` that fit these data where it is a plan to choose by and
-        names none; axes and limits of those that are off go."""
+        """Return the same plan, with the risk measures of `default_risk` that fit these data where it is a plan to choose by and names none; axes and limits of those that are off go."""
         to_choose_by = self.rule or self.limits or self.risk or self.data or self.profile
         if not to_choose_by or any(measure.axis == "risk" for measure in self.measures):
             return self
@@ -331,7 +336,7 @@ class Plan:
 
     # ---- TOML -------------------------------------------------------------------------------------------------
     def toml(self) -> str:
-        """The plan as a person would write it; the seed is left out."""
+        """Return the plan as a person would write it; the seed is left out."""
         import tomli_w
 
         table: dict[str, Any] = {"replicates": self.replicates, "risk": list(self.risk), "utility": self.utility}
@@ -363,7 +368,7 @@ class Plan:
 
     @staticmethod
     def read(path: str | Path, *, seed: int | None = None) -> Plan:
-        """The plan in a TOML file; PlanError with every problem at once."""
+        """Return the plan in a TOML file; PlanError with every problem at once."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
@@ -372,7 +377,7 @@ class Plan:
 
     @staticmethod
     def from_toml(text: str, *, seed: int | None = None) -> Plan:
-        """The plan in a TOML text; PlanError with every problem at once."""
+        """Return the plan in a TOML text; PlanError with every problem at once."""
         table = read_table(text)
         parts = [f.name for f in fields(Plan) if f.name not in ("names", "found", "seed", "seed_stated")]
         unknown = [name for name in table if name not in parts][:MAX_PROBLEMS_SHOWN]
@@ -399,7 +404,7 @@ class Plan:
 
 
 def _read_edits(given: str | Sequence[str]) -> tuple[str, ...]:
-    """The edit rules; every problem of theirs at once."""
+    """Return the edit rules; every problem of theirs at once."""
     edits = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Sequence) else (None,)
     if not all(isinstance(text, str) for text in edits):
         raise PlanError("""edits must be a list of rules, such as ['age < 15 -> marital = "never"'].""")
@@ -409,7 +414,7 @@ def _read_edits(given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _read_derive(given: Mapping[str, str] | Sequence[Derive]) -> tuple[Derive, ...]:
-    """The steps that compute columns; every problem of theirs at once."""
+    """Return the steps that compute columns; every problem of theirs at once."""
     if not isinstance(given, Mapping):
         if isinstance(given, Sequence) and all(isinstance(step, Derive) for step in given):
             return tuple(given)
@@ -427,7 +432,10 @@ def _read_derive(given: Mapping[str, str] | Sequence[Derive]) -> tuple[Derive, .
 
 
 def _resolve_measure(name: str, measures: Sequence[Measure]) -> str:
-    """The text of a measure that is named by its class alone, where only one is meant; else the name as it is."""
+    """Return the text of a measure that is named by its class alone, where only one is meant.
+
+    Else the name as it is.
+    """
     of_class = [m.text for m in measures if type(m).__name__ == name]
     return of_class[0] if len(of_class) == 1 else name
 
@@ -449,13 +457,13 @@ def _read_limits(given: Any, risk: Sequence[str], measures: Sequence[Measure]) -
 
 
 def _profile_limits(profile: Profile | None, measures: Sequence[Measure]) -> dict[str, float]:
-    """The limits of a profile for these measures."""
+    """Return the limits of a profile for these measures."""
     held = {} if profile is None else {measure.text: profile.limit_of(measure) for measure in measures}
     return {name: limit for name, limit in held.items() if limit is not None}
 
 
 def _as_tuple(given: Any) -> tuple[Any, ...]:
-    """One thing or several, as a tuple."""
+    """Return one thing or several, as a tuple."""
     return (given,) if isinstance(given, str | Value | Grid | int | float) else tuple(given)
 
 

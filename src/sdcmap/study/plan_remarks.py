@@ -15,7 +15,7 @@ from sdcmap.study.profiles import explain_unmeasured
 
 
 def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
-    """Sentences on a plan, with its risk measures, beside the plan as it was written."""
+    """Yield sentences on a plan, with its risk measures, beside the plan as it was written."""
     risks = [measure.text for measure in plan.measures if measure.axis == "risk"]
     if plan is not written:
         yield f"It names no risk measure, so it gets {', '.join(risks)}."

@@ -19,9 +19,7 @@ DEFAULT_RISK_CLASSES = ("WorstLinkage", "AttributeInference", "ClosestRecord")
 
 
 def default_risk(data: Microdata) -> tuple[tuple[Measure, ...], dict[str, str]]:
-    """Linkage by the best attack, which is on the axis of the map, inference of each sensitive variable from the keys
-    (without keys: from the other numbers) at its worst category, and membership. And by class name why others are off,
-    since they do not fit the data, in a sentence that names the class.
+    """Linkage by the best attack, which is on the axis of the map, inference of each sensitive variable from the keys (without keys: from the other numbers) at its worst category, and membership. And by class name why others are off, since they do not fit the data, in a sentence that names the class.
 
     Each sees what the others do not, and has a limit of its own: linkage is blind for fully synthetic files, a file
     without a single link may still allow inference, and being in the file may itself be the secret.
@@ -36,7 +34,7 @@ def default_risk(data: Microdata) -> tuple[tuple[Measure, ...], dict[str, str]]:
 
 
 def _split_fitting(measures: Iterable[Measure], data: Microdata) -> tuple[list[Measure], dict[str, str]]:
-    """The measures that fit these data; and, by class name, why others do not."""
+    """Return the measures that fit these data; and, by class name, why others do not."""
     problems = [(measure, next(measure.incompatibilities(data), None)) for measure in measures]
     off = {type(measure).__name__: problem for measure, problem in problems if problem is not None}
     return [measure for measure, problem in problems if problem is None], off
@@ -138,7 +136,10 @@ class Profile(Value):
         return self.name + (f" (changed: {', '.join(changed)})" if changed else "")
 
     def measures(self, data: Microdata) -> MeasureLimits:
-        """What is measured of a file and held against a limit: by the sweep of a starting plan, and by the gate."""
+        """Return what is measured of a file and held against a limit.
+
+        By the sweep of a starting plan, and by the gate.
+        """
         measures, off = _split_fitting(self._measures(data), data)
         return MeasureLimits({m: limit for m in measures if (limit := self.limit_of(m)) is not None}, off)
 
@@ -169,18 +170,18 @@ class Profile(Value):
             yield risk.PPercent(on=size, by=data.keys, p=self.p)
 
     def limit_of(self, measure: Measure) -> float | None:
-        """The limit of a measure; None where the profile has none for its kind."""
+        """Return the limit of a measure; None where the profile has none for its kind."""
         if type(measure).__name__ == "ExactMatch":
             return self.small if getattr(measure, "k", 2) > 2 else self.found
         return getattr(self, LIMIT_FIELDS.get(type(measure).__name__, ""), None)
 
     def for_rows(self, rows: int) -> Profile:
-        """The same, with a share found that is not more than the people who may be."""
+        """Return the same, with a share found that is not more than the people who may be."""
         most = 1.0 if self.people is None else self.people / rows
         return self if most >= self.found else replace(self, found=float(f"{most:.2g}"))
 
     def table(self) -> dict[str, Any]:
-        """Every limit, as a plan states it."""
+        """Return every limit, as a plan states it."""
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name))}
 
 
@@ -203,7 +204,7 @@ PROFILES = {name: Profile(name, **changed) for name, changed in _PROFILE_LIMITS.
 
 
 def find_profile(name: str) -> Profile:
-    """The profile of that name; one sentence where there is none."""
+    """Return the profile of that name; one sentence where there is none."""
     if name not in PROFILES:
         hint = did_you_mean(name, PROFILES)
         raise PlanError(f"there is no profile {name!r:.40}: one of {', '.join(PROFILES)}.{hint}")
@@ -211,7 +212,7 @@ def find_profile(name: str) -> Profile:
 
 
 def to_profile(given: Profile | str | Mapping[str, Any]) -> Profile:
-    """A profile as a plan has it: a name, or a table of its name and the limits that are not its own."""
+    """Return a profile as a plan has it: a name, or a table of its name and the limits that are not its own."""
     if isinstance(given, Profile):
         return given
     if isinstance(given, str):

@@ -13,7 +13,10 @@ Watch = Callable[[int, int, float], None]  # evaluations of a search, its budget
 
 @contextmanager
 def progress_bar(show: bool | None = None, gpu: str = "") -> Iterator[Progress]:
-    """`with bar() as report: report(done, total)`; by default shown where a person looks on. card: the GPU that is used."""
+    """`with bar() as report: report(done, total)`.
+
+    By default shown where a person looks on. card: the GPU that is used.
+    """
     if not (sys.stderr.isatty() if show is None else show):
         yield lambda done, total: None
         return
@@ -23,8 +26,10 @@ def progress_bar(show: bool | None = None, gpu: str = "") -> Iterator[Progress]:
 
 @contextmanager
 def search_bar(watch: Watch | None = None, show: bool | None = None) -> Iterator[Watch]:
-    """`with search_bar() as seen: seen(evaluations, budget, area)`, after each generation: `watch`, or a bar that is shown
-    where a person looks on."""
+    """`with search_bar() as seen: seen(evaluations, budget, area)`, after each generation.
+
+    `watch`, or a bar that is shown where a person looks on.
+    """
     if watch is not None or not (sys.stderr.isatty() if show is None else show):
         yield watch or (lambda done, budget, area: None)
         return
@@ -34,7 +39,7 @@ def search_bar(watch: Watch | None = None, show: bool | None = None) -> Iterator
 
 @contextmanager
 def _show_bar(words: str, *, left: bool) -> Iterator[Callable[..., None]]:
-    """A bar on the error stream, with the time left where that is asked for, and how to update it."""
+    """Return a bar on the error stream, with the time left where that is asked for, and how to update it."""
     from rich import progress
     from rich.console import Console
 

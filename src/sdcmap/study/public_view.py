@@ -39,7 +39,9 @@ PUBLIC_COLUMNS = (
 
 @dataclass(frozen=True)
 class PublicValues:
-    """Methods and measures without private words: a file goes by its role and has no digest, a rare category has a number.
+    """Methods and measures without private words.
+
+    A file goes by its role and has no digest, a rare category has a number.
 
     data : the original. A merged category keeps its name if 10 of its records or more have it; None: none does.
     numbers : private word -> its number, the same wherever it occurs.
@@ -89,7 +91,7 @@ class PublicValues:
         )
 
     def mentions_private(self, text: str) -> bool:
-        """Whether a text that a person wrote mentions a file or a category that has a number here."""
+        """Return whether a text that a person wrote mentions a file or a category that has a number here."""
         words = {word.casefold() for number in self.numbers for word in (number, Path(number).name)}
         return any(word in text.casefold() for word in words)
 
@@ -118,8 +120,10 @@ class PublicView:
 
     @staticmethod
     def of(plan: Plan, data: Microdata) -> PublicView:
-        """Return the view of a plan for these data: no seed, no source, no search, no policy with its reason; stated
-        names that mention nothing private."""
+        """Return the view of a plan for these data: no seed, no source, no search, no policy with its reason.
+
+        Stated names that mention nothing private.
+        """
         public = PublicValues(data)
         methods = tuple(part for entry in plan.methods for part in _public_methods(entry, public))
         measures = tuple(map(public.of, plan.measures))
@@ -165,7 +169,10 @@ class PublicView:
 
 
 def _public_methods(entry: Method | Grid[Method], public: PublicValues) -> Iterator[Method | Grid[Method]]:
-    """Yield a method, or a grid; the members of a grid that names files, since a role cannot be opened to take a digest."""
+    """Yield a method, or a grid.
+
+    The members of a grid that names files, since a role cannot be opened to take a digest.
+    """
     if isinstance(entry, Method):
         yield public.of(entry)
     elif public.spec(entry.spec()) == entry.spec():

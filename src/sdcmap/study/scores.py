@@ -52,7 +52,7 @@ class Scores:
 
     @staticmethod
     def of_plan(plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame, measure: pl.DataFrame) -> Scores:
-        """The scores of a plan, with its measures, methods and names."""
+        """Return the scores of a plan, with its measures, methods and names."""
         methods = {method.text: method for method in plan.all_methods}
         return Scores(candidate, score, measure, {m.text: m for m in plan.measures}, methods, plan, plan.method_names)
 
@@ -79,37 +79,40 @@ class Scores:
         return html.paragraph(repr(self)) + html.table(columns, rows, "methods")
 
     def column(self, measure: str) -> pl.DataFrame:
-        """One measure of every candidate that was made: id, kind, method, replicate, value (may be inf), se, details."""
+        """Return one measure of every candidate that was made.
+
+        Id, kind, method, replicate, value (may be inf), se, details.
+        """
         self._index_of(measure)
         value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
         rows = self._rows_of(measure).select("candidate", value, "se", "details").drop_nulls("value")
         return self._feasible.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left")
 
     def _index_of(self, measure: str) -> int:
-        """The place of a measure in the table; PlanError where it is not there."""
+        """Return the place of a measure in the table; PlanError where it is not there."""
         names = self.measure["name"].to_list()
         if measure not in names:
             raise PlanError(f"no measure {measure!r} in these scores.{did_you_mean(measure, names)}")
         return names.index(measure)
 
     def _rows_of(self, measure: str) -> pl.DataFrame:
-        """The rows of a measure in the table of scores."""
+        """Return the rows of a measure in the table of scores."""
         return self._by_measure.get((measure,), self.score.clear())
 
     def synthetic_candidates(self, measure: str) -> pl.DataFrame:
-        """The candidates to which a measure does not apply, because it compares records and theirs are fully synthetic."""
+        """Return the candidates to which a measure does not apply, because it compares records and theirs are fully synthetic."""
         rows = self._rows_of(measure).filter(pl.col("status") == "unpaired")
         return self._feasible.filter(pl.col("id").is_in(rows["candidate"].implode())).select("id", "method")
 
     def measure_named(self, name: str) -> Measure:
-        """The measure of this name; of a table made elsewhere, a value that knows its direction only."""
+        """Return the measure of this name; of a table made elsewhere, a value that knows its direction only."""
         if name in self.values:
             return self.values[name]
         lower = self.measure["direction"][self._index_of(name)] == "lower"
         return LowerIsBetter(name) if lower else HigherIsBetter(name)
 
     def outcome(self, candidate: str, measure: str) -> Estimate | Absent:
-        """What a measure says of one candidate, or why it says nothing."""
+        """Return what a measure says of one candidate, or why it says nothing."""
         if candidate in self.estimates(measure):
             return self.estimates(measure)[candidate]
         rows = self._rows_of(measure).filter(pl.col("candidate") == candidate)
@@ -119,7 +122,7 @@ class Scores:
         return Absent(applies=row["status"] != "unpaired", reason=row["reason"])
 
     def estimates(self, measure: str) -> Mapping[str, Estimate]:
-        """One measure of every candidate that has a value, by the candidate's id."""
+        """Return one measure of every candidate that has a value, by the candidate's id."""
         if measure not in self._estimates:
             table = self.column(measure)
             details = json.loads(f"[{','.join(table['details'])}]")  # one document is read much faster than many
@@ -128,7 +131,7 @@ class Scores:
         return self._estimates[measure]
 
     def pooled_estimates(self, measure: str) -> Mapping[str, Estimate]:
-        """One measure of every method, pooled over its draws, by the method's text."""
+        """Return one measure of every method, pooled over its draws, by the method's text."""
         if measure not in self._pooled:
             pool = self.values.get(measure, _MEAN_POOLING).pool
             self._pooled[measure] = {method: pool(own) for method, own in self._draws(measure).items()}
@@ -161,24 +164,27 @@ class Scores:
         return frozenset(self.candidate.group_by("method").len().filter(pl.col("len") > 1)["method"])
 
     def name_of(self, method: str, draw: int | None = None) -> str:
-        """What to call a method, or one draw of it where there are several; its text where it has no name."""
+        """Return what to call a method, or one draw of it where there are several; its text where it has no name."""
         return name_draw(self.names.get(method, method), draw if method in self._repeated_methods else None)
 
     def stream_id_of(self, candidate: str) -> str:
-        """The seal of a candidate's random stream; empty where the table has none."""
+        """Return the seal of a candidate's random stream; empty where the table has none."""
         seals = self.candidate.filter(pl.col("id") == candidate)["stream_id"]
         return str(seals[0]) if len(seals) else ""
 
     def title_of(self, measure: str) -> str:
-        """A measure in a few words; its text in short where the measure itself is not known here."""
+        """Return a measure in a few words; its text in short where the measure itself is not known here."""
         return self.values[measure].title if measure in self.values else measure
 
     def brief_of(self, measure: str) -> str:
-        """A measure as code, where it stands in a sentence; its name where the measure itself is not known here."""
+        """Return a measure as code, where it stands in a sentence.
+
+        Its name where the measure itself is not known here.
+        """
         return self.values[measure].brief if measure in self.values else measure
 
     def pooled(self, measure: str) -> pl.DataFrame:
-        """One measure of each method: pooled value, standard error, 2.5 and 97.5 % of single releases, count."""
+        """Return one measure of each method: pooled value, standard error, 2.5 and 97.5 % of single releases, count."""
         pairs = zip(self.pooled_estimates(measure).values(), self._draws(measure).items(), strict=True)
         rows = [(method, pooled.value, pooled.se, *_band(own), len(own)) for pooled, (method, own) in pairs]
         schema = {"method": pl.String, **dict.fromkeys(("value", "se", "low", "high"), pl.Float64), "count": pl.Int64}

@@ -11,8 +11,10 @@ SCREENING_SHARE = 0.25  # of the people
 
 
 def screening_sample(data: Microdata, key: bytes) -> Microdata:
-    """A quarter of the people, drawn by this key, as a file of its own; households whole, strata evenly. It is drawn once
-    and kept with the file."""
+    """Return a quarter of the people, drawn by this key, as a file of its own.
+
+    Households whole, strata evenly. It is drawn once and kept with the file.
+    """
     return data.remember(("part", key), lambda: _draw_sample(data, key))
 
 

@@ -109,5 +109,5 @@ class Proposal(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _decode_method(spec: str) -> Method:
-    """A search asks for the same ones in every generation."""
+    """Return a search asks for the same ones in every generation."""
     return decode(json.loads(spec), Method)

@@ -1,4 +1,4 @@
-"""A study copied whole: manifest with its seed, plan, scores, working copy of the data, and the files that were kept."""
+"""Copy a whole study: manifest with its seed, plan, scores, working copy of the data, and kept files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ COPIED_FILES = ("manifest.json", "plan.toml", "data.bin", "schema.arrow")
 
 
 def copy_study(source: Path, target: Path) -> Path:
-    """The study in `source` again in `target`, which must not exist; it appears whole or not at all, private.
+    """Copy the study in `source` to `target`, which must not exist. The private copy appears whole or not at all.
 
-    A copy has the seed of its source: the same candidate is the same file in both. It knows the releases of its source.
+    A copy has the seed of its source, so the same candidate is the same file in both. It also has the list of releases.
     """
     Study.manifest_of(source)
     if target.exists():
-        raise SdcmapError(f"{target.name} is there already: name another folder.")
+        raise SdcmapError(f"{target.name} exists already: name another folder.")
     try:
         with lock_folder(source), private_folder(target.parent) as part:
             for name in COPIED_FILES:
@@ -30,7 +30,7 @@ def copy_study(source: Path, target: Path) -> Path:
             if (source / "kept").is_dir():
                 shutil.copytree(source / "kept", part / "kept")
             with closing(connect(source / DATABASE)) as old, closing(connect(part / DATABASE)) as new:
-                old.backup(new)  # by SQLite itself, which knows what still lies in its log
+                old.backup(new)  # a file copy would miss rows that are still in the write-ahead log
             (part / DATABASE).chmod(0o600)
             part.rename(target)
     except OSError as error:

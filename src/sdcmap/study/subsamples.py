@@ -127,7 +127,7 @@ class SubsampleCurve:
         return ""
 
     def read(self, scores: Sequence[Estimate], rng: Generator) -> Reading:
-        """The share that costs as much as these draws of one release do; `rng` resamples for the band."""
+        """Return the share that costs as much as these draws of one release do; `rng` resamples for the band."""
         if self.withheld:
             return Reading(self.measure.text, self.records, withheld=self.withheld)
         thrown, beyond = self.share_of(scores)
@@ -142,11 +142,11 @@ class SubsampleCurve:
         return None if beyond else thrown / (1 - thrown)
 
     def share_of(self, scores: Sequence[Estimate]) -> tuple[float, str]:
-        """The share itself, and "less than" or "more than" where it lies beyond those that were tried."""
+        """Return the share itself, and "less than" or "more than" where it lies beyond those that were tried."""
         return self._share_of(self.loss_of(scores), self._typical(self.draws))
 
     def loss_of(self, draws: Sequence[Estimate]) -> float:
-        """The loss of several draws of one release."""
+        """Return the loss of several draws of one release."""
         if self.measure.expectation:
             return float(self._losses([self.measure.pool(draws)])[0])
         losses = self._losses(draws)
@@ -207,7 +207,7 @@ def subsamples(
     seed: int = 0,
     workers: int | None = 1,
 ) -> Scores:
-    """Scores of random subsamples of the original, from 99 % of its records down to 0.03 %, and at least 20 of them.
+    """Return scores of random subsamples of the original, from 99 % of its records down to 0.03 %, and at least 20 of them.
 
     Households are drawn whole where the file has them. For `as_subsample`, and for `RUMap.draw(subsamples=...)`, which
     draws them as a curve: what lies beyond it costs more, at the same risk, than throwing records away.
@@ -218,8 +218,10 @@ def subsamples(
 def estimate_subsample_cost(
     data: Microdata, measures: Iterable[Measure], draws: int = DRAWS_PER_SHARE
 ) -> tuple[int, float]:
-    """How many subsamples are scored, and about how many seconds one core needs for that: each costs its share of what
-    the whole file does."""
+    """Return how many subsamples are scored, and about how many seconds one core needs for that.
+
+    Each costs its share of what the whole file does.
+    """
     samples = _samples(data)
     kept = sum(sample.rate or 0.0 for sample in samples)
     return draws * len(samples), draws * kept * estimate_seconds(data, Plan(Identity(), list(measures), 1, seed=0))
@@ -229,7 +231,7 @@ def as_subsample(
     data: Microdata, scores: Scores, method: Choice | Method | str, measures: Iterable[Measure] | None = None, *,
     draws: int = DRAWS_PER_SHARE, seed: int = 0,
 ) -> tuple[Reading, ...]:  # fmt: skip
-    """Every utility score of one method, read as "costs as much as throwing away 38 % of the records".
+    """Return every utility score of one method, read as "costs as much as throwing away 38 % of the records".
 
     Parameters
     ----------
@@ -271,7 +273,10 @@ def as_subsample(
 
 
 def make_curve(scores: Scores, measure: Measure, records: int) -> SubsampleCurve:
-    """The curve of one measure, from the scores of subsamples; a share without a value for each draw is left out."""
+    """Return the curve of one measure, from the scores of subsamples.
+
+    A share without a value for each draw is left out.
+    """
     whole = _estimates(scores, measure, Identity().text)
     shares = sorted((thrown, _estimates(scores, measure, text)) for text, thrown in discarded_shares(scores).items())
     most = max((len(draws) for _, draws in shares), default=0)
@@ -281,7 +286,7 @@ def make_curve(scores: Scores, measure: Measure, records: int) -> SubsampleCurve
 
 
 def discarded_shares(scores: Scores) -> dict[str, float]:
-    """Method text -> the share of the records that it leaves out, of the samples among the methods."""
+    """Return method text -> the share of the records that it leaves out, of the samples among the methods."""
     return {text: 1 - m.rate for text, m in scores.methods.items() if isinstance(m, Sample) and m.rate is not None}
 
 
@@ -311,8 +316,11 @@ def _reading(curve: SubsampleCurve, scored: list[Estimate], seed: int) -> Readin
 def _bias_share(
     curve: SubsampleCurve, scored: list[Estimate], small: SubsampleCurve, again: list[Estimate]
 ) -> float | None:
-    """What of the odds grows with the file: the odds of a bias b and a variance v/n, in units of the variance of one
-    record, are n b^2 + v, those of a quarter of the file n b^2/4 + v."""
+    """Return what of the odds grows with the file.
+
+    The odds of a bias b and a variance v/n, in units of the variance of one record, are n b^2 + v, those of a quarter
+    of the file n b^2/4 + v.
+    """
     if not (scored and again and _are_finite(scored) and _are_finite(again)):
         return None
     odds, fewer = curve.odds_of(scored), small.odds_of(again)

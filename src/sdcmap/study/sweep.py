@@ -102,12 +102,12 @@ def sweep(
 
 
 def _working_copy(study: Path | None, data: Microdata) -> AbstractContextManager[Path]:
-    """Where workers find the data: the copy of the study, or one that is gone afterwards."""
+    """Return where workers find the data: the copy of the study, or one that is gone afterwards."""
     return nullcontext(study.resolve()) if study else passing_copy(data)
 
 
 def _missing_scores(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[MissingScores]:
-    """Each candidate that lacks a score, with the measures it lacks."""
+    """Yield each candidate that lacks a score, with the measures it lacks."""
     for candidate in plan.candidates:
         status, have = done.get(candidate.id, CandidateState())
         lacking = tuple(measure for measure in plan.measures if measure.id not in have)
@@ -130,7 +130,7 @@ def _first_of_each_class(done: Mapping[str, CandidateState], plan: Plan) -> Iter
 
 
 def _run_before_pool(data: Microdata, todo: Iterator[Job], left: int) -> Iterator[list[CandidateRow]]:
-    """Rows made here, for as long as all that is left would take no longer than processes need to start."""
+    """Yield rows made here, for as long as all that is left would take no longer than processes need to start."""
     started, made, size = time.perf_counter(), 0, 1
     while chunk := list(islice(todo, size)):
         yield run_here(data, chunk)
@@ -143,7 +143,10 @@ def _run_before_pool(data: Microdata, todo: Iterator[Job], left: int) -> Iterato
 
 @dataclass(frozen=True)
 class SweepProgress:
-    """How far the sweep of a study has come; `refused`: (method, candidates, reason) of those that could not be made."""
+    """How far the sweep of a study has come.
+
+    `refused`: (method, candidates, reason) of those that could not be made.
+    """
 
     total: int
     done: int
@@ -152,7 +155,10 @@ class SweepProgress:
 
 
 def read_progress(study: Path, plan: Plan | None = None) -> SweepProgress:
-    """How far a study has come with its plan, or with one that has grown; it may be read while a sweep writes."""
+    """Return how far a study has come with its plan, or with one that has grown.
+
+    It may be read while a sweep writes.
+    """
     with Study.open(study) as opened:
         plan = plan or opened.plan
         done = opened.candidate_states()

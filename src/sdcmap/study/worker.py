@@ -38,5 +38,5 @@ def limit_to_one_thread() -> None:
 
 @cache
 def open_cached_copy(path: str, digest: str) -> Microdata:
-    """The working copy at `path`, opened once per worker."""
+    """Return the working copy at `path`, opened once per worker."""
     return open_copy(Path(path), digest)

@@ -47,24 +47,24 @@ def value_laws(value: Value, base: type[Value]) -> Iterator[str]:
 
 
 def fingerprint(data: Microdata) -> str:
-    """A digest of every value, computed anew."""
+    """Return a digest of every value, computed anew."""
     return Microdata(data.schema, data.columns, None, data.base, data.changes).digest
 
 
 def permute_rows(data: Microdata, order: Array) -> Microdata:
-    """The same file with its rows in another order, and no memory of it."""
+    """Return the same file with its rows in another order, and no memory of it."""
     moved = data.take(order)
     return Microdata(moved.schema, moved.columns)
 
 
 def copy_writable(data: Microdata) -> Microdata:
-    """The same file in memory of its own that can be written to, so that whoever does so is caught."""
+    """Return the same file in memory of its own that can be written to, so that whoever does so is caught."""
     columns = {n: replace(data.column(n), values=data.column(n).values.copy()) for n in data.names}
     return Microdata(data.schema, columns)
 
 
 def with_row_number(data: Microdata) -> Microdata:
-    """The same file with one more column that nothing masks."""
+    """Return the same file with one more column that nothing masks."""
     schema = Schema((*data.schema.variables, Variable(ROW_NUMBER, "numeric", "other")), data.schema.format)
     return Microdata(schema, {**data.columns, ROW_NUMBER: Column(np.arange(float(len(data))))})
 
@@ -84,7 +84,7 @@ def edge_cases(data: Microdata) -> Iterator[tuple[str, Microdata]]:
 
 
 def with_missing(column: Column, gone: Array) -> Column:
-    """The column with these values made missing."""
+    """Return the column with these values made missing."""
     if column.levels is None:
         return Column(np.where(gone, np.nan, column.values), None, column.reasons)
     levels = column.levels if column.levels.null_count() else pl.concat([column.levels, column.levels.clear(1)])

@@ -51,7 +51,7 @@ def check_method(method: Method, data: Microdata, *, may_refuse: bool = False) -
 
 
 def _draw_laws(method: Method, data: Microdata, draws: Sequence[Microdata]) -> Iterator[str]:
-    """The laws of three draws of a method: twice the same candidate, and another replicate."""
+    """Yield the laws of three draws of a method: twice the same candidate, and another replicate."""
     first, again, other = draws
     yield from _mask_laws(method, data, first)
     if laws.fingerprint(first) != laws.fingerprint(again):
@@ -68,7 +68,7 @@ def _name_laws(method: Method) -> Iterator[str]:
 
 
 def _draws_nothing(method: Method, data: Microdata) -> bool:
-    """Whether masking leaves the generator as it was; two draws of a narrow rank window may agree by chance."""
+    """Return whether masking leaves the generator as it was; two draws of a narrow rank window may agree by chance."""
     if method.steps != (method,):
         return all(_draws_nothing(step, data) for step in method.steps)
     rng = laws.rng_of(0)
