@@ -132,19 +132,19 @@ class Workspace:
             with open_session(self.data, self.plan, folder, workers=1, engine="serial", executor=None) as shop:
                 yield shop, ObjectiveSpace.of(shop.scores(()), shop.plan)
 
-    def ended(self, shop: SearchSession, plane: ObjectiveSpace, methods: Sequence[sm.Method]) -> Facts:
+    def ended(self, shop: SearchSession, objectives: ObjectiveSpace, methods: Sequence[sm.Method]) -> Facts:
         """What is told of so many methods that were evaluated."""
         scores = shop.scores(methods)
-        table = plane.table(scores, shop.plan)
-        members = FinalDraws(shop, plane, table, scores).members
+        table = objectives.table(scores, shop.plan)
+        members = FinalDraws(shop, objectives, table, scores).members
         found = hypervolume(table.x[table.sound], table.y[table.sound])
-        return told(members, plane) | {"found area": found, "evaluations": len(methods)}
+        return told(members, objectives) | {"found area": found, "evaluations": len(methods)}
 
-    def further(self, members: Sequence[Member], plane: ObjectiveSpace) -> float:
+    def further(self, members: Sequence[Member], objectives: ObjectiveSpace) -> float:
         """The area of the same members by draws, targets and queries that nobody has seen."""
         measures = tuple(measure.resample().resample().resample() for measure in self.plan.measures)
         drawn = [replace(member, **self._drawn(member.method, measures)) for member in members]
-        return fresh_area(drawn, plane)[1]
+        return fresh_area(drawn, objectives)[1]
 
     def _drawn(self, method: sm.Method, measures: tuple[sm.Measure, ...]) -> dict[str, float]:
         candidates = [Candidate(method, FURTHER + draw) for draw in range(REDRAWS if method.random else 1)]
@@ -153,11 +153,11 @@ class Workspace:
         return {"fresh_risk": float(risk), "fresh_utility": float(loss)}
 
 
-def told(members: Sequence[Member], plane: ObjectiveSpace) -> Facts:
+def told(members: Sequence[Member], objectives: ObjectiveSpace) -> Facts:
     """What is compared, by the reported draws."""
     both = [(m.fresh_risk, m.fresh_utility) for m in members if m.fresh_risk is not None]
     at = {f"loss at {limit:g}": min((u for r, u in both if r <= limit), default=1.0) for limit in LIMITS}
-    return {"area": fresh_area(members, plane)[1], **at, "members": len(members)}
+    return {"area": fresh_area(members, objectives)[1], **at, "members": len(members)}
 
 
 class Here(Executor):
@@ -180,32 +180,36 @@ def searched(room: Workspace) -> Iterator[Facts]:
     began, here = time.process_time(), Here()
     found = sm.search(room.data, room.plan, room.budget, workers=1, executor=here)
     spent = time.process_time()
-    facts = told(found.members, found.plane) | {"found area": found.growth.areas[-1], "evaluations": found.evaluations}
-    further = room.further(found.members, found.plane)
+    facts = told(found.members, found.objectives) | {
+        "found area": found.history.areas[-1],
+        "evaluations": found.evaluations,
+    }
+    further = room.further(found.members, found.objectives)
     yield facts | {
-        "fresh minus reported": further - facts["area"], "left as beaten": found.left, "stopped": found.growth.stopped,
+        "fresh minus reported": further - facts["area"], "left as beaten": found.dominated_early,
+        "stopped": found.history.stopped,
         "share of bookkeeping": 1 - here.seconds / (spent - began), "not its own seconds": time.process_time() - spent,
     }  # fmt: skip
 
 
 def gridded(room: Workspace) -> Iterator[Facts]:
     methods = cross_grid(room.data)
-    with room.opened() as (shop, plane):
+    with room.opened() as (shop, objectives):
         shop.evaluate(methods, None)
-        yield room.ended(shop, plane, methods)
+        yield room.ended(shop, objectives, methods)
 
 
 def drawn(room: Workspace) -> Iterator[Facts]:
     """Random search, and the same with more evaluations; who is beaten by those before is left, as in a search."""
     methods = random_methods(room.space, round(2.5 * room.budget), room.seed)
     made = 0
-    with room.opened() as (shop, plane):
+    with room.opened() as (shop, objectives):
         for count in (room.budget, len(methods)):
             while made < count:
-                before = plane.table(shop.scores(methods[:made]), shop.plan)
-                shop.evaluate(methods[made : min(made + GENERATION_SIZE, count)], plane.early_stop(before))
+                before = objectives.table(shop.scores(methods[:made]), shop.plan)
+                shop.evaluate(methods[made : min(made + GENERATION_SIZE, count)], objectives.early_stop(before))
                 made = min(made + GENERATION_SIZE, count)
-            yield room.ended(shop, plane, methods[:count])
+            yield room.ended(shop, objectives, methods[:count])
 
 
 def random_methods(space: Space, count: int, seed: int) -> list[sm.Method]:
@@ -226,7 +230,7 @@ def by_optuna(room: Workspace, sampler: str) -> Iterator[Facts]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     kinds = {"TPE": optuna.samplers.TPESampler, "NSGA-II": optuna.samplers.NSGAIISampler}
     space, methods = room.space, dict[str, sm.Method]()
-    with room.opened() as (shop, plane):
+    with room.opened() as (shop, objectives):
 
         def objective(trial: Any) -> tuple[float, float]:
             point = tuple(
@@ -238,12 +242,12 @@ def by_optuna(room: Workspace, sampler: str) -> Iterator[Facts]:
                 return 1.0, 1.0
             methods.setdefault(method.digest, method)
             shop.evaluate([method], None)
-            place = plane.table(shop.scores([method]), shop.plan).select((Candidate(method).id,))
+            place = objectives.table(shop.scores([method]), shop.plan).select((Candidate(method).id,))
             return float(np.nan_to_num(place.x[0], nan=1.0)), float(np.nan_to_num(place.y[0], nan=1.0))
 
         study = optuna.create_study(directions=["minimize"] * 2, sampler=kinds[sampler](seed=room.seed))
         study.optimize(objective, n_trials=room.budget)
-        yield room.ended(shop, plane, list(methods.values()))
+        yield room.ended(shop, objectives, list(methods.values()))
 
 
 Run = Callable[[Workspace], Iterator[Facts]]

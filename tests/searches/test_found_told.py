@@ -48,7 +48,7 @@ def test_generations_are_told_in_a_few_spans() -> None:
 def test_the_replay_starts_from_the_plan_and_never_falls(found: SearchResult) -> None:
     front = found.table.select(tuple(c.id for c in plan_of().candidates if c.kind == "candidate"))
     replay = found.choices.replay([0, 24, 32], (front.x, front.y))
-    assert np.allclose(replay.row(0)[1:], found.growth.areas[0])
+    assert np.allclose(replay.row(0)[1:], found.history.areas[0])
     low, area, high = (replay[name][1:] for name in ("low", "area", "high"))
     assert replay["area"].is_sorted() and (low <= area).all() and (area <= high).all()
 

@@ -107,7 +107,7 @@ def test_candidates_are_those_of_a_sweep(people: Microdata, found: SearchResult)
 def test_the_study_is_one_of_a_sweep_and_screenings_are_on_no_map(folder: Path, found: SearchResult) -> None:
     with Study.open(folder) as study:
         plan, scores = study.plan, study.scores()
-    assert set(plan.all_methods) == set(found.plan.all_methods) and len(plan.found) == 32 - found.left
+    assert set(plan.all_methods) == set(found.plan.all_methods) and len(plan.found) == 32 - found.dominated_early
     assert scores.candidate["kind"].unique().sort().to_list() == ["candidate", "identity"]
     assert found.choice is not None and found.choice.member is not None
     assert plan.find(found.choice.member.candidate).method == found.choice.member.method
@@ -119,7 +119,7 @@ def test_the_study_is_one_of_a_sweep_and_screenings_are_on_no_map(folder: Path, 
 
 
 def test_parents_and_generations_are_stored(folder: Path, found: SearchResult) -> None:
-    rows = found.growth.proposals
+    rows = found.history.proposals
     assert [row.generation for row in rows if row.rank >= 0] == [1] * 24 + [2] * 8
     assert all(json.loads(row.parents) == [] for row in rows if row.generation == 1)
     before = {row.candidate for row in rows if row.generation == 1} | {c.id for c in plan_of().candidates}
@@ -133,7 +133,7 @@ def test_what_is_beaten_is_left_as_a_bound(people: Microdata, tmp_path: Path) ->
     plan = plan_of(measures=both, risk=both[:2], limits=[0.1, 0.1], rule=sm.Threshold(risk=1.0))
     found = sm.search(people, plan, 24, study=tmp_path / "s", workers=1)
     bounds = [row for row in stored(tmp_path / "s")["candidate"] if row[1] == "bound"]
-    assert len(bounds) == found.left > 0
+    assert len(bounds) == found.dominated_early > 0
     full = found.table
     for row in bounds:
         values = {s[2]: s[3] for s in stored(tmp_path / "s")["score"] if s[0] == row[0]}
@@ -150,31 +150,35 @@ def test_it_is_never_worse_than_the_plan_at_any_limit(found: SearchResult) -> No
 
 
 def test_the_area_never_falls_and_the_plan_comes_first(found: SearchResult) -> None:
-    areas = found.growth.areas
+    areas = found.history.areas
     assert len(areas) == 3 and list(areas) == sorted(areas)
     own = found.table.select(tuple(c.id for c in plan_of().candidates if c.kind == "candidate"))
     assert areas[0] == hypervolume(own.x, own.y)
 
 
 def test_risk_counts_by_its_logarithm_and_less_than_a_quarter_of_the_limit_is_pointless(found: SearchResult) -> None:
-    plane = found.plane
-    assert limit_of(found.plan) == LIMIT == plane.limit
-    x = plane.scale_risk(np.array([0.0, LIMIT / 8, LIMIT / 4, LIMIT / 2, LIMIT, plane.most, np.nan]))
+    objectives = found.objectives
+    assert limit_of(found.plan) == LIMIT == objectives.limit
+    x = objectives.scale_risk(np.array([0.0, LIMIT / 8, LIMIT / 4, LIMIT / 2, LIMIT, objectives.most, np.nan]))
     assert x[0] == x[1] == x[2] == 0 and x[5] == 1 and np.isnan(x[6])
     assert np.isclose(x[3], x[4] / 2) and np.isclose(x[4], 0.85)
 
 
 def test_without_a_limit_the_axis_ends_at_releasing_everything(people: Microdata) -> None:
     plan = plan_of(rule=None)
-    plane = ObjectiveSpace.of(sm.sweep(people, plan, workers=1), plan)
-    assert plane.limit is None and plane.reference == (plane.most, 1.0) and plane.least == 0.01 * plane.most
-    assert np.isclose(plane.scale_risk(np.array([np.sqrt(plane.least * plane.most)]))[0], 0.5)
+    objectives = ObjectiveSpace.of(sm.sweep(people, plan, workers=1), plan)
+    assert (
+        objectives.limit is None
+        and objectives.reference == (objectives.most, 1.0)
+        and objectives.least == 0.01 * objectives.most
+    )
+    assert np.isclose(objectives.scale_risk(np.array([np.sqrt(objectives.least * objectives.most)]))[0], 0.5)
 
 
 def test_a_bounded_loss_is_not_bought_with_and_a_watched_one_is(people: Microdata, found: SearchResult) -> None:
     hellinger = sm.Hellinger(on=KEYS).text
     worst = found.scores.column(hellinger).filter(pl.col("method") == OWN.text)["value"].max()
-    assert found.plane.bounds == {hellinger: worst}
+    assert found.objectives.bounds == {hellinger: worst}
     values = dict(found.scores.column(hellinger).select("id", "value").iter_rows())
     assert all(values[member.candidate] <= worst for member in found.members)  # type: ignore[operator]
     watched = plan_of(search={"methods": ["PRAM"], "bounds": ["Hellinger=watched"]})
@@ -203,7 +207,7 @@ def test_ends_are_drawn_afresh_to_choose_by_and_to_report(people: Microdata, fou
 def test_the_frontier_is_chosen_by_fresh_draws_with_the_plan_among_them(people: Microdata, found: SearchResult) -> None:
     drawn = [member.chosen_by for member in found.members]
     assert all(a[0] <= b[0] and a[1] > b[1] for a, b in itertools.pairwise(drawn))  # type: ignore[index]
-    draws = [c for purpose in ("choose", "race") for c in number_redraws(found.plan, OWN, purpose)]  # type: ignore[arg-type]
+    draws = [c for purpose in ("choose", "tiebreak") for c in number_redraws(found.plan, OWN, purpose)]  # type: ignore[arg-type]
     rows = [run_job(people, Job(c, c.stream(5).key, (FOUND, QUERIES.resample()))) for c in draws]
     values = np.array([[score.value for score in row.scores] for row in rows])
     means = [values[:5].mean(axis=0), values.mean(axis=0)]  # who was in doubt has ten
@@ -224,7 +228,7 @@ def test_reported_draws_hold_on_further_ones(people: Microdata) -> None:
             rows = [run_job(people, Job(c, c.stream(seed).key, measures)) for c in candidates]
             risk, loss = np.mean([[score.value for score in row.scores] for row in rows], axis=0)
             further.append(replace(m, fresh_risk=float(risk), fresh_utility=float(loss)))
-        gaps.append(fresh_area(further, ended.plane)[1] - ended.fresh_areas[1])
+        gaps.append(fresh_area(further, ended.objectives)[1] - ended.fresh_areas[1])
     assert abs(np.mean(gaps)) <= 0.01 + 3 * np.std(gaps, ddof=1) / np.sqrt(len(gaps))
 
 
@@ -269,7 +273,7 @@ def test_candidates_that_cannot_be_made_end_the_search_with_the_reason(people: M
     plan = plan_of(methods=[], search={"methods": ["Suppress", "Microaggregate"], "fixed": [impossible]})
     found = sm.search(people, plan, 32, workers=1)
     assert found.evaluations == 24 and found.members == ()
-    assert found.growth.stopped.startswith("none of 24 could be made and scored: ")
+    assert found.history.stopped.startswith("none of 24 could be made and scored: ")
 
 
 # ---- bad input and the command line ---------------------------------------------------------------------------

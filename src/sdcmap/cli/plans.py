@@ -162,9 +162,9 @@ def _show_found(found: SearchResult) -> None:
     Console().print(table)
     print(f"risk: {risk}\nutility: {utility}\nfresh: the mean of draws that it was not chosen by")
     before, after = found.fresh_areas
-    left = f"{found.left} of them left when others had less risk and less loss already"
-    print(f"{found.evaluations:,} methods were evaluated ({left}); it stopped because {found.growth.stopped}.")
-    first, last = found.growth.areas[0], found.growth.areas[-1]
+    left = f"{found.dominated_early} of them left when others had less risk and less loss already"
+    print(f"{found.evaluations:,} methods were evaluated ({left}); it stopped because {found.history.stopped}.")
+    first, last = found.history.areas[0], found.history.areas[-1]
     print(f"Share of the area: {first:.3f} by the plan, {last:.3f} by the search.")
     print(f"Of the frontier above: {before:.3f} as it was found, {after:.3f} by fresh draws.")
     for row in found.losses.iter_rows(named=True):

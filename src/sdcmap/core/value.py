@@ -97,7 +97,7 @@ class Value:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the identity: equal values have the same one in every process; a new revision or default changes it."""
+        """SHA-256 of the identity: the same for equal values in every process, another for a new revision or default."""
         identity = json.dumps(self.identity(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(identity.encode()).hexdigest()
 

@@ -1,7 +1,7 @@
-"""Proposals made and scored: by the engine of a sweep, into the study of the plan, each number once.
+"""Evaluate proposals with the engine of a sweep and store each number once, in the study of the plan.
 
-Screenings, bounds and redraws are rows of their own kinds, so none of them is ever on the map. Attacks run cheap to dear,
-after the losses, and stop where earlier generations have less risk and less loss already.
+Screenings, bounds and redraws are rows of their own kinds, so none of them is on the map. Losses are measured first,
+then attacks from cheap to expensive. A candidate that is already dominated is not measured further.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.scores import Scores
 from sdcmap.study.sweep import POOL_START_SECONDS
 
-MIN_POOL_SECONDS = 3 * POOL_START_SECONDS  # seconds of work, below which they cost more than they save
+MIN_POOL_SECONDS = 3 * POOL_START_SECONDS  # with less work, starting processes costs more than it saves
 
 
 @dataclass(frozen=True)
 class SearchSession:
-    """An open study with the workers of its engine. plan : bound to the study's seed."""
+    """An open study with the workers of its engine. plan : with the study's seed."""
 
     data: Microdata
     plan: Plan
@@ -42,25 +42,22 @@ class SearchSession:
 
     # ---- scores -------------------------------------------------------------------------------------------------
     def scores(self, methods: Sequence[Method]) -> Scores:
-        """Return the plan's own candidates and these methods, one draw each."""
+        """Return the scores of the plan's own candidates and of these methods, one draw each."""
         return self.study.scores(self.plan.with_searched_methods(methods))
 
     def evaluate(self, methods: Sequence[Method], early_stop: EarlyStop | None) -> None:
-        """Return one draw of each method, by every measure, losses first.
-
-        Left where `early_stop` says that it is beaten.
-        """
+        """Score one draw of each method by every measure, losses first, unless `early_stop` says that it is dominated."""
         measures, done = order_measures(self.plan, self.data), self.study.candidate_states()
         left = [c for c in map(Candidate, methods) if not self._is_dominated(c, early_stop, done)]
         self._run([self._job(c, measures, early_stop=early_stop) for c in left], done)
 
     def draw_again(self, candidates: Sequence[Candidate], plan: Plan) -> None:
-        """Return fresh draws, by the measures of `plan`."""
+        """Score new draws by the measures of `plan`."""
         self.study.add_measures(plan.measures, self.data)
         self._run([self._job(c, plan.measures, kind="fresh") for c in candidates], self.study.candidate_states())
 
     def screen(self, methods: Sequence[Method]) -> Scores:
-        """Return the axes of each method, made of a quarter of the rows: the same rows for all."""
+        """Return the axes of each method, computed on a quarter of the rows: the same rows for all."""
         plan = screening_plan(self.plan, self.data)
         self.study.add_measures(plan.measures, self.data)
         key = Stream.of_seed(self.plan.seed, "screening rows").key
@@ -78,7 +75,7 @@ class SearchSession:
         return Job(candidate, key, measures, kind, part, early_stop, self.device)
 
     def _run(self, jobs: Sequence[Job], done: Mapping[str, CandidateState]) -> None:
-        """Return the jobs that are not done yet, in their order; rows are stored as they come."""
+        """Run the jobs that are not stored yet, in their order, and store rows as they arrive."""
         lacking = [job for job in jobs if not _is_done(job, done)]
         for rows in run_all(iter(lacking), self.run, self.make, self.workers) if lacking else ():
             self.study.add(rows)
@@ -86,7 +83,7 @@ class SearchSession:
     def _is_dominated(
         self, candidate: Candidate, early_stop: EarlyStop | None, done: Mapping[str, CandidateState]
     ) -> bool:
-        """Return whether a bound is stored of it, and what it shows is beaten."""
+        """Return whether a stored bound shows that the candidate is dominated."""
         name = row_id(candidate, "bound")
         if early_stop is None or name not in done:
             return False
@@ -96,34 +93,37 @@ class SearchSession:
 
 
 def _is_done(job: Job, done: Mapping[str, CandidateState]) -> bool:
+    """Return whether the study has every measure of a job, or the reason why it failed."""
     status, have = done.get(row_id(job.candidate, job.kind or job.candidate.kind), CandidateState())
     return status not in ("", "ok") or (status == "ok" and all(measure.id in have for measure in job.measures))
 
 
 def method_id(method: Method, kind: Kind) -> str:
-    """Return the id of the row that holds a method's screening, or (a bound) what was measured until it was beaten."""
+    """Return the id of the row of a method's screening, or of its bound."""
     return row_id(Candidate(method), kind)
 
 
 def order_measures(plan: Plan, data: Microdata) -> tuple[Measure, ...]:
-    """Return the measures of a plan, losses first; of risks those on the axis, cheap ones before dear ones."""
+    """Return the measures of a plan in the order of evaluation: losses, then risks on the axis, cheap ones first."""
 
-    def place(measure: Measure) -> tuple[bool, bool, bool, float, float]:
+    # A candidate can be recognized as dominated as soon as its loss and one risk are known. Cheap measures first saves
+    # the expensive attacks on such candidates.
+    def rank(measure: Measure) -> tuple[bool, bool, bool, float, float]:
         on_axis = measure.text in (*plan.risk, plan.utility)
         return measure.axis == "risk", not on_axis, needs_refits(measure), measure.growth, measure.seconds(data) or 0.0
 
-    return tuple(sorted(plan.measures, key=place))
+    return tuple(sorted(plan.measures, key=rank))
 
 
 def needs_refits(measure: Measure) -> bool:
-    """Return whether a measure may ask for the method to be made again without some of the people."""
+    """Return whether a measure may request refits of the method, which makes it expensive."""
     return type(measure).refits is not Measure.refits
 
 
 def screening_plan(plan: Plan, data: Microdata) -> Plan:
-    """Return the plan with the measures of its axes alone, in their quick forms.
+    """Return the plan with only the measures of its axes, in their screening variants.
 
-    The dear ones are left out where others are on the risk axis.
+    Measures with refits are left out, unless no other measure is on the risk axis.
     """
     by_text = {measure.text: measure for measure in plan.measures}
     risk = tuple(name for name in plan.risk if not needs_refits(by_text[name])) or plan.risk
@@ -132,7 +132,7 @@ def screening_plan(plan: Plan, data: Microdata) -> Plan:
 
 
 def replace_measures(plan: Plan, measures: Mapping[str, Measure], risk: Iterable[str], limits: Iterable[str]) -> Plan:
-    """Return the plan with these measures in the place of those of the names, on the risk axis and with the limits named."""
+    """Return the plan with these measures in place of those named, with this risk axis and these limits."""
     names = {name: measure.text for name, measure in measures.items()}
     return replace(
         plan, measures=tuple(measures.values()), risk=tuple(names[name] for name in risk), utility=names[plan.utility],
@@ -146,7 +146,7 @@ def open_session(
     data: Microdata, plan: Plan, folder: Path, *, workers: int | None, engine: str | None, executor: Executor | None,
     device: str = "cpu",
 ) -> Iterator[SearchSession]:  # fmt: skip
-    """Return the study of a plan that was swept into `folder`, open for a search, with workers that last for all of it."""
+    """Open the study of a plan that was swept into `folder`, with workers that serve the whole search."""
     workers = workers or cores()
     with Study.begin(folder, data, plan) as study, threadpool_limits(1):
         bound = study.bind_plan(plan)
@@ -162,7 +162,7 @@ def open_session(
 
 
 def _choose_engine(study: Study, plan: Plan, workers: int) -> str:
-    """Processes, where the budget is worth their start, by what the plan's own candidates took; else serial."""
+    """Return "processes" where the budget outweighs their start, judged by the plan's own candidates; else "serial"."""
     taken = study.scores(plan).candidate["seconds"].to_list()
     budget = 0 if plan.search is None else plan.search.budget
     return "processes" if workers > 1 and budget * sum(taken) / max(len(taken), 1) > MIN_POOL_SECONDS else "serial"

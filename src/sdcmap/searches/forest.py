@@ -1,7 +1,7 @@
-"""A forest of small trees: which predictors matter for a number, and what a point like this one had.
+"""A random forest of small trees: which predictors matter for a number, and which stored points are similar to a new one.
 
-Each tree is grown on a bootstrap of the rows and on some of the columns. A group of columns matters as much as the error of
-the rows a tree has not seen grows when the group is shuffled among them.  Breiman (2001), sections 2 and 10
+Each tree is grown on a bootstrap sample of the rows and on some of the columns. The importance of a group of columns is
+the increase of the out-of-bag error when the group is shuffled.  Breiman (2001), sections 2 and 10
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import polars as pl
 from sdcmap.core import Array, Generator
 from sdcmap.kernels.statistics.trees import Tree, bin_edges, binned, drawn_from, grow, leaves_of
 
-TREE_COUNT, MIN_LEAF_ROWS = 60, 3
-COLUMN_SHARE = 0.6  # share of the columns that a tree may ask
-SEED = 1  # of a picture: nothing secret depends on it
+TREE_COUNT = 60  # the ranking of importances no longer changes with more
+MIN_LEAF_ROWS = 3  # a search has few rows
+COLUMN_SHARE = 0.6  # share of the columns that a tree may use, so that trees differ
+SEED = 1  # for charts only: nothing secret depends on it
 
 
 @dataclass(frozen=True)
 class Predictors:
-    """Columns as bins; NaN is a bin of its own. ordered : whether its bins have an order."""
+    """Columns as bins; NaN has its own bin. ordered : whether the bins of a column have an order."""
 
     bins: Array
     sizes: Array
@@ -40,7 +41,7 @@ def _to_bins(columns: Array, edges: tuple[Array, ...]) -> Array:
 
 
 def importance_table(x: Predictors, risk: Array, loss: Array, groups: Mapping[str, list[int]]) -> pl.DataFrame:
-    """stage (a group of columns), risk, loss: the importance of each group for both, the most important first."""
+    """Return the importance of each group of columns: stage (the group), risk, loss; the most important first."""
     rng = np.random.default_rng(SEED)
     both = [importance(x, target, groups, rng).values() for target in (risk, loss)]
     table = pl.DataFrame({"stage": list(groups), "risk": list(both[0]), "loss": list(both[1])})
@@ -48,10 +49,7 @@ def importance_table(x: Predictors, risk: Array, loss: Array, groups: Mapping[st
 
 
 def importance(x: Predictors, y: Array, groups: Mapping[str, list[int]], rng: Generator) -> dict[str, float]:
-    """Return group of columns -> by how much of the variance of y the error out of bag grows when it is shuffled.
-
-    0 at least.
-    """
+    """Return group -> increase of the out-of-bag error when it is shuffled, as a share of the variance of y, at least 0."""
     grown = dict.fromkeys(groups, 0.0)
     spread = float(y.var()) or 1.0
     for _ in range(TREE_COUNT):
@@ -59,6 +57,7 @@ def importance(x: Predictors, y: Array, groups: Mapping[str, list[int]], rng: Ge
         out = np.setdiff1d(np.arange(len(y)), bag)
         if not len(out):
             continue
+        # rows that the tree has not seen give an unbiased error; shuffling a group breaks its relation to y
         bins, before = x.bins[out], _error(tree, x.bins[out][:, asked], y[bag], y[out])
         for name, columns in groups.items():
             shuffled = bins.copy()
@@ -68,19 +67,20 @@ def importance(x: Predictors, y: Array, groups: Mapping[str, list[int]], rng: Ge
 
 
 def draw_neighbors(x: Predictors, y: Array, others: Array, rng: Generator) -> Array:
-    """Return for each of other rows, a row of x that shares a leaf with it, in a tree drawn anew."""
+    """Return for each of the rows `others` a random row of x in the same leaf of a new tree."""
     tree, asked, bag = _grow_tree(x, y, rng)
     return drawn_from(tree, _to_bins(others, x.edges)[:, asked], bag, rng)
 
 
 def _grow_tree(x: Predictors, y: Array, rng: Generator) -> tuple[Tree, Array, Array]:
-    """Return a tree, the columns it may ask, and the rows it was grown on."""
+    """Return a tree, the columns that it may use, and the rows that it was grown on."""
     asked = np.sort(rng.choice(x.bins.shape[1], max(1, round(COLUMN_SHARE * x.bins.shape[1])), replace=False))
     bag = rng.integers(0, len(y), len(y))
     return grow(x.bins[bag][:, asked], x.sizes[asked], x.ordered[asked], y[bag], 0, MIN_LEAF_ROWS), asked, bag
 
 
 def _error(tree: Tree, bins: Array, known: Array, truth: Array) -> float:
+    """Return the mean squared error of a tree's predictions."""
     leaf = leaves_of(tree, bins)
     rows = (tree.rows[start : start + n] for start, n in zip(tree.start[leaf], tree.size[leaf], strict=True))
     return float(((np.array([known[own].mean() for own in rows]) - truth) ** 2).mean())

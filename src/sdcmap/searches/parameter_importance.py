@@ -1,7 +1,7 @@
-"""What the parameters of a study's methods have to do with risk and loss: a table of them, and which matter.
+"""How the parameters of a study's methods relate to risk and loss: a table of them, and which matter.
 
-Of any study, searched or not: the steps of its methods are taken apart, and each field of a step is a parameter. What a
-search says of its own choices is in telling.py.
+It works for any study, searched or not: the steps of its methods are split, and each field of a step is a parameter.
+`search_review.py` does the same for the choices of a search.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sdcmap.core.chart import Chart
 from sdcmap.map import RUMap
 from sdcmap.searches.forest import Predictors, importance_table
 
-MIN_METHODS = 8  # methods, below which a forest says nothing
+MIN_METHODS = 8  # with fewer, a forest cannot separate parameters
 MAX_AXES = 7  # parameters shown side by side
-MAX_LISTED_NUMBERS = 7  # different numbers that are written beside an axis one by one
-MAX_LINES = 600
+MAX_LISTED_NUMBERS = 7  # an axis with at most this many different numbers labels each of them
+MAX_LINES = 600  # more lines make the chart unreadable and slow
 
 Setting = float | str
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """The methods of a map that have a risk and a loss, each with its settings; frontier : whether one is on it."""
+    """The methods of a map with a risk and a loss, each with its settings. frontier : whether it is on the frontier."""
 
     names: tuple[str, ...]
     settings: tuple[dict[str, Setting], ...]
@@ -38,7 +38,7 @@ class Parameters:
 
     @staticmethod
     def of(ru: RUMap, methods: Sequence[Method]) -> Parameters:
-        """From a map and the methods of its plan; each method counts once, by its mean over draws."""
+        """Return the parameters of a map and the methods of its plan. Each method counts once, by its mean over draws."""
         known = {method.text: method for method in methods}
         axes = pl.col("risk", "utility").is_finite()
         rows = ru.means.filter(~pl.col("anchor"), pl.all_horizontal(axes), pl.col("method").is_in(list(known)))
@@ -50,28 +50,25 @@ class Parameters:
 
     @property
     def varying(self) -> list[str]:
-        """Parameters that are not the same in all methods; that a method has no such parameter is a difference too."""
+        """Parameters that differ between methods. A method that lacks the parameter counts as different."""
         named = dict.fromkeys(name for settings in self.settings for name in settings)
         return [name for name in named if len({settings.get(name) for settings in self.settings}) > 1]
 
     def importance(self) -> pl.DataFrame:
-        """stage (the parameter), risk, loss.
-
-        The share of the variance that is lost when it is shuffled among methods.
-        """
+        """Return stage (the parameter), risk, loss: the share of variance that is lost when it is shuffled."""
         if len(self.names) < MIN_METHODS or not self.varying:
-            raise PlanError(f"which parameters matter is told of {MIN_METHODS} methods and more that differ in one.")
+            raise PlanError(f"the importance of parameters needs at least {MIN_METHODS} methods that differ in one.")
         ordered = np.array([self._is_number(name) for name in self.varying])
         x = Predictors.of(np.column_stack([self._column(name) for name in self.varying]), ordered)
-        groups = {name: [place] for place, name in enumerate(self.varying)}
+        groups = {name: [index] for index, name in enumerate(self.varying)}
         return importance_table(x, _take_logs(self.risk), _take_logs(self.utility), groups)
 
     def draw_importance(self) -> Chart:
-        """Return which parameters matter for risk and for loss."""
+        """Draw which parameters matter for risk and for loss."""
         return draw_chart("draw_importance", self.importance(), title="Which parameters matter")
 
     def draw_choices(self) -> Chart:
-        """Parallel coordinates: a line a method, from risk and loss to the parameters that matter most."""
+        """Draw parallel coordinates: a line per method, from risk and loss to the parameters that matter most."""
         shown = self.importance()["stage"].to_list()[:MAX_AXES]
         lines = self._lines()
         axes = {"risk": self.risk, "loss": self.utility}
@@ -86,24 +83,24 @@ class Parameters:
             else:
                 options[name] = _list_options(values)
                 values = [None if value is None else _format_setting(value) for value in values]
-            columns[name] = [values[place] for place in lines]
-        facts = {"name": [self.names[place] for place in lines], "front": self.frontier[lines].tolist()}
+            columns[name] = [values[row] for row in lines]
+        facts = {"name": [self.names[row] for row in lines], "front": self.frontier[lines].tolist()}
         title = f"{len(lines):,} of {len(self.names):,} methods" if len(lines) < len(self.names) else "Every method"
         table = pl.DataFrame({**facts, **columns}, strict=False)
         return draw_chart("draw_choices", table, options, ends=ends, title=f"{title}: risk, loss and parameters")
 
     def _lines(self) -> Array:
-        """Return those that are drawn: the frontier, and of the others some evenly spaced in risk."""
+        """Return the methods to draw: the frontier, and others evenly spaced in risk."""
         others = np.flatnonzero(~self.frontier)
         others = others[np.argsort(self.risk[others], kind="stable")]
-        places = np.linspace(0, max(0, len(others) - 1), min(len(others), MAX_LINES)).astype(np.int64)
-        return np.sort(np.concatenate([np.flatnonzero(self.frontier), others[places]]))
+        spaced = np.linspace(0, max(0, len(others) - 1), min(len(others), MAX_LINES)).astype(np.int64)
+        return np.sort(np.concatenate([np.flatnonzero(self.frontier), others[spaced]]))
 
     def _is_number(self, name: str) -> bool:
         return all(isinstance(settings[name], float) for settings in self.settings if name in settings)
 
     def _column(self, name: str) -> Array:
-        """Return a number for every method: the setting, or its place among the options; NaN where it has none."""
+        """Return a number for every method: the setting, or its index among the options; NaN where it has none."""
         values = [settings.get(name) for settings in self.settings]
         if not self._is_number(name):
             words = _list_options(values)
@@ -112,7 +109,7 @@ class Parameters:
 
 
 def settings_of(method: Method) -> dict[str, Setting]:
-    """Return the settings of a method, step by step: numbers as they are, everything else in words.
+    """Return the settings of a method, step by step: numbers as numbers, everything else as text.
 
     >>> import sdcmap as sm
     >>> settings_of(sm.Swap(on=["Age", "Sex"], rate=0.1))["Swap rate"], settings_of(sm.Swap(on="Age"))["Swap on"]
@@ -140,14 +137,14 @@ def _format_setting(value: Setting) -> str:
 
 
 def _list_options(values: Sequence[Setting | None]) -> tuple[str, ...]:
-    """Return every setting once, in words: numbers by size, then texts."""
+    """Return every setting once, as text: numbers by size, then texts."""
     known = {value for value in values if value is not None}
     numbers = sorted(value for value in known if isinstance(value, float))
     return (*map(_format_setting, numbers), *sorted(value for value in known if isinstance(value, str)))
 
 
 def _take_logs(values: Array) -> Array:
-    """Logarithms where all values are positive, so that the largest do not drown the others."""
+    """Return logarithms where all values are positive, so that the largest do not dominate the variance."""
     return np.log(values) if (values > 0).all() else values
 
 

@@ -1,10 +1,9 @@
-"""Honest ends: what a search found is drawn afresh, because the best of many scores is better than it will be again.
+"""New draws of the frontier, because the best of many scores is better than its next draw would be.
 
-What was found on the frontier, what lies next behind it and the plan's own frontier get five fresh draws: by their means
-the frontier is chosen, and by the share of draws under the limit the release. Who is in doubt gets five more. Five others,
-with targets and queries of their own, say what to expect of those that are chosen: these are reported, and since they
-chose nobody, further draws differ from them by chance alone. A method without randomness has one of each, since only its
-measures are drawn.
+The frontier, the candidates next behind it and the plan's own frontier get five new draws. Their means determine the
+frontier, and their share within the limit the release. Candidates in doubt get five more. Five other draws, with their
+own targets and queries, are reported: since nothing was chosen by them, further draws differ from them by chance only.
+A method without randomness has one of each, because only its measures are random.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from sdcmap.searches.objective_space import ObjectiveSpace, ObjectiveTable
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.scores import Scores
 
-REDRAWS = 5  # to choose by, to report, and once more where a member is in doubt
-MAX_FRONT_REDRAWN = 12  # members of a frontier that are drawn again: those that make up most of the area
-MAX_BEHIND_REDRAWN = 4  # of those next behind it
-Purpose = Literal["choose", "report", "race"]
-DRAW_OFFSET: Mapping[Purpose, int] = {"choose": 0, "report": REDRAWS, "race": 2 * REDRAWS}
-RESAMPLES: Mapping[Purpose, int] = {"choose": 1, "report": 2, "race": 1}  # which fresh sample of targets and queries
+REDRAWS = 5  # draws per purpose; a compromise between cost and the standard error of the mean
+MAX_FRONT_REDRAWN = 12  # members of a frontier: those that contribute most to the area
+MAX_BEHIND_REDRAWN = 4  # of the candidates next behind it
+Purpose = Literal["choose", "report", "tiebreak"]
+DRAW_OFFSET: Mapping[Purpose, int] = {"choose": 0, "report": REDRAWS, "tiebreak": 2 * REDRAWS}
+RESAMPLES: Mapping[Purpose, int] = {"choose": 1, "report": 2, "tiebreak": 1}  # number of the new sample of targets
 
 
 @dataclass(frozen=True)
 class Member:
-    """One method of the frontier. risk, utility : of the draw by which it was found. fresh_risk, fresh_utility .
+    """One method of the frontier.
 
-    The mean of the draws by which it is reported, None where none could be made; draws : their number. under : the
-    share of the draws to choose by that are under the limit, None without one; tried : their number. losses : every
-    utility measure, in the mean of the reported draws.
+    risk, utility : of the draw that found it. under : the share of draws to choose by that are within the limit, None
+    without one; tried : their number. fresh_risk, fresh_utility : the mean of the reported draws, None where none could be
+    made; draws : their number. losses : every utility measure, in the mean of the reported draws.
     """
 
     name: str
@@ -58,69 +57,63 @@ class Member:
 
     @property
     def facts(self) -> dict[str, object]:
-        """As the report of a search has it."""
+        """The member as part of the report of a search."""
         numbers = ("risk", "utility", "fresh_risk", "fresh_utility", "draws")
         return {"name": self.name, "method": self.method.text, **{name: getattr(self, name) for name in numbers}}
 
 
 def fresh_plan(plan: Plan, purpose: Purpose) -> Plan:
-    """Return the plan with each measure on another sample, its axes and limits with it.
-
-    To choose, only what is chosen by.
-    """
+    """Return the plan with each measure on a new sample; for choosing, only the measures that decide."""
     asked = [m for m in plan.measures if purpose == "report" or m.text in (*plan.risk, plan.utility, *plan.limits)]
     fresh = {m.text: reduce(lambda measure, _: measure.resample(), range(RESAMPLES[purpose]), m) for m in asked}
     return replace_measures(plan, fresh, plan.risk, plan.limits)
 
 
 def number_redraws(plan: Plan, method: Method, purpose: Purpose) -> list[Candidate]:
-    """Return the draws of a method for one purpose: numbers that no sweep of the plan and no other purpose has."""
+    """Return the draws of a method for one purpose, with numbers that no sweep and no other purpose uses."""
     begin = max(plan.draws_of(method), 1) + DRAW_OFFSET[purpose]
-    count = REDRAWS if method.random else 0 if purpose == "race" else 1
+    count = REDRAWS if method.random else 0 if purpose == "tiebreak" else 1
     return [Candidate(method, begin + draw) for draw in range(count)]
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Fresh draws of some methods, by method text. asked : how many of each were to be made."""
+    """New draws of some methods, by method text. asked : how many of each were requested."""
 
     plan: Plan  # with the fresh measures
     ru: RUMap
-    plane: ObjectiveSpace
+    objectives: ObjectiveSpace
     table: ObjectiveTable
     asked: Counter[str]
 
     @cached_property
     def means(self) -> dict[str, tuple[float, float]]:
-        """Pooled risk and utility."""
+        """Method text -> pooled risk and utility."""
         means = self.ru.means.select("method", "risk", "utility").iter_rows()
         return {method: (risk, utility) for method, risk, utility in means}
 
     @cached_property
     def under(self) -> Counter[str]:
-        """How many draws a rule would take: limits by measure hold with the standard errors of what is sampled."""
-        limit = np.inf if self.plane.limit is None else self.plane.limit
+        """How many draws a rule would accept. Limits are compared with the upper confidence limit of sampled measures."""
+        limit = np.inf if self.objectives.limit is None else self.objectives.limit
         return self._count(self.table.sound & (self.table.risk <= limit) & self.ru.eligible(self._points))
 
     @cached_property
     def front(self) -> tuple[str, ...]:
-        """Methods that no other has less risk and less loss than, in the mean, least risk first.
-
-        Within every constraint in half of their draws or more.
-        """
-        signs, sound = self.plane.signs, self._count(self.table.sound)
-        turned = {text: (signs[0] * risk, signs[1] * utility) for text, (risk, utility) in self.means.items()}
-        return _front({text: at for text, at in turned.items() if 2 * sound[text] >= self.asked[text]})
+        """Methods that are undominated in the mean and meet all constraints in half of their draws or more, least risk first."""
+        signs, sound = self.objectives.signs, self._count(self.table.sound)
+        signed = {text: (signs[0] * risk, signs[1] * utility) for text, (risk, utility) in self.means.items()}
+        return _front({text: point for text, point in signed.items() if 2 * sound[text] >= self.asked[text]})
 
     @property
     def unsure(self) -> frozenset[str]:
-        """Methods that are on the frontier or off it, depending on a single draw.
-
-        And those under the limit in some draws and not in others.
-        """
+        """Methods whose place on the frontier depends on a single draw, and those within the limit in only some draws."""
         fronts = [frozenset(_front(self._without(draw))) for draw in range(REDRAWS)]
-        near = {text for text, hits in self.under.items() if self.plane.limit is not None and hits < self.asked[text]}
-        return (frozenset.union(*fronts) - frozenset.intersection(*fronts)) | near
+        # leave-one-out: a method is unsure if it is on the frontier without one draw and off it without another
+        mixed = {
+            text for text, hits in self.under.items() if self.objectives.limit is not None and hits < self.asked[text]
+        }
+        return (frozenset.union(*fronts) - frozenset.intersection(*fronts)) | mixed
 
     def _without(self, draw: int) -> dict[str, Array]:
         """Return the means of all but one draw of each method that has several."""
@@ -144,50 +137,53 @@ class Draws:
         return {name: estimates[method].value for name, estimates in pooled.items() if method in estimates}
 
 
-def _front(places: Mapping[str, Array | tuple[float, float]]) -> tuple[str, ...]:
-    """Return names of the undominated, ties included, the first number rising; NaN is no place."""
-    names = [name for name, place in places.items() if np.isfinite(place).all()]
-    first, second = (np.array([places[name][axis] for name in names]) for axis in (0, 1))
+def _front(points: Mapping[str, Array | tuple[float, float]]) -> tuple[str, ...]:
+    """Return the names of the undominated, including ties, in increasing order of the first number; NaN is left out."""
+    names = [name for name, point in points.items() if np.isfinite(point).all()]
+    first, second = (np.array([points[name][axis] for name in names]) for axis in (0, 1))
     best = np.flatnonzero(undominated(first, second))
-    return tuple(names[place] for place in best[np.lexsort((second[best], first[best]))])
+    return tuple(names[index] for index in best[np.lexsort((second[best], first[best]))])
 
 
 @dataclass(frozen=True)
 class FinalDraws:
-    """The ends of a search: where it was made, its plane, and the candidates in it."""
+    """Draws the frontier of a search again."""
 
     session: SearchSession
-    plane: ObjectiveSpace
+    objectives: ObjectiveSpace
     table: ObjectiveTable
     scores: Scores
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """The members of the frontier, chosen by fresh draws and reported by others, least risk first."""
+        """The members of the frontier, chosen by new draws and reported by others, least risk first."""
         pool = self._pool()
+        # 1. Five draws of all. The draw that found a candidate is not used: it was selected for its good score.
         unsure = self._draw(pool, "choose").unsure
+        # 2. Five more where one draw would change the decision; the frontier follows from all of these.
         choose = self._draw(pool, "choose", [method for method in pool if method.text in unsure])
         by_text = {method.text: method for method in pool}
         front = {by_text[text]: pool[by_text[text]] for text in choose.front}
+        # 3. Five others to report, which had no influence on the selection and therefore are unbiased.
         report = self._draw(front, "report")
         return tuple(self._member(method, row, choose, report) for method, row in front.items())
 
     def _member(self, method: Method, row: int, choose: Draws, report: Draws) -> Member:
-        text, tried, signs = method.text, choose.asked[method.text], self.plane.signs
+        text, tried, signs = method.text, choose.asked[method.text], self.objectives.signs
         risk, utility = report.means.get(text, (None, None))
         return Member(
             self.scores.name_of(text), method, self.table.ids[row],
             risk=signs[0] * float(self.table.risk[row]), utility=signs[1] * float(self.table.loss[row]),
-            under=None if self.plane.limit is None else choose.under[text] / tried, tried=tried,
+            under=None if self.objectives.limit is None else choose.under[text] / tried, tried=tried,
             chosen_by=choose.means.get(text), fresh_risk=risk, fresh_utility=utility,
             draws=0 if risk is None else report.asked[text], losses=report.losses(self.session.plan, text),
         )  # fmt: skip
 
     def _pool(self) -> dict[Method, int]:
-        """Return method -> the place of its candidate in the table.
+        """Return method -> its row in the table, for the methods to draw again.
 
-        The frontier that was found, what lies next behind it, and the plan's own frontier, so that nothing that is
-        chosen is worse than the plan by the same draws.
+        These are the frontier, the candidates next behind it, and the plan's own frontier, so that nothing is chosen that
+        is worse than the plan by the same draws.
         """
         table, methods = self.table, dict(self.scores.candidate.select("id", "method").iter_rows())
         own = frozenset(candidate.id for candidate in self.session.plan.candidates)
@@ -203,67 +199,71 @@ class FinalDraws:
                 rows.setdefault(self.scores.methods[methods[table.ids[row]]], row)
         return rows
 
-    def _draw(self, methods: Iterable[Method], purpose: Purpose, racing: Iterable[Method] = ()) -> Draws:
-        """Return fresh draws of these methods, and more of those that race, made and read back."""
+    def _draw(self, methods: Iterable[Method], purpose: Purpose, unsure: Iterable[Method] = ()) -> Draws:
+        """Draw these methods again for a purpose, with more draws of those in doubt, and read the scores."""
         plan = fresh_plan(self.session.plan, purpose)
         wanted = [candidate for method in methods for candidate in number_redraws(self.session.plan, method, purpose)]
-        wanted += [candidate for method in racing for candidate in number_redraws(self.session.plan, method, "race")]
+        wanted += [
+            candidate for method in unsure for candidate in number_redraws(self.session.plan, method, "tiebreak")
+        ]
         self.session.draw_again(wanted, plan)
         asked = Counter(candidate.method.text for candidate in wanted)
         scores = self.session.study.scores_of(plan, [candidate.id for candidate in wanted])
-        return Draws(plan, RUMap.of_plan(scores, plan), self.plane, self.plane.table(scores, plan), asked)
+        return Draws(plan, RUMap.of_plan(scores, plan), self.objectives, self.objectives.table(scores, plan), asked)
 
 
-def fresh_area(members: Sequence[Member], plane: ObjectiveSpace) -> tuple[float, float]:
-    """Return the share of the area that the members have, by the draws they were found by and by those they are reported by."""
+def fresh_area(members: Sequence[Member], objectives: ObjectiveSpace) -> tuple[float, float]:
+    """Return the share of the area that the members have, by the draws that found them and by the reported draws."""
     both = [m for m in members if m.fresh_risk is not None and m.fresh_utility is not None]
-    places = [(m.risk, m.utility, m.fresh_risk, m.fresh_utility) for m in both]
-    ends = np.array(places, dtype=float).reshape(-1, 2, 2) * plane.signs
+    scores = [(m.risk, m.utility, m.fresh_risk, m.fresh_utility) for m in both]
+    ends = np.array(scores, dtype=float).reshape(-1, 2, 2) * objectives.signs
     before, after = (
-        hypervolume(plane.scale_risk(ends[:, end, 0]), plane.scale_loss(ends[:, end, 1])) for end in (0, 1)
+        hypervolume(objectives.scale_risk(ends[:, end, 0]), objectives.scale_loss(ends[:, end, 1])) for end in (0, 1)
     )
     return before, after
 
 
 @dataclass(frozen=True)
 class SearchChoice:
-    """What a search would release: the member, None for nothing; and why, in words."""
+    """What to release: a member, or None for nothing; and why."""
 
     member: Member | None
     reason: str
 
 
-def choose_member(members: Sequence[Member], plane: ObjectiveSpace, sure: float, tried: int) -> SearchChoice | None:
-    """Return the member with the least loss, in the mean of the draws to choose by, of those that are under the limit in a share `sure` of these draws; None where there is no limit to choose by."""
-    if plane.limit is None:
+def choose_member(
+    members: Sequence[Member], objectives: ObjectiveSpace, sure: float, tried: int
+) -> SearchChoice | None:
+    """Return the member with the least loss of those within the limit in a share `sure` of the draws to choose by.
+
+    None where there is no limit to choose by.
+    """
+    if objectives.limit is None:
         return None
-    limit = plane.signs[0] * plane.limit
+    limit = objectives.signs[0] * objectives.limit
     scored = [(m, m.under, *m.chosen_by) for m in members if m.chosen_by is not None and m.under is not None]
     fit = [row for row in scored if row[1] >= sure]
     searched = f"{tried:,} methods were searched"
     if fit:
-        best, under, *_ = min(fit, key=lambda row: plane.signs[1] * row[3])
+        best, under, *_ = min(fit, key=lambda row: objectives.signs[1] * row[3])
         reason = (
-            f"Release {best.name}: it has the least loss of {len(fit)} members of the frontier that are under the limit "
-            f"of {limit:g} in {sure:.0%} of fresh draws or more (it is in {round(under * best.tried)} of {best.tried} "
-            f"fresh draws); {searched}."
+            f"Release {best.name}: it has the smallest loss of {len(fit)} members of the frontier that are within the "
+            f"limit of {limit:g} in at least {sure:.0%} of new draws ({round(under * best.tried)} of {best.tried} for "
+            f"this one); {searched}."
         )
         return SearchChoice(best, reason)
     if not scored:
-        return SearchChoice(None, f"Release nothing: nothing could be made and scored; {searched}.")
-    near, _, risk, _ = min(scored, key=lambda row: (-row[1], plane.signs[0] * row[2]))
+        return SearchChoice(None, f"Release nothing: no method could be applied and scored; {searched}.")
+    nearest, _, risk, _ = min(scored, key=lambda row: (-row[1], objectives.signs[0] * row[2]))
     reason = (
-        f"Release nothing: of {tried:,} methods that were searched none is under the limit of {limit:g} in {sure:.0%} of "
-        f"fresh draws. The nearest is {near.name} with a risk of {risk:.4g}."
+        f"Release nothing: of {tried:,} methods that were searched none is within the limit of {limit:g} in {sure:.0%} of "
+        f"new draws. The nearest is {nearest.name} with a risk of {risk:.4g}."
     )
     return SearchChoice(None, reason)
 
 
 def class_shares(members: Sequence[Member]) -> pl.DataFrame:
-    """Return which methods stand where along the front.
-
-    Place, risk, class, and the share of its steps that are of the class.
-    """
+    """Return the classes along the frontier: place, risk, class, and the share of its steps that are of the class."""
     rows = [
         (place, member.risk, name, names.count(name) / len(names))
         for place, member in enumerate(members)

@@ -1,4 +1,4 @@
-"""`search`: from a plan to the releases that nothing beats, and how sure that is."""
+"""`search`: from a plan to the releases that no other release dominates, and how certain that is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sdcmap.study.progress import Progress, Watch, search_bar
 from sdcmap.study.search_settings import Search
 from sdcmap.study.sweep import sweep
 
-UNLIMITED_BUDGET = 100_000  # evaluations, where only time is stated
+UNLIMITED_BUDGET = 100_000  # evaluations, where only a time is stated
 
 
 def search(
@@ -29,23 +29,24 @@ def search(
     study: str | Path | None = None, workers: int | None = None, engine: str | None = None,
     executor: Executor | None = None, device: str = "cpu", progress: Progress | None = None, watch: Watch | None = None,
 ) -> SearchResult:  # fmt: skip
-    """Search for the releases that nothing beats; go on where an earlier search of the study stopped.
+    """Search for undominated releases. An earlier search of the study is continued.
 
     Parameters
     ----------
-    data : the file, with roles stated: they say what may be done to it.
-    plan : measures, axes, limits and rule; its own methods come first, outside the budget, so that the result is never
-        worse than they are. Its `[search]` part says what is fixed (see `Search`).
+    data : the file, with roles stated: they determine what may be done to it.
+    plan : measures, axes, limits and rule; its own methods are evaluated first, outside the budget, so that the result is
+        never worse than they are. Its `[search]` table says what is fixed (see `Search`).
     budget : full evaluations of new methods, one draw each, at least 24; by default the plan's, else 200.
-    minutes : end after the generation in which so many have passed.
-    study : folder to keep everything in; None keeps nothing but what is given back.
-    workers, engine, executor, device, progress : as in `sweep`; progress tells of the plan's own candidates.
+    minutes : end after the generation in which this time has passed.
+    study : folder to keep everything in; None keeps only the returned result.
+    workers, engine, executor, device, progress : as in `sweep`; progress reports the plan's own candidates.
     watch : called after each generation with (evaluations, budget, share of the area); by default a bar.
 
-    First 24 methods spread over all that may be done to the file, then generations of 8: each is picked from 24 children of
-    the best so far by what they would add to the area, on a quarter of the rows. The area is that below the reference
-    (release everything, lose everything) in log risk and loss. The same seed gives the same candidates, whatever the engine
-    and however often it was killed. The frontier is then drawn afresh, to be chosen by and to be reported by.
+    The search begins with 24 methods spread over everything that may be done to the file. Then follow generations of 8,
+    selected from 24 children of the best so far by what they would add to the area, on a quarter of the rows. The area is
+    the region dominated in log risk and loss, relative to the reference (release everything, lose everything). The same
+    seed gives the same candidates, whatever the engine and however often the search was interrupted. Finally the frontier
+    is drawn again: some draws to choose by, others to report.
 
     Examples
     --------
@@ -53,7 +54,7 @@ def search(
     >>> people = sm.demo.population(120).only(["Age", "Sex", "wage"])
     >>> plan = sm.Plan(sm.PRAM(["Age", "Sex"]), [sm.risk.ExactMatch(), sm.utility.QueryError(queries=100)], seed=1)
     >>> found = sm.search(people, plan, budget=24, workers=1)
-    >>> found.evaluations, found.growth.stopped
+    >>> found.evaluations, found.history.stopped
     (24, 'the budget of 24 evaluations is used up')
     """
     plan = _with_settings(plan, budget, minutes)
@@ -61,27 +62,37 @@ def search(
     judged = plan.with_risk(data)
     space = Space(data, settings, plan.last_steps, judged.compares_records).check()
     how: dict[str, Any] = {"workers": workers, "engine": engine, "executor": executor, "device": device}
-    place: AbstractContextManager[str | Path] = private_folder() if study is None else nullcontext(study)
-    with place as folder:
+    target: AbstractContextManager[str | Path] = private_folder() if study is None else nullcontext(study)
+    with target as folder:
+        # The plan's own candidates come first: they set the scales of the objectives, and are the first parents.
         sweep(data, plan, folder, progress=progress, **how)
         with open_session(data, judged, Path(folder), **how) as session, search_bar(watch) as seen:
-            grower = SearchRunner(session, space, ObjectiveSpace.of(session.scores(()), session.plan), settings)
-            return _finish(grower, grower.run(seen))
+            runner = SearchRunner(session, space, ObjectiveSpace.of(session.scores(()), session.plan), settings)
+            return _finish(runner, runner.run(seen))
 
 
-def _finish(grower: SearchRunner, growth: SearchHistory) -> SearchResult:
-    """Return what was found, drawn afresh; the study remembers why the search stopped."""
-    session, plane = grower.session, grower.plane
-    made = session.study.candidate_states()
-    methods = tuple(row.method_value for row in growth.full_evaluations if row.candidate in made)
+def _finish(runner: SearchRunner, history: SearchHistory) -> SearchResult:
+    """Draw the frontier again and return the result; record in the study why the search stopped."""
+    session, objectives = runner.session, runner.objectives
+    # a dominated candidate has a bound instead of a row of its own, so it is not among these
+    stored = session.study.candidate_states()
+    methods = tuple(row.method_value for row in history.full_evaluations if row.candidate in stored)
     scores = session.scores(methods)
-    table = plane.table(scores, session.plan)
-    members = FinalDraws(session, plane, table, scores).members
-    session.study.note(search={"search": grower.search, "stopped": growth.stopped})
-    choice = choose_member(members, plane, grower.settings.sure, len(growth.full_evaluations))
-    left = len(growth.full_evaluations) - len(methods)
+    table = objectives.table(scores, session.plan)
+    members = FinalDraws(session, objectives, table, scores).members
+    session.study.note(search={"search": runner.search, "stopped": history.stopped})
+    choice = choose_member(members, objectives, runner.settings.sure, len(history.full_evaluations))
+    left = len(history.full_evaluations) - len(methods)
     return SearchResult(
-        session.plan.with_searched_methods(methods), scores, grower.space, plane, table, growth, members, choice, left
+        session.plan.with_searched_methods(methods),
+        scores,
+        runner.space,
+        objectives,
+        table,
+        history,
+        members,
+        choice,
+        left,
     )
 
 

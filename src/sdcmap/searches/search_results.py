@@ -1,4 +1,4 @@
-"""What a search found, and its pictures."""
+"""The result of a search and its charts."""
 
 from __future__ import annotations
 
@@ -23,65 +23,64 @@ from sdcmap.study.scores import Scores
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found.
+    """The result of a search.
 
-    plan : the plan that was searched from, grown by the methods that were made. scores : of its candidates. growth : what
-    was proposed, and the share of the area after each generation. members : the frontier, drawn afresh. choice : what to
-    release by the limit; None where the plan has none. left : candidates that were left as beaten before all was measured.
+    plan : the plan, with the methods that were evaluated fully. scores : of its candidates. history : proposals, and the
+    share of the area after each generation. members : the frontier, with new draws. choice : what to release by the limit;
+    None where the plan has none. dominated_early : number of candidates that were dominated before everything was measured.
     """
 
     plan: Plan
     scores: Scores = field(repr=False)
     space: Space = field(repr=False)
-    plane: ObjectiveSpace = field(repr=False)
+    objectives: ObjectiveSpace = field(repr=False)
     table: ObjectiveTable = field(repr=False)
-    growth: SearchHistory
+    history: SearchHistory
     members: tuple[Member, ...] = field(repr=False)
     choice: SearchChoice | None
-    left: int
+    dominated_early: int
 
     @property
     def evaluations(self) -> int:
-        """Full evaluations of new methods, those that could not be made and those left as beaten included."""
-        return len(self.growth.full_evaluations)
+        """Number of full evaluations of new methods, including failed and dominated ones."""
+        return len(self.history.full_evaluations)
 
     @cached_property
     def map(self) -> RUMap:
-        """The R-U map of everything that was measured to the end."""
+        """The R-U map of all candidates that were measured completely."""
         return RUMap.of_plan(self.scores, self.plan)
 
     @property
     def facts(self) -> dict[str, object]:
-        """The report of the search, as JSON holds it."""
+        """The report of the search, for JSON."""
         return {
-            "evaluations": self.evaluations, "hypervolume": list(self.growth.areas),
-            "reference": list(self.plane.reference), "front": [member.facts for member in self.members],
-            "stopped": self.growth.stopped,
+            "evaluations": self.evaluations, "hypervolume": list(self.history.areas),
+            "reference": list(self.objectives.reference), "front": [member.facts for member in self.members],
+            "stopped": self.history.stopped,
         }  # fmt: skip
 
     @property
     def fresh_areas(self) -> tuple[float, float]:
-        """The share of the area that the frontier has by the draws it was found by, and by those it is reported by."""
-        return fresh_area(self.members, self.plane)
+        """The frontier's share of the area by the draws it was found with, and by those it is reported with."""
+        return fresh_area(self.members, self.objectives)
 
     @cached_property
     def generation_of(self) -> Mapping[str, int]:
         """Method text -> the generation that proposed it; 0: the plan."""
         own = dict.fromkeys((method.text for method in self.plan.all_methods), 0)
-        return own | {row.method_value.text: row.generation for row in self.growth.full_evaluations}
+        return own | {row.method_value.text: row.generation for row in self.history.full_evaluations}
 
     @property
     def losses(self) -> pl.DataFrame:
-        """What happened to each loss: its bound (None.
+        """What happened to each loss: its bound (None: watched), the range on the plan's own frontier, and the new range.
 
-        Watched), the plan's own frontier from best to worst, and what was chosen, or else the frontier that was found,
-        by reported draws.
+        The new range is that of the chosen release, or of the frontier where there is no choice, by reported draws.
         """
         own = self._own_frontier
         shown = self.members if self.choice is None or self.choice.member is None else (self.choice.member,)
         rows = []
         for measure in (m for m in self.plan.measures if m.axis == "utility"):
-            bound = self.plane.bounds.get(measure.text)
+            bound = self.objectives.bounds.get(measure.text)
             values = self.scores.column(measure.text).filter(pl.col("id").is_in(own.implode()))["value"]
             now = [member.losses[measure.text] for member in shown if measure.text in member.losses]
             most = None if bound is None else sign_of(measure) * bound
@@ -98,43 +97,43 @@ class SearchResult:
 
     @cached_property
     def choices(self) -> Choices:
-        """What was chosen at each point that could be made and scored."""
-        points = [(row.candidate, point_of(row)) for row in self.growth.full_evaluations]
-        return Choices.of(self.space, points, self.table, self.plane)
+        """The choices at each point that could be made and scored."""
+        points = [(row.candidate, point_of(row)) for row in self.history.full_evaluations]
+        return Choices.of(self.space, points, self.table, self.objectives)
 
     # ---- pictures -----------------------------------------------------------------------------------------------
     def draw(self) -> Chart:
-        """Return the R-U map by generation, with a ring around the plan's own candidates."""
+        """Draw the R-U map by generation, with a ring around the plan's own candidates."""
         own = [method for method, generation in self.generation_of.items() if generation == 0]
         return draw_chart("draw_search_map", self.map, name_generations(self.generation_of), own)
 
     def draw_progress(self) -> Chart:
-        """Return the share of the area against evaluations, beside random search replayed from what is stored."""
-        numbers = [row.generation for row in self.growth.full_evaluations]
-        counts = [sum(number <= last for number in numbers) for last in range(len(self.growth.areas))]
-        own = pl.DataFrame({"evaluations": counts, "area": list(self.growth.areas)})
+        """Draw the share of the area against evaluations, beside a replay of random search."""
+        numbers = [row.generation for row in self.history.full_evaluations]
+        counts = [sum(number <= last for number in numbers) for last in range(len(self.history.areas))]
+        own = pl.DataFrame({"evaluations": counts, "area": list(self.history.areas)})
         front = self.table.select(tuple(self._own_frontier.to_list()))
         return draw_chart("draw_progress", own, self.choices.replay(counts, (front.x, front.y)))
 
     def draw_importance(self) -> Chart:
-        """Return which choices matter for risk and for loss, by stage."""
+        """Draw which choices matter for risk and for loss, by stage."""
         return draw_chart("draw_importance", self.choices.importance())
 
     def draw_choices(self) -> Chart:
-        """Return the choices that matter most, of every candidate: parallel coordinates, from log risk and loss on."""
-        best = frozenset(self.table.ids[place] for place in self.table.front)
+        """Draw the most important choices of every candidate as parallel coordinates, starting with log risk and loss."""
+        best = frozenset(self.table.ids[row] for row in self.table.front)
         texts = dict(self.scores.candidate.select("id", "method").iter_rows())
         names = {name: self.scores.name_of(texts[name]) for name in self.choices.ids}
         options = {d.name: d.options for d in self.space.dimensions if d.options}
         return draw_chart("draw_choices", self.choices.table(names, best), options)
 
     def draw_shares(self) -> Chart:
-        """Return which classes of methods stand where along the frontier."""
+        """Draw which classes of methods are where along the frontier."""
         return draw_chart("draw_method_shares", class_shares(self.members))
 
     @property
     def pictures(self) -> dict[str, Callable[[], Chart]]:
-        """Name -> how it is drawn; those that few candidates cannot tell are left out."""
+        """Name -> function that draws it, without charts that need more candidates."""
         drawings = {"map": self.draw, "progress": self.draw_progress}
         drawings |= (
             {"importance": self.draw_importance, "choices": self.draw_choices} if self.choices.has_enough else {}
@@ -142,7 +141,7 @@ class SearchResult:
         return drawings | ({"methods": self.draw_shares} if self.members else {})
 
     def save_charts(self, folder: str | Path) -> Path:
-        """Return every picture as a page of its own, in a private folder."""
+        """Save every chart as a page of its own, in a private folder."""
         folder = Path(folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, draw in self.pictures.items():

@@ -1,7 +1,7 @@
-"""What a search tells of itself from what is stored: which choices matter, and what random search would have found.
+"""Review a search from its stored scores: which choices matter, and what random search would have reached.
 
-The replay is dry: nothing is made. A point drawn at random takes the scores of a stored candidate that shares a leaf of a
-tree with it, a tree of risk and loss on the choices. It is a guess, best where the search has been.
+The replay evaluates nothing. A random point gets the scores of a stored candidate in the same leaf of a tree, which
+predicts risk and loss from the choices. It is an estimate, most accurate where the search has been.
 """
 
 from __future__ import annotations
@@ -20,18 +20,15 @@ from sdcmap.searches.forest import SEED, Predictors, draw_neighbors, importance_
 from sdcmap.searches.objective_space import ObjectiveSpace, ObjectiveTable
 from sdcmap.searches.search_space import Point, Space
 
-REPLAY_COUNT = 20
-MIN_CANDIDATES = 12  # candidates, below which a forest says nothing
-MAX_LATER_SPANS = 3  # colors of generations after the starts
+REPLAY_COUNT = 20  # replays of random search, for a band
+MIN_CANDIDATES = 12  # with fewer, a forest cannot separate choices
+MAX_LATER_SPANS = 3  # colors for generations after the starts
 MAX_AXES = 7  # choices shown side by side
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The points of a search that could be made and scored, with their place in the plane.
-
-    Sound : within every constraint.
-    """
+    """The points of a search that could be made and scored, with their objectives. sound : meets every constraint."""
 
     space: Space
     ids: tuple[str, ...]
@@ -41,29 +38,29 @@ class Choices:
     sound: Array
 
     @staticmethod
-    def of(space: Space, points: Sequence[tuple[str, Point]], table: ObjectiveTable, plane: ObjectiveSpace) -> Choices:
-        """From ids and points; those without a value are left out."""
+    def of(
+        space: Space, points: Sequence[tuple[str, Point]], table: ObjectiveTable, objectives: ObjectiveSpace
+    ) -> Choices:
+        """Collect ids and points, without those that have no value."""
         own = {name: point for name, point in points if point}
-        places = table.select(tuple(own))
-        known = np.isfinite(places.risk) & np.isfinite(places.loss)
+        selected = table.select(tuple(own))
+        known = np.isfinite(selected.risk) & np.isfinite(selected.loss)
         ids = tuple(compress(own, known))
-        x, y = plane.scale_risk(places.risk[known]), plane.scale_loss(places.loss[known])
-        return Choices(space, ids, tuple(own[name] for name in ids), x, y, places.sound[known])
+        x, y = objectives.scale_risk(selected.risk[known]), objectives.scale_loss(selected.loss[known])
+        return Choices(space, ids, tuple(own[name] for name in ids), x, y, selected.sound[known])
 
     @property
     def has_enough(self) -> bool:
+        """Whether there are enough points for a forest."""
         return len(self.points) >= MIN_CANDIDATES
 
     def columns(self, points: Sequence[Point]) -> Array:
-        """Return a number for every dimension that has an effect, NaN for others.
-
-        The place of an option, or the strength.
-        """
+        """Return a number for every dimension with an effect, else NaN: the index of an option, or the strength."""
         rows = np.full((len(points), len(self.space.dimensions)), np.nan)
         for row, point in zip(rows, points, strict=True):
             for name, value in self.space.settings_of(point).items():
-                at = self.space.index_of[name]
-                row[at] = self.space.dimensions[at].options.index(value) if isinstance(value, str) else value
+                index = self.space.index_of[name]
+                row[index] = self.space.dimensions[index].options.index(value) if isinstance(value, str) else value
         return rows
 
     @property
@@ -72,22 +69,18 @@ class Choices:
         return Predictors.of(self.columns(self.points), ordered)
 
     def importance(self) -> pl.DataFrame:
-        """Return which choices matter, by stage.
-
-        The share of the variance of log risk and of loss that is lost without it.
-        """
+        """Return which choices matter, by stage: the share of variance of log risk and of loss that is lost without it."""
         if not self.has_enough:
-            raise PlanError("too few candidates could be made and scored to tell which choices matter.")
+            raise PlanError("too few candidates could be made and scored to estimate which choices matter.")
         stages: dict[str, list[int]] = defaultdict(list)
-        for at, dimension in enumerate(self.space.dimensions):
-            stages[dimension.stage].append(at)
+        for index, dimension in enumerate(self.space.dimensions):
+            stages[dimension.stage].append(index)
         return importance_table(self.predictors, self.x, self.y, stages)
 
     def replay(self, evaluations: Sequence[int], front: tuple[Array, Array]) -> pl.DataFrame:
-        """Random search from a front on.
+        """Replay random search from a front on: evaluations, and the share of the area as mean, 10 % and 90 % over replays.
 
-        Evaluations, and the share of the area, in the mean and from low to high (10 to 90 %) over replays; no row where
-        there is too little to replay.
+        There are no rows where there is too little to replay.
         """
         if not self.has_enough:
             return pl.DataFrame(schema=dict.fromkeys(("evaluations", "area", "low", "high"), pl.Float64))
@@ -97,16 +90,15 @@ class Choices:
         return pl.DataFrame({"evaluations": list(evaluations), "area": areas.mean(axis=0), "low": low, "high": high})
 
     def table(self, names: Mapping[str, str], best: frozenset[str]) -> pl.DataFrame:
-        """Return a row a candidate.
+        """Return a row per candidate: name, whether it is among the best, objectives, and the most common choices.
 
-        Its name, whether it is among the best, its place in the plane, and those choices that most candidates had, the
-        ones that matter first.
+        The choices that matter most come first.
         """
-        said = [self.space.settings_of(point) for point in self.points]
+        chosen = [self.space.settings_of(point) for point in self.points]
         stages = self.importance()["stage"].to_list()
         dimensions = sorted(self.space.dimensions, key=lambda dimension: stages.index(dimension.stage))
-        had = [d.name for d in dimensions if 2 * sum(d.name in settings for settings in said) > len(said)]
-        shown = {name: [settings.get(name) for settings in said] for name in had[:MAX_AXES]}
+        common = [d.name for d in dimensions if 2 * sum(d.name in settings for settings in chosen) > len(chosen)]
+        shown = {name: [settings.get(name) for settings in chosen] for name in common[:MAX_AXES]}
         facts = {"name": [names[name] for name in self.ids], "front": [name in best for name in self.ids]}
         return pl.DataFrame({**facts, "log risk": self.x, "loss": self.y, **shown})
 
@@ -120,7 +112,7 @@ class Choices:
 
 
 def name_generations(generations: Mapping[str, int]) -> dict[str, str]:
-    """Return method text -> "your plan" (generation 0), "starts" (1), or one of a few spans of later generations, in this order.
+    """Return method text -> "your plan" (generation 0), "starts" (1), or a span of later generations, in this order.
 
     >>> name_generations({"a": 3, "b": 0, "c": 1, "d": 2})
     {'b': 'your plan', 'c': 'starts', 'd': 'generation 2', 'a': 'generation 3'}

@@ -1,9 +1,10 @@
-"""The space of a search: what may be done to a file, from the roles of its columns. A point stands for a whole method.
+"""The search space: what may be done to a file, from the roles of its columns. A point describes a whole method.
 
-A point is a number in [0, 1) for each dimension. The columns that others could know fall into categories and numbers, and
-each kind into a few groups. One dimension says whether a kind is joined (one method, one strength over all its columns) or
-apart (each group has its own): without it no search beats a small grid. Others say whether the file is masked as a whole
-(groups of equal records, synthetic files), how far categories are recoded first, and which rare ones are merged.
+A point is a number in [0, 1) for each dimension. The columns that an attacker could know are divided into categories
+and numbers, and each kind into a few groups. One dimension decides whether the columns of a kind are masked jointly
+(one method and one strength) or separately by group; without it no search beats a small grid. Others decide whether the
+file is masked as a whole (groups of equal records, synthetic files), how far categories are recoded first, and which
+rare categories are merged.
 """
 
 from __future__ import annotations
@@ -23,40 +24,40 @@ from sdcmap.explore.starting_plan import Columns
 from sdcmap.methods import METHODS, Chain, Derive, Recode
 from sdcmap.study.search_settings import Search
 
-MAX_GROUPS = 8  # of one kind of columns; more columns share a group
-TRIAL_STRENGTH = 0.5  # the strength at which a method shows whether it fits
+MAX_GROUPS = 8  # of one kind of columns; more would make the space too large for the budget
+TRIAL_STRENGTH = 0.5  # strength at which it is checked whether a method fits
 AS_IT_IS = "as it is"
 BY_KIND, JOINED, APART = "by kind", "joined", "apart"
 FIRST, LAST = "recoded first", "recoded last"
-RARE_SHARES = (0.01, 0.2)  # shares of the records below which categories are merged
+RARE_SHARES = (0.01, 0.2)  # range of the share of records below which categories are merged
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """One choice: among `options`, or without them a strength in [0, 1]. stage : which part of the method it shapes."""
+    """One choice: among `options`, or a strength in [0, 1]. stage : the part of the method that it belongs to."""
 
     name: str
     stage: str
     options: tuple[str, ...] = ()
 
     def value(self, coordinate: float) -> str | float:
-        """Return what a coordinate stands for: an option, or without options the strength that it is."""
-        place = min(int(coordinate * len(self.options)), len(self.options) - 1)
-        return self.options[place] if self.options else coordinate
+        """Return what a coordinate means: an option, or the strength itself."""
+        index = min(int(coordinate * len(self.options)), len(self.options) - 1)
+        return self.options[index] if self.options else coordinate
 
     def coordinate(self, option: str) -> float:
-        """Return the middle of the coordinates that stand for an option."""
+        """Return the middle of the coordinates of an option."""
         return (self.options.index(option) + 0.5) / len(self.options)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Columns that are masked together, and the classes that may mask them, by name."""
+    """Columns that are masked together, and the classes that may mask them."""
 
     name: str
     columns: tuple[str, ...]
     classes: tuple[type[Method], ...]
-    may_stay: bool  # whether they may stay as they are
+    may_stay: bool  # whether they may stay unmasked
 
     @property
     def dimensions(self) -> tuple[Dimension, Dimension]:
@@ -72,7 +73,7 @@ class Group:
 
 @dataclass(frozen=True)
 class ColumnKind:
-    """The columns of one kind: all of them joined, or group by group."""
+    """The columns of one kind, masked jointly or group by group."""
 
     name: str
     whole: Group
@@ -85,7 +86,7 @@ class ColumnKind:
         return Dimension(f"{self.name}: joined", self.name, tuple(ways))
 
     def groups_of(self, settings: Settings) -> tuple[Group, ...]:
-        """Return the groups that settings mask, each by itself."""
+        """Return the groups that are masked under these settings."""
         return (self.whole,) if settings[self.joins.name] == JOINED else self.groups
 
 
@@ -99,8 +100,8 @@ class Space:
 
     data: Microdata
     settings: Search
-    last_steps: tuple[Method, ...] = ()  # with which every candidate ends
-    paired: bool = False  # whether every risk on the axis compares records, and says nothing of fully synthetic files
+    last_steps: tuple[Method, ...] = ()  # every candidate ends with these
+    paired: bool = False  # whether every risk on the axis compares records, so that synthetic files have no value
 
     # ---- columns ------------------------------------------------------------------------------------------------
     @cached_property
@@ -109,7 +110,7 @@ class Space:
 
     @cached_property
     def excluded_columns(self) -> frozenset[str]:
-        """Columns that are not searched: left open, computed, or masked by a fixed step."""
+        """Columns that are not searched: left unchanged, derived, or masked by a fixed step."""
         steps = (*self.settings.fixed, *(step for step in self.last_steps if isinstance(step, Derive)))
         return frozenset((*self.settings.leave, *(name for step in steps for name in step.masks(self.data))))
 
@@ -124,6 +125,7 @@ class Space:
 
     @cached_property
     def kinds(self) -> tuple[ColumnKind, ...]:
+        """The searched columns: categories and numbers, where there are any."""
         columns = Columns(self.data)
         kinds = (("categories", columns.categories), ("numbers", columns.numbers))
         return tuple(self._kind(name, left) for name, all_ in kinds if (left := self._drop_excluded(all_)))
@@ -141,7 +143,7 @@ class Space:
         return Group(name, columns, fitting, may_stay and bool(fitting))
 
     def _fits(self, cls: type[Method], columns: tuple[str, ...]) -> bool:
-        """Return whether a class masks all of these columns, and fits them."""
+        """Return whether a class masks exactly these columns and fits them."""
         method = cls.at_strength(TRIAL_STRENGTH, columns, self.roles)
         if method is None or set(method.masks(self.data)) != set(columns):
             return False
@@ -149,7 +151,7 @@ class Space:
 
     @cached_property
     def whole_file(self) -> Group:
-        """The columns of the whole file, where a method may take them at once."""
+        """The columns of the whole file, where a method may mask all of them at once."""
         numbers, levels = self.roles.numbers, self.data.level_count
         columns = self._drop_excluded(
             sorted(self.roles.descriptive_columns, key=lambda name: (name in numbers, levels(name)))
@@ -179,17 +181,18 @@ class Space:
 
     @cached_property
     def shape(self) -> Dimension:
+        """Whether the file is masked by kind of column, or as a whole and by which class."""
         ways = [BY_KIND] if all(kind.joins.options for kind in self.kinds) and self.kinds else []
         return Dimension("shape", "shape", (*ways, *(cls.__name__ for cls in self.whole_file.classes)))
 
     @cached_property
     def coarse_columns(self) -> tuple[str, ...]:
-        """Categories that can be made coarser."""
+        """Categorical columns that can be made coarser."""
         return tuple(n for n in self._categories if Recode.coarser(n, 1.0, self.roles) is not None)
 
     @cached_property
     def rare_columns(self) -> tuple[str, ...]:
-        """Categories with rare ones among them."""
+        """Categorical columns with rare categories."""
         return tuple(n for n in self._categories if Recode.merging_rare(n, RARE_SHARES[1], self.roles) is not None)
 
     @property
@@ -200,24 +203,24 @@ class Space:
     @cached_property
     def index_of(self) -> dict[str, int]:
         """Dimension name -> its coordinate in a point."""
-        return {dimension.name: place for place, dimension in enumerate(self.dimensions)}
+        return {dimension.name: index for index, dimension in enumerate(self.dimensions)}
 
     # ---- points -------------------------------------------------------------------------------------------------
     def check(self) -> Space:
-        """Return the same; PlanError where there is nothing to search."""
+        """Return the space itself, or raise PlanError where there is nothing to search."""
         if not self.kinds:
-            raise PlanError("there is nothing to search: no column that others could know is left to be masked.")
+            raise PlanError("there is nothing to search: no column that an attacker could know is left to be masked.")
         if not self.shape.options:
             allowed = f" of {', '.join(self.settings.methods)}" if self.settings.methods else ""
-            lost = [k.name for k in self.kinds if not k.joins.options]
-            raise PlanError(f"no method{allowed} fits the {' and '.join(lost)} of this file: allow others.")
+            unserved = [k.name for k in self.kinds if not k.joins.options]
+            raise PlanError(f"no method{allowed} fits the {' and '.join(unserved)} of this file: allow others.")
         return self
 
     @cached_property
     def settings_of(self) -> Callable[[Point], Settings]:
-        """What a point says, dimension by dimension, those left out that have no effect on its method.
+        """A cached function from a point to its settings, without dimensions that have no effect on its method.
 
-        Points are remembered: every generation reads all points of those before it.
+        Every generation reads all points of earlier ones, so they are cached.
         """
         return cache(self._read)
 
@@ -244,7 +247,7 @@ class Space:
         yield from ["order"] if recoded else []
 
     def method(self, point: Point) -> Method | None:
-        """Return the method that a point stands for; None: it would leave the file as it is."""
+        """Return the method that a point describes; None: it would leave the file unchanged."""
         steps = [*self.settings.fixed, *self._steps(self.settings_of(point))]
         flat = tuple(leaf for step in steps if step is not None for leaf in step.steps)
         if not flat:
@@ -252,13 +255,12 @@ class Space:
         return flat[0] if len(flat) == 1 and not self.last_steps else Chain((*flat, *self.last_steps))
 
     def _steps(self, settings: Settings) -> Iterator[Method | None]:
-        """Yield the steps of a method.
-
-        Groups with one method at one strength are not joined: each has its own stream.
-        """
+        """Yield the steps of a method. Groups with equal methods and strengths are not merged: each has its own stream."""
         if settings["shape"] != BY_KIND:
             yield self.whole_file.method(settings["shape"], settings["whole file: strength"], self.roles)
             return
+        # Recoding first masks coarser categories, recoding last coarsens masked ones; which is better depends on the
+        # measures, so the order is a dimension.
         coarse = list(self._coarser(settings))
         last = settings.get("order") == LAST
         yield from () if last else coarse
@@ -268,11 +270,11 @@ class Space:
         yield from coarse if last else ()
 
     def _coarser(self, settings: Settings) -> Iterator[Method | None]:
-        """Rare categories merged, then the others made coarser; a column goes through one of them."""
+        """Yield steps that merge rare categories, then steps that make other columns coarser; a column gets at most one."""
         rare: dict[str, Method | None] = {}
         if settings.get("rare merged") == "yes":
             low, high = RARE_SHARES
-            share = float(f"{low * (high / low) ** settings['rare: share']:.2g}")
+            share = float(f"{low * (high / low) ** settings['rare: share']:.2g}")  # equal factors between steps
             rare = {name: Recode.merging_rare(name, share, self.roles) for name in self.rare_columns}
         yield from rare.values()
         if settings.get("recoding") == "yes":

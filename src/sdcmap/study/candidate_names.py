@@ -1,4 +1,4 @@
-"""Names of methods, stated in a plan or made of words for people. What a method is stays its digest."""
+"""Names of methods and candidates for people, stated in a plan or derived. A method is identified by its digest."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MAX_SUFFIX_CHARACTERS = 40  # characters
 
 
 def name_methods(methods: Iterable[Method], stated: Mapping[str, str]) -> dict[str, str]:
-    """Return method text -> its name: the stated one, else its own words.
+    """Return method text -> its name: the stated one, or its title.
 
-    Where two coincide, with a suffix that says in what they differ, or a number.
+    Equal names get a suffix that says how the methods differ, or a number.
 
     >>> from sdcmap import Noise
     >>> noises = [Noise("wage", root="eigen"), Noise("wage", root="cholesky"), Noise("rent")]
@@ -30,40 +30,38 @@ def name_methods(methods: Iterable[Method], stated: Mapping[str, str]) -> dict[s
     for method in methods:
         names[method.text] = stated.get(method.text) or method.title
         alike[names[method.text]].append(method)
-    for words, several in alike.items():
+    for name, several in alike.items():
         if len(several) > 1:
-            names |= _disambiguate(words, several, set(alike))
+            names |= _disambiguate(name, several, set(alike))
     return names
 
 
-def _disambiguate(words: str, methods: Sequence[Method], taken: set[str]) -> dict[str, str]:
+def _disambiguate(shared: str, methods: Sequence[Method], taken: set[str]) -> dict[str, str]:
+    """Return a different name for each of some methods with the same name."""
     suffixes = _differences(methods)
     if len(set(suffixes)) < len(methods) or max(map(len, suffixes)) > MAX_SUFFIX_CHARACTERS:
         suffixes = ["", *map(str, range(2, len(methods) + 1))]
-    told = [f"{words} ({suffix})" if suffix else words for suffix in suffixes]
-    if set(told) & (taken - {words}):  # somebody stated such a name
-        told = [f"{words} ({method.id[:6]})" for method in methods]
-    return {method.text: name for method, name in zip(methods, told, strict=True)}
+    names = [f"{shared} ({suffix})" if suffix else shared for suffix in suffixes]
+    if set(names) & (taken - {shared}):  # the plan states such a name for another method
+        names = [f"{shared} ({method.id[:6]})" for method in methods]
+    return {method.text: name for method, name in zip(methods, names, strict=True)}
 
 
 def _differences(methods: Sequence[Method]) -> list[str]:
-    """Return what each of some methods of one shape has in the parameters in which they differ.
-
-    Nothing for other shapes.
-    """
+    """Return for each method the parameters in which they differ; empty where the methods are of different classes."""
     if len({tuple(map(type, method.steps)) for method in methods}) > 1:
         return [""] * len(methods)
-    said: list[list[str]] = []  # by parameter, what each method has
+    differing: list[list[str]] = []  # for each parameter that differs, its value in each method
     for steps in zip(*(method.steps for method in methods), strict=True):
         for name in [f.name for f in fields(steps[0])]:
             values = [getattr(step, name) for step in steps]
             if len(set(values)) > 1:
-                said.append([f"{name} {format_parameter(value)}".strip() for value in values])
-    return [", ".join(words) for words in zip(*said, strict=True)] or [""] * len(methods)
+                differing.append([f"{name} {format_parameter(value)}".strip() for value in values])
+    return [", ".join(parts) for parts in zip(*differing, strict=True)] or [""] * len(methods)
 
 
 def format_parameter(value: object) -> str:
-    """Return the value of a parameter in a few words."""
+    """Return the value of a parameter as a short text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
@@ -74,10 +72,7 @@ def format_parameter(value: object) -> str:
 
 
 def name_draw(name: str, draw: int | None) -> str:
-    """Return the name of one draw of a method, its replicate number counted from 1 as people do.
-
-    None: it has only one.
-    """
+    """Return the name of one draw of a method, with replicates counted from 1; None: there is only one."""
     return name if draw is None else f"{name}, draw {draw + 1}"
 
 
@@ -98,29 +93,29 @@ def split_names(specs: object) -> tuple[object, list[object]]:
 
 
 def _has_name_field(spec: Mapping[str, Any]) -> bool:
-    """Return whether the class of a table has a parameter `name` of its own."""
+    """Return whether the class of a table has its own parameter `name`."""
     try:
         return "name" in field_types(find_type(spec.get("type"), Method))
-    except PlanError:  # told when the table is read
+    except PlanError:  # reported when the table is decoded
         return False
 
 
 def read_stated_names(
     methods: Sequence[Method | Grid[Method]], names: Sequence[object], problems: list[str]
 ) -> dict[Method, str]:
-    """Return method -> its stated name; a grid has many members, and none is meant."""
+    """Return method -> its stated name. A grid cannot have a name, because it has many members."""
     if problems:  # a table that could not be read has no method
         return {}
     pairs = [(method, name) for method, name in zip(methods, names, strict=True) if name is not None]
     grids = [f"methods: {quote_text(str(name))} names a grid" for method, name in pairs if isinstance(method, Grid)]
-    problems += [f"{grid}, whose members have words of their own; write one out to name it." for grid in grids]
+    problems += [f"{grid}, whose members are named one by one: write a member out to name it." for grid in grids]
     if any(not isinstance(name, str) for _, name in pairs):
         problems.append(INVALID_NAME)
     return {method: name for method, name in pairs if isinstance(method, Method) and isinstance(name, str)}
 
 
 def name_problems(names: Mapping[str, str]) -> Iterator[str]:
-    """Yield what is wrong with the names of a plan, a sentence each."""
+    """Yield what is wrong with the names of a plan, one sentence each."""
     for name in names.values():
         if (
             not isinstance(name, str)
@@ -129,6 +124,6 @@ def name_problems(names: Mapping[str, str]) -> Iterator[str]:
             or not name.isprintable()
         ):
             yield INVALID_NAME
-    said = [str(name) for name in names.values()]
-    for name in sorted({name for name in said if said.count(name) > 1}):
+    stated = [str(name) for name in names.values()]
+    for name in sorted({name for name in stated if stated.count(name) > 1}):
         yield f"two methods are named {quote_text(name)}."

@@ -1,9 +1,9 @@
-"""Repair of a damaged study: keep every row that SQLite can still read off a page and whose checksum holds.
+"""Repair a damaged study: keep every row that SQLite can still read and whose checksum is correct.
 
-SQLite keeps rows in pages, and pages in a tree. When the tree is broken the pages are still there: each is made the root
-of a table in turn, and SQLite reads what lies below it, from both ends. The pages of the write-ahead log are put in their
-places first. Rows are only ever added to a study, so an old copy of a row is as good as the last. What is lost the
-next sweep makes again, with the same numbers.
+SQLite stores rows in pages, and pages in a tree. When the tree is broken the pages still exist. Each page in turn is
+made the root of a table, and SQLite reads the rows below it, from both ends. Pages of the write-ahead log are first put
+in their positions. Rows are only ever added to a study, so an old copy of a row is as good as the latest. Lost rows are
+computed again by the next sweep, with the same numbers.
 """
 
 from __future__ import annotations
@@ -20,48 +20,49 @@ from sdcmap.errors import SdcmapError, StudyDamaged
 from sdcmap.study.database import READ_ERRORS, TABLES, column_types, is_intact, to_stored_types
 from sdcmap.study.folder import Study, lock_folder, set_aside
 
-RESCUED_TABLES = tuple(name for name in TABLES if name != "tally")  # the tally is counted anew
-DEFAULT_PAGE_BYTES = 4096  # SQLite's own default, and ours, where the file no longer says
+RESCUED_TABLES = tuple(name for name in TABLES if name != "tally")  # the tally is counted again
+DEFAULT_PAGE_BYTES = 4096  # SQLite's default, where the file header is damaged
 MAX_COLUMNS = max(len(column_types(name)) for name in RESCUED_TABLES)
 
 
 @dataclass(frozen=True)
 class RepairResult:
-    """What a repair found."""
+    """The number of intact rows, and where the damaged database is."""
 
     candidates: int
     scores: int
-    kept: Path | None  # the damaged database, put aside; None: nothing was damaged
+    kept: Path | None  # where the damaged database was moved; None: nothing was damaged
 
     def __str__(self) -> str:
-        what = f"{self.candidates:,} candidates and {self.scores:,} scores are whole"
+        what = f"{self.candidates:,} candidates and {self.scores:,} scores are intact"
         if self.kept is None:
             return f"{what}; nothing is damaged."
-        return f"{what} and were kept. The damaged file is {self.kept.name}. Sweep again to make what is missing."
+        return f"{what} and were kept. The damaged file is {self.kept.name}. Sweep again to compute what is missing."
 
 
 def repair(path: str | Path) -> RepairResult:
-    """Rescue every whole row of a study's damaged database into a new one; an undamaged study is left as it is.
+    """Copy every intact row of a study's damaged database into a new one. An undamaged study is left unchanged.
 
     >>> from sdcmap import Noise, IL1s, Plan, demo, sweep
     >>> from tempfile import mkdtemp
     >>> folder = mkdtemp()
     >>> scores = sweep(demo.population(50, seed=1), Plan(Noise(on="wage"), IL1s(on="wage")), folder, workers=1)
     >>> print(repair(folder))
-    2 candidates and 2 scores are whole; nothing is damaged.
+    2 candidates and 2 scores are intact; nothing is damaged.
     """
     path = Path(path)
-    Study.manifest_of(path)  # a folder without one is no study
+    Study.manifest_of(path)  # raises where the folder is not a study
     file = path / "scores.sqlite"
     with lock_folder(path):
-        with suppress(StudyDamaged), Study.open(path) as study:  # every row can be read and is whole, and none is lost
+        # succeeds only if every row can be read, is intact, and none is lost
+        with suppress(StudyDamaged), Study.open(path) as study:
             counts = [len(study.database.rows(name)) for name in RESCUED_TABLES]
             return RepairResult(counts[0], counts[1], None)
         rows = _rescue_rows(file)
         kept = set_aside(file, "damaged")
         with Study.open(path) as study:
             study.database.insert({name: [record[:-1] for record in records] for name, records in rows.items()})
-            with suppress(SdcmapError):  # plan or data are damaged too: the next sweep writes them, and the measures
+            with suppress(SdcmapError):  # plan or data are damaged too: the next sweep writes them and the measures
                 study.add_measures(study.plan.measures, study.data)
             counts = [len(study.database.rows(name)) for name in rows]
     return RepairResult(counts[0], counts[1], kept)
@@ -69,28 +70,30 @@ def repair(path: str | Path) -> RepairResult:
 
 # ---- rows off pages -------------------------------------------------------------------------------------------
 def _rescue_rows(file: Path) -> dict[str, list[Sequence[Any]]]:
-    """Return every whole row of each table that SQLite reads off a page."""
+    """Return every intact row of each table that SQLite can read from a page."""
     rows: dict[str, list[Sequence[Any]]] = {name: [] for name in RESCUED_TABLES}
     with private_folder(file.parent) as scratch:
         for record in dict.fromkeys(_read_records(_merge_log(file, scratch), scratch)):
-            for name, whole in rows.items():
+            # A page does not say which table it belongs to. The checksum includes the name of the table, so it is
+            # correct for one of them only.
+            for name, intact in rows.items():
                 width = len(column_types(name))
                 if any(record[width:]):
                     continue
-                with suppress(TypeError, ValueError):  # a text where a number belongs
-                    # a whole number of a real column lies as an integer
+                with suppress(TypeError, ValueError):  # a text in the position of a number
+                    # SQLite stores a whole number of a real column as an integer
                     if is_intact(name, (*to_stored_types(name, record[: width - 1]), record[width - 1])):
-                        whole.append(record[:width])
+                        intact.append(record[:width])
                         break
     return rows
 
 
 def _merge_log(file: Path, scratch: Path) -> bytes:
-    """Return the pages of a database and of its write-ahead log, below the first page of an empty one.
+    """Return the pages of a database and of its write-ahead log, after the first page of an empty database.
 
-    The only table of the empty one has no types. A log is a header of 32 bytes and pages, each after 24 bytes that begin
-    with its number. SQLite takes no log beside a damaged file. Rows have checksums of their own, so no page needs to be
-    trusted: one whose number is impossible is put last.
+    The only table of the empty database has untyped columns. A log is a header of 32 bytes, and pages that each follow 24
+    bytes beginning with the page number. SQLite ignores the log of a damaged file. Rows have their own checksums, so pages
+    need not be trusted: one with an impossible number is put last.
     """
     content, log = (path.read_bytes() if path.exists() else b"" for path in (file, file.with_name(file.name + "-wal")))
     size = int.from_bytes(content[16:18], "big") if content[:16] == b"SQLite format 3\0" else DEFAULT_PAGE_BYTES
@@ -100,26 +103,28 @@ def _merge_log(file: Path, scratch: Path) -> bytes:
     pages = bytearray(content.ljust(most * size, b"\0"))
     for start in starts:
         number = int.from_bytes(log[start - 24 : start - 20], "big")
-        place = (number - 1) * size if 1 < number <= most else len(pages)
-        pages[place : place + size] = log[start : start + size]
+        offset = (number - 1) * size if 1 < number <= most else len(pages)
+        pages[offset : offset + size] = log[start : start + size]
     empty = scratch / "empty.sqlite"
     with closing(sqlite3.connect(empty)) as connection:
         connection.execute(f"pragma page_size = {size}")
         columns = ", ".join(f"c{number}" for number in range(MAX_COLUMNS))
         connection.execute(f"create table rescued ({columns}, primary key (c0)) without rowid")
+    # the header of the empty database replaces the first page, with the new number of pages at bytes 28 to 31
     pages[:size] = empty.read_bytes()[:size]
     pages[28:32] = (len(pages) // size).to_bytes(4, "big")
     return bytes(pages)
 
 
 def _read_records(content: bytes, scratch: Path) -> Iterator[tuple[Any, ...]]:
-    """Yield the records of each page, as far as SQLite reads them from either end, with the page as the root of a table."""
+    """Yield the records of each page, with the page as the root of a table, as far as SQLite reads them from either end."""
     copy = scratch / "pages.sqlite"
     copy.write_bytes(content)
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         connection.execute("pragma journal_mode = off")
         connection.execute("pragma synchronous = off")
         for page in range(2, connection.execute("pragma page_count").fetchone()[0] + 1):
+            # make this page the root of the table; "reset" lets SQLite read the changed schema
             connection.execute("pragma writable_schema = on")
             connection.execute("update sqlite_master set rootpage = ?", (page,))
             connection.execute("pragma writable_schema = reset")

@@ -1,4 +1,4 @@
-"""The study on disk: plan, manifest and the tables of scores, written by one writer and resumed by `insert or ignore`."""
+"""The study on disk: plan, manifest and score tables. One process writes at a time; `insert or ignore` resumes a sweep."""
 
 from __future__ import annotations
 
@@ -33,33 +33,35 @@ from sdcmap.study.scores import Scores
 from sdcmap.study.search_settings import Proposal
 
 DATABASE = "scores.sqlite"
-# what a folder may hold before a manifest is
+# a folder may contain these files before it has a manifest
 FILES_BEFORE_MANIFEST = {"incoming", "lock", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal"}
 COLUMN_DTYPES = {"text": pl.String, "real": pl.Float64, "integer": pl.Int64}
 
 
 class Manifest(TypedDict, total=False):
-    """What manifest.json holds; the seed is its secret."""
+    """The contents of manifest.json. The seed in it is secret."""
 
     version: str
     created: str
     data: str
     seed: str
-    rules: list[dict[str, Any]]  # with axes and limits, when each was fixed, and whether before the first score
+    rules: list[
+        dict[str, Any]
+    ]  # with axes and limits, when each was fixed, and whether that was before the first score
     first_score: str
     overrides: list[dict[str, str]]
     releases: list[dict[str, Any]]
-    search: dict[str, str]  # of the last search: why it stopped
-    gate: dict[str, list[int]]  # by digest of a method, its draws that were checked as written
-    pair: dict[str, Any]  # the file that was chosen together with this study's candidate, and how many pairs were tried
-    cards: list[str]  # GPUs that scores were made with
-    policy: dict[str, Any]  # the release policy of the plan that was last swept
+    search: dict[str, str]  # why the last search stopped
+    gate: dict[str, list[int]]  # digest of a method -> its draws that went through the release checks
+    pair: dict[str, Any]  # the file chosen together with this study's candidate, and how many pairs were tried
+    cards: list[str]  # GPUs that computed scores
+    policy: dict[str, Any]  # the release policy of the plan last swept
     plan: str  # SHA-256 of plan.toml as it was written
-    checksum: str  # of all the rest
+    checksum: str  # of all other entries
 
 
 class CandidateState(NamedTuple):
-    """What a study holds of one candidate: its status, and the ids of the measures it has."""
+    """What a study stores about one candidate: its status, and the ids of its measures."""
 
     status: str = ""
     measures: frozenset[str] = frozenset()
@@ -69,7 +71,7 @@ Tables = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
 
 
 class Study(AbstractContextManager["Study"]):
-    """An open study folder, or a study in memory (`path` None); a context manager that closes it."""
+    """An open study folder, or a study in memory (`path` None). As a context manager it closes itself."""
 
     def __init__(self, path: Path | None, database: Database, manifest: Manifest) -> None:
         self.path = path
@@ -84,7 +86,7 @@ class Study(AbstractContextManager["Study"]):
         self.close()
 
     def close(self) -> None:
-        """Let go of the database; what was stored stays."""
+        """Close the database. Stored scores stay."""
         self.connection.close()
 
     @property
@@ -94,15 +96,15 @@ class Study(AbstractContextManager["Study"]):
     # ---- opening ----------------------------------------------------------------------------------------------
     @staticmethod
     def open(path: str | Path) -> Study:
-        """Return an existing study folder, for reading and choosing."""
+        """Open an existing study folder, for reading and choosing."""
         manifest = Study.manifest_of(path := Path(path))
         return Study(path, connect(path / DATABASE), manifest)
 
     @staticmethod
     def manifest_of(path: Path) -> Manifest:
-        """Return what manifest.json holds."""
+        """Return the contents of manifest.json, or raise StudyDamaged."""
         if not (path / "manifest.json").is_file():
-            raise StudyDamaged(f"{path} is no study: it has no manifest.json. `sdcmap sweep` makes one.")
+            raise StudyDamaged(f"{path} is not a study: it has no manifest.json. `sdcmap sweep` creates one.")
         try:
             manifest: Manifest = json.loads((path / "manifest.json").read_text())
             int(manifest["seed"], 16), str(manifest["data"]), [(e["rule"][0], e["first"]) for e in manifest["rules"]]
@@ -110,17 +112,15 @@ class Study(AbstractContextManager["Study"]):
             if manifest.pop("checksum", _checksum(manifest)) != _checksum(manifest):
                 raise ValueError
         except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
-            raise StudyDamaged(f"{path / 'manifest.json'} cannot be read; the study needs it for its seed.") from None
+            raise StudyDamaged(f"{path / 'manifest.json'} cannot be read. It contains the seed of the study.") from None
         return manifest
 
     @staticmethod
     @contextmanager
     def begin(path: str | Path | None, data: Microdata, plan: Plan) -> Iterator[Study]:
-        """Return the study of this plan, open for writing.
+        """Open the study of this plan for writing: a new one, or one of the same data and seed whose plan may have grown.
 
-        A new one, or one of the same data and seed whose plan may have grown.
-
-        The lock comes before the seed, so that of two first sweeps of a folder one is the first.
+        The folder is locked before the seed is read, so that of two first sweeps into a folder only one fixes the seed.
         """
         if path is None:
             with Study(None, connect(None), {"seed": hex(plan.seed), "data": data.digest}) as study:
@@ -140,7 +140,7 @@ class Study(AbstractContextManager["Study"]):
         return int(self.manifest["seed"], 16)
 
     def bind_plan(self, plan: Plan) -> Plan:
-        """Return the plan bound to this study's seed, unless it states one of its own."""
+        """Return the plan with this study's seed, unless it states its own."""
         return plan if plan.seed_stated else plan.bind_seed(self.seed)
 
     @property
@@ -149,25 +149,25 @@ class Study(AbstractContextManager["Study"]):
         path = self._folder("plan") / "plan.toml"
         plan = Plan.read(path, seed=self.seed)
         if plan.digest != self.manifest.get("plan", plan.digest):
-            raise StudyDamaged(f"{path} is not as the sweep wrote it: sweep again with the plan that is meant.")
-        found = self.found()
-        return plan.with_searched_methods(found) if found else plan
+            raise StudyDamaged(f"{path} was changed after the sweep: sweep again with the intended plan.")
+        searched = self.found()
+        return plan.with_searched_methods(searched) if searched else plan
 
     def found(self) -> tuple[Method, ...]:
-        """Return the methods that searches of this study proposed and that were made to the end, in the order of proposal."""
+        """Return the methods that searches of this study proposed and evaluated fully, in the order of proposal."""
         with self.database.snapshot():
             stored = self.proposals()
-            made = {row[0] for row in self.database.read_in_snapshot("candidate")} if stored else set()
-        return tuple(row.method_value for row in stored if row.candidate in made)
+            evaluated = {row[0] for row in self.database.read_in_snapshot("candidate")} if stored else set()
+        return tuple(row.method_value for row in stored if row.candidate in evaluated)
 
     def proposals(self) -> tuple[Proposal, ...]:
-        """Return what searches of this study proposed, in the order of proposal."""
+        """Return the proposals of all searches of this study, in the order of proposal."""
         rows = (Proposal._make(row) for row in self.database.read_in_snapshot("proposal"))
         return tuple(sorted(rows, key=lambda row: (row.search, row.generation, row.rank)))
 
     @property
     def data(self) -> Microdata:
-        """The data of the study, identifiers left out."""
+        """The data of the study, without identifiers."""
         return open_copy(self._folder("data"), self.manifest["data"])
 
     def _folder(self, what: str) -> Path:
@@ -177,36 +177,36 @@ class Study(AbstractContextManager["Study"]):
 
     @property
     def rule_was_fixed_first(self) -> bool:
-        """Whether the present rule and its limits were fixed before the first score; no clock is asked."""
+        """Whether the present rule and its limits were fixed before the first score. No clock is used."""
         return any(rule["first"] for rule in self.manifest.get("rules", [])[-1:])
 
     # ---- writing ----------------------------------------------------------------------------------------------
     def writing(self) -> AbstractContextManager[None]:
-        """Return one writer at a time."""
+        """Lock the study for writing."""
         return nullcontext() if self.path is None else lock_folder(self.path)
 
     def add(self, rows: Sequence[CandidateRow]) -> None:
-        """Store candidates and their scores in one transaction; what is there already stays."""
+        """Store candidates and their scores in one transaction. Existing rows stay."""
         if rows and self.path is not None and "first_score" not in self.manifest:
             self.note(first_score=_now())
         scores = [(row.id, *score) for row in rows for score in row.scores]
         self.database.insert({"candidate": [row[:-1] for row in rows], "score": scores})  # all but the scores
 
     def propose(self, proposals: Sequence[Proposal]) -> None:
-        """Store what a generation of a search proposed, in one transaction, before it is made."""
+        """Store the proposals of a generation in one transaction, before they are evaluated."""
         self.database.insert({"proposal": proposals})
 
     def add_file(self, file: OutsideFile) -> None:
-        """Put the scores of a file made elsewhere beside our candidates; another content needs another name."""
+        """Add the scores of a file made elsewhere. Other content needs another name."""
         for row_id, kind, method, *_ in self.database.rows("candidate"):
             if method == file.name and kind != "file":
                 raise SdcmapError(f"a method of this study is named {file.name!r}: give the file another name.")
             if method == file.name and row_id != file.id:
-                raise SdcmapError(f"the study holds another file named {file.name!r}: give this one another name.")
+                raise SdcmapError(f"the study has another file named {file.name!r}: give this one another name.")
         self.add([CandidateRow(file.id, "file", file.name, 0, "ok", "", 0.0, "", file.scores)])
 
     def keep(self, masked: Microdata, candidate: str) -> Path:
-        """Keep a masked file for study; it carries no origin and is never copied by a release."""
+        """Keep a masked file for study. It has no origin, and a release never copies it."""
         kept = self._folder("files") / "kept"
         kept.mkdir(mode=0o700, exist_ok=True)
         return write(masked, kept / f"{candidate}.study.parquet")
@@ -216,20 +216,20 @@ class Study(AbstractContextManager["Study"]):
         self.database.insert({"measure": facts}, replace=True)
 
     def note(self, **facts: Unpack[Manifest]) -> None:
-        """Keep facts in the manifest."""
+        """Update the manifest with these facts."""
         self.manifest.update(facts)
         if self.path is not None:
             whole = {**self.manifest, "checksum": _checksum(self.manifest)}
             write_whole(self.path / "manifest.json", json.dumps(whole, indent=1))
 
     def note_gpu(self, gpu: str) -> None:
-        """Remember the GPU that scores are made with; empty: none."""
+        """Record the GPU that computes scores; empty: none."""
         cards = self.manifest.get("cards", [])
         if gpu and gpu not in cards:
             self.note(cards=[*cards, gpu])
 
     def fix_rule(self, plan: Plan) -> None:
-        """Remember when the present rule, its limits and its axes were fixed, and the release policy."""
+        """Record when the present rule, its limits and its axes were fixed, and the release policy."""
         policy = {"reason": plan.policy.reason, **plan.policy.numbers}
         if self.manifest.get("policy") != policy:
             self.note(policy=policy)
@@ -240,7 +240,7 @@ class Study(AbstractContextManager["Study"]):
 
     # ---- reading ----------------------------------------------------------------------------------------------
     def candidate_states(self) -> dict[str, CandidateState]:
-        """Return candidate id -> its status and the measures it has."""
+        """Return candidate id -> its status and its measures."""
         measures: defaultdict[str, set[str]] = defaultdict(set)
         candidate, score, _ = self._tables()
         for name, measure_id in score.select("candidate", "measure_id").iter_rows():
@@ -249,25 +249,23 @@ class Study(AbstractContextManager["Study"]):
         return {name: CandidateState(status, frozenset(measures[name])) for name, status in ended}
 
     def scores(self, plan: Plan | None = None) -> Scores:
-        """Return the scores of this plan's candidates and measures (None.
+        """Return the scores of this plan's candidates (None: the study's own plan) and of files made elsewhere.
 
-        The study's own plan) and of files made elsewhere.
-
-        Numbers that another revision or another default made are left out, with a warning that tells how many.
+        Numbers from another revision or another default are left out, with a warning that says how many.
         """
         plan = self.plan if plan is None else self.bind_plan(plan)
         candidate, score, measure = self._tables()
-        if self.path is not None:  # a study in memory holds nothing else
+        if self.path is not None:  # a study in memory has only this plan's rows
             ids = _ids(plan)
             if outdated := _describe_outdated(plan, ids, candidate, score):
-                _warn(f"{self.path}: {outdated} left out, since other code or another default made them. Sweep again.")
+                _warn(f"{self.path}: {outdated} left out, because other code or defaults made them. Sweep again.")
             candidate = candidate.filter(_is_in("id", ids) | (pl.col("kind") == "file"))
         return self._scores(plan, candidate, score, measure)
 
     def scores_of(self, plan: Plan, ids: Sequence[str]) -> Scores:
-        """Return the scores of the rows of these ids by the measures of `plan`, whatever their kind.
+        """Return the scores of rows with these ids by the measures of `plan`, of any kind.
 
-        Redraws and screenings, which are on no map of the study.
+        Redraws and screenings are read in this way; they are not on the map of the study.
         """
         candidate, score, measure = self._tables()
         return self._scores(plan, candidate.filter(_is_in("id", ids)), score, measure)
@@ -280,7 +278,7 @@ class Study(AbstractContextManager["Study"]):
         return Scores.of_plan(plan, candidate, score.drop("measure_id"), measure.drop("id"))
 
     def _tables(self) -> Tables:
-        """Candidates, scores and measures; read again only after somebody changed something."""
+        """Return candidates, scores and measures. They are read again only after a write."""
         with self.database.snapshot():
             version = self.database.version
             if self._read is None or self._read[0] != version:
@@ -293,7 +291,7 @@ class Study(AbstractContextManager["Study"]):
 
 
 def _checksum(manifest: Manifest) -> str:
-    """Tells a whole manifest from a damaged one."""
+    """Return a checksum that detects a damaged manifest."""
     facts = {name: fact for name, fact in manifest.items() if name != "checksum"}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -301,12 +299,12 @@ def _checksum(manifest: Manifest) -> str:
 # ---- beginning and going on -----------------------------------------------------------------------------------
 @contextmanager
 def lock_folder(path: Path) -> Iterator[None]:
-    """Return the lock of a study folder; SdcmapError where somebody else has it."""
+    """Lock a study folder, or raise SdcmapError where another process has locked it."""
     lock = FileLock(path / "lock", timeout=0, mode=0o600, is_singleton=False)
     try:
         lock.acquire()
     except Timeout:
-        raise SdcmapError(f"another sweep is writing {path}: wait for it, or stop it.") from None
+        raise SdcmapError(f"another sweep is writing to {path}: wait for it, or stop it.") from None
     except OSError as error:
         raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
     try:
@@ -316,14 +314,15 @@ def lock_folder(path: Path) -> Iterator[None]:
 
 
 def _make_folder(path: Path) -> None:
-    """Return an empty private folder for a new study, or the folder of an old one."""
+    """Create a private folder for a new study, or check that the folder contains a study."""
     others = (
         (f for f in path.iterdir() if f.name not in FILES_BEFORE_MANIFEST and not f.name.startswith(PART))
         if path.exists()
         else ()
     )
-    if any(others) and not (path / "manifest.json").exists():  # in this order: another sweep may be the first just now
-        raise StudyDamaged(f"{path} is not empty and no study: name another folder.")
+    # in this order, because another first sweep may write the manifest at this moment
+    if any(others) and not (path / "manifest.json").exists():
+        raise StudyDamaged(f"{path} is not empty and not a study: name another folder.")
     try:
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(0o700)
@@ -332,9 +331,9 @@ def _make_folder(path: Path) -> None:
 
 
 def _open_or_create(path: Path, data: Microdata, plan: Plan) -> Study:
-    """Return a new study, or the one that lies in this folder, when it is one of the same data and seed.
+    """Return a new study, or the one in this folder, if it has the same data and seed.
 
-    What a killed writer left is removed, and what changed since is told.
+    Files that a killed writer left are removed, and a warning says what changed.
     """
     remove_left(path)
     if not (path / "manifest.json").exists():
@@ -345,14 +344,14 @@ def _open_or_create(path: Path, data: Microdata, plan: Plan) -> Study:
     if manifest["data"] != data.digest:
         raise StudyMismatch(f"{path} belongs to other data: name another folder.")
     if plan.seed_stated and plan.seed != int(manifest["seed"], 16):
-        raise StudyMismatch(f"{path} was begun with another seed: leave the seed out to go on with its own.")
+        raise StudyMismatch(f"{path} was begun with another seed: leave the seed out to continue with its own.")
     version = str(manifest.get("version", "an unknown version"))
     try:
         study = Study(path, connect(path / DATABASE), manifest)
     except StudyMismatch:
         aside = set_aside(path / DATABASE, version)
-        _warn(f"{path} was made by sdcmap {version}: its numbers do not say what made them, so all are computed again.")
-        _warn(f"They were set aside as {aside.name}.")
+        _warn(f"{path} was written by sdcmap {version}, whose scores cannot be read. All of them are computed again.")
+        _warn(f"The old scores were set aside as {aside.name}.")
         study = Study(path, connect(path / DATABASE), manifest)
     _warn_what_changed(study, study.bind_plan(plan), version)
     if version != __version__:
@@ -361,17 +360,18 @@ def _open_or_create(path: Path, data: Microdata, plan: Plan) -> Study:
 
 
 def _warn_what_changed(study: Study, plan: Plan, version: str) -> None:
-    """Say what is kept and what is computed again, where the study was made by another version or other code."""
+    """Warn which numbers are kept and which are computed again, where another version or other code made the study."""
     with study.database.snapshot():
         candidate, score = (study._table(name) for name in ("candidate", "score"))
-    seals = dict(candidate.select("id", "stream_id").iter_rows())
-    if any(made.id in seals and seals[made.id] != made.stream(plan.seed).stream_id for made in plan.candidates):
-        raise StudyDamaged(f"{study.path} holds numbers that were drawn from another seed than its own.")
+    # The id of a stream depends on the seed: it shows whether the numbers belong to the seed in the manifest.
+    stored = dict(candidate.select("id", "stream_id").iter_rows())
+    if any(one.id in stored and stored[one.id] != one.stream(plan.seed).stream_id for one in plan.candidates):
+        raise StudyDamaged(f"{study.path} contains numbers that were drawn with another seed than its own.")
     ids = _ids(plan)
     outdated = _describe_outdated(plan, ids, candidate, score)
     if outdated or version != __version__:
         kept = len(score.filter(_is_in("candidate", ids), _is_in("measure_id", [m.id for m in plan.measures])))
-        again = f"; {outdated} computed again, since other code or another default made them" if outdated else ""
+        again = f"; {outdated} computed again, because other code or defaults made them" if outdated else ""
         theirs, ours = ([int(part) for part in re.findall(r"\d+", name)[:3]] for name in (version, __version__))
         newer = f", which is newer than this {__version__}" if theirs > ours else ""
         numbers = _format_count(kept, "number") or "no number"
@@ -381,7 +381,7 @@ def _warn_what_changed(study: Study, plan: Plan, version: str) -> None:
 def _describe_outdated(plan: Plan, ids: Sequence[str], candidate: pl.DataFrame, score: pl.DataFrame) -> str:
     """Return how many candidates (of these ids) and numbers of this plan the study has only under another identity.
 
-    They bear a name of the plan and were made by another revision or another default; empty: none.
+    They have a name of the plan but another revision or default. Empty: none.
     """
     have = set(candidate["id"])
     wanted = zip(ids, plan.candidates, strict=True)
@@ -414,7 +414,7 @@ def _warn(sentence: str) -> None:
 
 
 def set_aside(file: Path, version: str) -> Path:
-    """Put a database and its log out of the way, under a name that is free."""
+    """Move a database out of the way, under a free name, and remove its log."""
     names = (file.with_name(f"scores.{version}-{number}.sqlite") for number in count(1))
     kept = next(name for name in names if not name.exists())
     if file.exists():
@@ -425,7 +425,7 @@ def set_aside(file: Path, version: str) -> Path:
 
 
 def _take_copy(path: Path, data: Microdata) -> None:
-    """Let the study hold the working copy of its data: its own, one read in blocks into `incoming`, or a new one."""
+    """Give the study its working copy of the data: its own, one read in blocks into `incoming`, or a new one."""
     incoming = path / "incoming"
     try:
         open_copy(path, data.digest)

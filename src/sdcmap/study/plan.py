@@ -1,4 +1,4 @@
-"""Plans: what to make, what to measure, how to choose. A list of values, fixed before the first score."""
+"""Plans: what to make, what to measure, and how to choose. A plan is fixed before the first score."""
 
 from __future__ import annotations
 
@@ -31,28 +31,25 @@ from sdcmap.study.profiles import DEFAULT_RISK_CLASSES, Profile, default_risk, t
 from sdcmap.study.search_settings import Search
 
 MAX_REPLICATES = 1_000_000
-OTHER_SEED = """the choice was made among candidates of another seed than this plan's: take the plan that the sweep \
-was bound to, `scores.plan` or `Study.open(folder).plan`."""
+OTHER_SEED = """the choice was made among candidates of another seed than this plan's: use the plan with the seed of \
+the sweep, `scores.plan` or `Study.open(folder).plan`."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One release that could be made: a method and a replicate number."""
+    """One possible release: a method and a replicate number."""
 
     method: Method
     replicate: int = 0
 
     @cached_property
     def id(self) -> str:
-        """Twelve hexadecimal digits that name the candidate in every study.
-
-        Method with its revisions, and replicate.
-        """
+        """Twelve hexadecimal digits that identify the candidate in every study: method with revisions, and replicate."""
         return hashlib.sha256(f"{self.method.digest}/{self.replicate}".encode()).hexdigest()[:12]
 
     @property
     def kind(self) -> Literal["candidate", "identity"]:
-        """Whether it is a release, or the end of the map where everything is released."""
+        """ "candidate" for a release; "identity" for the unmasked file, the end of the map where everything is released."""
         return "identity" if isinstance(self.method, Identity) else "candidate"
 
     def stream(self, seed: int) -> Stream:
@@ -70,34 +67,34 @@ class Plan:
 
     Parameters
     ----------
-    methods : masking methods and grids of them, one or a list. `Identity()`, the end where everything is released, is
-        always added.
-    measures : risk and utility measures, one or a list, each written once. A plan to choose by (it has a rule, limits, an
+    methods : masking methods and grids of them, one or a list. `Identity()`, which releases the unmasked file, is always
+        added.
+    measures : risk and utility measures, one or a list, each once. A plan to choose by (it has a rule, limits, an
         axis of risk, or its data) that names no risk measure gets those of `default_risk` when it is swept: linkage,
         attribute inference and membership.
     replicates : random draws of each method, at least 1; a method without randomness has one candidate.
     risk, utility : the measures on the two axes of the map, by name or value; default: the first of each kind.
-        Several risk measures are taken at their worst, those of different units as shares of their limits.
+        Of several risk measures the worst counts, measures of different units as shares of their limits.
     limits : {measure: the largest tolerable value} for any measures, risk or utility (the smallest, where a higher number
         is better), by name or value, or by class for all of a class; or a list with one for each measure in `risk`. A
-        rule chooses only what meets all of them that could be tested, and the written file must meet them too.
+        rule chooses only what meets all limits that could be tested, and the written file must meet them too.
     rule : how to choose; fix it, with its limits, before the first score.
-    data : where the data lie and what their columns are, for plans kept in a file.
-    edits : what must hold within a record, such as 'age < 15 -> marital = "never"': every candidate but `Identity()` ends
-        with the repair of masked values that break it (see `Repair`), and a release tells what is left. To measure only,
-        leave `edits` out and name `EditViolations` or `MarkedRecords` among the measures.
+    data : where the data are and what their columns are, for plans kept in a file.
+    edits : rules within a record, such as 'age < 15 -> marital = "never"': every candidate but `Identity()` ends
+        with the repair of masked values that violate one (see `Repair`), and a release reports the remaining violations.
+        To measure only, leave `edits` out and name `EditViolations` or `MarkedRecords` among the measures.
     derive : columns that are computed from others, {"bmi": "weight / height**2"}: every candidate but `Identity()` ends
         with these steps, in this order (see `Derive`), after the repair.
-    names : {method: what to call it}, by value or text, where its own words (`Method.title`) will not do; in TOML, `name`
-        in the method's table. A name stands in maps, reports and the public note; it is no part of what a method is.
-    profile : for whom the file is, by name or value (see `Profile`): its limits hold for the measures that the plan has,
-        where it states none itself, and a release is held to them.
+    names : {method: name}, by value or text, to replace its title (`Method.title`); in TOML, `name` in the method's table.
+        A name is shown in maps, reports and the public note; it is not part of the method's identity.
+    profile : the intended use of the file, by name or value (see `Profile`): its limits apply to the plan's measures
+        where the plan states none, and a release must meet them.
     policy : the other numbers that can refuse a release (see `ReleasePolicy`); a changed one needs a reason.
-    search : how a search is done, where there is one (see `Search`).
-    found : methods that a search found, one draw each; they stand in the study, not in the plan's file.
+    search : how a search is run (see `Search`).
+    found : methods that a search proposed, one draw each; they are stored in the study, not in the plan's file.
     seed : the secret behind every random number, 256 random bits unless stated. It is in no repr, TOML, digest or
-        comparison, and `release` refuses one below 128 bits. A study that was begun before keeps its own seed: the plan
-        bound to it is `scores.plan`, or `Study.open(folder).plan`.
+        comparison, and `release` refuses one below 128 bits. An existing study keeps its own seed: the plan with that
+        seed is `scores.plan`, or `Study.open(folder).plan`.
 
     Examples
     --------
@@ -133,15 +130,16 @@ class Plan:
         profile: Profile | str | Mapping[str, Any] | None = None, policy: ReleasePolicy | None = None,
         edits: str | Sequence[str] = (), search: Search | Mapping[str, Any] | None = None, found: Iterable[Method] = (),
     ) -> None:  # fmt: skip
-        listed: tuple[Measure, ...] = _as_tuple(measures)
-        known = [measure for measure in listed if isinstance(measure, Measure)]
+        every: tuple[Measure, ...] = _as_tuple(measures)
+        known = [measure for measure in every if isinstance(measure, Measure)]
         risks, losses = ([m.text for m in known if m.axis == name] for name in ("risk", "utility"))
         named = tuple(_resolve_measure(str(name), known) for name in _as_tuple(risk)) or tuple(risks[:1])
-        held = None if profile is None else to_profile(profile)
+        limits_by = None if profile is None else to_profile(profile)
         vars(self).update(  # frozen: no attribute can be assigned
-            methods=_as_tuple(methods), measures=listed, replicates=replicates, risk=named, rule=rule, data=data,
-            utility=_resolve_measure(str(utility), known) or next(iter(losses), ""), found=tuple(found), profile=held,
-            limits=_read_limits(limits or _profile_limits(held, known), named, known), policy=policy or DEFAULT_POLICY,
+            methods=_as_tuple(methods), measures=every, replicates=replicates, risk=named, rule=rule, data=data,
+            utility=_resolve_measure(str(utility), known) or next(iter(losses), ""), found=tuple(found),
+            limits=_read_limits(limits or _profile_limits(limits_by, known), named, known), profile=limits_by,
+            policy=policy or DEFAULT_POLICY,
             search=Search(**search) if isinstance(search, Mapping) else search, edits=_read_edits(edits),
             derive=_read_derive(derive), names={str(method): name for method, name in (names or {}).items()},
             seed=secrets.randbits(256) if seed is None else seed, seed_stated=seed is not None,
@@ -158,19 +156,19 @@ class Plan:
         )
 
     def _repr_html_(self) -> str:
-        """For a notebook: methods by name, measures, and how to choose; never the seed."""
+        """Return methods by name, measures and rule for a notebook; never the seed."""
         draws = [(self.method_names[method.text], self.draws_of(method)) for method in self.all_methods]
-        told = [(m.brief, m.axis, m.unit, self.limits.get(m.text)) for m in self.measures]
+        measures = [(m.brief, m.axis, m.unit, self.limits.get(m.text)) for m in self.measures]
         rule = html.paragraph(f"Rule: {self.rule.text}") if self.rule else ""
-        shown = html.table(["measure", "axis", "unit", "limit"], told, "measures")
+        shown = html.table(["measure", "axis", "unit", "limit"], measures, "measures")
         return html.paragraph(repr(self)) + html.table(["method", "draws"], draws, "methods") + shown + rule
 
     def _problems(self) -> Iterator[str]:
-        # types are promised, and a script may break the promise
+        # annotations are not enforced, so a script may pass anything
         for what, parts, kind in (("method", self.methods, Method | Grid), ("measure", self.measures, Measure)):
             for part in parts:
                 if not isinstance(part, kind):
-                    yield f"Plan.{what}s holds a {type(part).__name__}, which is no {what}."
+                    yield f"Plan.{what}s contains a {type(part).__name__}, which is not a {what}."
         if not isinstance(self.replicates, int) or not 1 <= self.replicates <= MAX_REPLICATES:
             yield f"Plan.replicates must be in [1, {MAX_REPLICATES}]. Got {self.replicates!r:.20}."
         if not isinstance(self.seed, int) or self.seed < 0:
@@ -179,9 +177,9 @@ class Plan:
         names = [m.text for m in measures]
         known = names if any(m.axis == "risk" for m in measures) else [*names, *DEFAULT_RISK_CLASSES]
         if not names:
-            yield "Plan.measures must hold at least one measure."
+            yield "Plan.measures must contain at least one measure."
         for name in sorted({name for name in names if names.count(name) > 1}):
-            yield f"Plan.measures holds {name} twice."
+            yield f"Plan.measures contains {name} twice."
         for name in (*self.risk, *([self.utility] if self.utility else [])):
             if name not in known:
                 yield f"the axis {name!r} is none of the plan's measures.{did_you_mean(name, names)}"
@@ -198,7 +196,7 @@ class Plan:
     # ---- candidates -------------------------------------------------------------------------------------------
     @cached_property
     def all_methods(self) -> tuple[Method, ...]:
-        """Every method once, grids unfolded, `Identity()` first."""
+        """Every method once, with grids expanded and `Identity()` first."""
         methods: dict[str, Method] = {Identity().digest: Identity()}
         for method in (*map(self.append_last_steps, self.stated_methods), *self.found):
             methods.setdefault(method.digest, method)
@@ -206,7 +204,7 @@ class Plan:
 
     @cached_property
     def _single_draw_digests(self) -> frozenset[str]:
-        """The digests of the methods that only a search found."""
+        """The digests of the methods that only a search proposed."""
         stated = {self.append_last_steps(method).digest for method in self.stated_methods} if self.found else set()
         return frozenset(method.digest for method in self.found) - stated
 
@@ -216,23 +214,23 @@ class Plan:
 
     @property
     def stated_methods(self) -> Iterator[Method]:
-        """The methods as they are stated, grids unfolded."""
+        """The methods as they are stated, with grids expanded."""
         return (m for entry in self.methods for m in (entry if isinstance(entry, Grid) else (entry,)))
 
     def append_last_steps(self, method: Method) -> Method:
-        """Return the method with edit rules repaired and derived columns computed after it."""
+        """Return the method followed by the repair of edit rules and the derived columns."""
         if not self.last_steps or isinstance(method, Identity):
             return method
         return Chain((*(method.methods if isinstance(method, Chain) else (method,)), *self.last_steps))
 
     @property
     def last_steps(self) -> tuple[Method, ...]:
-        """The steps with which every candidate ends: edit rules repaired, then derived columns computed."""
+        """The steps that every candidate ends with: the repair of edit rules, then derived columns."""
         return (*([Repair(self.edits)] if self.edits else []), *self.derive)
 
     @cached_property
     def method_names(self) -> Mapping[str, str]:
-        """Method text -> its name for people, each once: the stated one, else the method's own words."""
+        """Method text -> its name for people, each different: the stated one, or the method's title."""
         return name_methods(self.all_methods, self.stated_names)
 
     @cached_property
@@ -248,13 +246,13 @@ class Plan:
         return self.method_names[self.append_last_steps(method).text]
 
     def name_of(self, candidate: Candidate) -> str:
-        """Return a candidate's name for people: its method's, with the draw where there are several."""
+        """Return a candidate's name for people: that of its method, with the draw where there are several."""
         draw = candidate.replicate if self.draws_of(candidate.method) > 1 else None
         return name_draw(self.method_names[candidate.method.text], draw)
 
     @property
     def candidates(self) -> Iterator[Candidate]:
-        """Every candidate, replicate by replicate, so that a stopped sweep has whole replicates."""
+        """Every candidate, replicate by replicate, so that an interrupted sweep has whole replicates."""
         pairs = itertools.product(range(self.replicates), self.all_methods)
         return (Candidate(method, draw) for draw, method in pairs if draw < self.draws_of(method))
 
@@ -264,24 +262,21 @@ class Plan:
         return sum(map(self.draws_of, self.all_methods))
 
     def find(self, name: str) -> Candidate:
-        """Return the candidate of this name, as `sdcmap choose` prints it, or whose id begins with `name`."""
+        """Return the candidate with this name, as `sdcmap choose` prints it, or whose id begins with `name`."""
         candidates = [candidate for candidate in self.candidates if self.name_of(candidate) == name]
         candidates = candidates or [candidate for candidate in self.candidates if candidate.id.startswith(name)]
         if len(candidates) != 1 or not name:
             what = f"{len(candidates) or 'no'} candidate{'s' if candidates else ''} of this plan"
-            raise PlanError(f"{what} begin with {quote_text(name)}: give the name or id that `sdcmap choose` prints.")
+            raise PlanError(f"{what} begin with {quote_text(name)}: use the name or id that `sdcmap choose` prints.")
         return candidates[0]
 
     def make(self, data: Microdata, choice: Choice | Candidate | str) -> Microdata:
-        """Return a candidate made again, with its secret `origin`: `choice` is a Choice, a Candidate or an id."""
+        """Make a candidate again, with its secret `origin`. `choice` is a Choice, a Candidate or an id."""
         candidate = self.resolve_choice(choice)
         return candidate.method.apply(data, candidate.stream(self.seed))
 
     def resolve_choice(self, choice: Choice | Candidate | str) -> Candidate:
-        """Return the candidate that a choice, or an id, names.
-
-        PlanError where it was chosen among those of another seed.
-        """
+        """Return the candidate of a choice or an id; raise PlanError where the choice belongs to another seed."""
         name = choice if isinstance(choice, str) else choice.id if isinstance(choice, Candidate) else choice.candidate
         if name is None:
             raise PlanError("the choice is to release nothing, so there is no candidate to make.")
@@ -291,23 +286,26 @@ class Plan:
         return candidate
 
     def bind_seed(self, seed: int) -> Plan:
-        """Return the same plan bound to this seed, as if it had been stated."""
+        """Return the same plan with this seed, as if it had been stated."""
         plan = copy.copy(self)
         vars(plan).update(seed=seed, seed_stated=True)
         return plan
 
     def with_searched_methods(self, methods: Iterable[Method]) -> Plan:
-        """Return the same plan with these methods that a search found, one draw each."""
+        """Return the same plan with these methods from a search, one draw each."""
         return self._replace(found=tuple(methods))
 
     def _replace(self, **facts: Any) -> Plan:
-        """Return the same plan with other facts; whether its seed was stated stays."""
+        """Return the same plan with other fields. Whether its seed was stated stays."""
         plan = replace(self, **facts)
         vars(plan).update(seed_stated=self.seed_stated)
         return plan
 
     def with_risk(self, data: Microdata) -> Plan:
-        """Return the same plan, with the risk measures of `default_risk` that fit these data where it is a plan to choose by and names none; axes and limits of those that are off go."""
+        """Return the plan with the measures of `default_risk`, where it is a plan to choose by and names no risk measure.
+
+        Only measures that fit these data are added. Axes and limits that name other default measures are removed.
+        """
         to_choose_by = self.rule or self.limits or self.risk or self.data or self.profile
         if not to_choose_by or any(measure.axis == "risk" for measure in self.measures):
             return self
@@ -320,13 +318,13 @@ class Plan:
 
     @property
     def compares_records(self) -> bool:
-        """Whether every risk on the axis compares records with their originals: files of nobody's records have none."""
+        """Whether every risk on the axis compares records; fully synthetic files then have no risk value."""
         return all(measure.paired for measure in self.measures if measure.text in self.risk)
 
     def problems_with(self, data: Microdata) -> list[str]:
-        """Everything in which the plan does not fit these data, each once."""
+        """Return every reason why the plan does not fit these data, each once."""
         parts: tuple[Any, ...] = (*self.all_methods, *self.measures, *map(parse_edit, self.edits))
-        incompatibilities = [misfit for part in parts for misfit in part.incompatibilities(data)]
+        incompatibilities = [problem for part in parts for problem in part.incompatibilities(data)]
         incompatibilities += [
             problem for step in self.derive for problem in [*step.incompatibilities(data)] or step.doubts(data)
         ]
@@ -336,7 +334,7 @@ class Plan:
 
     # ---- TOML -------------------------------------------------------------------------------------------------
     def toml(self) -> str:
-        """Return the plan as a person would write it; the seed is left out."""
+        """Return the plan as a person would write it, without the seed."""
         import tomli_w
 
         table: dict[str, Any] = {"replicates": self.replicates, "risk": list(self.risk), "utility": self.utility}
@@ -363,12 +361,12 @@ class Plan:
         return hashlib.sha256(self.toml().encode()).hexdigest()
 
     def write(self, path: str | Path) -> Path:
-        """Write the plan as TOML, whole or not at all; the seed is left out."""
+        """Write the plan as TOML, whole or not at all, without the seed."""
         return write_whole(Path(path), self.toml())
 
     @staticmethod
     def read(path: str | Path, *, seed: int | None = None) -> Plan:
-        """Return the plan in a TOML file; PlanError with every problem at once."""
+        """Return the plan in a TOML file, or raise PlanError with every problem."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
@@ -377,7 +375,7 @@ class Plan:
 
     @staticmethod
     def from_toml(text: str, *, seed: int | None = None) -> Plan:
-        """Return the plan in a TOML text; PlanError with every problem at once."""
+        """Return the plan in a TOML text, or raise PlanError with every problem."""
         table = read_table(text)
         parts = [f.name for f in fields(Plan) if f.name not in ("names", "found", "seed", "seed_stated")]
         unknown = [name for name in table if name not in parts][:MAX_PROBLEMS_SHOWN]
@@ -404,7 +402,7 @@ class Plan:
 
 
 def _read_edits(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the edit rules; every problem of theirs at once."""
+    """Return the edit rules, or raise PlanError with every problem."""
     edits = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Sequence) else (None,)
     if not all(isinstance(text, str) for text in edits):
         raise PlanError("""edits must be a list of rules, such as ['age < 15 -> marital = "never"'].""")
@@ -414,7 +412,7 @@ def _read_edits(given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _read_derive(given: Mapping[str, str] | Sequence[Derive]) -> tuple[Derive, ...]:
-    """Return the steps that compute columns; every problem of theirs at once."""
+    """Return the steps that compute columns, or raise PlanError with every problem."""
     if not isinstance(given, Mapping):
         if isinstance(given, Sequence) and all(isinstance(step, Derive) for step in given):
             return tuple(given)
@@ -432,21 +430,18 @@ def _read_derive(given: Mapping[str, str] | Sequence[Derive]) -> tuple[Derive, .
 
 
 def _resolve_measure(name: str, measures: Sequence[Measure]) -> str:
-    """Return the text of a measure that is named by its class alone, where only one is meant.
-
-    Else the name as it is.
-    """
+    """Return the text of the measure with this class name, if there is only one; otherwise the name itself."""
     of_class = [m.text for m in measures if type(m).__name__ == name]
     return of_class[0] if len(of_class) == 1 else name
 
 
 def _read_limits(given: Any, risk: Sequence[str], measures: Sequence[Measure]) -> Mapping[str, float]:
-    """Limits as a plan keeps them; the name of a class stands for all its measures that are not named themselves."""
+    """Return limits by measure text. The name of a class applies to all its measures that are not named themselves."""
     if not isinstance(given, Mapping):
         values = tuple(map(float, _as_tuple(given)))
         if values and len(values) != len(risk):
             wanted = f"one limit for each of {len(risk)} risk measures"
-            raise PlanError(f"Plan.limits must hold {wanted}. Got {len(values)}.")
+            raise PlanError(f"Plan.limits must contain {wanted}. Got {len(values)}.")
         given = dict(zip(risk, values, strict=False))
     texts = [measure.text for measure in measures]
     limits: dict[str, float] = {}
@@ -458,12 +453,12 @@ def _read_limits(given: Any, risk: Sequence[str], measures: Sequence[Measure]) -
 
 def _profile_limits(profile: Profile | None, measures: Sequence[Measure]) -> dict[str, float]:
     """Return the limits of a profile for these measures."""
-    held = {} if profile is None else {measure.text: profile.limit_of(measure) for measure in measures}
-    return {name: limit for name, limit in held.items() if limit is not None}
+    limits = {} if profile is None else {measure.text: profile.limit_of(measure) for measure in measures}
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def _as_tuple(given: Any) -> tuple[Any, ...]:
-    """Return one thing or several, as a tuple."""
+    """Return one thing or several as a tuple."""
     return (given,) if isinstance(given, str | Value | Grid | int | float) else tuple(given)
 
 
@@ -476,7 +471,7 @@ def _decode_part(where: str, spec: Any, base: type[Value], problems: list[str]) 
     except SdcmapError as error:
         problems += [f"{where}: {problem}" for problem in getattr(error, "problems", (str(error),))]
     except (TypeError, KeyError, AttributeError):
-        problems.append(f"{where}: `grid` must hold lists, or tables with `subsets` and `sizes`.")
+        problems.append(f"{where}: `grid` must contain lists, or tables with `subsets` and `sizes`.")
     return None
 
 

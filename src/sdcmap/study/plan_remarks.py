@@ -1,4 +1,4 @@
-"""What a person should know of a sound plan before it is swept: what it was given unasked, and what that costs."""
+"""Remarks on a valid plan before it is swept: what was added by default, what it costs, and what has no effect."""
 
 from __future__ import annotations
 
@@ -15,32 +15,35 @@ from sdcmap.study.profiles import explain_unmeasured
 
 
 def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
-    """Yield sentences on a plan, with its risk measures, beside the plan as it was written."""
+    """Yield remarks on `plan`, one sentence each.
+
+    written : the plan as the user wrote it, before default risk measures were added.
+    """
     risks = [measure.text for measure in plan.measures if measure.axis == "risk"]
     if plan is not written:
-        yield f"It names no risk measure, so it gets {', '.join(risks)}."
+        yield f"The plan names no risk measure. These were added: {', '.join(risks)}."
     yield from explain_unmeasured(data, plan.measures)
     for text in plan.edits:
         if broken := int(parse_edit(text).violations(data).sum()):
-            yield f"{broken:,} records of the file as it is break the edit rule {text!r}: only masked values are repaired."
+            yield f"{broken:,} original records violate the edit rule {text!r}. Only masked values are repaired."
     yield from _find_idle_merges(data, plan)
     if refits := count_refits(data, plan):
-        why = "who is in a synthetic or shuffled file is compared with them."
-        yield f"{refits:,} more releases are made, without some of the people each: {why}"
+        why = "people in a synthetic or shuffled file are compared with people outside it."
+        yield f"{refits:,} more releases are made, each without some of the people: {why}"
     free = [name for name in risks if name not in plan.limits and name not in plan.risk]
     if plan.limits and free:
-        yield f"No limit is stated for {', '.join(free)}: measured, and nothing is held to it."
+        yield f"No limit is stated for {', '.join(free)}: measured, but not compared with a limit."
 
 
 def _find_idle_merges(data: Microdata, plan: Plan) -> Iterator[str]:
-    """Lists of categories to merge of which the file has none, or one: that step of the plan would do nothing."""
+    """Yield a remark on each list of categories to merge of which the file has at most one, so that nothing is merged."""
     idle: dict[str, None] = {}  # each sentence once
     for step in (step for method in plan.all_methods for step in method.steps if isinstance(step, Recode)):
         known = {name: data.column(name).levels for name in step.on if name in data.names}
         for number, group in enumerate(step.merge, 1):
-            held = [levels.cast(pl.String).is_in(group).sum() for levels in known.values() if levels is not None]
-            if held and max(held) < (1 if step.labels else 2):
+            present = [levels.cast(pl.String).is_in(group).sum() for levels in known.values() if levels is not None]
+            if present and max(present) < (1 if step.labels else 2):
                 which = f"list {number} of " if len(step.merge) > 1 else ""
-                told = f"Recode.merge: the file has fewer than two of the categories in {which}{', '.join(step.on)}"
-                idle[f"{told}, so nothing is merged. Are they written as the file writes them?"] = None
+                problem = f"Recode.merge: the file has fewer than two of the categories in {which}{', '.join(step.on)}"
+                idle[f"{problem}, so nothing is merged. Are they spelled as in the file?"] = None
     yield from idle

@@ -1,7 +1,6 @@
-"""Profiles: for whom a file is, and how much risk that allows; limits that are stated before the first score. And the risk
-measures of a plan that names none.
+"""Profiles: limits on the risk of a file by its intended use; and the risk measures of a plan that names none.
 
-No number here is law. They are our own, to start from; docs/profiles.md says how each was meant, and what agencies
+No number here is law. They are our own starting points; docs/profiles.md explains each of them, and what agencies
 publish.
 """
 
@@ -19,10 +18,12 @@ DEFAULT_RISK_CLASSES = ("WorstLinkage", "AttributeInference", "ClosestRecord")
 
 
 def default_risk(data: Microdata) -> tuple[tuple[Measure, ...], dict[str, str]]:
-    """Linkage by the best attack, which is on the axis of the map, inference of each sensitive variable from the keys (without keys: from the other numbers) at its worst category, and membership. And by class name why others are off, since they do not fit the data, in a sentence that names the class.
+    """Return the default risk measures that fit these data; and, by class name, why the others are left out.
 
-    Each sees what the others do not, and has a limit of its own: linkage is blind for fully synthetic files, a file
-    without a single link may still allow inference, and being in the file may itself be the secret.
+    They are linkage by the best attack, which is on the axis of the map; inference of each sensitive variable from the keys
+    (without keys: from the other numeric variables) at its worst category; and membership. Each detects what the others
+    miss, and has its own limit: linkage does not apply to fully synthetic files, a file without a single link may still
+    allow inference, and being in the file may itself be the secret.
     """
     from sdcmap.risk import AttributeInference, ClosestRecord, WorstLinkage  # only where a plan names no risk
 
@@ -41,24 +42,24 @@ def _split_fitting(measures: Iterable[Measure], data: Microdata) -> tuple[list[M
 
 
 def explain_unmeasured(data: Microdata, measures: Iterable[Measure]) -> list[str]:
-    """Say why a side of the default risk is off, where these measures hold another of its sides, a sentence each."""
+    """Return why a default risk measure is left out, where other default measures are used, one sentence each."""
     kinds = {type(measure).__name__ for measure in measures}
     if kinds.isdisjoint(DEFAULT_RISK_CLASSES):
         return []
     return [reason for name, reason in default_risk(data)[1].items() if name not in kinds]
 
 
-MAX_INFERRED_COLUMNS = 8  # columns that are inferred, each by an attack of its own
+MAX_INFERRED_COLUMNS = 8  # sensitive columns; each needs an attack of its own
 MAX_KEYS_FOR_TRIPLES, MAX_KEYS_FOR_UNIQUES = (
     15,
     60,
 )  # up to so many special uniques are sought on three of them; no more are looked at
-SMALL_FILE_RECORDS = 2000
-RANKED_UNITS = 10  # units that a ranking names
+SMALL_FILE_RECORDS = 2_000  # smaller files need larger folds for stable membership and inference measures
+RANKED_UNITS = 10  # largest units, which anyone in a trade can name
 
 
 class MeasureLimits(NamedTuple):
-    """Measures of a file with the limit of each; and why others are off, by class name."""
+    """The measures of a file with their limits; and, by class name, why others are left out."""
 
     limits: Mapping[Measure, float]
     off: Mapping[str, str]
@@ -66,28 +67,28 @@ class MeasureLimits(NamedTuple):
 
 @dataclass(frozen=True)
 class Profile(Value):
-    """For whom a file is, and how much risk that allows. Each limit is the largest tolerable value.
+    """Limits on the risk of a file, by its intended use. Each limit is the largest tolerable value.
 
     Parameters
     ----------
     name : "public-use", "scientific-use", "teaching" or "business"; the numbers may be changed.
-    found : share of the records that the best attack finds, every knowable column being known; in (0, 1].
-    people : number of people whom that attack finds: .05 of 200,000 are 10,000. At least 1; None: no limit.
-    record : the largest risk of a record: how sure anybody can be who looks a person up on the keys; in (0, 1].
-    subgroup : share found by looking values up, in the worst category of a key with at least 50 records; in (0, 1].
-    k, small : at most a share `small` of the records may be among fewer than k that share the values of the keys.
-    special : share of the special uniques that are found by the few values which make them special.
-    inferred : by how much a sensitive value is inferred better of people in the file than of people outside.
-    membership : probability that the distance to the closest record tells who is in the file; .5 is a coin.
-    largest : share of the ten largest units that is found; None: not asked.
-    p, totals : at most a share `totals` of the totals, by the categories of each key, may tell the largest unit within p %
-        to the second largest; None: not asked.
-    size : the amount that says how large a unit is, and is added up; by default the first amount.
+    found : share of records that the best attack re-identifies when every knowable column is known; in (0, 1].
+    people : number of people whom that attack re-identifies: 0.05 of 200,000 are 10,000. At least 1; None: no limit.
+    record : the largest risk of a single record: the probability that a match on the keys is correct; in (0, 1].
+    subgroup : share re-identified by matching values, in the worst category of a key with at least 50 records; in (0, 1].
+    k, small : at most a share `small` of the records may be in groups of fewer than k records with equal keys.
+    special : share of the special uniques that are re-identified by the few values which make them special.
+    inferred : inference gain over non-members: how much better sensitive values are inferred for people in the file.
+    membership : probability that the distance to the closest record reveals membership; 0.5 is a coin toss.
+    largest : share of the ten largest units that is re-identified; None: not measured.
+    p, totals : at most a share `totals` of the totals, by the categories of each key, may reveal the largest unit within
+        p % to the second largest; None: not measured.
+    size : the amount that measures the size of a unit and is added up; by default the first amount.
     area, smallest_area : column of the areas, and the fewest people that one may have, counted by weights where there are
-        some; empty and 0: not asked.
+        some; empty and 0: not checked.
     population, fraction : people in the population, and the share of them in the file.
-    taking_part : "known": the snooper knows that his target is in the file (a prosecutor); "secret": nobody knows who took
-        part, which needs population and fraction; he then is right with that probability (a journalist).
+    taking_part : "known": the attacker knows that their target is in the file (a prosecutor); "secret": participation is
+        unknown, which needs population and fraction; the target is then in the file with that probability (a journalist).
 
     Examples
     --------
@@ -125,21 +126,18 @@ class Profile(Value):
 
     @property
     def inclusion(self) -> float:
-        """The probability that the snooper's target is in the file."""
+        """The probability that the attacker's target is in the file."""
         return self.fraction if self.taking_part == "secret" and self.fraction else 1.0
 
     @property
     def words(self) -> str:
-        """The name, and which limits are not those of that name."""
+        """The name, and the limits that differ from those of that name."""
         pairs = {name: (getattr(self, name), getattr(PROFILES[self.name], name)) for name in LIMITS}
         changed = [f"{name} {now:g}" for name, (now, usual) in pairs.items() if now not in (None, usual)]
         return self.name + (f" (changed: {', '.join(changed)})" if changed else "")
 
     def measures(self, data: Microdata) -> MeasureLimits:
-        """Return what is measured of a file and held against a limit.
-
-        By the sweep of a starting plan, and by the gate.
-        """
+        """Return the measures that fit a file, with their limits: for a starting plan and for the release checks."""
         measures, off = _split_fitting(self._measures(data), data)
         return MeasureLimits({m: limit for m in measures if (limit := self.limit_of(m)) is not None}, off)
 
@@ -154,9 +152,10 @@ class Profile(Value):
             yield risk.SpecialUniques(
                 on=data.keys[:MAX_KEYS_FOR_UNIQUES], largest=3 if len(data.keys) <= MAX_KEYS_FOR_TRIPLES else 2
             )
-        # of few people as many are outside as inside; one making leaves few out, for a file of fewer is masked more
+        # A small file needs as many people outside as inside for a stable comparison. Otherwise few are left out,
+        # because a method masks a smaller file more strongly.
         outside: dict[str, Any] = {"held_out": 0.5, "folds": 4} if len(data) < SMALL_FILE_RECORDS else {}
-        # what a snooper would like to learn: the sensitive columns, or the amounts where none is stated
+        # what an attacker would like to learn: the sensitive columns, or the amounts where none is stated
         secrets = data.sensitive or [name for name in data.numeric if data.schema[name].knowable]
         for secret in secrets[:MAX_INFERRED_COLUMNS]:
             known = tuple(name for name in data.knowable if name != secret)
@@ -170,13 +169,13 @@ class Profile(Value):
             yield risk.PPercent(on=size, by=data.keys, p=self.p)
 
     def limit_of(self, measure: Measure) -> float | None:
-        """Return the limit of a measure; None where the profile has none for its kind."""
+        """Return the limit of a measure, or None where the profile has none for its class."""
         if type(measure).__name__ == "ExactMatch":
             return self.small if getattr(measure, "k", 2) > 2 else self.found
         return getattr(self, LIMIT_FIELDS.get(type(measure).__name__, ""), None)
 
     def for_rows(self, rows: int) -> Profile:
-        """Return the same, with a share found that is not more than the people who may be."""
+        """Return the profile for a file of this size: its share of re-identified records within its number of people."""
         most = 1.0 if self.people is None else self.people / rows
         return self if most >= self.found else replace(self, found=float(f"{most:.2g}"))
 
@@ -204,7 +203,7 @@ PROFILES = {name: Profile(name, **changed) for name, changed in _PROFILE_LIMITS.
 
 
 def find_profile(name: str) -> Profile:
-    """Return the profile of that name; one sentence where there is none."""
+    """Return the profile with this name, or raise PlanError."""
     if name not in PROFILES:
         hint = did_you_mean(name, PROFILES)
         raise PlanError(f"there is no profile {name!r:.40}: one of {', '.join(PROFILES)}.{hint}")
@@ -212,7 +211,7 @@ def find_profile(name: str) -> Profile:
 
 
 def to_profile(given: Profile | str | Mapping[str, Any]) -> Profile:
-    """Return a profile as a plan has it: a name, or a table of its name and the limits that are not its own."""
+    """Return a profile from what a plan states: a name, or a table with a name and changed limits."""
     if isinstance(given, Profile):
         return given
     if isinstance(given, str):

@@ -1,4 +1,4 @@
-"""A progress bar with the time left, on the error stream."""
+"""A progress bar with the remaining time, on standard error."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Watch = Callable[[int, int, float], None]  # evaluations of a search, its budget
 
 @contextmanager
 def progress_bar(show: bool | None = None, gpu: str = "") -> Iterator[Progress]:
-    """`with bar() as report: report(done, total)`.
+    """Show a bar: `with progress_bar() as report: report(done, total)`; by default only on a terminal.
 
-    By default shown where a person looks on. card: the GPU that is used.
+    gpu : the name of the GPU in use.
     """
     if not (sys.stderr.isatty() if show is None else show):
         yield lambda done, total: None
@@ -26,10 +26,7 @@ def progress_bar(show: bool | None = None, gpu: str = "") -> Iterator[Progress]:
 
 @contextmanager
 def search_bar(watch: Watch | None = None, show: bool | None = None) -> Iterator[Watch]:
-    """`with search_bar() as seen: seen(evaluations, budget, area)`, after each generation.
-
-    `watch`, or a bar that is shown where a person looks on.
-    """
+    """Yield a function to call after each generation with (evaluations, budget, area): `watch`, or a bar on a terminal."""
     if watch is not None or not (sys.stderr.isatty() if show is None else show):
         yield watch or (lambda done, budget, area: None)
         return
@@ -39,7 +36,7 @@ def search_bar(watch: Watch | None = None, show: bool | None = None) -> Iterator
 
 @contextmanager
 def _show_bar(words: str, *, left: bool) -> Iterator[Callable[..., None]]:
-    """Return a bar on the error stream, with the time left where that is asked for, and how to update it."""
+    """Show a bar on standard error, with the remaining time if `left`, and yield the function that updates it."""
     from rich import progress
     from rich.console import Console
 

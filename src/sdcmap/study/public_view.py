@@ -1,6 +1,6 @@
-"""A study as anybody may read it: plans and scores of the same types, with nothing private in any field.
+"""A study as it may be published: plans and scores of the same types, without private contents in any field.
 
-Reports and notes for people outside are rendered from these values. What a value does not hold cannot be printed.
+Reports and notes for external readers are rendered from these values. What a value does not contain cannot be printed.
 """
 
 from __future__ import annotations
@@ -39,11 +39,9 @@ PUBLIC_COLUMNS = (
 
 @dataclass(frozen=True)
 class PublicValues:
-    """Methods and measures without private words.
+    """Methods and measures without private words: files are named by role and rare categories by number.
 
-    A file goes by its role and has no digest, a rare category has a number.
-
-    data : the original. A merged category keeps its name if 10 of its records or more have it; None: none does.
+    data : the original. A merged category keeps its name if at least 10 records have it; None: no category does.
     numbers : private word -> its number, the same wherever it occurs.
 
     >>> from sdcmap.risk import ExternalLink
@@ -55,13 +53,13 @@ class PublicValues:
     numbers: dict[str, int] = field(default_factory=dict)
 
     def of(self, value: V) -> V:
-        """Return the public form of a value, or the value itself where it holds nothing private."""
+        """Return the public form of a value, or the value itself where it contains nothing private."""
         spec = value.spec()
         public = self.spec(spec)
         return value if public == spec else decode(public, type(value))
 
     def spec(self, spec: Spec) -> Spec:
-        """Return the public form of a specification, or of one folded into a grid."""
+        """Return the public form of a spec, or of the spec of a grid."""
         return {name: self._public(name, part) for name, part in spec.items()}
 
     def _public(self, name: str, part: Any) -> Any:
@@ -82,7 +80,7 @@ class PublicValues:
 
     @cached_property
     def _common_categories(self) -> frozenset[str]:
-        """Categories that 10 records or more have, in one column or another."""
+        """Categories that at least 10 records have, in one column or another."""
         data = self.data
         return (
             frozenset()
@@ -91,7 +89,7 @@ class PublicValues:
         )
 
     def mentions_private(self, text: str) -> bool:
-        """Return whether a text that a person wrote mentions a file or a category that has a number here."""
+        """Return whether a text that a person wrote mentions a private file or category."""
         words = {word.casefold() for number in self.numbers for word in (number, Path(number).name)}
         return any(word in text.casefold() for word in words)
 
@@ -110,7 +108,7 @@ def _common_categories(data: Microdata, name: str) -> list[str]:
 
 @dataclass(frozen=True)
 class PublicView:
-    """The public form of a plan, and of what belongs to it.
+    """The public form of a plan and of its scores.
 
     texts : text of each private method and measure -> text of its public form.
     """
@@ -120,10 +118,7 @@ class PublicView:
 
     @staticmethod
     def of(plan: Plan, data: Microdata) -> PublicView:
-        """Return the view of a plan for these data: no seed, no source, no search, no policy with its reason.
-
-        Stated names that mention nothing private.
-        """
+        """Return the public view of a plan: no seed, source, search or policy, and no names that mention private words."""
         public = PublicValues(data)
         methods = tuple(part for entry in plan.methods for part in _public_methods(entry, public))
         measures = tuple(map(public.of, plan.measures))
@@ -139,9 +134,9 @@ class PublicView:
         return PublicView(shown, texts)
 
     def scores(self, scores: Scores) -> Scores:
-        """Return the same numbers under public names, without ids, reasons, seals, times, bounds and skipped attacks."""
-        made = [name for name, kind in scores.kinds.items() if kind == "file"]
-        texts = self.texts | {name: f"file made elsewhere {number}" for number, name in enumerate(made, 1)}
+        """Return the same numbers under public names, without ids, reasons, stream ids, times, bounds or attacks."""
+        files = [name for name, kind in scores.kinds.items() if kind == "file"]
+        texts = self.texts | {name: f"file made elsewhere {number}" for number, name in enumerate(files, 1)}
         ids = {own: f"row {number}" for number, own in enumerate(scores.candidate["id"], 1)}
         no_reason = pl.lit("").alias("reason")
         own = (Estimate.from_details(0.0, None, details) for details in scores.score["details"])
@@ -169,9 +164,9 @@ class PublicView:
 
 
 def _public_methods(entry: Method | Grid[Method], public: PublicValues) -> Iterator[Method | Grid[Method]]:
-    """Yield a method, or a grid.
+    """Yield a method or a grid in public form.
 
-    The members of a grid that names files, since a role cannot be opened to take a digest.
+    A grid that names files is expanded, because a role cannot be opened to compute a digest.
     """
     if isinstance(entry, Method):
         yield public.of(entry)
@@ -188,10 +183,10 @@ def _public_rule(rule: Rule, texts: Mapping[str, str]) -> Rule:
 
 
 def round_scores(scores: Scores, rows: int) -> Scores:
-    """Return one row a method: pooled over its draws, to two significant digits, without parts and standard errors.
+    """Return one row per method: pooled over its draws, to two significant digits, without parts and standard errors.
 
-    Shares of records are rounded so that no two of them differ by 1 to 9 records (`round_score`). What is made of these
-    scores can tell no more than they do.
+    Shares of records are rounded so that no two of them differ by 1 to 9 records (`round_score`). Nothing derived from
+    these scores can be more precise.
     """
     units = dict(scores.measure.select("name", "unit").iter_rows())
     pooled = {name: scores.pooled(name) for name in units}
@@ -207,11 +202,11 @@ def round_scores(scores: Scores, rows: int) -> Scores:
         synthetic = [method for method in scores.synthetic_candidates(name)["method"].unique() if method in ids]
         rounded += [(ids[method], name, None, None, NO_DETAILS, "unpaired", "") for method in synthetic]
     ends = scores.measure["name", "baseline_value"].iter_rows()
-    nothing = [None if end is None else _round_value(end, units[name], rows) for name, end in ends]
+    baselines = [None if end is None else _round_value(end, units[name], rows) for name, end in ends]
     schema = {name: scores.candidate.schema[name] for name in PUBLIC_COLUMNS}
     candidate = pl.DataFrame(candidates, schema=schema, orient="row")
     score = pl.DataFrame(rounded, schema=scores.score.schema, orient="row")
-    measure = scores.measure.with_columns(pl.Series("baseline_value", nothing, dtype=pl.Float64))
+    measure = scores.measure.with_columns(pl.Series("baseline_value", baselines, dtype=pl.Float64))
     return replace(scores, candidate=candidate, score=score, measure=measure, values={})
 
 

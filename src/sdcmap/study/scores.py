@@ -1,4 +1,4 @@
-"""Scores: what a sweep has found, as three tables of numbers."""
+"""Scores: the results of a sweep as three tables."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from sdcmap.data import html
 from sdcmap.study.candidate_names import name_draw
 from sdcmap.study.plan import Plan
 
-MIN_BAND_REPLICATES = 40  # a quantile q needs 1/(1 - q) replicates, and the band of single releases ends at 97.5 %
+MIN_BAND_REPLICATES = 40  # a quantile q needs 1/(1 - q) replicates, and the band ends at the 97.5 % quantile
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Three tables of numbers, and what they are numbers of.
+    """Three tables of numbers, with the measures, methods and names behind them.
 
     Parameters
     ----------
-    candidate : id, kind ("candidate", "identity" for the file as it is, "file" for one made elsewhere, "fresh" for a
-        redraw), method, replicate, status, reason, seconds, seal. A table made elsewhere may lack kind and seal.
+    candidate : id, kind ("candidate", "identity" for the unmasked file, "file" for one made elsewhere, "fresh" for a
+        redraw), method, replicate, status, reason, seconds, stream_id. A table made elsewhere may lack kind and stream_id.
     score : candidate, measure, value, se, details (see `Estimate.to_details`), status, reason. A table made elsewhere may
         lack details.
     measure : name, direction, low, high, unit, axis, baseline_value.
     values : measure text -> the measure, for pooling replicates.
     methods : method text -> the method.
-    plan : the plan that was swept, bound to the seed of its study; None for a table made elsewhere.
+    plan : the plan that was swept, with the seed of its study; None for a table made elsewhere.
     names : method text -> its name for people.
     """
 
@@ -71,7 +71,7 @@ class Scores:
         return f"Scores({len(self.candidate):,} candidates, {len(self._feasible):,} made; {names})"
 
     def _repr_html_(self) -> str:
-        """For a notebook: each method with its draws and its pooled measures."""
+        """Return each method with its draws and its pooled measures for a notebook."""
         pooled = {name: dict(self.pooled(name).select("method", "value").iter_rows()) for name in self.measure["name"]}
         draws = self._feasible.group_by("method", maintain_order=True).len().iter_rows()
         rows = [(self.name_of(method), count, *(of.get(method) for of in pooled.values())) for method, count in draws]
@@ -79,40 +79,37 @@ class Scores:
         return html.paragraph(repr(self)) + html.table(columns, rows, "methods")
 
     def column(self, measure: str) -> pl.DataFrame:
-        """Return one measure of every candidate that was made.
-
-        Id, kind, method, replicate, value (may be inf), se, details.
-        """
+        """Return one measure of every feasible candidate: id, kind, method, replicate, value (may be inf), se, details."""
         self._index_of(measure)
         value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
         rows = self._rows_of(measure).select("candidate", value, "se", "details").drop_nulls("value")
         return self._feasible.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left")
 
     def _index_of(self, measure: str) -> int:
-        """Return the place of a measure in the table; PlanError where it is not there."""
+        """Return the position of a measure in the table, or raise PlanError."""
         names = self.measure["name"].to_list()
         if measure not in names:
             raise PlanError(f"no measure {measure!r} in these scores.{did_you_mean(measure, names)}")
         return names.index(measure)
 
     def _rows_of(self, measure: str) -> pl.DataFrame:
-        """Return the rows of a measure in the table of scores."""
+        """Return the rows of a measure in the score table."""
         return self._by_measure.get((measure,), self.score.clear())
 
     def synthetic_candidates(self, measure: str) -> pl.DataFrame:
-        """Return the candidates to which a measure does not apply, because it compares records and theirs are fully synthetic."""
+        """Return the fully synthetic candidates, to which a measure that compares records does not apply."""
         rows = self._rows_of(measure).filter(pl.col("status") == "unpaired")
         return self._feasible.filter(pl.col("id").is_in(rows["candidate"].implode())).select("id", "method")
 
     def measure_named(self, name: str) -> Measure:
-        """Return the measure of this name; of a table made elsewhere, a value that knows its direction only."""
+        """Return the measure of this name; for a table made elsewhere, a stand-in that has only its direction."""
         if name in self.values:
             return self.values[name]
         lower = self.measure["direction"][self._index_of(name)] == "lower"
         return LowerIsBetter(name) if lower else HigherIsBetter(name)
 
     def outcome(self, candidate: str, measure: str) -> Estimate | Absent:
-        """Return what a measure says of one candidate, or why it says nothing."""
+        """Return the estimate of a measure for one candidate, or why there is none."""
         if candidate in self.estimates(measure):
             return self.estimates(measure)[candidate]
         rows = self._rows_of(measure).filter(pl.col("candidate") == candidate)
@@ -125,7 +122,7 @@ class Scores:
         """Return one measure of every candidate that has a value, by the candidate's id."""
         if measure not in self._estimates:
             table = self.column(measure)
-            details = json.loads(f"[{','.join(table['details'])}]")  # one document is read much faster than many
+            details = json.loads(f"[{','.join(table['details'])}]")  # one large document parses faster than many
             rows = zip(*(table[name].to_list() for name in ("id", "value", "se")), details, strict=True)
             self._estimates[measure] = {key: Estimate.from_details(*rest) for key, *rest in rows}
         return self._estimates[measure]
@@ -158,29 +155,26 @@ class Scores:
 
     @cached_property
     def _repeated_methods(self) -> frozenset[str]:
-        """The methods that have several draws, made or not yet."""
+        """The methods with several draws, made or not yet made."""
         if self.plan is not None:
             return frozenset(m.text for m in self.plan.all_methods if self.plan.draws_of(m) > 1)
         return frozenset(self.candidate.group_by("method").len().filter(pl.col("len") > 1)["method"])
 
     def name_of(self, method: str, draw: int | None = None) -> str:
-        """Return what to call a method, or one draw of it where there are several; its text where it has no name."""
+        """Return the name of a method, or of one draw where there are several; its text where it has no name."""
         return name_draw(self.names.get(method, method), draw if method in self._repeated_methods else None)
 
     def stream_id_of(self, candidate: str) -> str:
-        """Return the seal of a candidate's random stream; empty where the table has none."""
-        seals = self.candidate.filter(pl.col("id") == candidate)["stream_id"]
-        return str(seals[0]) if len(seals) else ""
+        """Return the id of a candidate's random stream, or "" where the table has none."""
+        ids = self.candidate.filter(pl.col("id") == candidate)["stream_id"]
+        return str(ids[0]) if len(ids) else ""
 
     def title_of(self, measure: str) -> str:
-        """Return a measure in a few words; its text in short where the measure itself is not known here."""
+        """Return the title of a measure, or its text where the measure itself is unknown."""
         return self.values[measure].title if measure in self.values else measure
 
     def brief_of(self, measure: str) -> str:
-        """Return a measure as code, where it stands in a sentence.
-
-        Its name where the measure itself is not known here.
-        """
+        """Return a measure as short code for a sentence, or its name where the measure itself is unknown."""
         return self.values[measure].brief if measure in self.values else measure
 
     def pooled(self, measure: str) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""A part of the rows of a file, the same for every candidate of a study: what candidates are screened on."""
+"""A sample of the rows of a file, the same for every candidate of a study. Candidates are screened on it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy as np
 from sdcmap.core import Microdata, Stream
 from sdcmap.core.refits import assign_folds
 
-SCREENING_SHARE = 0.25  # of the people
+SCREENING_SHARE = 0.25  # of the people: most measures rank candidates as on the whole file, at a quarter of the cost
 
 
 def screening_sample(data: Microdata, key: bytes) -> Microdata:
-    """Return a quarter of the people, drawn by this key, as a file of its own.
+    """Return a quarter of the people, drawn with this key, as an independent file.
 
-    Households whole, strata evenly. It is drawn once and kept with the file.
+    Households stay together, and strata are sampled evenly. The sample is drawn once and cached with the file.
     """
     return data.remember(("part", key), lambda: _draw_sample(data, key))
 

@@ -1,4 +1,4 @@
-"""How a search is done: the `[search]` table of a plan, and the row of what a search proposed."""
+"""The settings of a search (the `[search]` table of a plan), and the row of a proposal."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Annotated, Any, NamedTuple
 from sdcmap.core import Measure, Method, PlanError, did_you_mean
 from sdcmap.core.value import Range, Share, Value, decode
 
-START_COUNT = 24  # spread over the space before the first generation
+START_COUNT = 24  # random starts, spread over the search space, before the first generation of children
 WATCHED = "watched"
 
 
 @dataclass(frozen=True)
 class Search(Value):
-    """How a search is done; what a person fixes here stays fixed.
+    """How a search is run. Whatever is fixed here stays fixed.
 
     Parameters
     ----------
     budget : full evaluations of new methods, one draw each, at least 24; the plan's own methods are not counted.
-    minutes : the search ends after the generation in which so many have passed; 0: no limit.
-    methods : the classes of methods that it may try; by default every one that fits, plug-ins too.
+    minutes : the search ends after the generation in which this time has passed; 0: no limit.
+    methods : the classes of methods that it may try; by default every one that fits, including plug-ins.
     fixed : steps that every candidate begins with; the columns that they mask are not searched.
-    leave : columns that stay as they are.
-    bounds : what other losses may be: "IL1s=0.5" is the largest (of a gain the least) tolerable value, "IL1s=watched" none.
-        By default none is worse than the worst on the plan's own frontier.
+    leave : columns that stay unchanged.
+    bounds : bounds on other losses: "IL1s=0.5" is the largest tolerable value (the smallest, where higher is better),
+        "IL1s=watched" is no bound. By default no loss may be worse than the worst on the plan's own frontier.
     tolerance : the search ends when five generations together gain less of the area, in [0, 1).
-    sure : share of fresh draws under the limit that a release must have to be chosen, in (0, 1].
+    sure : share of fresh draws within the limit that a release must have to be chosen, in (0, 1].
 
     Examples
     --------
@@ -56,12 +56,12 @@ class Search(Value):
 
     @property
     def what(self) -> dict[str, Any]:
-        """All that decides which candidates are proposed: budget and minutes say only how many."""
+        """Everything that determines which candidates are proposed. Budget and minutes determine only how many."""
         identity = self.identity()
         return {name: identity[name] for name in ("methods", "fixed", "leave", "bounds")}
 
     def bounds_of(self, measures: Sequence[Measure]) -> dict[str, float | None]:
-        """Measure -> its stated bound (None: it is watched); PlanError where one is none of these losses."""
+        """Return measure -> its stated bound (None: watched); raise PlanError where a name is none of these losses."""
         names = {m.text: type(m).__name__ for m in measures if m.axis == "utility"}
         stated: dict[str, float | None] = {}
         for text in self.bounds:
@@ -81,16 +81,13 @@ def _is_number(text: str) -> bool:
         return False
 
 
-# What a search proposed: a row beside the candidate, which says where it came from. It is never on a map.
-
-
 class Proposal(NamedTuple):
-    """One row of the table `proposal`.
+    """One row of the table `proposal`: a method that a search proposed, and where it came from. It is not on a map.
 
-    search : which search, by the digest of all that decides what it proposes. candidate : its id. generation : 1 are the
-    starts. rank : its place in the order of proposal within the generation. method : the spec, as JSON. parents : ids of
-    the candidates it was made from, as a JSON list. point : its place in the space, a JSON list; empty where a method of
-    the plan was changed.
+    search : digest of everything that determines what the search proposes. candidate : its id. generation : 1 for the
+    starts. rank : its position within the generation; -1: it was only screened. method : the spec, as JSON. parents : ids
+    of its parent candidates, as a JSON list. point : its coordinates in the search space, as a JSON list; empty where a
+    method of the plan was changed.
     """
 
     search: str
@@ -103,11 +100,11 @@ class Proposal(NamedTuple):
 
     @property
     def method_value(self) -> Method:
-        """The method itself."""
+        """The proposed method."""
         return _decode_method(self.method)
 
 
 @lru_cache(maxsize=4096)
 def _decode_method(spec: str) -> Method:
-    """Return a search asks for the same ones in every generation."""
+    """Decode the spec of a method. A search asks for the same ones in every generation, so they are cached."""
     return decode(json.loads(spec), Method)

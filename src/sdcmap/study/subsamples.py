@@ -1,4 +1,4 @@
-"""Random subsamples of the original, scored as releases are: what the scores of a release cost, in records."""
+"""Random subsamples of the original, scored like releases: they express the utility loss of a release in records."""
 
 from __future__ import annotations
 
@@ -27,22 +27,19 @@ from sdcmap.study.scores import Scores
 from sdcmap.study.screening_sample import screening_sample
 from sdcmap.study.sweep import sweep
 
-# Utility in plain words: which random subsample of the original has the same score.
-
-
-BAND_RESAMPLES = 200  # of the draws, for the band
-MAX_REVERSAL_SE = 3.0  # standard errors by which a step may go the other way before a curve is no curve
-MIN_SHARES = 3
+BAND_RESAMPLES = 200  # bootstrap samples of the draws, for the 95 % band
+MAX_REVERSAL_SE = 3.0  # standard errors; a larger step in the wrong direction means that there is no curve
+MIN_SHARES = 3  # points of a curve
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A score as the share of the records that could as well be thrown away.
+    """A score as the share of the records that could be discarded at the same loss.
 
     thrown : the share, from 0 to 1; None where it is withheld, and `withheld` says why.
-    low, high : its 95 % band: the draws of subsamples and of the release, resampled.
-    beyond : "less than" or "more than", where the score lies beyond the smallest or largest share that was tried.
-    bias : the share of the cost that grows with the file, because more records do not mend it; None: not known.
+    low, high : its 95 % band, from resampling the draws of subsamples and of the release.
+    beyond : "less than" or "more than", where the score is outside the range of the shares that were tried.
+    bias : the share of the loss that more records would not reduce; None: not known.
     """
 
     measure: str
@@ -72,18 +69,18 @@ class Reading:
             return f"costs nothing that it sees in {self.records:,} records"
         share = " ".join(filter(None, (self.beyond, f"{_format_percents(self.thrown)} %")))
         band = "" if self.beyond else f" ({_format_percents(self.low)} to {_format_percents(self.high)} %)"
-        told = (
+        bias = (
             "share of bias not known"
             if self.bias is None
             else f"about {format_percent(round(self.bias, 2))} of it is bias"
         )
-        return f"costs as much as throwing away {share} of {self.records:,} records{band}; {told}"
+        return f"costs as much as throwing away {share} of {self.records:,} records{band}; {bias}"
 
 
 def _format_percents(thrown: float) -> str:
-    """Whole percents, and tenths near both ends, so that 99.9 is not 100.
+    """Return whole percents, with tenths near both ends, so that 99.9 does not become 100.
 
-    >>> _percents(0.382), _format_percents(0.9991), _format_percents(0.004)
+    >>> _format_percents(0.382), _format_percents(0.9991), _format_percents(0.004)
     ('38', '99.9', '0.4')
     """
     return f"{100 * thrown:.{1 if min(thrown, 1 - thrown) < 0.0095 else 0}f}"
@@ -91,15 +88,15 @@ def _format_percents(thrown: float) -> str:
 
 @dataclass(frozen=True)
 class SubsampleCurve:
-    """The loss of random subsamples of the original, by the share of the records that was thrown away.
+    """The loss of random subsamples of the original, by the share of the records that was discarded.
 
     measure : what was scored; records : how many the original has; whole : the score of the original itself.
-    thrown : shares of the records left out, rising; draws : the estimates of the subsamples of each share.
+    thrown : shares of the records left out, increasing; draws : the estimates of the subsamples of each share.
 
-    The loss is the distance of a score from the original's own, in the direction that is worse. That of a share is the
-    root of the mean square over its draws (for a measure that is an expectation, that of the pooled draws); between
-    shares it is a straight line in log loss and log odds of the share, after isotonic regression. So a mean whose error
-    has the variance s^2 (1/m - 1/n) for m of n records is read exactly: a bias of .1 s costs 67 % of 200 records, and
+    The loss is the distance of a score from that of the original, in the direction that is worse. The loss of a share is
+    the root of the mean square over its draws (for a measure that is an expectation, the loss of the pooled draws). Between
+    shares it is linear in log loss and log odds of the share, after isotonic regression. A mean whose error has the
+    variance s^2 (1/m - 1/n) for m of n records is therefore read exactly: a bias of 0.1 s costs 67 % of 200 records, and
     99.9 % of 100,000.
     """
 
@@ -111,7 +108,7 @@ class SubsampleCurve:
 
     @property
     def withheld(self) -> str:
-        """Why no score is read off this curve; empty where one is."""
+        """Why no score is read from this curve; empty where scores are read."""
         if len(self.thrown) < MIN_SHARES or not np.isfinite(self.whole):
             return "it has no value for small subsamples, or for the original itself."
         losses = [self._losses(draws) for draws in self.draws]
@@ -127,7 +124,7 @@ class SubsampleCurve:
         return ""
 
     def read(self, scores: Sequence[Estimate], rng: Generator) -> Reading:
-        """Return the share that costs as much as these draws of one release do; `rng` resamples for the band."""
+        """Return the share with the same loss as these draws of one release. `rng` resamples for the band."""
         if self.withheld:
             return Reading(self.measure.text, self.records, withheld=self.withheld)
         thrown, beyond = self.share_of(scores)
@@ -137,12 +134,12 @@ class SubsampleCurve:
         return Reading(self.measure.text, self.records, thrown, min(low, thrown), max(high, thrown))
 
     def odds_of(self, scores: Sequence[Estimate]) -> float | None:
-        """Records thrown away for each that is kept, at the cost of these draws; None where that is not told."""
+        """Return records discarded for each one kept, at the loss of these draws; None where it is unknown."""
         thrown, beyond = (0.0, "no curve") if self.withheld else self.share_of(scores)
         return None if beyond else thrown / (1 - thrown)
 
     def share_of(self, scores: Sequence[Estimate]) -> tuple[float, str]:
-        """Return the share itself, and "less than" or "more than" where it lies beyond those that were tried."""
+        """Return the share, and "less than" or "more than" where it is outside the shares that were tried."""
         return self._share_of(self.loss_of(scores), self._typical(self.draws))
 
     def loss_of(self, draws: Sequence[Estimate]) -> float:
@@ -161,7 +158,7 @@ class SubsampleCurve:
 
     def _resample_share(self, scores: Sequence[Estimate], rng: Generator) -> float:
         def again(draws: Sequence[Estimate]) -> list[Estimate]:
-            return [draws[place] for place in rng.integers(0, len(draws), len(draws))]
+            return [draws[index] for index in rng.integers(0, len(draws), len(draws))]
 
         return self._share_of(self.loss_of(again(scores)), self._typical([again(draws) for draws in self.draws]))[0]
 
@@ -174,7 +171,7 @@ class SubsampleCurve:
         return odds / (1 + odds), "less than" if at < y[0] else "more than" if at > y[-1] else ""
 
     def _points(self, losses: Array) -> tuple[Array, Array]:
-        """Log odds of the share and log loss, rising."""
+        """Return log odds of the share and log loss, both increasing."""
         from scipy.optimize import isotonic_regression
 
         thrown = np.array(self.thrown)
@@ -195,8 +192,8 @@ SUBSAMPLE_SHARES = (
     0.001,
     0.0003,
 )  # shares of the records in a subsample
-MIN_SUBSAMPLE_RECORDS = 20  # records of the smallest one
-DRAWS_PER_SHARE = 20
+MIN_SUBSAMPLE_RECORDS = 20  # in smaller subsamples most measures have no value
+DRAWS_PER_SHARE = 20  # a standard error of the mean loss of about a fifth of its spread
 
 
 def subsamples(
@@ -207,10 +204,10 @@ def subsamples(
     seed: int = 0,
     workers: int | None = 1,
 ) -> Scores:
-    """Return scores of random subsamples of the original, from 99 % of its records down to 0.03 %, and at least 20 of them.
+    """Return scores of random subsamples of the original, from 99 % of its records down to 0.03 %, at least 20 records.
 
-    Households are drawn whole where the file has them. For `as_subsample`, and for `RUMap.draw(subsamples=...)`, which
-    draws them as a curve: what lies beyond it costs more, at the same risk, than throwing records away.
+    Households are drawn whole where the file has them. `as_subsample` uses them, and `RUMap.draw(subsamples=...)` draws
+    them as a curve: a release beyond it costs more, at the same risk, than discarding records.
     """
     return _sweep_quietly(data, _samples(data), measures, draws, seed, workers)
 
@@ -218,7 +215,7 @@ def subsamples(
 def estimate_subsample_cost(
     data: Microdata, measures: Iterable[Measure], draws: int = DRAWS_PER_SHARE
 ) -> tuple[int, float]:
-    """Return how many subsamples are scored, and about how many seconds one core needs for that.
+    """Return how many subsamples are scored, and about how many seconds one core needs.
 
     Each costs its share of what the whole file does.
     """
@@ -231,7 +228,7 @@ def as_subsample(
     data: Microdata, scores: Scores, method: Choice | Method | str, measures: Iterable[Measure] | None = None, *,
     draws: int = DRAWS_PER_SHARE, seed: int = 0,
 ) -> tuple[Reading, ...]:  # fmt: skip
-    """Return every utility score of one method, read as "costs as much as throwing away 38 % of the records".
+    """Read every utility score of one method as "costs as much as throwing away 38 % of the records".
 
     Parameters
     ----------
@@ -242,12 +239,12 @@ def as_subsample(
     draws : random subsamples of each share, at least 2.
     seed : of the subsamples.
 
-    A reading is withheld, with the reason, where leaving records out does not move a measure one way, as of measures
-    that compare each record with its own. Bias stays when a file grows, and costs ever more of its records; what chance
-    does costs the same share. So the method is done to a quarter of the people as well, and what the odds (records
-    thrown away for each that is kept) have grown by since tells the share of bias. It is not known of a file made
-    elsewhere, nor of a score beyond the shares that were tried.
-    Price: about 4 times `draws` scores of the whole file a measure (`estimate_subsample_cost`), and `draws` releases of a
+    A reading is withheld, with the reason, where discarding records does not change a measure in one direction, as for
+    measures that compare each record with its own original. A bias stays when a file grows, and costs ever more of its
+    records; random error always costs the same share. The method is therefore also applied to a quarter of the people, and
+    the growth of the odds (records discarded for each one kept) gives the share of bias. It is unknown for a file made
+    elsewhere, and for a score outside the shares that were tried.
+    Cost: about 4 times `draws` scores of the whole file per measure (`estimate_subsample_cost`), and `draws` releases of a
     quarter.
     """
     if draws < 2:
@@ -273,20 +270,17 @@ def as_subsample(
 
 
 def make_curve(scores: Scores, measure: Measure, records: int) -> SubsampleCurve:
-    """Return the curve of one measure, from the scores of subsamples.
-
-    A share without a value for each draw is left out.
-    """
+    """Return the curve of one measure from the scores of subsamples. A share without a value for each draw is left out."""
     whole = _estimates(scores, measure, Identity().text)
     shares = sorted((thrown, _estimates(scores, measure, text)) for text, thrown in discarded_shares(scores).items())
     most = max((len(draws) for _, draws in shares), default=0)
-    told = [(thrown, tuple(draws)) for thrown, draws in shares if len(draws) == most > 1 and _are_finite(draws)]
+    complete = [(thrown, tuple(draws)) for thrown, draws in shares if len(draws) == most > 1 and _are_finite(draws)]
     value = whole[0].value if whole else float("nan")
-    return SubsampleCurve(measure, records, value, tuple(t for t, _ in told), tuple(draws for _, draws in told))
+    return SubsampleCurve(measure, records, value, tuple(t for t, _ in complete), tuple(d for _, d in complete))
 
 
 def discarded_shares(scores: Scores) -> dict[str, float]:
-    """Return method text -> the share of the records that it leaves out, of the samples among the methods."""
+    """Return method text -> the share of the records that it leaves out, for the samples among the methods."""
     return {text: 1 - m.rate for text, m in scores.methods.items() if isinstance(m, Sample) and m.rate is not None}
 
 
@@ -316,10 +310,10 @@ def _reading(curve: SubsampleCurve, scored: list[Estimate], seed: int) -> Readin
 def _bias_share(
     curve: SubsampleCurve, scored: list[Estimate], small: SubsampleCurve, again: list[Estimate]
 ) -> float | None:
-    """Return what of the odds grows with the file.
+    """Return the share of the odds that grows with the file.
 
-    The odds of a bias b and a variance v/n, in units of the variance of one record, are n b^2 + v, those of a quarter
-    of the file n b^2/4 + v.
+    For a bias b and a variance v/n, in units of the variance of one record, the odds are n b^2 + v; for a quarter of the
+    file they are n b^2/4 + v.
     """
     if not (scored and again and _are_finite(scored) and _are_finite(again)):
         return None

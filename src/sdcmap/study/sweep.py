@@ -1,4 +1,4 @@
-"""The sweep: every candidate of a plan made and scored, each number stored once, whatever the engine."""
+"""The sweep: make and score every candidate of a plan. Each number is stored once, whatever the engine."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ from sdcmap.study.progress import Progress, progress_bar
 from sdcmap.study.scores import Scores
 from sdcmap.study.worker import run_here
 
-MissingScores = tuple[Candidate, tuple[Measure, ...]]  # a candidate, and the measures that it lacks
-POOL_START_SECONDS = 2.0  # that worker processes need to start, about
+MissingScores = tuple[Candidate, tuple[Measure, ...]]  # a candidate and its missing measures
+POOL_START_SECONDS = 2.0  # about the time that worker processes need to start
 
 
 def sweep(
     data: Microdata, plan: Plan, study: str | Path | None = None, *, workers: int | None = None, engine: str | None = None,
     executor: Executor | None = None, progress: Progress | None = None, memory: int = 0, device: str = "cpu",
 ) -> Scores:  # fmt: skip
-    """Make and score every candidate of `plan`; go on where an earlier sweep of the study stopped.
+    """Make and score every candidate of `plan`. An interrupted sweep of the study is continued.
 
     Parameters
     ----------
     study : folder to keep the scores in; None keeps them in memory.
-    workers : number of workers; by default one per core this process may use.
+    workers : number of workers; by default one per core that this process may use.
     engine : "serial", "threads", "processes", "dask" (a cluster on this machine) or "dask://HOST:PORT"; by default serial
-        with one worker, and else processes as soon as they are worth their start. Rows are the same.
+        with one worker, and otherwise processes as soon as starting them pays off. The results are the same.
     executor : an executor of your own instead, such as a Dask client's `client.get_executor(pure=False)`.
-    memory : bytes that the sweep may use on this machine (0: no limit); large arrays then lie in files of the study. Data
-        with more rows than memory come from `read_in_blocks`.
-    device : "cpu"; "gpu" for attacks and groups that have kernels there, an error without a GPU; "auto": a GPU where one
-        can be used, and the CPU, with one line, where it is absent, lost or full. Workers of one machine share its GPU.
-    progress : called with (candidates done, candidates in all); by default a bar, where a person looks on.
+    memory : bytes that the sweep may use on this machine (0: no limit); large arrays are then kept in files of the study.
+        Data that do not fit in memory come from `read_in_blocks`.
+    device : "cpu"; "gpu" for attacks and groups with GPU kernels, an error without a GPU; "auto": a GPU where one
+        is usable, otherwise the CPU, with one line of explanation. Workers of one machine share its GPU.
+    progress : called with (candidates done, candidates in all); by default a bar on a terminal.
 
     A plan to choose by that names no risk measure gets those of `default_risk`. A candidate that cannot be made, and a
-    measure that has no value, are recorded with the reason; nothing ends the sweep. Ctrl-C leaves a valid study.
+    measure that has no value, are stored with the reason; neither ends the sweep. Ctrl-C leaves a valid study.
     """
     workers = workers or cores()
     unhurried = engine is None and executor is None and workers > 1
@@ -102,12 +102,12 @@ def sweep(
 
 
 def _working_copy(study: Path | None, data: Microdata) -> AbstractContextManager[Path]:
-    """Return where workers find the data: the copy of the study, or one that is gone afterwards."""
+    """Return the folder with the data for the workers: the study's copy, or a temporary one."""
     return nullcontext(study.resolve()) if study else passing_copy(data)
 
 
 def _missing_scores(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[MissingScores]:
-    """Yield each candidate that lacks a score, with the measures it lacks."""
+    """Yield each candidate that lacks a score, with the missing measures."""
     for candidate in plan.candidates:
         status, have = done.get(candidate.id, CandidateState())
         lacking = tuple(measure for measure in plan.measures if measure.id not in have)
@@ -120,6 +120,7 @@ def _make_jobs(lacking: Iterable[MissingScores], plan: Plan, device: str) -> Ite
 
 
 def _first_of_each_class(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[MissingScores]:
+    """Yield the first candidate of each class of methods that lacks a score."""
     classes = {type(method) for method in plan.all_methods}
     for candidate, measures in _missing_scores(done, plan):
         if type(candidate.method) in classes:
@@ -130,7 +131,7 @@ def _first_of_each_class(done: Mapping[str, CandidateState], plan: Plan) -> Iter
 
 
 def _run_before_pool(data: Microdata, todo: Iterator[Job], left: int) -> Iterator[list[CandidateRow]]:
-    """Yield rows made here, for as long as all that is left would take no longer than processes need to start."""
+    """Yield rows computed in this process, until the remaining work would take longer than starting worker processes."""
     started, made, size = time.perf_counter(), 0, 1
     while chunk := list(islice(todo, size)):
         yield run_here(data, chunk)
@@ -143,10 +144,7 @@ def _run_before_pool(data: Microdata, todo: Iterator[Job], left: int) -> Iterato
 
 @dataclass(frozen=True)
 class SweepProgress:
-    """How far the sweep of a study has come.
-
-    `refused`: (method, candidates, reason) of those that could not be made.
-    """
+    """The progress of a sweep. `refused`: (method, candidates, reason) of those that could not be made."""
 
     total: int
     done: int
@@ -155,10 +153,7 @@ class SweepProgress:
 
 
 def read_progress(study: Path, plan: Plan | None = None) -> SweepProgress:
-    """Return how far a study has come with its plan, or with one that has grown.
-
-    It may be read while a sweep writes.
-    """
+    """Return the progress of a study with its plan, or with a plan that has grown; a sweep may be writing meanwhile."""
     with Study.open(study) as opened:
         plan = plan or opened.plan
         done = opened.candidate_states()

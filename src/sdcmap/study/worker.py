@@ -1,4 +1,4 @@
-"""What a worker does: it opens the working copy once, keeps to one thread, and runs chunks of jobs."""
+"""Worker functions: open the working copy once, limit libraries to one thread, and run chunks of jobs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def run_here(data: Microdata, jobs: Sequence[Job]) -> list[CandidateRow]:
 
 
 def run_on_copy(path: str, digest: str, memory: int, room: Path | None, jobs: Sequence[Job]) -> list[CandidateRow]:
-    """Run jobs on the working copy at `path`, opened once per worker, in so much memory (0: as much as there is).
+    """Run jobs on the working copy at `path`, opened once per worker, within this much memory (0: no limit).
 
-    room: the folder below which methods and measures may name files; None: anywhere.
+    room : the folder below which methods and measures may name files; None: anywhere.
     """
     limit_to_one_thread()
     with room_limited(memory, Path(path)), restrict_files_to(room):
@@ -32,7 +32,7 @@ def run_on_copy(path: str, digest: str, memory: int, room: Path | None, jobs: Se
 
 @cache
 def limit_to_one_thread() -> None:
-    """Keep BLAS to one thread in this worker from now on, so that sums come out the same everywhere."""
+    """Limit BLAS to one thread in this worker, so that sums are the same everywhere."""
     threadpool_limits(1)
 
 

@@ -1,10 +1,10 @@
-"""The laws every method and measure obeys; authors of plug-ins run them too.
+"""The laws that every method and measure obeys. Authors of plug-ins can run them too.
 
     from sdcmap import testing
     testing.check_method(MyMethod(on="income"), data)
     testing.check_measure(MyMeasure(), data)
 
-Each check collects every law that is broken and raises LawBroken with all of them.
+Each check collects all violations and raises LawBroken with them.
 """
 
 from sdcmap.testing.laws import LawBroken

@@ -1,4 +1,4 @@
-"""What the laws of methods and of measures share: files to try, and the laws of a value."""
+"""What the laws of methods and of measures share: test files, and the laws of a value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROW_NUMBER = "row number of sdcmap.testing"
 
 
 class LawBroken(AssertionError):  # noqa: N818
-    """A method or measure breaks one or more laws; `laws` holds a sentence each."""
+    """A method or measure violates one or more laws; `laws` contains one sentence for each."""
 
     def __init__(self, what: str, laws: Sequence[str]) -> None:
         self.laws = tuple(laws)
@@ -29,6 +29,7 @@ class LawBroken(AssertionError):  # noqa: N818
 
 # ---- what both share ------------------------------------------------------------------------------------------
 def value_laws(value: Value, base: type[Value]) -> Iterator[str]:
+    """Yield violations of the laws of a value: it survives pickle, TOML and its own text."""
     import tomli_w
 
     try:
@@ -47,18 +48,18 @@ def value_laws(value: Value, base: type[Value]) -> Iterator[str]:
 
 
 def fingerprint(data: Microdata) -> str:
-    """Return a digest of every value, computed anew."""
+    """Return a digest of every value, without using the cache of the file."""
     return Microdata(data.schema, data.columns, None, data.base, data.changes).digest
 
 
 def permute_rows(data: Microdata, order: Array) -> Microdata:
-    """Return the same file with its rows in another order, and no memory of it."""
+    """Return the same file with its rows in another order, which it does not record."""
     moved = data.take(order)
     return Microdata(moved.schema, moved.columns)
 
 
 def copy_writable(data: Microdata) -> Microdata:
-    """Return the same file in memory of its own that can be written to, so that whoever does so is caught."""
+    """Return a writable copy of the file, so that code that writes to its input is caught."""
     columns = {n: replace(data.column(n), values=data.column(n).values.copy()) for n in data.names}
     return Microdata(data.schema, columns)
 
@@ -70,7 +71,7 @@ def with_row_number(data: Microdata) -> Microdata:
 
 
 def edge_cases(data: Microdata) -> Iterator[tuple[str, Microdata]]:
-    """Files with the same columns that go wrong easily: one row, two equal rows, constant columns, missing values."""
+    """Yield difficult files with the same columns: one row, two equal rows, constant columns, missing values."""
     yield "one row", permute_rows(data, np.array([0]))
     yield "two equal rows", permute_rows(data, np.array([0, 0]))
     yield "constant columns", permute_rows(data, np.zeros(len(data), dtype=np.int64))
@@ -93,6 +94,7 @@ def with_missing(column: Column, gone: Array) -> Column:
 
 
 def edge_laws(data: Microdata, run: Callable[[Microdata], Iterator[str]]) -> Iterator[str]:
+    """Yield violations on the edge cases: unexpected errors, changed input, and what `run` finds."""
     for words, edge in edge_cases(data):
         before = fingerprint(edge)
         try:
@@ -107,6 +109,7 @@ def edge_laws(data: Microdata, run: Callable[[Microdata], Iterator[str]]) -> Ite
 
 
 def make_draw(method: Method, data: Microdata, replicate: int) -> Microdata:
+    """Return one draw of a method, with a fixed seed."""
     return method.apply(data, Candidate(method, replicate).stream(2**200 + 1))
 
 

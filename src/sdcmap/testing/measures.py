@@ -23,14 +23,14 @@ class _Files:
 def check_measure(
     measure: Measure, data: Microdata, methods: Sequence[Method] = (), *, may_refuse: bool = False
 ) -> bool:
-    """Raise LawBroken with every law of measuring that `measure` breaks on `data`, masked by each of `methods`.
+    """Raise LawBroken with every law that `measure` violates on `data`, masked by each of `methods`.
 
-    The laws: it pickles and survives TOML; the identity has loss 0; values lie in the bounds; the same rng gives the same
-    value; a permutation of the rows of both files changes nothing (a sampled measure: within 5 standard errors), nor of
-    the masked rows alone if it is not `paired`; files stay untouched; pooling one estimate changes nothing; records have
-    a number each that moves with them; one row, constant columns and missing values work, or raise our own errors. A
-    measure without a value for any of the files breaks a law too, for nothing was tried; with `may_refuse`, for files made
-    at random, it does not. Returns whether it had a value.
+    The laws: it survives pickle and TOML; the identity has loss 0; values are within the bounds; the same rng gives the
+    same value; permuting the rows of both files changes nothing (a sampled measure: within 5 standard errors), and neither
+    does permuting the masked rows alone if it is not `paired`; it does not change the files; pooling one estimate changes
+    nothing; the record-level form has one number per record, which moves with it; one row, constant columns and missing
+    values work, or raise our own errors. A measure without a value for any of the files violates a law too, because nothing
+    was tested; with `may_refuse`, for random files, it does not. Returns whether it had a value.
     """
     broken = list(laws.value_laws(measure, Measure))
     data = laws.copy_writable(data)
@@ -54,7 +54,7 @@ def check_measure(
         except laws.OWN_ERRORS:
             continue
     if not tried and not may_refuse:
-        nothing = f"It has no value for any of the files, so nothing was tried: {refusal}"
+        nothing = f"It has no value for any of the files, so nothing was tested: {refusal}"
         raise laws.LawBroken(measure.text, [*broken, nothing])
 
     def score_edge(edge: Microdata) -> Iterator[str]:
@@ -67,6 +67,7 @@ def check_measure(
 
 
 def _mask_by_each(methods: Sequence[Method], data: Microdata) -> Iterator[Microdata]:
+    """Yield the data masked by each method that can be applied."""
     for method in methods:
         try:
             yield laws.make_draw(method, data, 0)

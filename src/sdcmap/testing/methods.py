@@ -15,13 +15,13 @@ from sdcmap.testing import laws
 
 # ---- methods --------------------------------------------------------------------------------------------------
 def check_method(method: Method, data: Microdata, *, may_refuse: bool = False) -> bool:
-    """Raise LawBroken with every law of masking that `method` breaks on `data`.
+    """Raise LawBroken with every law of masking that `method` violates on `data`.
 
-    The laws: it pickles and survives TOML; it has a name in words; the same candidate gives the same bytes, another
-    replicate other bytes; the input, other columns, missing values (where `missing` is "kept") and numpy's global random
-    state stay untouched; a changed row order is told by `origin`; codes have a category; zero strength (`at_zero`) is the
-    identity; one row, constant columns and missing values work, or raise Infeasible, Undefined or SchemaError. A method
-    that refuses `data` breaks a law too, for nothing was tried; with `may_refuse`, for files made at random, it does not.
+    The laws: it survives pickle and TOML; it has a title; the same candidate gives the same bytes, another replicate other
+    bytes; it does not change the input, other columns, missing values (where `missing` is "kept") or numpy's global random
+    state; `origin` records a changed row order; every code has a category; zero strength (`at_zero`) is the identity; one
+    row, constant columns and missing values work, or raise Infeasible, Undefined or SchemaError. A method that refuses
+    `data` violates a law too, because nothing was tested; with `may_refuse`, for random files, it does not.
     Returns whether it could be applied.
     """
     broken = [*laws.value_laws(method, Method), *_name_laws(method)]
@@ -38,7 +38,7 @@ def check_method(method: Method, data: Microdata, *, may_refuse: bool = False) -
     except Exception as error:
         raise laws.LawBroken(method.text, [*broken, f"It raises {type(error).__name__} on good data."]) from error
     if refusal and not may_refuse:
-        nothing = f"It cannot be applied to the data, so nothing was tried: {refusal}"
+        nothing = f"It cannot be applied to the data, so nothing was tested: {refusal}"
         raise laws.LawBroken(method.text, [*broken, nothing])
     if laws.fingerprint(numbered) != before:
         broken.append("It changes its input.")
@@ -51,7 +51,7 @@ def check_method(method: Method, data: Microdata, *, may_refuse: bool = False) -
 
 
 def _draw_laws(method: Method, data: Microdata, draws: Sequence[Microdata]) -> Iterator[str]:
-    """Yield the laws of three draws of a method: twice the same candidate, and another replicate."""
+    """Yield violations in three draws of a method: the same candidate twice, and another replicate."""
     first, again, other = draws
     yield from _mask_laws(method, data, first)
     if laws.fingerprint(first) != laws.fingerprint(again):
@@ -64,18 +64,18 @@ def _draw_laws(method: Method, data: Microdata, draws: Sequence[Microdata]) -> I
 def _name_laws(method: Method) -> Iterator[str]:
     for words in (method.title, method.action):
         if not words.strip() or not words.isprintable() or words == method.text:
-            yield "It has no name in words: one printable line, other than its text."
+            yield "It has no title: one printable line that differs from its text."
 
 
 def _draws_nothing(method: Method, data: Microdata) -> bool:
-    """Return whether masking leaves the generator as it was; two draws of a narrow rank window may agree by chance."""
+    """Return whether masking leaves the generator unchanged; two draws of a narrow rank window may agree by chance."""
     if method.steps != (method,):
         return all(_draws_nothing(step, data) for step in method.steps)
     rng = laws.rng_of(0)
     before = str(rng.bit_generator.state)
     try:
         method.mask(data, rng)
-    except laws.OWN_ERRORS:  # a step that works on what the step before has left
+    except laws.OWN_ERRORS:  # a step of a chain that needs the result of the step before
         return False
     return str(rng.bit_generator.state) == before
 
@@ -90,7 +90,7 @@ def _mask_laws(method: Method, data: Microdata, masked: Microdata) -> Iterator[s
         if name not in masks and name in masked.names:
             same = _same(data.column(name).take(rows), masked.column(name))
             if not same and name == laws.ROW_NUMBER:
-                yield "It changes the row order without saying so in origin."
+                yield "It changes the row order without recording it in origin."
             elif not same:
                 yield f"It changes {name!r}, which it does not mask."
     for name in method.masks(data):
