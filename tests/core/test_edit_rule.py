@@ -29,7 +29,7 @@ FRAME = pl.DataFrame(
         ("age > -1e2 -> age < 1e3", []),
     ],
 )
-def test_who_breaks_a_rule(text: str, broken: list[int]) -> None:
+def test_violations_marks_the_records_that_violate_a_rule(text: str, broken: list[int]) -> None:
     data = sm.read(FRAME, keys="marital", numeric=["age", "net pay"])
     rule = parse_edit(text)
     assert list(rule.incompatibilities(data)) == []
@@ -41,7 +41,7 @@ def test_who_breaks_a_rule(text: str, broken: list[int]) -> None:
     ["", "age < 15", "age < 15 ->", "-> age < 15", "age < b -> age = 1", 'age < "a" -> age = 1', "age << 1 -> age = 1",
      "age = 1 and -> age = 2", "age = 1 or age = 2 -> age = 3", "age = 1 -> age = 2 and", "x" * 400 + " = 1 -> age = 1"],
 )  # fmt: skip
-def test_what_is_no_rule(text: str) -> None:
+def test_parse_edit_rejects_invalid_rules(text: str) -> None:
     with pytest.raises(PlanError, match="an edit rule reads"):
         parse_edit(text)
 
@@ -54,7 +54,7 @@ def test_what_is_no_rule(text: str) -> None:
         ('age = 1 -> age = "one"', "'age' holds numbers, not texts."),
     ],
 )
-def test_a_rule_that_does_not_fit(text: str, words: str) -> None:
+def test_incompatibilities_of_a_rule_name_the_column(text: str, words: str) -> None:
     data = sm.read(FRAME, keys="marital", numeric=["age", "net pay"])
     (problem,) = parse_edit(text).incompatibilities(data)
     assert words in problem

@@ -37,19 +37,19 @@ def estimates(draw: st.DrawFn, depth: int = 1) -> Estimate:
 
 
 @given(estimates())
-def test_the_score_table_gives_an_estimate_back(estimate: Estimate) -> None:
+def test_estimate_survives_the_score_table(estimate: Estimate) -> None:
     assert Estimate.from_details(estimate.value, estimate.se, estimate.to_details()) == estimate
 
 
 @given(estimates(), st.floats(0.5, 0.999), st.floats(0.5, 0.999))
-def test_a_higher_level_never_gives_a_lower_upper_limit(estimate: Estimate, one: float, other: float) -> None:
+def test_upper_limit_increases_with_the_level(estimate: Estimate, one: float, other: float) -> None:
     low, high = sorted((one, other))
     assert estimate.value <= estimate.upper(low) <= estimate.upper(high) + 1e-9 * abs(estimate.upper(high))
     assert all(estimate.upper(low) >= bound.estimate.upper(low) for bound in estimate.bounds)
     assert estimate.lower(high) <= estimate.lower(low) <= estimate.value
 
 
-def test_confidence_limits_are_those_of_the_tables() -> None:
+def test_confidence_limits_match_published_tables() -> None:
     """Quantiles of the normal (1.6449, 1.9600) and of t with 10 degrees of freedom (1.8125), as printed everywhere."""
     assert Estimate(value=1.0, se=0.1).upper(0.95) == pytest.approx(1.16449, abs=1e-5)
     assert Estimate(value=1.0, se=0.1).lower(0.975) == pytest.approx(0.80400, abs=1e-5)
@@ -57,7 +57,7 @@ def test_confidence_limits_are_those_of_the_tables() -> None:
     assert Estimate(value=1.0).upper(0.99) == Estimate(value=1.0).lower(0.99) == 1.0
 
 
-def test_a_sampled_share_has_wilsons_interval() -> None:
+def test_sampled_share_uses_wilsons_interval() -> None:
     """Newcombe (1998), table I: 81 of 263 gives .2553 to .3662, 15 of 148 gives .0624 to .1605 (95 %, two-sided)."""
     for hits, trials, upper in ((81, 263, 0.3662), (15, 148, 0.1605)):
         share = SampledShare(trials=trials)
@@ -69,13 +69,13 @@ def test_a_sampled_share_has_wilsons_interval() -> None:
     assert Estimate(value=1.0, share=one).upper(0.999) == 1.0
 
 
-def test_a_bound_raises_the_upper_limit_and_never_the_value() -> None:
+def test_bound_raises_the_upper_limit_but_not_the_value() -> None:
     bound = Bound(attack="the file before RankSwap", estimate=Estimate(value=0.9, se=0.01))
     estimate = Estimate(value=0.2, bounds=(bound,))
     assert estimate.value == 0.2 and estimate.upper(0.95) == bound.estimate.upper(0.95) > 0.9
 
 
-def test_an_estimate_is_named_and_frozen() -> None:
+def test_estimate_is_keyword_only_and_frozen() -> None:
     with pytest.raises(TypeError):
         Estimate(*[0.1])  # type: ignore[misc]
     with pytest.raises(AttributeError):

@@ -13,7 +13,7 @@ from sdcmap.errors import Undefined
 KNOWN, RELEASED = np.array([0.0, 1.0, 2.0]), np.array([0.5, 2.0])
 
 
-def test_normal_and_mixture_are_scipys_up_to_a_constant() -> None:
+def test_normal_and_mixture_densities_match_scipy() -> None:
     error = RELEASED - KNOWN[:, np.newaxis]
     normal = Field(KNOWN, RELEASED, Normal(0.7)).block(slice(None))
     np.testing.assert_allclose(normal - normal[0, 0], (e := stats.norm.logpdf(error, 0, 0.7)) - e[0, 0])
@@ -31,20 +31,20 @@ def test_normal_and_mixture_are_scipys_up_to_a_constant() -> None:
         (Transition(np.full((3, 3), 1 / 3)), np.full((3, 2), np.log(1 / 3))),
     ],
 )
-def test_windows_equality_and_transitions(density: Density, wanted: list[list[float]]) -> None:
+def test_window_same_and_transition_densities(density: Density, wanted: list[list[float]]) -> None:
     np.testing.assert_allclose(Field(KNOWN, RELEASED, density).block(slice(None)), wanted)
 
 
-def test_a_value_missing_on_one_side_is_impossible_and_on_both_says_nothing() -> None:
+def test_missing_value_on_one_side_is_impossible_and_on_both_is_neutral() -> None:
     field = Field(np.array([np.nan, 1.0]), np.array([np.nan, 1.0]), Normal(1))
     np.testing.assert_array_equal(field.block(slice(None)), [[0, -np.inf], [-np.inf, 0]])
 
 
-def test_a_block_adds_its_fields() -> None:
+def test_block_sums_its_fields() -> None:
     fields = [Field(KNOWN, RELEASED, Normal(1)), Field(KNOWN, RELEASED, Window(1))]
     np.testing.assert_array_equal(block(fields, np.array([2])), fields[0].block([2]) + fields[1].block([2]))
 
 
-def test_a_method_without_a_likelihood_says_so() -> None:
+def test_method_without_a_likelihood_raises_undefined() -> None:
     with pytest.raises(Undefined, match="states no likelihood"):
         Method().pair_fields(None, None)  # type: ignore[arg-type]

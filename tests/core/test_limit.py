@@ -31,7 +31,7 @@ SYNTHETIC = sm.Synthesize(on=[*KEYS, "wage"])
 
 
 @given(st.floats(0, 2), st.floats(0, 1), st.floats(0.01, 2), st.floats(0.5, 0.999))
-def test_a_limit_is_met_where_the_confidence_limit_is_within_it(
+def test_limit_is_met_when_the_confidence_limit_is_within_it(
     value: float, se: float, limit: float, level: float
 ) -> None:
     estimate = Estimate(value=value, se=se)
@@ -42,7 +42,7 @@ def test_a_limit_is_met_where_the_confidence_limit_is_within_it(
     assert (upper.status == "met") == bool(Limit(RISK, limit).admits(estimate.upper(level)))
 
 
-def test_what_does_not_apply_is_not_tested_and_never_met() -> None:
+def test_limit_is_not_tested_where_its_measure_does_not_apply() -> None:
     limit = Limit(RISK, 0.1, "the profile public-use")
     untested = limit.judge(Absent(applies=False, reason="fully synthetic."), 0.95)
     lacking = limit.judge(Absent(applies=True, reason="the column is constant."), 0.95)
@@ -54,7 +54,7 @@ def test_what_does_not_apply_is_not_tested_and_never_met() -> None:
     assert count_verdicts([met, met, lacking]) == "meets all 2 tested limits (1 without a value)"
 
 
-def test_the_strictest_of_several_limits_counts() -> None:
+def test_strictest_keeps_the_strictest_of_several_limits() -> None:
     limits = strictest([Limit(RISK, 0.2, "a"), Limit(RISK, 0.1, "b"), Limit(GAIN, 0.5, "a"), Limit(GAIN, 0.6, "b")])
     assert [(limit.value, limit.source) for limit in limits] == [(0.1, "b"), (0.6, "b")]
 
@@ -64,7 +64,7 @@ def persons() -> Microdata:
     return sm.demo.population(200, seed=1).only((*KEYS, "wage"))
 
 
-def test_a_choice_says_how_many_limits_were_tested(persons: Microdata) -> None:
+def test_choice_states_how_many_limits_were_tested(persons: Microdata) -> None:
     """Of a fully synthetic file two of four limits cannot be tested: they are neither met nor counted as met."""
     near = sm.risk.ClosestRecord(on=(*KEYS, "wage"))
     measures = [sm.risk.ExactMatch(on=KEYS), sm.risk.Linkage("d", on="wage"), near, sm.Hellinger(on=KEYS)]
@@ -77,7 +77,7 @@ def test_a_choice_says_how_many_limits_were_tested(persons: Microdata) -> None:
     assert "meets all 2 tested limits (2 not tested)" in choice.reason
 
 
-def test_a_file_on_which_no_limit_can_be_tested_is_not_chosen(persons: Microdata) -> None:
+def test_candidate_without_a_tested_limit_is_not_chosen(persons: Microdata) -> None:
     measures = [sm.risk.ExactMatch(on=KEYS), sm.SmallCells(on=KEYS), sm.Hellinger(on=KEYS)]
     plan = sm.Plan(SYNTHETIC, measures, limits={measures[0]: 1.0}, risk=measures[1], seed=3)
     ru = sm.RUMap(sm.sweep(persons, plan, workers=1), plan.risk, plan.utility, plan.limits)
@@ -85,7 +85,7 @@ def test_a_file_on_which_no_limit_can_be_tested_is_not_chosen(persons: Microdata
     assert ru.choose(sm.Threshold(risk=1.0)).candidate is None
 
 
-def test_losses_have_limits_too(persons: Microdata, tmp_path: Path) -> None:
+def test_utility_measures_can_have_limits(persons: Microdata, tmp_path: Path) -> None:
     """The loss of the weak swap is within its limit, that of the strong one is not; a release is held to it as well."""
     weak, strong = (sm.Swap("Educ", rate=rate) for rate in (0.02, 0.2))
     loss = sm.Hellinger(on=KEYS)
@@ -106,7 +106,7 @@ def test_losses_have_limits_too(persons: Microdata, tmp_path: Path) -> None:
 
 
 # ---- the release policy ---------------------------------------------------------------------------------------
-def test_a_changed_number_needs_a_reason_and_is_kept(tmp_path: Path, persons: Microdata) -> None:
+def test_changed_policy_number_needs_a_reason_and_is_kept(tmp_path: Path, persons: Microdata) -> None:
     with pytest.raises(PlanError, match=r"ReleasePolicy\.reason must say why draws is not the usual number"):
         ReleasePolicy(draws=5)
     policy = ReleasePolicy(draws=5, reason="a pilot")
@@ -121,7 +121,7 @@ def test_a_changed_number_needs_a_reason_and_is_kept(tmp_path: Path, persons: Mi
         sm.Plan.from_toml(plan.toml().replace("draws", "draw"))
 
 
-def test_check_prints_the_policy(tmp_path: Path, persons: Microdata) -> None:
+def test_check_command_prints_the_policy(tmp_path: Path, persons: Microdata) -> None:
     persons.frame().write_csv(tmp_path / "people.csv")
     place = tmp_path / "plan.toml"
     sdcmap("look", tmp_path / "people.csv", "-o", place, "--keys", ",".join(KEYS))
@@ -165,7 +165,7 @@ class NeverApplied(Method):
         raise AssertionError("it is never called")
 
 
-def test_a_measure_that_returns_a_number_is_reported(persons: Microdata) -> None:
+def test_measure_that_returns_a_number_breaks_its_contract(persons: Microdata) -> None:
     plan = sm.Plan(sm.Noise("wage"), [FloatRisk(), sm.IL1s()], seed=1)
     with pytest.raises(
         ContractBroken, match=r"FloatRisk returned float, not an Estimate: return Estimate\(value=...\)"
@@ -177,18 +177,18 @@ def test_a_measure_that_returns_a_number_is_reported(persons: Microdata) -> None
         testing.check_measure(FloatRisk(), persons)
 
 
-def test_a_method_that_returns_a_frame_is_reported(persons: Microdata) -> None:
+def test_method_that_returns_a_frame_breaks_its_contract(persons: Microdata) -> None:
     with pytest.raises(ContractBroken, match="FrameMethod returned DataFrame, not Microdata"):
         sm.sweep(persons, sm.Plan(FrameMethod(), [sm.SmallCells(on=KEYS), sm.IL1s()], seed=1), workers=1)
 
 
-def test_laws_that_could_not_be_tried_are_broken(persons: Microdata) -> None:
+def test_check_fails_when_no_law_could_be_tested(persons: Microdata) -> None:
     with pytest.raises(testing.LawBroken, match="cannot be applied to the data, so nothing was tried"):
         testing.check_method(NeverApplied(), persons)
     with pytest.raises(testing.LawBroken, match="no value for any of the files, so nothing was tried"):
         testing.check_measure(sm.risk.ExactMatch(on="no such column"), persons)
 
 
-def test_a_measure_has_a_value_of_any_type_of_estimate() -> None:
+def test_measure_may_return_a_subclass_of_estimate() -> None:
     made: Any = Estimate(value=1.0)
     assert FloatRisk()._check_estimate(made) is made

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
@@ -13,6 +15,7 @@ import sdcmap as sm
 from sdcmap.core.grid import decode_grid
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
+from sdcmap.core.renamed_names import RENAMED
 from sdcmap.core.value import Range, Value, decode, parse
 
 
@@ -20,7 +23,7 @@ def one_spec(first: Value, second: Value) -> bool:
     return first == second and first.digest == second.digest and hash(first) == hash(second)
 
 
-def test_equal_values_have_one_spec() -> None:
+def test_equal_values_have_the_same_spec() -> None:
     swap = sm.Swap(on=("Age",), rate=0.5)
     assert one_spec(swap, sm.Swap(on="Age", rate=np.float64(0.5)))
     assert one_spec(swap, sm.Swap(on=["Age"], rate=0.5, same=[], differ=()))
@@ -33,14 +36,14 @@ def test_equal_values_have_one_spec() -> None:
     assert sm.Swap(on="Age", rate=0.4).digest != swap.digest
 
 
-def test_the_spec_holds_what_differs_from_the_default() -> None:
+def test_spec_contains_only_fields_that_differ_from_defaults() -> None:
     assert sm.Swap(on="Age").spec() == {"type": "Swap", "on": ["Age"]}
     assert sm.Chain([sm.Noise(on="x", variance=0.2)]).spec()["methods"] == [
         {"type": "Noise", "on": ["x"], "variance": 0.2}
     ]
 
 
-def test_a_raised_revision_is_another_candidate() -> None:
+def test_new_revision_is_another_candidate() -> None:
     @dataclass(frozen=True)
     class Revised(sm.Swap):
         revision = 2
@@ -53,7 +56,7 @@ def test_a_raised_revision_is_another_candidate() -> None:
     assert inside[0].digest != inside[1].digest
 
 
-def test_another_default_is_another_candidate() -> None:
+def test_new_default_is_another_candidate() -> None:
     """A default is not written in the text, yet it makes the number: the digest sees it, in nested values too."""
 
     def twin(width: float) -> sm.Measure:
@@ -87,13 +90,13 @@ def test_another_default_is_another_candidate() -> None:
         (lambda: sm.Chain([sm.SmallCells()]), "Chain.methods must be Method. Got a SmallCells."),
     ],
 )
-def test_a_bad_parameter_gets_one_sentence(make, words) -> None:  # type: ignore[no-untyped-def]
+def test_invalid_parameter_gets_one_sentence(make, words) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(sm.errors.PlanError) as error:
         make()
     assert words in str(error.value)
 
 
-def test_every_bad_field_at_once() -> None:
+def test_all_invalid_fields_are_reported_together() -> None:
     with pytest.raises(sm.errors.PlanError) as error:
         sm.Noise(on=(3,), variance=-1, correlated="yes")  # type: ignore[arg-type]
     assert len(error.value.problems) == 3
@@ -108,7 +111,7 @@ def test_every_bad_field_at_once() -> None:
         sm.Chain([sm.Swap(on="Age"), sm.Chain([sm.Noise(on="x")])]),
     ],
 )
-def test_text_parses_back_and_pickles(value: Method) -> None:
+def test_text_and_pickle_round_trip(value: Method) -> None:
     assert parse(value.text, Method) == value
     assert decode(value.spec(), Method) == value
     assert pickle.loads(pickle.dumps(value)) == value
@@ -117,12 +120,12 @@ def test_text_parses_back_and_pickles(value: Method) -> None:
 @pytest.mark.parametrize(
     "text", ["SmallCell", "SmallCells(", "SmallCells(5)", "__import__('os')", "SmallCells(n=x)", ""]
 )
-def test_a_bad_text_is_refused_in_one_sentence(text: str) -> None:
+def test_parse_rejects_invalid_text_with_one_sentence(text: str) -> None:
     with pytest.raises(sm.errors.PlanError):
         parse(text, Measure)
 
 
-def test_did_you_mean_names_the_measure() -> None:
+def test_error_suggests_a_similar_measure() -> None:
     with pytest.raises(sm.errors.PlanError, match="Did you mean 'SmallCells'"):
         parse("SmalCells", Measure)
     with pytest.raises(sm.errors.PlanError, match="no parameter 'rat'. Did you mean 'rate'"):
@@ -131,7 +134,30 @@ def test_did_you_mean_names_the_measure() -> None:
         parse("Swap(on='a')", Measure)
 
 
-def test_subsets_and_grids() -> None:
+@pytest.mark.parametrize(
+    ("table", "hint"),
+    [
+        ({"type": "Synthesise", "on": ["a"]}, "there is no method 'Synthesise'. Did you mean 'Synthesize'?"),
+        ({"type": "RandomisedResponse", "on": ["a"]}, "Did you mean 'RandomizedResponse'?"),
+        ({"type": "MixtureNoise", "on": ["a"], "centres": [1.0]}, "Did you mean 'centers'?"),
+        ({"type": "AttributeInference", "secret": "a", "control": "makings"}, "Did you mean 'refits'?"),
+        ({"type": "RecordLinkage", "metric": "standardised"}, "Did you mean 'standardized'?"),
+    ],
+)
+def test_error_names_the_new_name_of_a_renamed_class_field_or_word(table: dict[str, object], hint: str) -> None:
+    base = Measure if table["type"] in sm.risk.__all__ else Method
+    with pytest.raises(sm.errors.PlanError, match=re.escape(hint)):
+        decode(table, base)  # type: ignore[type-abstract]
+
+
+def test_every_new_name_is_different_from_the_old_one_and_in_use() -> None:
+    source = Path(sm.__file__).parent
+    text = "".join(path.read_text("utf-8") for path in source.glob("[mru]*/**/*.py"))
+    for old, new in RENAMED.items():
+        assert old != new and re.search(rf"\b{new}\b", text), f"{old} was renamed to {new}, which is gone"
+
+
+def test_subsets_and_grids_expand_in_order() -> None:
     assert list(sm.subsets("abc", 1, 2)) == [("a",), ("b",), ("c",), ("a", "b"), ("a", "c"), ("b", "c")]
     grid = sm.grid(sm.Swap, rate=[0.01, 0.05], on=sm.subsets(["a", "b"], 1, 2), same="s")
     assert len(list(grid)) == 6
@@ -152,7 +178,7 @@ class Foreign(Value):
     much: Annotated[float, Range(0, 1, "()")] = 0.5
 
 
-def test_a_foreign_class_is_named_with_its_module() -> None:
+def test_class_of_another_package_is_named_with_its_module() -> None:
     value = Foreign(how="b")
     assert value.spec()["type"].endswith(":Foreign")
     assert decode(value.spec(), Foreign) == value
@@ -160,7 +186,7 @@ def test_a_foreign_class_is_named_with_its_module() -> None:
         decode({"type": "nowhere.to.be.found:Foreign"}, Foreign)
 
 
-def test_public_names_survive_the_import_of_modules_of_the_same_name() -> None:
+def test_modules_do_not_hide_public_names() -> None:
     import sdcmap.core.grid
     import sdcmap.study.sweep  # noqa: F401
 
@@ -168,7 +194,7 @@ def test_public_names_survive_the_import_of_modules_of_the_same_name() -> None:
     assert callable(sm.grid)
 
 
-def test_a_part_may_be_given_as_its_text() -> None:
+def test_nested_value_may_be_given_as_text() -> None:
     chain = decode({"type": "Chain", "methods": ["Noise(on='wage')", "RankSwap(on='wage', p=0.1)"]}, sm.Method)
     assert chain == sm.Chain([sm.Noise(on="wage"), sm.RankSwap(on="wage", p=0.1)])
     known = decode({"type": "IntruderKnowledge", "on": "x", "attack": "Linkage(metric='l')"}, sm.Measure)
@@ -179,7 +205,7 @@ def test_a_part_may_be_given_as_its_text() -> None:
         decode({"type": "IntruderKnowledge", "on": "x", "attack": "Noise(on='x')"}, sm.Measure)
 
 
-def test_a_list_beside_a_grid_is_a_value() -> None:
+def test_list_beside_a_grid_is_a_fixed_value() -> None:
     spec = {"type": "Suppress", "on": ["a", "b"], "importance": ["b", "a"], "grid": {"k": [2, 3]}}
     grid = decode_grid(spec, Method)
     assert [(m.on, m.importance, m.k) for m in grid] == [(("a", "b"), ("b", "a"), k) for k in (2, 3)]  # type: ignore[attr-defined]

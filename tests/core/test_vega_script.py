@@ -28,7 +28,7 @@ def again() -> str:
     return vega_script()
 
 
-def test_it_is_made_once_and_kept_privately(asked: list[str], tmp_path: Path) -> None:
+def test_vega_script_is_cached_privately(asked: list[str], tmp_path: Path) -> None:
     assert read_cached_script() is None
     assert vega_script() == again() == read_cached_script() == "bundled; window.vegaEmbed = vegaEmbed;"
     assert len(asked) == 1
@@ -38,7 +38,7 @@ def test_it_is_made_once_and_kept_privately(asked: list[str], tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("loose", ["file", "folder", "link"])
-def test_what_others_can_write_to_is_not_taken(asked: list[str], tmp_path: Path, loose: str) -> None:
+def test_cached_script_that_others_can_write_is_ignored(asked: list[str], tmp_path: Path, loose: str) -> None:
     vega_script()
     (kept,) = (tmp_path / "sdcmap").iterdir()
     if loose == "link":
@@ -51,7 +51,7 @@ def test_what_others_can_write_to_is_not_taken(asked: list[str], tmp_path: Path,
     assert "evil" not in again() and len(asked) == 2
 
 
-def test_a_home_that_cannot_be_written_to_costs_time_alone(
+def test_vega_script_works_without_a_writable_home(
     asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()

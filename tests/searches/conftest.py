@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from searched import BUDGET, people_of, plan_of
+from search_samples import BUDGET, people_of, plan_of
 
 import sdcmap as sm
 from sdcmap.data.microdata import Microdata

@@ -65,7 +65,7 @@ def serial() -> sm.Scores:
     return sm.sweep(people(), plan_of(), workers=1)
 
 
-def test_a_scheduler_elsewhere_gives_the_same_rows(running: Processes, serial: sm.Scores, tmp_path: Path) -> None:
+def test_dask_scheduler_gives_the_same_rows(running: Processes, serial: sm.Scores, tmp_path: Path) -> None:
     seen: list[int] = []
     scores = sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine, progress=lambda k, n: seen.append(k))
     assert same_rows(scores, serial)
@@ -73,9 +73,7 @@ def test_a_scheduler_elsewhere_gives_the_same_rows(running: Processes, serial: s
 
 
 @pytest.mark.filterwarnings(r"ignore:(?s).*Port \d+ is already in use")  # by another's cluster; ours takes another port
-def test_a_cluster_of_our_own_and_an_executor_give_the_same_rows(
-    running: Processes, serial: sm.Scores, tmp_path: Path
-) -> None:
+def test_local_cluster_and_executor_give_the_same_rows(running: Processes, serial: sm.Scores, tmp_path: Path) -> None:
     from distributed import Client
 
     assert same_rows(sm.sweep(people(), plan_of(), engine="dask", workers=2), serial)
@@ -84,7 +82,7 @@ def test_a_cluster_of_our_own_and_an_executor_give_the_same_rows(
         assert client.submit(int, 7, pure=False).result() == 7, "the client is its owner's and still works"
 
 
-def test_workers_that_do_not_see_the_folder_receive_the_data_once(
+def test_workers_without_the_folder_receive_the_data_once(
     running: Processes, serial: sm.Scores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """/proc/self/cwd is another folder in each process: what the driver writes there no worker can open."""
@@ -103,7 +101,7 @@ def test_workers_that_do_not_see_the_folder_receive_the_data_once(
         assert not file.is_file() or b"wage" not in file.read_bytes(), "nothing of the data is left behind"
 
 
-def test_a_stopped_sweep_goes_on_to_the_same_rows(
+def test_stopped_cluster_sweep_continues_to_the_same_rows(
     running: Processes, serial: sm.Scores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "CHUNK_SECONDS", 0.0)  # one candidate at a time, however fast the machine is
@@ -119,7 +117,7 @@ def test_a_stopped_sweep_goes_on_to_the_same_rows(
     assert same_rows(sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine), serial)
 
 
-def test_nothing_confidential_is_in_tasks_dashboard_or_logs(
+def test_tasks_dashboard_and_logs_contain_nothing_confidential(
     running: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from distributed import Client
@@ -158,7 +156,7 @@ def test_nothing_confidential_is_in_tasks_dashboard_or_logs(
     assert not any(secret in pages + logs for secret in (data.digest.encode(), b"Swap(", b"Educ", b"wage"))
 
 
-def test_a_worker_of_another_version_is_refused(tmp_path: Path, serial: sm.Scores) -> None:
+def test_worker_of_another_version_is_refused(tmp_path: Path, serial: sm.Scores) -> None:
     other = tmp_path / "other" / "sitecustomize.py"
     other.parent.mkdir()
     other.write_text("import sdcmap\nsdcmap.__version__ = '9.9'\n")
@@ -169,7 +167,7 @@ def test_a_worker_of_another_version_is_refused(tmp_path: Path, serial: sm.Score
             sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine)
 
 
-def test_an_answer_for_other_data_is_refused(running: Processes, tmp_path: Path) -> None:
+def test_answer_for_other_data_is_refused(running: Processes, tmp_path: Path) -> None:
     found = cluster.answer_chunk(sm.__version__, "0" * 64, None, b"")
     assert found.rows == [] and "does not have these data" in found.refusal
     other = sm.sweep(sm.demo.population(300, seed=5), plan_of(1), tmp_path / "other", workers=1)
@@ -188,7 +186,7 @@ class Deadly(Method):
         return data
 
 
-def test_a_candidate_that_kills_its_worker_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidate_that_kills_its_worker_is_identified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """KilledWorker means not done: the chunk is halved until the one candidate is found; the others are all made."""
     path = os.pathsep.join([*map(str, Path(__file__).parents[:2]), os.environ.get("PYTHONPATH", "")])
     monkeypatch.setattr(engines, "MAX_DEATHS_ALONE", 2)  # each death costs the start of a worker
@@ -205,7 +203,7 @@ def test_a_candidate_that_kills_its_worker_is_found(tmp_path: Path, monkeypatch:
     assert all("killed every time" in row.reason for row in found if row.status == "failed")
 
 
-def test_a_lost_scheduler_gets_one_sentence_and_nothing_is_lost(
+def test_lost_scheduler_gets_one_sentence_and_keeps_scores(
     tmp_path: Path, serial: sm.Scores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "CHUNK_SECONDS", 0.0)  # one at a time: most are still to come when it is lost
@@ -225,7 +223,7 @@ def test_a_lost_scheduler_gets_one_sentence_and_nothing_is_lost(
     assert same_rows(sm.sweep(people(), plan_of(), tmp_path / "s", workers=1), serial)
 
 
-def test_addresses(tmp_path: Path) -> None:
+def test_scheduler_addresses_are_checked(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="dask://HOST:PORT"):
         sm.sweep(people(), plan_of(1), engine="dask://nowhere")
     with pytest.raises(SdcmapError, match="needs TLS"):
@@ -236,20 +234,22 @@ def test_addresses(tmp_path: Path) -> None:
     assert not cluster.is_loopback("10.0.0.1") and not cluster.is_loopback("cluster.example")
 
 
-def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_scheduler_gets_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "SCHEDULER_TIMEOUT_SECONDS", 1)
     with pytest.raises(SdcmapError, match="no Dask scheduler answers at 127"):
         sm.sweep(people(), plan_of(1), engine="dask://127.0.0.1:9")
 
 
-def test_a_plain_client_of_another_machine_is_refused() -> None:
+def test_client_of_another_machine_without_tls_is_refused() -> None:
     executor = type("ClientExecutor", (cluster.Executor,), {"__module__": "distributed.cfexecutor"})()
     executor._client = SimpleNamespace(scheduler=SimpleNamespace(address="tcp://192.0.2.1:8786"))
     with pytest.raises(SdcmapError, match="needs TLS"):
         cluster.unwrap_client(executor)
 
 
-def test_tls_from_dasks_own_configuration(tmp_path: Path, serial: sm.Scores, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_is_read_from_dask_configuration(
+    tmp_path: Path, serial: sm.Scores, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A scheduler that speaks TLS alone: the credentials come from Dask's configuration; without them nobody gets in."""
     from distributed import Security
 

@@ -37,7 +37,7 @@ def amounts(n: int) -> Microdata:
     return sm.read(pl.DataFrame({"x": rng.lognormal(5, 1, n), "y": rng.lognormal(5, 1, n)}), numeric="all")
 
 
-def test_nothing_is_run_on_the_whole_file() -> None:
+def test_estimate_cost_runs_nothing_on_the_whole_file() -> None:
     SEEN.clear()
     plan = sm.Plan([sm.Noise("x", variance) for variance in (0.1, 0.2)], [Counted(), sm.IL1s()], seed=1)
     assert estimate_seconds(amounts(50_000), plan) > 0
@@ -54,7 +54,7 @@ def test_nothing_is_run_on_the_whole_file() -> None:
         (sm.risk.IntruderKnowledge("x"), 1_000, 20_000, 400),
     ],
 )  # fmt: skip
-def test_costs_grow_as_the_class_states(part: Measure | Method, few: int, rows: int, ratio: float) -> None:
+def test_cost_grows_as_the_class_states(part: Measure | Method, few: int, rows: int, ratio: float) -> None:
     assert part.cost_ratio(few, rows) == pytest.approx(ratio)
 
 
@@ -66,14 +66,14 @@ class Stated(Counted):
         return len(data) / 100
 
 
-def test_what_states_its_seconds_is_not_run() -> None:
+def test_measure_with_a_seconds_formula_is_not_run() -> None:
     SEEN.clear()
     plan = sm.Plan([sm.Noise("x", 0.1)], [Stated(), sm.IL1s()], replicates=2, seed=1)
     assert estimate_seconds(amounts(50_000), plan) == pytest.approx(plan.count * 500, rel=0.1)
     assert not SEEN
 
 
-def test_the_dear_measures_state_seconds_that_grow_with_what_they_look_at() -> None:
+def test_expensive_measures_state_seconds_that_grow_with_the_data() -> None:
     """Twice the records: four times the pairs of all, twice those of drawn targets, twice the rows of a logit; a second
     order adds terms; attacks that are timed state none."""
     small, large = amounts(20_000), amounts(40_000)
@@ -93,7 +93,7 @@ def test_the_dear_measures_state_seconds_that_grow_with_what_they_look_at() -> N
     assert sm.risk.IntruderKnowledge("x", scenario="noise").seconds(small) is None
 
 
-def test_the_guess_counts_every_candidate_and_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimate_counts_every_candidate_and_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that moves by one second a look: a method or measure takes 1 s on the few, so a guess can be told by hand."""
     seconds = iter(range(10_000))
     monkeypatch.setattr(cost.time, "process_time", lambda: float(next(seconds)))
@@ -101,7 +101,7 @@ def test_the_guess_counts_every_candidate_and_measure(monkeypatch: pytest.Monkey
     assert estimate_seconds(amounts(10 * TIMED_RECORDS), plan, limit=1e9) == pytest.approx(plan.count * (10 + 2 * 10))
 
 
-def test_methods_that_cannot_be_made_of_so_few_and_measures_without_a_value() -> None:
+def test_estimate_skips_methods_and_measures_that_fail_on_few_records() -> None:
     data = amounts(40)
     plan = sm.Plan([sm.Microaggregate(("x", "y"), 39), sm.Noise("x")], [sm.risk.Informed(on=("y",)), sm.IL1s()], seed=1)
     assert estimate_seconds(data, plan) > 0

@@ -51,7 +51,7 @@ def synthetic_of(plan: sm.Plan) -> Candidate:
 
 
 # ---- default risk ---------------------------------------------------------------------------------------------
-def test_each_side_of_the_risk_has_a_measure_or_a_reason() -> None:
+def test_default_risk_has_a_measure_or_a_reason_for_each_kind() -> None:
     measures, off = default_risk(people())
     infer = sm.risk.AttributeInference("ill", worst=True)
     assert (measures, off) == ((sm.WorstLinkage(), infer, sm.risk.ClosestRecord()), {})
@@ -65,7 +65,7 @@ def test_each_side_of_the_risk_has_a_measure_or_a_reason() -> None:
     assert "census" in off["ClosestRecord"]
 
 
-def test_a_plan_that_names_its_risk_is_left_as_it_is() -> None:
+def test_plan_with_a_risk_measure_is_unchanged() -> None:
     named = sm.Plan(SYNTHETIC, [sm.SmallCells(), sm.Hellinger()])
     assert named.with_risk(people()) is named
     losses = sm.Plan(SYNTHETIC, sm.Hellinger())  # nothing is to be chosen by it
@@ -75,7 +75,7 @@ def test_a_plan_that_names_its_risk_is_left_as_it_is() -> None:
     assert explain_unmeasured(people(census=True), named.measures) == []
 
 
-def test_a_plan_without_a_risk_is_swept_with_all_three(tmp_path: Path) -> None:
+def test_plan_without_a_risk_measure_gets_all_three(tmp_path: Path) -> None:
     """The synthetic file has no linkage, and values of the other two; the study remembers what was measured."""
     data, plan = people(), plan_of(limits=LIMITS)
     scores = sm.sweep(data, plan, tmp_path / "study", workers=1)
@@ -99,7 +99,7 @@ def test_a_plan_without_a_risk_is_swept_with_all_three(tmp_path: Path) -> None:
     assert "(ClosestRecord): 0.9" in report and "Not measured" not in report
 
 
-def test_a_plan_may_ask_for_the_worst_share_of_its_limits() -> None:
+def test_risk_axis_may_be_the_worst_share_of_limits() -> None:
     data = people()
     scores = sm.sweep(data, plan_of(risk=DEFAULT_RISK_CLASSES, limits=LIMITS), workers=1)
     assert scores.plan is not None and len(scores.plan.risk) == 3
@@ -108,7 +108,7 @@ def test_a_plan_may_ask_for_the_worst_share_of_its_limits() -> None:
     assert "share of its limit" in ru.labels[0]
 
 
-def test_remarks_and_costs_tell_what_is_made_again() -> None:
+def test_remarks_and_cost_count_refits() -> None:
     data, written = people(), plan_of(replicates=3, limits={"ClosestRecord": 0.6})
     plan = written.with_risk(data)
     assert count_refits(data, plan) == 3 * 2 and count_refits(data, written) == 0
@@ -120,7 +120,7 @@ def test_remarks_and_costs_tell_what_is_made_again() -> None:
 
 
 # ---- limits ---------------------------------------------------------------------------------------------------
-def test_limits_by_measure_survive_toml_and_are_checked() -> None:
+def test_limits_by_measure_survive_toml_and_are_validated() -> None:
     two = [sm.SmallCells(), sm.SmallCells(n=2), sm.risk.ClosestRecord(), sm.Hellinger()]
     plan = sm.Plan(SYNTHETIC, two, limits={"SmallCells": 0.1, sm.SmallCells(n=2): 0.2, "ClosestRecord": 0.6})
     assert plan.limits == {"SmallCells": 0.1, "ClosestRecord": 0.6, "SmallCells(n=2)": 0.2}
@@ -134,7 +134,7 @@ def test_limits_by_measure_survive_toml_and_are_checked() -> None:
         sm.Plan.from_toml(plan.toml().replace("0.6", "'much'"))
 
 
-def test_a_release_is_held_to_the_limit_of_every_measure(tmp_path: Path) -> None:
+def test_release_is_compared_with_the_limit_of_every_measure(tmp_path: Path) -> None:
     """Linkage says nothing of a synthetic file, so the other lines are held, each in its own unit."""
     data = people()
     for most, names in ((0.9, set()), (0.4, {"risk"})):
@@ -152,7 +152,7 @@ def test_a_release_is_held_to_the_limit_of_every_measure(tmp_path: Path) -> None
 
 
 # ---- a census -------------------------------------------------------------------------------------------------
-def test_membership_is_off_in_a_census(tmp_path: Path) -> None:
+def test_membership_is_not_measured_in_a_census(tmp_path: Path) -> None:
     data = people(census=True)
     with pytest.raises(SchemaError, match="off: the file is a census"):
         sm.score(data, data, sm.risk.ClosestRecord())
@@ -166,7 +166,7 @@ def test_membership_is_off_in_a_census(tmp_path: Path) -> None:
     assert "census" in sm.Plan([SYNTHETIC], sm.risk.ClosestRecord()).problems_with(data)[0]
 
 
-def test_a_file_remembers_that_it_is_a_census(tmp_path: Path) -> None:
+def test_census_flag_is_stored_with_the_file(tmp_path: Path) -> None:
     census, sample = people(census=True), people()
     assert census.digest != sample.digest and sm.read(census).schema.census
     assert open_copy(write_copy(census, tmp_path), census.digest).schema.census
@@ -174,7 +174,7 @@ def test_a_file_remembers_that_it_is_a_census(tmp_path: Path) -> None:
     assert compared.plan.risk[0].startswith("AttributeInference") and compared.inside.schema.census
 
 
-def test_the_commands_tell_it(tmp_path: Path) -> None:
+def test_commands_report_a_census(tmp_path: Path) -> None:
     frame().write_csv(tmp_path / "people.csv")
     roles = ("--keys", "sex,area", "--sensitive", "ill", "--numeric", "wage")
     sdcmap("look", tmp_path / "people.csv", *roles, "--census", "-o", tmp_path / "look.toml")

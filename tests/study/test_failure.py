@@ -73,9 +73,7 @@ grid.rate = [0.01, 0.02]
 @needs_mounts
 @pytest.mark.parametrize("plan", [300], indirect=True, ids=["many scores"])
 @pytest.mark.parametrize("size", ["40k", "500k"] if SOAK else ["500k"])
-def test_a_full_disk_gets_one_sentence_and_the_sweep_goes_on_when_there_is_room(
-    plan: Path, tmp_path: Path, size: str
-) -> None:
+def test_full_disk_gets_one_sentence_and_the_sweep_continues_later(plan: Path, tmp_path: Path, size: str) -> None:
     """A real disk of this size: it is full before the data are copied, while they are, or while scores are stored."""
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -90,7 +88,7 @@ def test_a_full_disk_gets_one_sentence_and_the_sweep_goes_on_when_there_is_room(
     assert same_rows(copy.scores(), sm.sweep(copy.data, sm.Plan.read(plan, seed=copy.seed), workers=1))
 
 
-def test_a_study_from_before_searches_can_be_read_where_nothing_can_be_written(tmp_path: Path) -> None:
+def test_read_only_study_without_a_proposal_table_can_be_read(tmp_path: Path) -> None:
     """Its database has no table of proposals, and none can be made."""
     plan = sm.Plan(sm.Swap(on="Sex", rate=0.1), [sm.SmallCells(), sm.Hellinger()], seed=1)
     scores = sm.sweep(sm.demo.population(100, seed=6), plan, tmp_path / "s", workers=1)
@@ -98,11 +96,11 @@ def test_a_study_from_before_searches_can_be_read_where_nothing_can_be_written(t
         old.connection.execute("drop table proposal")
         old.connection.execute("pragma journal_mode = delete")
     with study.Study(tmp_path / "s", _connect_read_only(tmp_path / "s" / "scores.sqlite"), old.manifest) as read_only:
-        assert read_only.found() == () and same_rows(read_only.scores(), scores)
+        assert read_only.search_methods() == () and same_rows(read_only.scores(), scores)
 
 
 @needs_mounts
-def test_a_read_only_folder_gets_one_sentence(plan: Path, tmp_path: Path) -> None:
+def test_read_only_folder_gets_one_sentence(plan: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     sdcmap("sweep", plan, "-o", disk / "s", "--workers", 1)
@@ -125,7 +123,7 @@ def test_a_read_only_folder_gets_one_sentence(plan: Path, tmp_path: Path) -> Non
 
 
 @needs_mounts
-def test_a_release_on_a_full_disk_leaves_nothing(plan: Path, tmp_path: Path) -> None:
+def test_release_on_a_full_disk_leaves_no_files(plan: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     sdcmap("sweep", plan, "-o", tmp_path / "s", "--workers", 1)
@@ -151,7 +149,9 @@ class Greedy(Method):
 
 
 @pytest.mark.slow
-def test_a_dask_worker_out_of_memory_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidate_of_a_killed_dask_worker_is_not_stored_as_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(engines, "MAX_DEATHS_ALONE", 2)
     monkeypatch.setattr(cluster, "SCHEDULER_TIMEOUT_SECONDS", GUARD)
     pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
@@ -169,7 +169,7 @@ def test_a_dask_worker_out_of_memory_is_not_done(tmp_path: Path, monkeypatch: py
     assert greedy == "failed" and sorted(status.values()) == ["failed", "ok", "ok"]
 
 
-def test_a_lasting_executor_serves_several_runs_and_is_made_again_when_it_is_broken() -> None:
+def test_shared_executor_serves_several_runs_and_is_replaced_when_broken() -> None:
     data = sm.demo.population(60, seed=1)
     plan = sm.Plan([sm.Swap(on="Age")], [sm.SmallCells()], seed=1)
     made: list[ThreadPoolExecutor] = []
@@ -190,7 +190,7 @@ def test_a_lasting_executor_serves_several_runs_and_is_made_again_when_it_is_bro
         made[1].submit(len, "")
 
 
-def test_memory_that_cannot_be_had_is_a_failed_candidate_with_its_place() -> None:
+def test_memory_error_is_a_failed_candidate_with_its_line() -> None:
     @dataclass(frozen=True)
     class Endless(Method):
         on: tuple[str, ...] = ("wage",)
@@ -203,7 +203,7 @@ def test_memory_that_cannot_be_had_is_a_failed_candidate_with_its_place() -> Non
     assert found.filter(pl.col("status") == "failed")["reason"].to_list()[0].startswith(("MemoryError", "_ArrayMemory"))
 
 
-def test_a_clock_that_jumps_back_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clock_that_jumps_back_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, rule = sm.demo.population(300, seed=1), sm.Threshold(risk=0.1)
     methods, measures = [sm.Swap(on="Age")], [sm.SmallCells(), sm.Hellinger()]
     sm.sweep(data, sm.Plan(methods, measures, seed=2**140), tmp_path / "s", workers=1)

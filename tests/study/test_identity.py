@@ -18,7 +18,9 @@ from numpy.random import Generator
 
 import sdcmap as sm
 from commands import sdcmap
+from samples import rows
 from sdcmap.errors import PlanError, SdcmapError, StudyChanged, StudyDamaged
+from sdcmap.study.database import RENAMED_COLUMNS, _connect_read_only
 from sdcmap.study.database_repair import repair
 from sdcmap.study.folder import lock_folder
 from sdcmap.study.jobs import score_file
@@ -63,7 +65,7 @@ def counts(scores: sm.Scores) -> list[float]:
 
 
 # ---- numbers of other code -----------------------------------------------------------------------------------
-def test_a_raised_revision_is_computed_again_and_told(people: sm.Microdata, study: Path, raised: None) -> None:
+def test_new_revision_is_computed_again_with_a_warning(people: sm.Microdata, study: Path, raised: None) -> None:
     with pytest.warns(StudyChanged, match="5 numbers of this plan kept; 5 numbers computed again"):
         scores = sm.sweep(people, plan_of(), study, workers=1)
     assert counts(scores) == [7.0] * 5
@@ -71,15 +73,13 @@ def test_a_raised_revision_is_computed_again_and_told(people: sm.Microdata, stud
         assert counts(opened.scores()) == [7.0] * 5
 
 
-def test_an_old_number_is_never_read_for_a_new_one(study: Path, raised: None) -> None:
+def test_outdated_number_is_not_read_as_a_new_one(study: Path, raised: None) -> None:
     with sm.Study.open(study) as opened, pytest.warns(StudyChanged, match="5 numbers left out.*Sweep again"):
         scores = opened.scores()
     assert scores.score["measure"].unique().to_list() == ["SmallCells"]
 
 
-def test_a_changed_default_is_computed_again(
-    people: sm.Microdata, study: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_default_is_computed_again(people: sm.Microdata, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = Count().text
     monkeypatch.setattr(Count.__init__, "__defaults__", (("wage",), 0.5))
     monkeypatch.setattr(Count.__dataclass_fields__["more"], "default", 0.5)
@@ -88,14 +88,16 @@ def test_a_changed_default_is_computed_again(
         assert counts(sm.sweep(people, plan_of(), study, workers=1)) == [1.5] * 5
 
 
-def test_a_revised_method_is_made_again(people: sm.Microdata, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidates_of_a_revised_method_are_made_again(
+    people: sm.Microdata, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sm.Noise, "revision", sm.Noise.revision + 1)
     with pytest.warns(StudyChanged, match="2 numbers of this plan kept; 4 candidates computed again"):
         scores = sm.sweep(people, plan_of(), study, workers=1)
     assert len(scores.candidate) == 5  # the file as it is, two methods, two draws each
 
 
-def test_a_study_of_another_version_says_what_is_kept(people: sm.Microdata, study: Path) -> None:
+def test_study_of_another_version_reports_what_is_kept(people: sm.Microdata, study: Path) -> None:
     manifest = json.loads((study / "manifest.json").read_text())
     manifest.pop("checksum")
     (study / "manifest.json").write_text(json.dumps({**manifest, "version": "0.1.9"}))
@@ -106,7 +108,7 @@ def test_a_study_of_another_version_says_what_is_kept(people: sm.Microdata, stud
         sm.sweep(people, plan_of(), study, workers=1)
 
 
-def test_numbers_that_do_not_say_what_made_them_are_set_aside(people: sm.Microdata, study: Path) -> None:
+def test_scores_of_an_unreadable_version_are_set_aside(people: sm.Microdata, study: Path) -> None:
     connection = sqlite3.connect(study / "scores.sqlite")
     connection.executescript(
         "drop table score; create table score (candidate text, measure text, value real, primary key (candidate, measure))"
@@ -122,7 +124,44 @@ def test_numbers_that_do_not_say_what_made_them_are_set_aside(people: sm.Microda
     assert [file.name for file in study.glob("scores.*-1.sqlite")] == [f"scores.{sm.__version__}-1.sqlite"]
 
 
-def test_a_plan_that_shrinks_is_no_other_code(people: sm.Microdata, study: Path) -> None:
+def name_columns_as_before(study: Path) -> None:
+    """Give the columns of a study the names that an earlier version used."""
+    connection = sqlite3.connect(study / "scores.sqlite")
+    for table, old, new in RENAMED_COLUMNS:
+        connection.execute(f"alter table {table} rename column {new} to {old}")
+    connection.execute("pragma journal_mode = delete")
+    connection.close()
+
+
+def test_study_with_earlier_column_names_is_opened_and_continued(people: sm.Microdata, study: Path) -> None:
+    with sm.Study.open(study) as new:
+        before = rows(new.scores())
+    name_columns_as_before(study)
+    with sm.Study.open(study) as old:
+        assert all(a.equals(b) for a, b in zip(rows(old.scores()), before, strict=True))
+        assert "stream_id" in old.scores().candidate.columns
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing is computed again
+        scores = sm.sweep(people, plan_of(), study, workers=1)
+    assert all(a.equals(b) for a, b in zip(rows(scores), before, strict=True))
+
+
+def test_read_only_study_with_earlier_column_names_is_read(study: Path) -> None:
+    with sm.Study.open(study) as new:
+        before, manifest = rows(new.scores()), new.manifest
+    name_columns_as_before(study)
+    with sm.Study(study, _connect_read_only(study / "scores.sqlite"), manifest) as old:
+        assert all(a.equals(b) for a, b in zip(rows(old.scores()), before, strict=True))
+
+
+def test_study_whose_plan_names_a_renamed_class_is_refused_with_one_sentence(study: Path) -> None:
+    plan = study / "plan.toml"
+    plan.write_text(plan.read_text("utf-8").replace('type = "Noise"', 'type = "Synthesise"'), "utf-8")
+    with sm.Study.open(study) as old, pytest.raises(PlanError, match="Did you mean 'Synthesize'"):
+        old.scores()
+
+
+def test_smaller_plan_gives_no_warning(people: sm.Microdata, study: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fewer = sm.Plan(sm.Noise(on="wage", variance=0.1), Count())
@@ -137,7 +176,7 @@ def closed(study: Path) -> Path:
     return study / "scores.sqlite"
 
 
-def test_no_flipped_bit_changes_a_score_silently(study: Path) -> None:
+def test_flipped_bit_never_changes_a_score_silently(study: Path) -> None:
     """Of 150 single-bit flips 71 changed a score silently before checksums were verified on reading."""
     file = closed(study)
     with sm.Study.open(study) as opened:
@@ -160,7 +199,7 @@ def test_no_flipped_bit_changes_a_score_silently(study: Path) -> None:
     assert caught > 20
 
 
-def test_a_lost_row_is_missed_and_made_again(people: sm.Microdata, study: Path) -> None:
+def test_lost_row_is_detected_and_made_again(people: sm.Microdata, study: Path) -> None:
     connection = sqlite3.connect(closed(study))
     connection.execute("delete from score where measure = 'SmallCells'")
     connection.commit()
@@ -171,7 +210,7 @@ def test_a_lost_row_is_missed_and_made_again(people: sm.Microdata, study: Path) 
     assert len(sm.sweep(people, plan_of(), study, workers=1).score) == 10
 
 
-def test_what_was_read_is_read_again_after_anybody_changed_it(people: sm.Microdata, study: Path) -> None:
+def test_tables_are_read_again_after_a_write(people: sm.Microdata, study: Path) -> None:
     with sm.Study.open(study) as opened:
         assert len(opened.scores().score) == 10 and len(opened.candidate_states()) == 5
         first, second = opened._tables(), opened._tables()
@@ -183,7 +222,7 @@ def test_what_was_read_is_read_again_after_anybody_changed_it(people: sm.Microda
             opened.candidate_states()
 
 
-def test_numbers_of_another_seed_are_no_part_of_a_study(people: sm.Microdata, study: Path, tmp_path: Path) -> None:
+def test_numbers_of_another_seed_are_rejected(people: sm.Microdata, study: Path, tmp_path: Path) -> None:
     """Two first sweeps at once once left scores of one seed beside the manifest of another."""
     sm.sweep(people, plan_of(), tmp_path / "other", workers=1)
     (tmp_path / "other" / "manifest.json").replace(study / "manifest.json")
@@ -191,7 +230,7 @@ def test_numbers_of_another_seed_are_no_part_of_a_study(people: sm.Microdata, st
         sm.sweep(people, plan_of(), study, workers=1)
 
 
-def test_the_lock_comes_before_the_seed(people: sm.Microdata, tmp_path: Path) -> None:
+def test_folder_is_locked_before_the_seed_is_fixed(people: sm.Microdata, tmp_path: Path) -> None:
     folder = tmp_path / "new"
     folder.mkdir()
     with lock_folder(folder), pytest.raises(SdcmapError, match="another sweep is writing"):
@@ -200,7 +239,7 @@ def test_the_lock_comes_before_the_seed(people: sm.Microdata, tmp_path: Path) ->
 
 
 # ---- kinds of rows --------------------------------------------------------------------------------------------
-def test_kinds_of_rows_are_a_column(people: sm.Microdata, study: Path) -> None:
+def test_kind_of_a_row_is_a_column(people: sm.Microdata, study: Path) -> None:
     with sm.Study.open(study) as opened:
         opened.add_file(score_file(people, people.frame(), [sm.SmallCells(), Count()], name="a.csv"))
         scores = opened.scores()
@@ -212,7 +251,7 @@ def test_kinds_of_rows_are_a_column(people: sm.Microdata, study: Path) -> None:
         opened.add_file(score_file(people, people.frame(), [sm.SmallCells()], name="Identity"))
 
 
-def test_another_content_needs_another_name(people: sm.Microdata, study: Path) -> None:
+def test_file_with_other_content_needs_another_name(people: sm.Microdata, study: Path) -> None:
     other = people.frame().with_columns(Sex=pl.col("Sex").reverse())
     with sm.Study.open(study) as opened:
         for _ in range(2):  # the same file again is the same row
@@ -223,7 +262,7 @@ def test_another_content_needs_another_name(people: sm.Microdata, study: Path) -
 
 
 # ---- frozen plans ---------------------------------------------------------------------------------------------
-def test_a_sweep_binds_a_copy_of_the_plan_to_the_seed_of_the_study(people: sm.Microdata, study: Path) -> None:
+def test_sweep_binds_a_copy_of_the_plan_to_the_studys_seed(people: sm.Microdata, study: Path) -> None:
     plan = plan_of()
     seed = plan.seed
     scores = sm.sweep(people, plan, study, workers=1)
@@ -239,14 +278,14 @@ def test_a_sweep_binds_a_copy_of_the_plan_to_the_seed_of_the_study(people: sm.Mi
     assert np.array_equal(masked["wage"], scores.plan.make(people, choice)["wage"])
 
 
-def test_a_study_closes_its_database(study: Path) -> None:
+def test_study_closes_its_database(study: Path) -> None:
     with sm.Study.open(study) as opened:
         connection = opened.connection
     with pytest.raises(sqlite3.ProgrammingError):
         connection.execute("select 1")
 
 
-def test_a_sweep_that_fails_closes_its_database(
+def test_failing_sweep_closes_its_database(
     people: sm.Microdata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[sm.Study] = []
@@ -257,7 +296,9 @@ def test_a_sweep_that_fails_closes_its_database(
         opened[0].connection.execute("select 1")
 
 
-def test_the_command_says_what_is_kept(people: sm.Microdata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweep_command_reports_what_is_kept(
+    people: sm.Microdata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     sm.write(people, "people.csv")
     plan = plan_of(data=sm.Source("people.csv", keys=("Sex",), numeric=("wage",)))

@@ -138,13 +138,13 @@ def the_same(folder: Path, undisturbed: Path) -> bool:
     return all(a.equals(b) for a, b in zip(tables(folder), tables(undisturbed), strict=True))
 
 
-def test_local_workers_and_drivers_are_killed(script: Path, undisturbed: Path, tmp_path: Path) -> None:
+def test_study_survives_killed_local_workers_and_drivers(script: Path, undisturbed: Path, tmp_path: Path) -> None:
     drivers, workers = disturb(script, tmp_path / "s", "processes", children)
     assert drivers + workers == KILLS and drivers and workers
     assert the_same(tmp_path / "s", undisturbed)
 
 
-def test_dask_workers_and_drivers_are_killed(script: Path, undisturbed: Path, tmp_path: Path) -> None:
+def test_study_survives_killed_dask_workers_and_drivers(script: Path, undisturbed: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="a Dask cluster needs: pip install 'sdcmap[dask]'")
     with processes(tmp_path / "c", 2, nannies=True) as running:
         drivers, workers = disturb(script, tmp_path / "s", running.engine, lambda _: running.working)
@@ -152,7 +152,7 @@ def test_dask_workers_and_drivers_are_killed(script: Path, undisturbed: Path, tm
     assert the_same(tmp_path / "s", undisturbed)
 
 
-def test_the_undisturbed_study_is_whole(undisturbed: Path) -> None:
+def test_undisturbed_study_is_complete(undisturbed: Path) -> None:
     scores = sm.Study.open(undisturbed).scores()
     assert scores.candidate.height == CANDIDATES
     assert set(scores.candidate["status"]) <= {"ok", "infeasible"}, "no candidate failed"

@@ -42,7 +42,9 @@ def other_machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_study_goes_on_elsewhere(people: Microdata, tmp_path: Path, other_machine: pytest.MonkeyPatch) -> None:
+def test_study_continues_on_another_machine(
+    people: Microdata, tmp_path: Path, other_machine: pytest.MonkeyPatch
+) -> None:
     """Rows that are there stay as they are; those that come differ in last bits alone, or not at all where only draws
     decide. No warning, no mismatch: ids, streams and statuses are the same."""
     plan = sm.Plan(METHODS, MEASURES, replicates=3, seed=SEED)
@@ -66,7 +68,7 @@ def test_study_goes_on_elsewhere(people: Microdata, tmp_path: Path, other_machin
         assert study.scores().score.sort(keys).equals(both.score.sort(keys))
 
 
-def test_released_file_is_the_same_elsewhere(people: Microdata, other_machine: pytest.MonkeyPatch) -> None:
+def test_released_file_is_the_same_on_another_machine(people: Microdata, other_machine: pytest.MonkeyPatch) -> None:
     """Released numbers are as round as the original's, so that last bits do not show."""
     files = []
     for _ in range(2):
@@ -78,7 +80,9 @@ def test_released_file_is_the_same_elsewhere(people: Microdata, other_machine: p
     assert there.digest != here.digest and released_there.digest == released_here.digest
 
 
-def test_numbers_without_a_grid_are_known_again(people: Microdata, other_machine: pytest.MonkeyPatch) -> None:
+def test_numbers_without_a_grid_are_matched_on_another_machine(
+    people: Microdata, other_machine: pytest.MonkeyPatch
+) -> None:
     """A file with all digits is what a study released, where only last bits differ; not where the ninth digit does."""
     fine = people.change(None, {"wage": people["wage"] * np.pi})
     stream = Candidate(NOISY).stream(SEED)

@@ -10,7 +10,7 @@ from sdcmap.study.plan import Candidate
 MEASURES = [sm.SmallCells(), sm.Hellinger()]
 
 
-def test_every_plan_holds_the_identity_once() -> None:
+def test_every_plan_contains_the_identity_once() -> None:
     plan = sm.Plan([sm.Swap(on="a"), sm.Identity(), sm.Swap(on=["a"])], MEASURES, replicates=3)
     assert [method.text for method in plan.all_methods] == ["Identity", "Swap(on='a')"]
     assert plan.count == 1 + 3
@@ -19,7 +19,7 @@ def test_every_plan_holds_the_identity_once() -> None:
     assert plan.utility == "Hellinger"
 
 
-def test_a_chain_without_randomness_has_one_candidate() -> None:
+def test_deterministic_chain_has_one_candidate() -> None:
     plan = sm.Plan(sm.Chain([sm.Identity(), sm.Identity()]), MEASURES, replicates=5)
     assert plan.count == 2
 
@@ -35,7 +35,7 @@ def test_streams_depend_on_the_whole_spec_and_the_replicate() -> None:
     assert tuple(one.rng(1).random(3)) in draws  # the same again
 
 
-def test_adding_a_method_moves_no_other_candidate() -> None:
+def test_adding_a_method_changes_no_other_candidate() -> None:
     small = sm.Plan(sm.Swap(on="a"), MEASURES, seed=5)
     large = sm.Plan([sm.Noise(on="x"), sm.Swap(on="a")], [*MEASURES, sm.IL1s()], replicates=9, seed=5)
     ids = {candidate.id: candidate.stream(5).key for candidate in large.candidates}
@@ -55,7 +55,7 @@ def test_the_seed_is_secret() -> None:
     assert str(Candidate(sm.Swap(on="a")).stream(77).key.hex()) not in repr(Candidate(sm.Swap(on="a")).stream(77))
 
 
-def test_toml_in_and_out_without_loss() -> None:
+def test_plan_survives_toml() -> None:
     plan = sm.Plan(
         [
             sm.grid(sm.Swap, on=sm.subsets(["a", "b", "c"], 1, 2), rate=[0.005, 0.05], same="s"),
@@ -121,7 +121,7 @@ n = 3
 """
 
 
-def test_a_plan_with_twelve_mistakes_reports_them_all() -> None:
+def test_plan_with_twelve_mistakes_reports_all_of_them() -> None:
     with pytest.raises(sm.errors.PlanError) as error:
         sm.Plan.from_toml(TWELVE)
     expected = [
@@ -151,12 +151,12 @@ def test_a_plan_with_twelve_mistakes_reports_them_all() -> None:
     ["= 3", "methods = 3", "[[methods]]\ntype='Swap'\non='a'\ngrid=3\n[[measures]]\ntype='Hellinger'", "measures = [3]",
      "methods = 'x'\nmeasures = 'y'", "risk = 3\n[[measures]]\ntype='Hellinger'", "", "data = 3", "rule = []"],
 )  # fmt: skip
-def test_a_damaged_plan_is_one_plan_error(text: str) -> None:
+def test_damaged_plan_raises_plan_error(text: str) -> None:
     with pytest.raises(sm.errors.PlanError):
         sm.Plan.from_toml(text)
 
 
-def test_problems_with_data_come_all_at_once() -> None:
+def test_problems_with_data_are_reported_together() -> None:
     data = sm.demo.population(50)
     plan = sm.Plan(
         [sm.Swap(on=["Agee", "wage"]), sm.Noise(on="Sex"), sm.Noise(on="weight"), sm.Swap(on="Sex", same="Regio")],
@@ -181,7 +181,7 @@ def test_find_and_make() -> None:
             plan.find(name)
 
 
-def test_an_axis_may_be_named_by_the_class_of_its_measure() -> None:
+def test_axis_may_be_named_by_the_class_of_its_measure() -> None:
     plan = sm.Plan(sm.Noise(on="wage"), [sm.SmallCells(n=5), sm.IL1s(on="wage")], risk="SmallCells", utility="IL1s")
     assert plan.risk == ("SmallCells(n=5)",) and plan.utility == "IL1s(on='wage')"
     two = [sm.SmallCells(n=5), sm.SmallCells(n=4), sm.IL1s(on="wage")]
@@ -196,7 +196,7 @@ def named_plan(replicates: int = 3) -> sm.Plan:
     return sm.Plan([swap, many], [sm.SmallCells(), sm.Hellinger()], replicates, names={swap: "the first"})
 
 
-def test_names_survive_toml_and_find_their_candidate() -> None:
+def test_stated_names_survive_toml_and_find_their_candidate() -> None:
     plan = named_plan()
     again = sm.Plan.from_toml(plan.toml())
     assert again == plan and again.names == {sm.Swap("a", 0.1).text: "the first"}
@@ -212,15 +212,32 @@ def test_names_survive_toml_and_find_their_candidate() -> None:
     ("name", "problem"),
     [('""', "one line of 1 to 80"), ('"a\\nb"', "one line"), ("3", "one line"), (f'"{"x" * 81}"', "1 to 80")],
 )
-def test_a_name_is_one_short_line(name: str, problem: str) -> None:
+def test_stated_name_must_be_one_short_line(name: str, problem: str) -> None:
     with pytest.raises(sm.errors.PlanError, match=problem):
         sm.Plan.from_toml(named_plan().toml().replace('"the first"', name))
 
 
-def test_a_grid_and_two_methods_of_one_name_are_told() -> None:
+def test_named_grid_and_duplicate_names_are_reported() -> None:
     grid = '\n[[methods]]\ntype = "Swap"\non = "c"\nname = "all"\ngrid.rate = [0.1]\n'
     with pytest.raises(sm.errors.PlanError, match="'all' names a grid"):
         sm.Plan.from_toml(named_plan().toml() + grid)
     twice = '\n[[methods]]\ntype = "Swap"\non = "c"\nname = "the first"\n'
     with pytest.raises(sm.errors.PlanError, match="two methods are named 'the first'"):
         sm.Plan.from_toml(named_plan().toml() + twice)
+
+
+def test_plan_of_an_earlier_version_is_answered_with_the_new_names() -> None:
+    text = """
+        [[methods]]
+        type = "Synthesise"
+        on = ["a"]
+
+        [[measures]]
+        type = "AttributeInference"
+        secret = "a"
+        control = "makings"
+        """
+    with pytest.raises(sm.errors.PlanError) as error:
+        sm.Plan.from_toml(text)
+    assert "there is no method 'Synthesise'. Did you mean 'Synthesize'?" in str(error.value)
+    assert "'refits'. Did you mean 'refits'?" in str(error.value)

@@ -25,7 +25,7 @@ DATA = sm.read(
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_each_profile_holds_every_kind_of_risk(name: str) -> None:
+def test_each_profile_limits_every_kind_of_risk(name: str) -> None:
     held = find_profile(name).measures(DATA)
     kinds = {type(measure) for measure in held.limits}
     assert {WorstLinkage, ExactMatch, SpecialUniques, AttributeInference} <= kinds
@@ -35,19 +35,19 @@ def test_each_profile_holds_every_kind_of_risk(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_a_plan_keeps_its_profile_with_changed_limits(name: str) -> None:
+def test_plan_keeps_its_profile_with_changed_limits(name: str) -> None:
     profile = to_profile({"name": name, "found": 0.07})
     plan = sm.Plan(sm.Swap(on="a"), [WorstLinkage(), sm.Hellinger()], profile=profile)
     assert plan.limits == {"WorstLinkage": 0.07} and sm.Plan.from_toml(plan.toml()) == plan
     assert profile.words == f"{name} (changed: found 0.07)"
 
 
-def test_stated_limits_go_before_those_of_the_profile() -> None:
+def test_stated_limits_override_those_of_the_profile() -> None:
     plan = sm.Plan(sm.Swap(on="a"), [WorstLinkage(), sm.Hellinger()], limits={"WorstLinkage": 0.3}, profile="teaching")
     assert plan.limits == {"WorstLinkage": 0.3} and sm.Plan.from_toml(plan.toml()) == plan
 
 
-def test_a_plan_without_a_risk_measure_gets_those_of_its_profile() -> None:
+def test_plan_without_a_risk_measure_gets_those_of_its_profile() -> None:
     plan = sm.Plan(sm.Swap(on="a"), sm.Hellinger(), profile="public-use").with_risk(DATA)
     assert plan.limits == {m.text: limit for m, limit in PROFILES["public-use"].measures(DATA).limits.items()}
 
@@ -61,17 +61,17 @@ def test_a_plan_without_a_risk_measure_gets_those_of_its_profile() -> None:
         ({"area": "region"}, "stated together"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(given: str | dict[str, object], sentence: str) -> None:
+def test_invalid_profile_gets_one_sentence(given: str | dict[str, object], sentence: str) -> None:
     with pytest.raises(PlanError, match=sentence):
         to_profile(given)
 
 
-def test_a_share_of_many_people_is_many_people() -> None:
+def test_share_limit_respects_the_number_of_people() -> None:
     assert PROFILES["public-use"].for_rows(200_000).found == 0.005
     assert PROFILES["public-use"].for_rows(2_000).found == 0.05
 
 
-def test_a_journalist_only_where_population_fraction_and_a_secret_participation_are_stated() -> None:
+def test_journalist_needs_population_fraction_and_secret_participation() -> None:
     assert Profile(fraction=0.1).inclusion == 1 and Profile(population=1000).inclusion == 1
     assert Profile(population=1000, fraction=0.1).inclusion == 1
     assert Profile(population=1000, fraction=0.1, taking_part="secret").inclusion == 0.1

@@ -29,7 +29,7 @@ def masked(people: Microdata) -> Microdata:
     return sm.mask(people, sm.Chain([sm.Swap(on=["Sex", "Educ"], rate=0.1), sm.Noise(on="wage")]), seed=5)
 
 
-def test_a_file_scores_as_the_candidate_it_is(people: Microdata, masked: Microdata, tmp_path: Path) -> None:
+def test_file_has_the_scores_of_its_candidate(people: Microdata, masked: Microdata, tmp_path: Path) -> None:
     inside = sm.score(people, masked, MEASURES)
     for name in ("masked.csv", "masked.parquet"):
         sm.write(masked, tmp_path / name)
@@ -39,7 +39,7 @@ def test_a_file_scores_as_the_candidate_it_is(people: Microdata, masked: Microda
     assert sm.score(people, masked.frame(), sm.SmallCells())["SmallCells"].value == inside["SmallCells"].value
 
 
-def test_rows_are_matched_by_an_id_column(people: Microdata, masked: Microdata) -> None:
+def test_score_matches_rows_by_an_id_column(people: Microdata, masked: Microdata) -> None:
     number = pl.Series("id", np.random.default_rng(1).permutation(len(people)))
     roles = {"keys": people.keys, "numeric": people.numeric, "household": "household", "weight": "weight"}
     original = sm.read(people.frame().with_columns(number), **roles, identifiers="id")
@@ -55,7 +55,7 @@ def test_rows_are_matched_by_an_id_column(people: Microdata, masked: Microdata) 
             sm.score(original, twice, MEASURES, by="id")
 
 
-def test_a_masked_file_with_other_rows_or_columns(people: Microdata, masked: Microdata) -> None:
+def test_masked_file_with_other_rows_or_columns_is_refused(people: Microdata, masked: Microdata) -> None:
     with pytest.raises(sm.errors.SchemaError, match="299 rows and the original 300"):
         sm.score(people, masked.frame().head(299), MEASURES)
     with pytest.raises(sm.errors.SchemaError, match="no column in common"):
@@ -64,7 +64,7 @@ def test_a_masked_file_with_other_rows_or_columns(people: Microdata, masked: Mic
         sm.score(people, masked.frame().with_columns(wage=pl.lit("a lot")), MEASURES)
 
 
-def test_a_column_that_was_not_released_is_not_there(people: Microdata, masked: Microdata) -> None:
+def test_measure_of_an_unreleased_column_is_undefined(people: Microdata, masked: Microdata) -> None:
     """Neither as if it had been released as it was, nor in silence."""
     part = masked.frame().drop("wage")
     with pytest.raises(sm.errors.Undefined, match="the released file has no column 'wage'"):
@@ -73,7 +73,7 @@ def test_a_column_that_was_not_released_is_not_there(people: Microdata, masked: 
     assert sm.score(people, part, sm.IL1s(on=others)) == sm.score(people, masked, sm.IL1s(on=others))
 
 
-def test_the_id_that_matches_rows_is_no_key(people: Microdata) -> None:
+def test_id_column_is_not_treated_as_a_key(people: Microdata) -> None:
     """A file in which nothing but the id goes with its owner: nobody is found beyond chance."""
     draw = np.random.default_rng(4)
     number = pl.Series("id", np.arange(len(people)) + 1000)
@@ -84,7 +84,7 @@ def test_the_id_that_matches_rows_is_no_key(people: Microdata) -> None:
     assert sm.score(original, other.reverse(), sm.WorstLinkage(), by="id").popitem()[1].value < 0.1
 
 
-def test_a_file_whose_rows_are_nobodys(people: Microdata, tmp_path: Path) -> None:
+def test_unpaired_file_has_no_record_comparison(people: Microdata, tmp_path: Path) -> None:
     """A shuffled exact copy: taken as paired it looks like no copy at all, as unpaired it is one."""
     copy = people.frame().sample(fraction=1, shuffle=True, seed=3)
     measure = sm.risk.ClosestRecord(on=people.numeric)
@@ -106,7 +106,7 @@ def test_a_file_whose_rows_are_nobodys(people: Microdata, tmp_path: Path) -> Non
         sm.score(people, copy, sm.Hellinger(), paired=False, by="household")
 
 
-def test_agreement_by_chance_and_agreement(people: Microdata, masked: Microdata) -> None:
+def test_warning_when_rows_agree_only_by_chance(people: Microdata, masked: Microdata) -> None:
     """No warning where one column of many was left in its order, nor where noise is strong; one in 20 of 20 orders."""
     frame = masked.frame()
     others = [name for name in frame.columns if name != "Sex"]
@@ -128,7 +128,7 @@ def test_new_and_lost_categories_are_scored(people: Microdata) -> None:
         sm.score(people, frame, sm.SmallCells())
 
 
-def test_undefined_and_infinite_are_told_apart(people: Microdata) -> None:
+def test_undefined_and_infinite_scores_are_distinguished(people: Microdata) -> None:
     file = score_file(people, people.frame(), [sm.risk.KnownIndex(on="wage"), sm.IL1s(on=["nowhere"]), sm.SmallCells()])
     rows = file.scores
     assert [row.status for row in rows] == ["infinite", "undefined", "ok"]
@@ -136,7 +136,7 @@ def test_undefined_and_infinite_are_told_apart(people: Microdata) -> None:
     assert "no column 'nowhere'" in rows[1].reason
 
 
-def test_alignment_says_which_rows_changed(people: Microdata, masked: Microdata) -> None:
+def test_alignment_reports_changed_rows(people: Microdata, masked: Microdata) -> None:
     aligned = align(people, masked.frame())
     rows = aligned.changed_rows(["Sex"])
     assert rows is not None
@@ -152,7 +152,7 @@ def test_mask_is_replicate_zero_of_the_method(people: Microdata) -> None:
 
 
 @pytest.mark.parametrize("kind", ["numeric", "ordinal"])
-def test_numbers_that_became_bands_are_scored_as_bands(kind: str, tmp_path: Path) -> None:
+def test_numbers_recoded_to_bands_are_scored_as_bands(kind: str, tmp_path: Path) -> None:
     """An age that another tool released as "(20, 30]" finds the people that our own recoding does."""
     rng = np.random.default_rng(1)
     frame = pl.DataFrame({"age": rng.integers(16, 90, 300), "sex": rng.choice(["f", "m"], 300)})
@@ -165,7 +165,7 @@ def test_numbers_that_became_bands_are_scored_as_bands(kind: str, tmp_path: Path
     assert [row.value for row in rows] == pytest.approx(values) and min(values) > 0
 
 
-def test_an_attack_is_left_where_others_have_less_risk_and_less_loss(people: Microdata) -> None:
+def test_attack_stops_when_the_candidate_is_dominated(people: Microdata) -> None:
     known = people.only(["Age", "Sex", "wage", "total"])
     method = sm.Chain((sm.PRAM(["Age", "Sex"], 0.6, alpha=1.0), sm.RankSwap(["wage", "total"], 0.2)))
     linkage, loss = sm.WorstLinkage(), sm.IL1s(on="wage")

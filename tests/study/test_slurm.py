@@ -81,7 +81,7 @@ def workers(job: str, environment: dict[str, str]) -> list[int]:
 
 
 @pytest.mark.parametrize("command", ["sweep", "search --budget 24"])
-def test_the_batch_job_of_the_guide(command: str, tmp_path: Path) -> None:
+def test_slurm_batch_job_of_the_guide_runs(command: str, tmp_path: Path) -> None:
     project, slurm = tmp_path / "project", tmp_path / "slurm"
     project.mkdir()
     slurm.mkdir()

@@ -33,19 +33,19 @@ def read(records: int, loss: float) -> Reading:
 
 
 @pytest.mark.parametrize(("records", "thrown", "said"), [(200, 2 / 3, "67 %"), (100_000, 1 - 1 / 1001, "99.9 %")])
-def test_a_bias_of_a_tenth_of_a_standard_deviation(records: int, thrown: float, said: str) -> None:
+def test_share_of_a_small_bias_matches_the_formula(records: int, thrown: float, said: str) -> None:
     """.1^2 = 1/m - 1/n: 67 of 200 records, 99.9 of 100,000."""
     reading = read(records, 0.1)
     assert reading.thrown == pytest.approx(thrown, rel=1e-9)
     assert said in reading.text and f"{records:,} records" in reading.text and MEAN.text in reading.text
 
 
-def test_scores_beyond_the_shares_that_were_tried_are_bounds() -> None:
+def test_scores_outside_the_tried_shares_are_bounds() -> None:
     assert read(200, 0.0).words == "costs nothing that it sees in 200 records"
     assert "less than 1 %" in read(200, 1e-4).words and "more than 90 %" in read(200, 5.0).words
 
 
-def test_drawn_subsamples_read_a_bias_as_the_formula_does() -> None:
+def test_subsamples_read_a_bias_as_the_formula_does() -> None:
     """40 draws of each share: the root mean square of a normal error has the relative standard deviation 1/sqrt(80), the
     share then about .05, its mean over 4 seeds .025."""
     shares = []
@@ -59,7 +59,7 @@ def test_drawn_subsamples_read_a_bias_as_the_formula_does() -> None:
     assert np.mean(shares) == pytest.approx(2 / 3, abs=0.08)
 
 
-def test_noise_of_half_the_variance_costs_a_third_of_the_records_and_is_no_bias() -> None:
+def test_noise_costs_the_expected_records_and_no_bias() -> None:
     """U = n/(s^2 + .5 s^2) is that of n/1.5 records (Duncan, Keller-McNulty, Stokes 2001), whatever n is."""
     data = normal(1000)
     measures = [sm.utility.MeanPrecision(on="x"), sm.utility.IntervalWidth(on="x")]
@@ -69,14 +69,14 @@ def test_noise_of_half_the_variance_costs_a_third_of_the_records_and_is_no_bias(
         assert reading.thrown == pytest.approx(1 / 3, abs=0.06) and (reading.bias or 0) < 0.35
 
 
-def test_top_coding_is_bias() -> None:
+def test_top_coding_is_read_as_bias() -> None:
     data = normal(1000)
     plan = sm.Plan([sm.TopCode(on="x", top=1.5)], [MEAN], seed=1)
     (reading,) = sm.as_subsample(data, sm.sweep(data, plan, workers=1), plan.methods[0].text, draws=20)
     assert (reading.thrown or 0) > 0.1 and (reading.bias or 0) > 0.6
 
 
-def test_measures_that_records_left_out_do_not_move_one_way_are_withheld() -> None:
+def test_reading_is_withheld_without_a_monotone_curve() -> None:
     data = sm.demo.population(300, seed=1)
     measures = [sm.IL1s(on="wage"), sm.utility.AverageClassSize(), sm.Hellinger()]
     scores = sm.sweep(data, sm.Plan([sm.Swap("Age", 0.2)], [sm.SmallCells(), *measures], seed=1), workers=1)
@@ -91,7 +91,7 @@ def test_measures_that_records_left_out_do_not_move_one_way_are_withheld() -> No
         RUMap(scores, sm.SmallCells(), sm.IL1s(on="wage")).subsamples(data, draws=2)
 
 
-def test_the_map_draws_subsamples_as_a_curve_and_as_a_scale() -> None:
+def test_map_draws_subsamples_as_a_curve_and_as_a_scale() -> None:
     data = sm.demo.population(300, seed=1)
     scores = sm.sweep(data, sm.Plan([sm.Swap("Age", 0.2)], [sm.SmallCells(), sm.Hellinger()], seed=1), workers=1)
     ru = RUMap(scores, sm.SmallCells(), sm.Hellinger())

@@ -52,7 +52,7 @@ def plan_of(*, replicates: int = 4, measures: list[Measure] | None = None, seed:
     return sm.Plan(methods, measures or MEASURES, replicates=replicates, seed=seed)
 
 
-def test_rows_are_the_same_whatever_the_engine(people: Microdata, tmp_path: Path) -> None:
+def test_rows_are_the_same_for_every_engine(people: Microdata, tmp_path: Path) -> None:
     plain = plan_of()
     shuffle = sm.methods.Shuffle(on="wage")  # made again without some of the people, for the last measure
     plan = replace(plain, methods=(*plain.methods, shuffle), measures=(*MEASURES, sm.risk.ClosestRecord(targets=30)))
@@ -69,7 +69,7 @@ def test_rows_are_the_same_whatever_the_engine(people: Microdata, tmp_path: Path
     assert serial.measure.columns[:5] == ["name", "direction", "low", "high", "unit"]
 
 
-def test_an_interrupted_sweep_goes_on_to_the_same_rows(
+def test_interrupted_sweep_continues_to_the_same_rows(
     people: Microdata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "CHUNK_SECONDS", 0.0)  # one candidate at a time, however fast the machine is
@@ -88,7 +88,7 @@ def test_an_interrupted_sweep_goes_on_to_the_same_rows(
     assert same_rows(whole, sm.sweep(people, plan, tmp_path / "study", workers=2, engine="processes"))
 
 
-def test_a_measure_that_comes_later_finds_the_same_people_outside(people: Microdata, tmp_path: Path) -> None:
+def test_measure_added_later_uses_the_same_folds(people: Microdata, tmp_path: Path) -> None:
     """Releases made again hang on the candidate alone."""
     synthetic = sm.methods.Synthesize(on=[n for n in people.names if n not in ("household", "weight")])
     member, infer = sm.risk.ClosestRecord(targets=50), sm.risk.AttributeInference("Income", targets=50)
@@ -103,9 +103,7 @@ def test_a_measure_that_comes_later_finds_the_same_people_outside(people: Microd
     assert same_rows(serial, sm.sweep(people, plan(member, infer), tmp_path / "study", workers=1))
 
 
-def test_a_small_sweep_starts_no_process_and_a_large_one_does(
-    people: Microdata, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_a_large_sweep_starts_processes(people: Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
     make = engines.make_executor
 
@@ -165,7 +163,7 @@ class Bad(Method):
         raise ValueError(f"the wage of the first person is {data['wage'][0]}")
 
 
-def test_one_failing_candidate_never_ends_the_sweep(people: Microdata) -> None:
+def test_failing_candidate_does_not_end_the_sweep(people: Microdata) -> None:
     plan = sm.Plan(
         [sm.Noise(on="wage"), Bad(how="raise"), Bad(how="infeasible"), Bad(how="nan")],
         [sm.utility.MeanPrecision(on="wage")],
@@ -198,7 +196,7 @@ def jobs_of(plan: sm.Plan) -> Iterator[Job]:
     return (Job(c, c.stream(plan.seed).key, tuple(plan.measures)) for c in plan.candidates)
 
 
-def test_chunks_are_halved_until_the_candidates_that_break_the_pool_are_found(people: Microdata) -> None:
+def test_chunks_are_halved_to_identify_killing_candidates(people: Microdata) -> None:
     noise = sm.grid(sm.Noise, on="wage", variance=[0.1 * i for i in range(1, 8)])
     plan = sm.Plan([noise, Bad(how="exit")], MEASURES, replicates=3)
     rows = [row for batch in run_all(jobs_of(plan), partial(run_here, people), Fragile, 2) for row in batch]
@@ -208,7 +206,7 @@ def test_chunks_are_halved_until_the_candidates_that_break_the_pool_are_found(pe
     assert all(row.reason == WORKER_KILLED and "Bad" in row.method for row in dead)
 
 
-def test_a_candidate_that_kills_its_worker_is_found(people: Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidate_that_kills_its_worker_is_identified(people: Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "MAX_DEATHS_ALONE", 2)  # each death costs the start of a pool
     plan = sm.Plan([sm.Noise(on="wage"), Bad(how="exit")], MEASURES[:1])
     pool = partial(make_executor, "processes", 2)
@@ -216,7 +214,7 @@ def test_a_candidate_that_kills_its_worker_is_found(people: Microdata, monkeypat
     assert sorted((row.status, row.reason) for row in rows) == [("failed", WORKER_KILLED), ("ok", ""), ("ok", "")]
 
 
-def test_a_pool_that_is_broken_before_it_gets_work_is_made_anew(people: Microdata) -> None:
+def test_pool_broken_before_its_first_job_is_replaced(people: Microdata) -> None:
     """A worker dies between two chunks: nothing is in flight, and the next chunk cannot be handed over."""
     made: list[Executor] = []
 
@@ -232,7 +230,7 @@ def test_a_pool_that_is_broken_before_it_gets_work_is_made_anew(people: Microdat
     assert len(made) == 2 and [row.status for row in rows] == ["ok"] * plan.count
 
 
-def test_infinity_is_a_status_never_a_number(people: Microdata, tmp_path: Path) -> None:
+def test_infinity_is_stored_as_a_status(people: Microdata, tmp_path: Path) -> None:
     plan = sm.Plan(sm.Noise(on="wage"), [sm.risk.KnownIndex(on="wage"), sm.utility.MeanPrecision(on="wage")], seed=3)
     scores = sm.sweep(people, plan, tmp_path / "study", workers=1)
     infinite = scores.score.filter(pl.col("status") == "infinite")
@@ -241,9 +239,7 @@ def test_infinity_is_a_status_never_a_number(people: Microdata, tmp_path: Path) 
 
 
 # ---- the folder -----------------------------------------------------------------------------------------------
-def test_the_study_folder_is_private_and_holds_the_seed_in_the_manifest_alone(
-    people: Microdata, tmp_path: Path
-) -> None:
+def test_study_folder_is_private_and_only_the_manifest_has_the_seed(people: Microdata, tmp_path: Path) -> None:
     seed = 2**255 + 12345
     folder = tmp_path / "study"
     sm.sweep(people, plan_of(seed=seed), folder, workers=1)
@@ -257,7 +253,7 @@ def test_the_study_folder_is_private_and_holds_the_seed_in_the_manifest_alone(
     assert Study.open(folder).data.digest == people.digest
 
 
-def test_a_script_without_a_stated_seed_goes_on_with_the_studys(people: Microdata, tmp_path: Path) -> None:
+def test_sweep_without_a_stated_seed_uses_the_studys(people: Microdata, tmp_path: Path) -> None:
     first = sm.Plan(sm.Swap(on="Sex", rate=0.1), MEASURES[:2])
     again = sm.Plan(sm.Swap(on="Sex", rate=0.1), MEASURES[:2])
     assert first.seed != again.seed
@@ -268,7 +264,7 @@ def test_a_script_without_a_stated_seed_goes_on_with_the_studys(people: Microdat
     assert two.plan.seed == one.plan.seed == first.seed != again.seed
 
 
-def test_other_data_or_another_seed_is_refused(people: Microdata, tmp_path: Path) -> None:
+def test_sweep_refuses_other_data_or_another_seed(people: Microdata, tmp_path: Path) -> None:
     sm.sweep(people, plan_of(replicates=1), tmp_path / "study", workers=1)
     with pytest.raises(sm.errors.StudyMismatch, match="belongs to other data"):
         sm.sweep(sm.demo.population(400, seed=3), plan_of(replicates=1), tmp_path / "study", workers=1)
@@ -277,7 +273,7 @@ def test_other_data_or_another_seed_is_refused(people: Microdata, tmp_path: Path
 
 
 @pytest.mark.parametrize("damage", ["truncate", "garbage", "manifest", "no manifest"])
-def test_a_damaged_study_gets_one_clear_sentence(people: Microdata, tmp_path: Path, damage: str) -> None:
+def test_damaged_study_gets_one_sentence(people: Microdata, tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "study"
     sm.sweep(people, plan_of(replicates=1), folder, workers=1)
     Study.open(folder).connection.close()
@@ -298,9 +294,7 @@ def test_a_damaged_study_gets_one_clear_sentence(people: Microdata, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["data.bin", "schema.arrow"])
-def test_a_damaged_working_copy_is_told_and_healed_by_the_next_sweep(
-    people: Microdata, tmp_path: Path, name: str
-) -> None:
+def test_damaged_working_copy_is_replaced_by_the_next_sweep(people: Microdata, tmp_path: Path, name: str) -> None:
     folder = tmp_path / "study"
     sm.sweep(people, plan_of(replicates=1), folder, workers=1)
     whole = (folder / name).read_bytes()
@@ -312,21 +306,21 @@ def test_a_damaged_working_copy_is_told_and_healed_by_the_next_sweep(
     assert Study.open(folder).data.digest == people.digest
 
 
-def test_a_folder_that_is_no_study_is_left_alone(people: Microdata, tmp_path: Path) -> None:
+def test_sweep_refuses_a_folder_that_is_not_a_study(people: Microdata, tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear all")
     with pytest.raises(sm.errors.StudyDamaged, match="not empty and no study"):
         sm.sweep(people, plan_of(replicates=1), tmp_path, workers=1)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
-def test_two_sweeps_on_one_study(people: Microdata, tmp_path: Path) -> None:
+def test_second_sweep_of_a_locked_study_is_refused(people: Microdata, tmp_path: Path) -> None:
     sm.sweep(people, plan_of(replicates=1), tmp_path / "study", workers=1)
     study = Study.open(tmp_path / "study")
     with study.writing(), pytest.raises(sm.errors.SdcmapError, match="another sweep is writing"):
         sm.sweep(people, plan_of(replicates=2), tmp_path / "study", workers=1)
 
 
-def test_when_the_rule_was_fixed_is_remembered(people: Microdata, tmp_path: Path) -> None:
+def test_manifest_records_when_the_rule_was_fixed(people: Microdata, tmp_path: Path) -> None:
     base = plan_of(replicates=1)
     ruled = sm.Plan(base.methods, base.measures, rule=sm.Threshold(risk=0.01), seed=11)
     sm.sweep(people, ruled, tmp_path / "first", workers=1)
@@ -340,7 +334,7 @@ def test_when_the_rule_was_fixed_is_remembered(people: Microdata, tmp_path: Path
     assert not Study.open(tmp_path / "first").rule_was_fixed_first
 
 
-def test_a_full_disk_keeps_what_was_stored(people: Microdata, tmp_path: Path) -> None:
+def test_full_disk_keeps_stored_scores(people: Microdata, tmp_path: Path) -> None:
     """SQLite's own page limit stands for a full disk: the same error comes back from the library."""
     sm.sweep(people, plan_of(replicates=1), tmp_path / "study", workers=1)
     study = Study.open(tmp_path / "study")
@@ -378,7 +372,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_a_stopped_or_killed_sweep_leaves_a_valid_study_and_no_process(tmp_path: Path, how: signal.Signals) -> None:
+def test_stopped_or_killed_sweep_leaves_a_valid_study_and_no_process(tmp_path: Path, how: signal.Signals) -> None:
     script, folder = tmp_path / "script.py", tmp_path / "study"
     script.write_text(SCRIPT)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -403,7 +397,7 @@ def test_a_stopped_or_killed_sweep_leaves_a_valid_study_and_no_process(tmp_path:
     assert same_rows(sm.sweep(data, plan, folder, workers=1), sm.sweep(data, plan, workers=1))
 
 
-def test_a_script_without_its_guard_gets_one_clear_sentence(tmp_path: Path) -> None:
+def test_script_without_a_main_guard_gets_one_sentence(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent("""
@@ -419,7 +413,7 @@ def test_a_script_without_its_guard_gets_one_clear_sentence(tmp_path: Path) -> N
     assert result.stderr.count("Traceback") == 1
 
 
-def test_progress_and_the_cost_guess(people: Microdata) -> None:
+def test_progress_is_reported_and_cost_is_estimated(people: Microdata) -> None:
     seen: list[tuple[int, int]] = []
     plan = plan_of(replicates=2)
     sm.sweep(people, plan, workers=1, progress=lambda done, total: seen.append((done, total)))
@@ -429,7 +423,7 @@ def test_progress_and_the_cost_guess(people: Microdata) -> None:
     assert estimate_seconds(people, plan) > 0
 
 
-def test_an_unknown_engine(people: Microdata) -> None:
+def test_unknown_engine_is_rejected(people: Microdata) -> None:
     with pytest.raises(sm.errors.PlanError, match="Did you mean 'threads'"):
         sm.sweep(people, plan_of(), engine="thread")
 

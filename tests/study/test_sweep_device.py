@@ -61,13 +61,13 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "KERNELS", dict.fromkeys(gpu.KERNELS, gone))
 
 
-def test_an_unknown_device_is_a_problem_of_the_plan(people: Microdata) -> None:
+def test_unknown_device_raises_plan_error(people: Microdata) -> None:
     with pytest.raises(PlanError, match="the device must be one of cpu, gpu, auto. Did you mean 'gpu'?"):
         sm.sweep(people, plan_of(people), device="gpuu")
 
 
 @without
-def test_without_a_gpu_auto_is_the_cpu_and_gpu_an_error(people: Microdata, tmp_path: Path) -> None:
+def test_without_a_gpu_auto_uses_the_cpu_and_gpu_fails(people: Microdata, tmp_path: Path) -> None:
     wanted = values(sm.sweep(people, plan_of(people), workers=1))
     with pytest.warns(OnTheCPU, match="the attacks run on the CPU: CuPy is not installed|there is no GPU"):
         scores = sm.sweep(people, plan_of(people), tmp_path / "study", workers=1, device="auto")
@@ -81,7 +81,7 @@ def test_without_a_gpu_auto_is_the_cpu_and_gpu_an_error(people: Microdata, tmp_p
 
 
 @pytest.mark.parametrize("engine", ["serial", "threads"])
-def test_a_gpu_that_is_lost_on_the_way(people: Microdata, lost: None, tmp_path: Path, engine: str) -> None:
+def test_gpu_lost_during_a_sweep(people: Microdata, lost: None, tmp_path: Path, engine: str) -> None:
     with pytest.raises(SdcmapError, match="^no GPU can be used: the GPU does not answer; "):
         sm.sweep(people, plan_of(people), tmp_path / "asked", workers=1, engine=engine, device="gpu")
     with Study.open(tmp_path / "asked") as study:
@@ -91,7 +91,7 @@ def test_a_gpu_that_is_lost_on_the_way(people: Microdata, lost: None, tmp_path: 
         assert values(sm.sweep(people, plan_of(people), workers=1, engine=engine, device="auto")) == wanted
 
 
-def test_the_card_is_remembered_and_told_inside(people: Microdata, lost: None, tmp_path: Path) -> None:
+def test_gpu_is_recorded_and_shown_in_the_internal_report(people: Microdata, lost: None, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OnTheCPU)
         for _ in range(2):
@@ -102,14 +102,14 @@ def test_the_card_is_remembered_and_told_inside(people: Microdata, lost: None, t
         assert "cards" not in history(study.manifest, public_name=str)
 
 
-def test_the_bar_names_the_card(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_bar_names_the_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_bar(show=True, card="NVIDIA H200") as report:
         report(1, 2)
     assert "candidates on NVIDIA H200" in capsys.readouterr().err
 
 
 @without
-def test_the_command_line_says_it_in_one_line(people: Microdata, tmp_path: Path) -> None:
+def test_command_line_reports_a_missing_gpu_in_one_line(people: Microdata, tmp_path: Path) -> None:
     sm.write(people, tmp_path / "people.csv")
     (tmp_path / "plan.toml").write_text(
         'replicates = 1\n[data]\npath = "people.csv"\nnumeric = ["wage", "total"]\n[[methods]]\ntype = "Noise"\n'

@@ -90,7 +90,7 @@ BROKEN: dict[str, tuple[Measure, Microdata]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_measure_that_broke_a_law_keeps_it(name: str) -> None:
+def test_former_counterexamples_of_measures_obey_the_laws(name: str) -> None:
     measure, data = BROKEN[name]
     check_measure(measure, data, METHODS)
 
@@ -130,7 +130,7 @@ def test_noise_on_numbers_without_a_variance_is_refused(method: Method) -> None:
     ],
     ids=lambda measure: measure.text,
 )
-def test_numbers_without_a_variance_raise_our_own_errors_alone(measure: Measure) -> None:
+def test_constant_numbers_raise_only_our_own_errors(measure: Measure) -> None:
     data = huge()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -139,7 +139,7 @@ def test_numbers_without_a_variance_raise_our_own_errors_alone(measure: Measure)
 
 
 @pytest.mark.parametrize("measure", [sm.utility.SocietyKnowledge, sm.utility.SocietyUtility])
-def test_a_prior_of_next_to_no_records_is_refused(measure: type[Measure]) -> None:
+def test_prior_of_almost_no_records_is_refused(measure: type[Measure]) -> None:
     """With 5e-324 of a record the rounding of a proportion of 1 had a spread, in one order of rows and not in another."""
     with pytest.raises(sm.errors.PlanError, match="prior_records"):
         measure(on="wage", of="proportion", above=0.0, weighted=True, prior_records=5e-324)  # type: ignore[call-arg]

@@ -347,13 +347,13 @@ def unpicklable() -> Method:
     ],
     ids=lambda part: type(part).__name__ if isinstance(part, Method) else "",
 )
-def test_a_broken_method_is_caught(method: Method, law: str, data: Microdata) -> None:
+def test_check_method_catches_a_broken_method(method: Method, law: str, data: Microdata) -> None:
     with pytest.raises(LawBroken) as broken:
         check_method(method, data)
     assert any(law in sentence for sentence in broken.value.laws), broken.value.laws
 
 
-def test_the_method_they_break_is_sound(data: Microdata) -> None:
+def test_unbroken_method_passes(data: Microdata) -> None:
     check_method(Broken(), data)
 
 
@@ -430,11 +430,11 @@ class MeasureCrashes(BrokenMeasure):
     ],
     ids=lambda part: type(part).__name__ if isinstance(part, Measure) else "",
 )
-def test_a_broken_measure_is_caught(measure: Measure, law: str, data: Microdata) -> None:
+def test_check_measure_catches_a_broken_measure(measure: Measure, law: str, data: Microdata) -> None:
     with pytest.raises(LawBroken) as broken:
         check_measure(measure, data, [Broken()])
     assert any(law in sentence for sentence in broken.value.laws), broken.value.laws
 
 
-def test_the_measure_they_break_is_sound(data: Microdata) -> None:
+def test_unbroken_measure_passes(data: Microdata) -> None:
     check_measure(BrokenMeasure(), data, [Broken()])

@@ -243,7 +243,7 @@ def offense(name: str, now: Mapping[str, Any], before: Mapping[str, Any] | None)
 
 # ---- tests ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", CLASSES)
-def test_no_value_changed_without_a_raised_revision(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_value_changes_only_with_a_raised_revision(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     if name in LEARNED:
         pytest.importorskip("sklearn", reason=f"{name} needs scikit-learn: pip install 'sdcmap[learn]'")
     folder = str(tmp_path_factory.getbasetemp())
@@ -252,7 +252,7 @@ def test_no_value_changed_without_a_raised_revision(name: str, tmp_path_factory:
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_every_class_can_be_run_and_obeys_the_laws_on_the_tiny_file(
+def test_every_class_runs_and_obeys_the_laws_on_the_tiny_file(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Files made at random may be refused, and some classes refuse nearly all of them: here every one is really run."""
@@ -268,11 +268,11 @@ def test_every_class_can_be_run_and_obeys_the_laws_on_the_tiny_file(
         check_method(value, tiny())
 
 
-def test_no_value_is_stored_of_a_class_that_is_gone() -> None:
+def test_stored_values_belong_to_existing_classes() -> None:
     assert not stored().keys() - CLASSES.keys(), f"run `{COMMAND}`"
 
 
-def test_a_changed_value_default_or_revision_is_told() -> None:
+def test_changed_value_default_or_revision_is_reported() -> None:
     before = {"revision": 1, "defaults": {"k": "3"}, "value": 0.5}
     assert offense("A", before, before) == ""
     assert offense("A", before | {"value": 0.5 * (1 + 1e-9)}, before) == ""  # rounding
@@ -284,7 +284,7 @@ def test_a_changed_value_default_or_revision_is_told() -> None:
     assert "A has a new revision: run" in offense("A", before | {"revision": 2, "value": 0.6}, before)
 
 
-def test_writing_refuses_what_did_not_rise() -> None:
+def test_write_refuses_a_value_without_a_raised_revision() -> None:
     before = {"A": {"revision": 1, "defaults": {}, "value": 1.0}, "Gone": {"revision": 1, "defaults": {}, "value": 1.0}}
     risen, fallen = {"revision": 2, "defaults": {}, "value": 2.0}, {"revision": 1, "defaults": {}, "value": 2.0}
     assert written({"A": risen, "B": fallen}, before) == {"A": risen, "B": fallen}

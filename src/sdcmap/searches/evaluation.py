@@ -136,7 +136,7 @@ def replace_measures(plan: Plan, measures: Mapping[str, Measure], risk: Iterable
     names = {name: measure.text for name, measure in measures.items()}
     return replace(
         plan, measures=tuple(measures.values()), risk=tuple(names[name] for name in risk), utility=names[plan.utility],
-        limits={names[name]: plan.limits[name] for name in limits}, rule=None, profile=None, search=None, found=(),
+        limits={names[name]: plan.limits[name] for name in limits}, rule=None, profile=None, search=None, search_methods=(),
     )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ class Draws:
 
     @cached_property
     def front(self) -> tuple[str, ...]:
-        """Methods that are undominated in the mean and meet all constraints in half of their draws or more, least risk first."""
+        """Methods that are undominated in the mean and meet all constraints in most of their draws, least risk first."""
         signs, sound = self.objectives.signs, self._count(self.table.sound)
         signed = {text: (signs[0] * risk, signs[1] * utility) for text, (risk, utility) in self.means.items()}
         return _front({text: point for text, point in signed.items() if 2 * sound[text] >= self.asked[text]})

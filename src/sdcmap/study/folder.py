@@ -150,10 +150,10 @@ class Study(AbstractContextManager["Study"]):
         plan = Plan.read(path, seed=self.seed)
         if plan.digest != self.manifest.get("plan", plan.digest):
             raise StudyDamaged(f"{path} was changed after the sweep: sweep again with the intended plan.")
-        searched = self.found()
+        searched = self.search_methods()
         return plan.with_searched_methods(searched) if searched else plan
 
-    def found(self) -> tuple[Method, ...]:
+    def search_methods(self) -> tuple[Method, ...]:
         """Return the methods that searches of this study proposed and evaluated fully, in the order of proposal."""
         with self.database.snapshot():
             stored = self.proposals()

@@ -91,7 +91,7 @@ class Plan:
         where the plan states none, and a release must meet them.
     policy : the other numbers that can refuse a release (see `ReleasePolicy`); a changed one needs a reason.
     search : how a search is run (see `Search`).
-    found : methods that a search proposed, one draw each; they are stored in the study, not in the plan's file.
+    search_methods : methods that a search proposed, one draw each; they are stored in the study, not in the plan's file.
     seed : the secret behind every random number, 256 random bits unless stated. It is in no repr, TOML, digest or
         comparison, and `release` refuses one below 128 bits. An existing study keeps its own seed: the plan with that
         seed is `scores.plan`, or `Study.open(folder).plan`.
@@ -118,7 +118,7 @@ class Plan:
     profile: Profile | None
     policy: ReleasePolicy
     search: Search | None
-    found: tuple[Method, ...] = field(repr=False)
+    search_methods: tuple[Method, ...] = field(repr=False)
     seed: int = field(repr=False, compare=False)
     seed_stated: bool = field(init=False, repr=False, compare=False)
 
@@ -128,7 +128,8 @@ class Plan:
         limits: float | Iterable[float] | Mapping[Any, float] = (), rule: Rule | None = None, data: Source | None = None,
         names: Mapping[Any, str] | None = None, seed: int | None = None, derive: Mapping[str, str] | Sequence[Derive] = (),
         profile: Profile | str | Mapping[str, Any] | None = None, policy: ReleasePolicy | None = None,
-        edits: str | Sequence[str] = (), search: Search | Mapping[str, Any] | None = None, found: Iterable[Method] = (),
+        edits: str | Sequence[str] = (), search: Search | Mapping[str, Any] | None = None,
+        search_methods: Iterable[Method] = (),
     ) -> None:  # fmt: skip
         every: tuple[Measure, ...] = _as_tuple(measures)
         known = [measure for measure in every if isinstance(measure, Measure)]
@@ -137,7 +138,7 @@ class Plan:
         limits_by = None if profile is None else to_profile(profile)
         vars(self).update(  # frozen: no attribute can be assigned
             methods=_as_tuple(methods), measures=every, replicates=replicates, risk=named, rule=rule, data=data,
-            utility=_resolve_measure(str(utility), known) or next(iter(losses), ""), found=tuple(found),
+            utility=_resolve_measure(str(utility), known) or next(iter(losses), ""), search_methods=tuple(search_methods),
             limits=_read_limits(limits or _profile_limits(limits_by, known), named, known), profile=limits_by,
             policy=policy or DEFAULT_POLICY,
             search=Search(**search) if isinstance(search, Mapping) else search, edits=_read_edits(edits),
@@ -198,15 +199,17 @@ class Plan:
     def all_methods(self) -> tuple[Method, ...]:
         """Every method once, with grids expanded and `Identity()` first."""
         methods: dict[str, Method] = {Identity().digest: Identity()}
-        for method in (*map(self.append_last_steps, self.stated_methods), *self.found):
+        for method in (*map(self.append_last_steps, self.stated_methods), *self.search_methods):
             methods.setdefault(method.digest, method)
         return tuple(methods.values())
 
     @cached_property
     def _single_draw_digests(self) -> frozenset[str]:
         """The digests of the methods that only a search proposed."""
-        stated = {self.append_last_steps(method).digest for method in self.stated_methods} if self.found else set()
-        return frozenset(method.digest for method in self.found) - stated
+        stated = (
+            {self.append_last_steps(method).digest for method in self.stated_methods} if self.search_methods else set()
+        )
+        return frozenset(method.digest for method in self.search_methods) - stated
 
     def draws_of(self, method: Method) -> int:
         """Return how many candidates a method of this plan has."""
@@ -293,7 +296,7 @@ class Plan:
 
     def with_searched_methods(self, methods: Iterable[Method]) -> Plan:
         """Return the same plan with these methods from a search, one draw each."""
-        return self._replace(found=tuple(methods))
+        return self._replace(search_methods=tuple(methods))
 
     def _replace(self, **facts: Any) -> Plan:
         """Return the same plan with other fields. Whether its seed was stated stays."""
@@ -377,7 +380,7 @@ class Plan:
     def from_toml(text: str, *, seed: int | None = None) -> Plan:
         """Return the plan in a TOML text, or raise PlanError with every problem."""
         table = read_table(text)
-        parts = [f.name for f in fields(Plan) if f.name not in ("names", "found", "seed", "seed_stated")]
+        parts = [f.name for f in fields(Plan) if f.name not in ("names", "search_methods", "seed", "seed_stated")]
         unknown = [name for name in table if name not in parts][:MAX_PROBLEMS_SHOWN]
         problems = [f"a plan has no part {quote_text(name)}.{suggest_name(name, parts)}" for name in unknown]
         given: dict[str, Any] = {name: table[name] for name in table if name in parts}

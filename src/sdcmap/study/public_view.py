@@ -129,7 +129,7 @@ class PublicView:
             plan, methods=methods, measures=measures, risk=tuple(texts.get(name, name) for name in plan.risk),
             utility=texts.get(plan.utility, plan.utility), limits=limits, profile=None, policy=DEFAULT_POLICY, data=None,
             rule=plan.rule and _public_rule(plan.rule, texts), names=names, search=None,
-            found=tuple(map(public.of, plan.found)), seed=0,
+            search_methods=tuple(map(public.of, plan.search_methods)), seed=0,
         )  # fmt: skip
         return PublicView(shown, texts)
 

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import polars as pl
-from searched import OWN, people_of, plan_of
+from search_samples import OWN, people_of, plan_of
 
 from sdcmap.searches.forest import Predictors, draw_neighbors, importance
 from sdcmap.searches.search_results import SearchResult
@@ -22,7 +22,7 @@ def table(rows: int = 200) -> tuple[Predictors, np.ndarray]:
     return Predictors.of(np.column_stack([number, category, noise]), np.array([True, False, True])), y
 
 
-def test_the_columns_that_matter_are_told_from_those_that_do_not() -> None:
+def test_forest_separates_important_from_unimportant_columns() -> None:
     x, y = table()
     groups = {"number": [0], "category": [1], "noise": [2], "both": [0, 1]}
     matters = importance(x, y, groups, np.random.default_rng(1))
@@ -30,7 +30,7 @@ def test_the_columns_that_matter_are_told_from_those_that_do_not() -> None:
     assert matters["noise"] < 0.05 and matters["category"] > 0.3
 
 
-def test_a_point_takes_the_scores_of_one_like_it() -> None:
+def test_replayed_point_gets_the_scores_of_a_similar_one() -> None:
     x, y = table()
     others = np.array([[0.5, 0.0, 0.5], [0.5, 3.0, 0.5]])
     drawn = np.array([y[draw_neighbors(x, y, others, np.random.default_rng(s))] for s in range(60)])
@@ -38,14 +38,14 @@ def test_a_point_takes_the_scores_of_one_like_it() -> None:
     assert low < 2.2 < high  # the truths are 1 and 4, and two of five trees do not ask for the category
 
 
-def test_generations_are_told_in_a_few_spans() -> None:
+def test_generations_are_named_in_a_few_spans() -> None:
     spans = name_generations({f"m{g}": g for g in range(12)})
     assert list(dict.fromkeys(spans.values())) == [
         "your plan", "starts", "generations 2 to 5", "generations 6 to 8", "generations 9 to 11",
     ]  # fmt: skip
 
 
-def test_the_replay_starts_from_the_plan_and_never_falls(found: SearchResult) -> None:
+def test_replay_starts_at_the_plan_and_never_decreases(found: SearchResult) -> None:
     front = found.table.select(tuple(c.id for c in plan_of().candidates if c.kind == "candidate"))
     replay = found.choices.replay([0, 24, 32], (front.x, front.y))
     assert np.allclose(replay.row(0)[1:], found.history.areas[0])
@@ -53,7 +53,7 @@ def test_the_replay_starts_from_the_plan_and_never_falls(found: SearchResult) ->
     assert replay["area"].is_sorted() and (low <= area).all() and (area <= high).all()
 
 
-def test_every_picture_is_drawn_from_what_is_stored(found: SearchResult) -> None:
+def test_every_chart_of_a_search_is_drawn(found: SearchResult) -> None:
     assert list(found.pictures) == ["map", "progress", "importance", "choices", "methods"]
     drawn = {name: draw() for name, draw in found.pictures.items()}
     rings = drawn["map"].spec["hconcat"][0]["layer"][-1]["data"]["values"]

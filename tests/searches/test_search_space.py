@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from numpy.random import Generator
-from searched import plan_of
+from search_samples import plan_of
 
 import sdcmap as sm
 from sdcmap.core.roles import Strengths
@@ -28,7 +28,7 @@ def points(space: Space, count: int, seed: int = 1) -> list[tuple[float, ...]]:
     return [tuple(map(float, rng.random(len(space.dimensions)))) for _ in range(count)]
 
 
-def test_every_point_stands_for_a_method_that_masks_every_number(people: Microdata) -> None:
+def test_every_point_masks_every_number(people: Microdata) -> None:
     space = Space(people, Search()).check()
     for point in points(space, 100):
         method = space.method(point)
@@ -38,7 +38,7 @@ def test_every_point_stands_for_a_method_that_masks_every_number(people: Microda
         assert {f"{name}: method" for name in set(KEYS) - set(method.masks(people))} <= left
 
 
-def test_both_ways_of_joining_whole_files_and_recoding_are_met(people: Microdata) -> None:
+def test_points_cover_joint_separate_whole_file_and_recoding(people: Microdata) -> None:
     space = Space(people, Search())
     met = {(name, value) for p in points(space, 300) for name, value in space.settings_of(p).items()}
     for name, value in (
@@ -48,7 +48,7 @@ def test_both_ways_of_joining_whole_files_and_recoding_are_met(people: Microdata
         assert (name, value) in met
 
 
-def test_files_of_nobodys_records_are_left_out_where_every_risk_compares_records(people: Microdata) -> None:
+def test_synthetic_files_are_excluded_where_every_risk_compares_records(people: Microdata) -> None:
     space = Space(people, Search(), paired=True).check()
     assert "Synthesize" not in space.shape.options and "Microaggregate" in space.shape.options
     partly = [p for p in points(space, 300) if "Synthesize" in space.settings_of(p).values()]
@@ -56,7 +56,7 @@ def test_files_of_nobodys_records_are_left_out_where_every_risk_compares_records
     assert plan_of().compares_records
 
 
-def test_strengths_go_from_weak_to_strong() -> None:
+def test_strength_increases_with_the_coordinate() -> None:
     assert sm.Noise.searched is not None and sm.Noise.searched.at(0)["variance"] < sm.Noise.searched.at(1)["variance"]
     assert Strengths("stay", 0.97, 0.05, log=False).at(1.0) == {"stay": 0.05}
     people = sm.demo.population(150, seed=3)
@@ -64,7 +64,7 @@ def test_strengths_go_from_weak_to_strong() -> None:
     assert sizes == sorted(sizes) and sizes[0] == 3
 
 
-def test_what_is_fixed_stays_fixed(people: Microdata) -> None:
+def test_fixed_steps_and_left_columns_stay_fixed(people: Microdata) -> None:
     fixed = sm.Recode("Age", merge=[["<25", "25-55"]])
     space = Space(people, Search(fixed=[fixed], leave=["Sex"], methods=["PRAM", "RankSwap"]))
     for point in points(space, 30):
@@ -74,7 +74,7 @@ def test_what_is_fixed_stays_fixed(people: Microdata) -> None:
         assert {type(step).__name__ for step in method.steps[1:]} <= {"PRAM", "RankSwap"}
 
 
-def test_derived_columns_are_computed_last_and_masked_by_nobody(people: Microdata) -> None:
+def test_derived_columns_are_computed_last_and_not_masked(people: Microdata) -> None:
     plan = sm.Plan([], [sm.SmallCells(), sm.Hellinger()], derive={"total": "2 * wage"})
     space = Space(people, Search(), plan.derive)
     method = space.method(points(space, 1)[0])
@@ -83,7 +83,7 @@ def test_derived_columns_are_computed_last_and_masked_by_nobody(people: Microdat
 
 
 @pytest.mark.parametrize("columns", [KEYS, NUMBERS], ids=["no numbers", "no keys"])
-def test_one_kind_of_columns_is_enough(people: Microdata, columns: tuple[str, ...]) -> None:
+def test_space_with_one_kind_of_columns(people: Microdata, columns: tuple[str, ...]) -> None:
     space = Space(people.only(columns), Search()).check()
     assert len(draw_starts(space, 24, np.random.default_rng(1), NOTHING)) == 24
 
@@ -96,12 +96,12 @@ def test_one_kind_of_columns_is_enough(people: Microdata, columns: tuple[str, ..
         (Search(leave=[*KEYS, *NUMBERS]), "there is nothing to search"),
     ],
 )
-def test_a_space_without_methods_is_told(people: Microdata, settings: Search, said: str) -> None:
+def test_space_without_methods_is_refused(people: Microdata, settings: Search, said: str) -> None:
     with pytest.raises(PlanError, match=said.replace(".", r"\.").replace("?", r"\?")):
         Space(people, settings).check()
 
 
-def test_one_method_alone_has_a_space_of_strengths(people: Microdata) -> None:
+def test_space_of_one_method_varies_its_strength(people: Microdata) -> None:
     space = Space(people.only(NUMBERS), Search(methods=["Noise"])).check()
     assert {type(s) for p in points(space, 20) for s in space.method(p).steps} == {sm.Noise}  # type: ignore[union-attr]
 
@@ -119,7 +119,7 @@ class Halve(sm.Method):
         return data.change(None, {name: data.numbers(name) / self.by for name in self.on})
 
 
-def test_a_plug_in_takes_part_with_its_own_range(people: Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plug_in_is_searched_over_its_own_range(people: Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spaces, "plug_in_classes", lambda base: (Halve,))
     space = Space(people.only(NUMBERS), Search(methods=["Halve"])).check()
     made = [step.by for p in points(space, 40) for step in space.method(p).steps]  # type: ignore[union-attr, attr-defined]
@@ -140,7 +140,7 @@ def test_starts_and_children_are_new_and_the_same_for_the_same_stream(people: Mi
     assert {name for child in made for name in child.parents} == {"0", "1", "2", "3"}
 
 
-def test_what_could_not_be_made_is_drawn_less_often(people: Microdata) -> None:
+def test_options_that_failed_are_drawn_less_often(people: Microdata) -> None:
     space = Space(people, Search())
     dimension = next(d for d in space.dimensions if d.name == "numbers: method")
     tried = [p for p in points(space, 400) if space.settings_of(p).get("numbers: method") == "Noise"]
@@ -150,7 +150,7 @@ def test_what_could_not_be_made_is_drawn_less_often(people: Microdata) -> None:
     assert len(tried) > 5 and np.isclose(shares["Noise"], shares["RankSwap"] / (len(tried) + 1))
 
 
-def test_methods_of_the_plan_have_children_at_other_strengths() -> None:
+def test_children_of_plan_methods_have_other_strengths() -> None:
     rng = np.random.default_rng(1)
     chain = sm.Chain((sm.PRAM(KEYS, 0.6, alpha=1.0), sm.RankSwap(NUMBERS, 0.2)))
     made = [vary_strength(chain, rng) for _ in range(20)]
@@ -159,7 +159,7 @@ def test_methods_of_the_plan_have_children_at_other_strengths() -> None:
     assert vary_strength(sm.Identity(), rng) is None
 
 
-def test_columns_of_edit_rules_are_masked_and_every_candidate_ends_with_their_repair() -> None:
+def test_every_candidate_ends_with_the_repair_of_edit_rules() -> None:
     data = sm.demo.population(120, seed=2).only(["Age", "Sex", "wage"])
     rule = 'Sex = "Male" -> wage >= 0'
     plan = sm.Plan([], [sm.SmallCells(), sm.Hellinger()], edits=[rule])

@@ -68,7 +68,7 @@ def damage(file: Path, how: str) -> int:
 
 
 @pytest.mark.parametrize("how", ["header", "interior", "noise", "zeros", "truncated"])
-def test_every_whole_row_is_kept_and_the_next_sweep_completes_the_study(
+def test_repair_keeps_intact_rows_and_the_next_sweep_completes_the_study(
     data: sm.Microdata, study: Path, how: str
 ) -> None:
     whole = sm.Study.open(study).scores(PLAN)
@@ -87,7 +87,7 @@ def test_every_whole_row_is_kept_and_the_next_sweep_completes_the_study(
     assert all(a.equals(b) for a, b in zip(rows(again), rows(whole), strict=True))
 
 
-def test_rows_still_in_the_write_ahead_log_are_kept(data: sm.Microdata, tmp_path: Path) -> None:
+def test_repair_keeps_rows_of_the_write_ahead_log(data: sm.Microdata, tmp_path: Path) -> None:
     sm.sweep(data, PLAN, tmp_path / "s", workers=1)
     study = sm.Study.open(tmp_path / "s")
     file = OutsideFile("elsewhere", "0" * 64, (ScoreRow("0" * 12, "SmallCells", 0.25, None, "{}", "ok", ""),))
@@ -102,14 +102,14 @@ def test_rows_still_in_the_write_ahead_log_are_kept(data: sm.Microdata, tmp_path
     assert file.id in sm.Study.open(tmp_path / "s").candidate_states()
 
 
-def test_an_undamaged_study_is_left_as_it_is(study: Path) -> None:
+def test_repair_leaves_an_undamaged_study_unchanged(study: Path) -> None:
     before = (study / "scores.sqlite").read_bytes()
     said = CliRunner().invoke(app, ["study", "repair", str(study)])
     assert said.exit_code == 0 and "nothing is damaged" in said.stdout
     assert (study / "scores.sqlite").read_bytes() == before
 
 
-def test_the_error_of_a_damaged_study_names_the_repair(study: Path) -> None:
+def test_error_of_a_damaged_study_names_the_repair_command(study: Path) -> None:
     (study / "scores.sqlite").write_bytes(b"x" * 5000)
     with pytest.raises(StudyDamaged, match="sdcmap study repair s"):
         sm.Study.open(study)
@@ -117,7 +117,7 @@ def test_the_error_of_a_damaged_study_names_the_repair(study: Path) -> None:
     assert said.exit_code == 0 and "0 candidates and 0 scores are whole and were kept" in said.stdout
 
 
-def test_a_changed_number_is_no_whole_row(study: Path) -> None:
+def test_row_with_a_changed_number_is_not_intact(study: Path) -> None:
     """Bit rot that leaves the database readable is found by the checksum; an old copy of a row may still be whole."""
     with_all = sm.Study.open(study)
     whole = with_all.scores(PLAN).score
@@ -133,13 +133,13 @@ def test_a_changed_number_is_no_whole_row(study: Path) -> None:
     assert after.sort("candidate", "measure").equals(kept), "no changed number got in"
 
 
-def test_a_study_without_its_manifest_cannot_be_repaired(study: Path) -> None:
+def test_study_without_a_manifest_cannot_be_repaired(study: Path) -> None:
     (study / "manifest.json").write_text("{")
     with pytest.raises(StudyDamaged, match="needs it for its seed"):
         repair(study)
 
 
-def test_a_changed_fact_of_a_measure_is_put_right(study: Path) -> None:
+def test_repair_restores_changed_facts_of_a_measure(study: Path) -> None:
     """A direction that is turned round would turn the choice round."""
     whole = rows(sm.Study.open(study).scores(PLAN))
     connection = sqlite3.connect(study / "scores.sqlite")
@@ -152,7 +152,7 @@ def test_a_changed_fact_of_a_measure_is_put_right(study: Path) -> None:
     )
 
 
-def test_a_study_of_an_earlier_version_is_told_from_a_damaged_one(study: Path) -> None:
+def test_study_of_an_earlier_version_is_not_reported_as_damaged(study: Path) -> None:
     """Its numbers do not say what made them; a repair would throw its rows away."""
     connection = sqlite3.connect(study / "scores.sqlite")
     connection.executescript("drop table score; create table score (candidate text, measure text, value real)")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from searched import BUDGET, FOUND, KEYS, LIMIT, NUMBERS, OWN, QUERIES, plan_of
+from search_samples import BUDGET, FOUND, KEYS, LIMIT, NUMBERS, OWN, QUERIES, plan_of
 
 import sdcmap as sm
 from commands import sdcmap
@@ -43,7 +43,7 @@ def stored(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 
 # ---- the same, whatever happens -------------------------------------------------------------------------------
-def test_the_same_candidates_with_other_workers(
+def test_search_is_the_same_with_other_workers(
     people: Microdata, folder: Path, found: SearchResult, tmp_path: Path
 ) -> None:
     other = sm.search(people, plan_of(), BUDGET, study=tmp_path / "s", workers=3, engine="threads")
@@ -52,7 +52,7 @@ def test_the_same_candidates_with_other_workers(
 
 
 @pytest.mark.slow
-def test_a_killed_search_goes_on_to_the_same_front(
+def test_killed_search_continues_to_the_same_front(
     people: Microdata, folder: Path, found: SearchResult, tmp_path: Path
 ) -> None:
     dice, endings = random.Random(2), []
@@ -69,7 +69,7 @@ def drive(folder: Path, rows: int, calls: int) -> int:
     return subprocess.run([sys.executable, script, folder, str(rows), str(calls)], capture_output=True).returncode
 
 
-def test_a_stopped_search_goes_on_and_a_larger_budget_goes_further(
+def test_stopped_search_continues_with_a_larger_budget(
     people: Microdata, folder: Path, found: SearchResult, tmp_path: Path
 ) -> None:
     def stop(done: int, budget: int, area: float) -> None:
@@ -85,7 +85,7 @@ def test_a_stopped_search_goes_on_and_a_larger_budget_goes_further(
 
 @pytest.mark.skipif(not SOAK, reason="workers of their own take long to start; sweeps are tested with them")
 @pytest.mark.parametrize("engine", ["processes", "dask"])
-def test_the_same_candidates_with_workers_of_their_own(
+def test_search_is_the_same_with_every_engine(
     people: Microdata, folder: Path, found: SearchResult, tmp_path: Path, engine: str
 ) -> None:
     if engine == "dask":
@@ -95,7 +95,7 @@ def test_the_same_candidates_with_workers_of_their_own(
 
 
 # ---- what a candidate of a search is --------------------------------------------------------------------------
-def test_candidates_are_those_of_a_sweep(people: Microdata, found: SearchResult) -> None:
+def test_candidates_of_a_search_score_as_in_a_sweep(people: Microdata, found: SearchResult) -> None:
     made = found.scores.candidate.filter(pl.col("status") == "ok", pl.col("kind") == "candidate")
     some = [found.scores.methods[text] for text in made["method"][1:4]]
     swept = sm.sweep(people, plan_of(methods=some), workers=1)
@@ -104,10 +104,12 @@ def test_candidates_are_those_of_a_sweep(people: Microdata, found: SearchResult)
     assert both["value"].equals(both["value_right"].rename("value"))
 
 
-def test_the_study_is_one_of_a_sweep_and_screenings_are_on_no_map(folder: Path, found: SearchResult) -> None:
+def test_search_is_stored_in_the_study_and_screenings_are_not_on_the_map(folder: Path, found: SearchResult) -> None:
     with Study.open(folder) as study:
         plan, scores = study.plan, study.scores()
-    assert set(plan.all_methods) == set(found.plan.all_methods) and len(plan.found) == 32 - found.dominated_early
+    assert (
+        set(plan.all_methods) == set(found.plan.all_methods) and len(plan.search_methods) == 32 - found.dominated_early
+    )
     assert scores.candidate["kind"].unique().sort().to_list() == ["candidate", "identity"]
     assert found.choice is not None and found.choice.member is not None
     assert plan.find(found.choice.member.candidate).method == found.choice.member.method
@@ -128,7 +130,7 @@ def test_parents_and_generations_are_stored(folder: Path, found: SearchResult) -
     assert sum(row.generation == 2 for row in rows) == 24 and sum(row.rank < 0 for row in rows) == 16
 
 
-def test_what_is_beaten_is_left_as_a_bound(people: Microdata, tmp_path: Path) -> None:
+def test_dominated_candidate_is_stored_as_a_bound(people: Microdata, tmp_path: Path) -> None:
     both = [ExactMatch(on=KEYS, k=3), ExactMatch(on=("Age", "Sex"), k=5), QUERIES]
     plan = plan_of(measures=both, risk=both[:2], limits=[0.1, 0.1], rule=sm.Threshold(risk=1.0))
     found = sm.search(people, plan, 24, study=tmp_path / "s", workers=1)
@@ -143,20 +145,20 @@ def test_what_is_beaten_is_left_as_a_bound(people: Microdata, tmp_path: Path) ->
 
 
 # ---- what a search promises -----------------------------------------------------------------------------------
-def test_it_is_never_worse_than_the_plan_at_any_limit(found: SearchResult) -> None:
+def test_search_is_never_worse_than_the_plan_at_any_limit(found: SearchResult) -> None:
     own = found.map.points.filter(pl.col("method") == OWN.text)
     for risk, utility in own.select("risk", "utility").iter_rows():
         assert (found.map.frontier.filter(pl.col("risk") <= risk)["utility"].min() or 0) <= utility
 
 
-def test_the_area_never_falls_and_the_plan_comes_first(found: SearchResult) -> None:
+def test_area_never_decreases_and_starts_with_the_plan(found: SearchResult) -> None:
     areas = found.history.areas
     assert len(areas) == 3 and list(areas) == sorted(areas)
     own = found.table.select(tuple(c.id for c in plan_of().candidates if c.kind == "candidate"))
     assert areas[0] == hypervolume(own.x, own.y)
 
 
-def test_risk_counts_by_its_logarithm_and_less_than_a_quarter_of_the_limit_is_pointless(found: SearchResult) -> None:
+def test_risk_scale_is_logarithmic_and_clipped_at_a_quarter_of_the_limit(found: SearchResult) -> None:
     objectives = found.objectives
     assert limit_of(found.plan) == LIMIT == objectives.limit
     x = objectives.scale_risk(np.array([0.0, LIMIT / 8, LIMIT / 4, LIMIT / 2, LIMIT, objectives.most, np.nan]))
@@ -164,7 +166,7 @@ def test_risk_counts_by_its_logarithm_and_less_than_a_quarter_of_the_limit_is_po
     assert np.isclose(x[3], x[4] / 2) and np.isclose(x[4], 0.85)
 
 
-def test_without_a_limit_the_axis_ends_at_releasing_everything(people: Microdata) -> None:
+def test_risk_scale_without_a_limit_ends_at_releasing_everything(people: Microdata) -> None:
     plan = plan_of(rule=None)
     objectives = ObjectiveSpace.of(sm.sweep(people, plan, workers=1), plan)
     assert (
@@ -175,7 +177,7 @@ def test_without_a_limit_the_axis_ends_at_releasing_everything(people: Microdata
     assert np.isclose(objectives.scale_risk(np.array([np.sqrt(objectives.least * objectives.most)]))[0], 0.5)
 
 
-def test_a_bounded_loss_is_not_bought_with_and_a_watched_one_is(people: Microdata, found: SearchResult) -> None:
+def test_loss_bounds_are_constraints_and_watched_losses_are_not(people: Microdata, found: SearchResult) -> None:
     hellinger = sm.Hellinger(on=KEYS).text
     worst = found.scores.column(hellinger).filter(pl.col("method") == OWN.text)["value"].max()
     assert found.objectives.bounds == {hellinger: worst}
@@ -188,13 +190,13 @@ def test_a_bounded_loss_is_not_bought_with_and_a_watched_one_is(people: Microdat
     assert found.losses["loss"].to_list() == [QUERIES.text, hellinger]
 
 
-def test_ends_are_drawn_afresh_to_choose_by_and_to_report(people: Microdata, found: SearchResult) -> None:
+def test_frontier_is_redrawn_to_choose_and_to_report(people: Microdata, found: SearchResult) -> None:
     plan = found.plan
     for member in found.members:
         choose, report = number_redraws(plan, member.method, "choose"), number_redraws(plan, member.method, "report")
         numbers = [c.replicate for c in (*choose, *report, *number_redraws(plan, member.method, "race"))]
         assert len(set(numbers)) == len(numbers) == 15 and min(numbers) == plan.draws_of(member.method)
-        again = sm.sweep(people, replace(plan, methods=(member.method,), found=(), replicates=11), workers=1)
+        again = sm.sweep(people, replace(plan, methods=(member.method,), search_methods=(), replicates=11), workers=1)
         drawn = again.column(FOUND.text).filter(pl.col("id").is_in([c.id for c in report]))["value"]
         assert member.draws == len(drawn) == 5 and np.isclose(drawn.mean(), member.fresh_risk)  # type: ignore[arg-type]
         assert member.tried in (5, 10) and (member.tried == 10 or member.under in (0.0, 1.0))
@@ -204,7 +206,7 @@ def test_ends_are_drawn_afresh_to_choose_by_and_to_report(people: Microdata, fou
     assert "32 methods were searched" in found.choice.reason
 
 
-def test_the_frontier_is_chosen_by_fresh_draws_with_the_plan_among_them(people: Microdata, found: SearchResult) -> None:
+def test_frontier_is_chosen_by_new_draws_including_the_plan(people: Microdata, found: SearchResult) -> None:
     drawn = [member.chosen_by for member in found.members]
     assert all(a[0] <= b[0] and a[1] > b[1] for a, b in itertools.pairwise(drawn))  # type: ignore[index]
     draws = [c for purpose in ("choose", "tiebreak") for c in number_redraws(found.plan, OWN, purpose)]  # type: ignore[arg-type]
@@ -215,7 +217,7 @@ def test_the_frontier_is_chosen_by_fresh_draws_with_the_plan_among_them(people: 
 
 
 @pytest.mark.skipif(not SOAK, reason="some searches: a mean over seeds")
-def test_reported_draws_hold_on_further_ones(people: Microdata) -> None:
+def test_reported_draws_predict_further_draws(people: Microdata) -> None:
     """The reported area less that of five draws that nobody has seen: .01 at most in size, in the mean of 8 searches with
     a band of three standard errors."""
     gaps = []
@@ -232,7 +234,7 @@ def test_reported_draws_hold_on_further_ones(people: Microdata) -> None:
     assert abs(np.mean(gaps)) <= 0.01 + 3 * np.std(gaps, ddof=1) / np.sqrt(len(gaps))
 
 
-def test_fresh_measures_have_targets_of_their_own() -> None:
+def test_redraw_measures_have_their_own_targets() -> None:
     plan = plan_of(measures=[sm.WorstLinkage(targets=50), QUERIES], limits={"WorstLinkage": 0.1})
     draws = [fresh_plan(plan, purpose).risk[0] for purpose in ("choose", "report")]  # type: ignore[arg-type]
     assert draws == ["WorstLinkage(targets=50, draw=1)", "WorstLinkage(targets=50, draw=2)"]
@@ -254,13 +256,11 @@ def test_fresh_measures_have_targets_of_their_own() -> None:
         (56, [0.1, 0.5, 0.5, 0.5, 0.5, 0.5], 0.0, ""),
     ],
 )
-def test_it_stops_by_budget_time_or_gain_after_a_whole_generation(
-    used: int, areas: list[float], seconds: float, said: str
-) -> None:
+def test_search_stops_by_budget_time_or_gain(used: int, areas: list[float], seconds: float, said: str) -> None:
     assert generations.stop_reason(Search(budget=100, minutes=1, tolerance=0.01), used, areas, seconds) == said
 
 
-def test_a_limit_that_nobody_meets_names_the_nearest(people: Microdata) -> None:
+def test_unreachable_limit_names_the_nearest_candidate(people: Microdata) -> None:
     plan = plan_of(methods=[], search={"methods": ["RankSwap"], "leave": KEYS})  # the risk lies in the keys
     found = sm.search(people, plan, 24, workers=1)
     assert found.choice is not None and found.choice.member is None and found.members
@@ -268,7 +268,7 @@ def test_a_limit_that_nobody_meets_names_the_nearest(people: Microdata) -> None:
     assert found.choice.reason.startswith(f"{told} The nearest is wage, total rank swapped")
 
 
-def test_candidates_that_cannot_be_made_end_the_search_with_the_reason(people: Microdata) -> None:
+def test_search_ends_with_the_reason_when_no_candidate_can_be_made(people: Microdata) -> None:
     impossible = sm.Suppress("Sex", k=500)
     plan = plan_of(methods=[], search={"methods": ["Suppress", "Microaggregate"], "fixed": [impossible]})
     found = sm.search(people, plan, 32, workers=1)
@@ -288,12 +288,12 @@ def test_candidates_that_cannot_be_made_end_the_search_with_the_reason(people: M
         ({"measures": [ExactMatch(on="Sex", k=3), QUERIES]}, "the file as it is has no risk"),
     ],
 )
-def test_bad_input_is_told_in_a_sentence(people: Microdata, change: dict[str, Any], said: str) -> None:
+def test_invalid_search_settings_get_one_sentence(people: Microdata, change: dict[str, Any], said: str) -> None:
     with pytest.raises(PlanError, match=said.replace(".", r"\.")):
         sm.search(people, plan_of(**change), workers=1)
 
 
-def test_the_table_of_a_plan_is_read_and_written() -> None:
+def test_search_table_of_a_plan_survives_toml() -> None:
     plan = plan_of(search={"budget": 60, "fixed": [OWN], "leave": ["Sex"]})
     assert "[search]" in plan.toml() and sm.Plan.from_toml(plan.toml(), seed=5) == plan
     with pytest.raises(PlanError, match="Search has no parameter 'bugdet'. Did you mean 'budget'"):
@@ -309,7 +309,7 @@ def room(people: Microdata, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return room
 
 
-def test_the_command_prints_the_report_as_json(room: Path) -> None:
+def test_search_command_prints_the_report_as_json(room: Path) -> None:
     said = sdcmap("search", room / "plan.toml", "-o", room / "study", "--budget", 24, "--workers", 1, "--json")
     report = json.loads(said.stdout)
     assert list(report) == ["evaluations", "hypervolume", "reference", "front", "stopped"]
@@ -319,7 +319,7 @@ def test_the_command_prints_the_report_as_json(room: Path) -> None:
     assert report["stopped"] == "the budget of 24 evaluations is used up"
 
 
-def test_the_command_tells_a_person_what_was_found(room: Path) -> None:
+def test_search_command_prints_the_result(room: Path) -> None:
     said = sdcmap("search", room / "plan.toml", "-o", room / "study", "--budget", 24, "--workers", 1, "--quiet").stdout
     assert "24 methods were evaluated" in said and "by fresh draws" in said
     assert "Release " in said and "Hellinger" in said
@@ -328,7 +328,7 @@ def test_the_command_tells_a_person_what_was_found(room: Path) -> None:
     assert told == "error: Search.budget must be at least 24, the number of starts. Got 5.\n"
 
 
-def test_python_of_the_page_goes_on_with_the_study(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_code_of_the_search_page_continues_the_study(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(room)
     found = run_page("docs/searching.md", {"budget=200": "budget=24, workers=1"})["found"]
     assert found.choice.reason.startswith("Release ") and (room / "generations.html").exists()

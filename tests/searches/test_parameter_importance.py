@@ -24,14 +24,14 @@ def made(seed: int, *, rates: tuple[float, ...] = RATES) -> Parameters:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_parameter_that_makes_the_risk_is_found(seed: int) -> None:
+def test_most_important_parameter_is_identified(seed: int) -> None:
     table = {stage: (risk, loss) for stage, risk, loss in made(seed).importance().iter_rows()}
     assert set(table) == {"Swap rate", "Swap on"}
     assert table["Swap rate"][0] > 0.5 > 10 * table["Swap on"][0]  # of the variance of risk
     assert table["Swap on"][1] > 0.5 > 10 * table["Swap rate"][1]  # of that of loss
 
 
-def test_steps_of_chains_are_taken_apart() -> None:
+def test_settings_of_a_chain_are_those_of_its_steps() -> None:
     chain = sm.Chain([sm.Recode(on="Age", width=5), sm.Suppress(k=3)])
     settings = settings_of(chain)
     assert settings["method"] == "Recode, then Suppress"
@@ -39,7 +39,7 @@ def test_steps_of_chains_are_taken_apart() -> None:
     assert settings["Recode on"] == "Age"
 
 
-def test_numbers_have_their_ends_and_words_their_places() -> None:
+def test_axes_of_numbers_and_of_options() -> None:
     spec = made(0).draw_choices().spec
     rows = spec["layer"][0]["data"]["values"]
     ends = {(row["axis"], row["text"]) for row in spec["layer"][1]["data"]["values"]}
@@ -51,12 +51,12 @@ def test_numbers_have_their_ends_and_words_their_places() -> None:
     assert [row["text"] for row in few if row["axis"] == "Swap rate"] == ["0.1", "0.2", "0.3"]
 
 
-def test_of_very_many_methods_the_frontier_and_some_others_are_drawn() -> None:
+def test_many_methods_are_thinned_but_the_frontier_is_kept() -> None:
     parameters = made(0, rates=tuple(n / 1000 for n in range(1, 301)))
     lines = parameters._lines()
     assert MAX_LINES <= len(lines) <= MAX_LINES + 3 and set(range(3)) <= set(lines.tolist())
 
 
-def test_too_few_methods_tell_nothing() -> None:
+def test_importance_of_too_few_methods_is_refused() -> None:
     with pytest.raises(PlanError, match="8 methods and more"):
         made(0, rates=(0.1, 0.2)).importance()

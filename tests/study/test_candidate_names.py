@@ -29,11 +29,11 @@ from sdcmap.study.candidate_names import name_draw, name_methods
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
-def test_words(method: Method, words: str) -> None:
+def test_title_of_each_method(method: Method, words: str) -> None:
     assert method.title == words
 
 
-def test_a_chain_says_what_its_steps_do_and_alike_steps_once() -> None:
+def test_title_of_a_chain_names_equal_steps_once() -> None:
     chain = Chain(
         [Recode("age", width=10), Suppress(k=3), Round("a", base=10), sm.RankSwap("c", 0.1), Round("b", base=10)]
     )
@@ -42,7 +42,7 @@ def test_a_chain_says_what_its_steps_do_and_alike_steps_once() -> None:
     assert many.title.endswith("v3 rounded to 4; 5 more")
 
 
-def test_every_method_that_is_tried_on_a_file_has_a_short_name_of_its_own() -> None:
+def test_every_trial_method_has_a_short_unique_name() -> None:
     roles = Roles(sm.demo.population(200, seed=1))
     tried = [m for cls in METHODS for m in cls.trials(roles).values() if isinstance(m, Method)]
     assert {type(step) for method in tried for step in method.steps} >= set(METHODS) - {
@@ -59,7 +59,7 @@ def test_every_method_that_is_tried_on_a_file_has_a_short_name_of_its_own() -> N
     assert not any("=[" in name or "(on" in name for name in names.values())
 
 
-def test_names_that_coincide_are_told_apart_by_what_differs_else_by_number() -> None:
+def test_equal_names_get_the_difference_or_a_number() -> None:
     one, two = sm.Swap("a", 0.05), sm.Swap("a", 0.05, same="b")
     assert list(name_methods([one, two], {}).values()) == ["a swapped 5 % (same)", "a swapped 5 % (same b)"]
     wide = [sm.Swap("a", 0.05, same=[f"variable{i}{j}" for i in range(5)]) for j in range(3)]
@@ -69,11 +69,11 @@ def test_names_that_coincide_are_told_apart_by_what_differs_else_by_number() -> 
     assert len(set(clash.values())) == len(clash)
 
 
-def test_a_draw_is_named_where_there_are_several() -> None:
+def test_draw_is_named_where_there_are_several() -> None:
     assert (name_draw("a swapped", 3), name_draw("a swapped", None)) == ("a swapped, draw 4", "a swapped")
 
 
-def test_a_name_is_no_part_of_what_a_method_is() -> None:
+def test_name_does_not_change_a_methods_digest() -> None:
     swap = sm.Swap("a", 0.05)
     measures = [sm.SmallCells(), sm.Hellinger()]
     plain, named = sm.Plan(swap, measures, seed=1), sm.Plan(swap, measures, names={swap: "as"}, seed=1)
