@@ -48,6 +48,7 @@ def add_inherited(cls: type) -> str:
     """Return the docstring of a class, with the parameters and notes added that only its bases describe."""
     text = inspect.cleandoc(cls.__doc__ or "")
     head, listed, notes, example = whole = _split(text)
+    # the docstrings of bases are complete already, because they went through here when they were defined
     for base in cls.__bases__:
         _, base_listed, base_notes, _ = _split(base.__doc__ or "")
         own, labels = _lines_by_name(listed), tuple(label for label in INHERITED if f"\n{label}" not in f"\n{notes}")

@@ -173,6 +173,7 @@ class Measure(Value):
         mean = math.fsum(e.value for e in estimates) / count
         if not math.isfinite(mean):
             return Estimate(value=mean)
+        # the variance between replicates; `fsum` makes it independent of their order
         spread = math.fsum((e.value - mean) ** 2 for e in estimates) / (count - 1)
         bounds, skipped = merge_bounds(estimates), merge_skipped(estimates)
         return Estimate(value=mean, se=math.sqrt(spread / count), bounds=bounds, skipped=skipped)

@@ -275,6 +275,7 @@ def extract_rows(data: Microdata, rows: Array) -> Microdata:
 
 def _join(data: Microdata, parts: list[tuple[Array, Microdata]]) -> Microdata:
     """Return the strata joined again, in the order of the file."""
+    # a part with an origin has reordered, dropped or repeated its rows; rows are counted in the whole file from here on
     rows = np.concatenate([own if part.origin is None else own[part.origin] for own, part in parts])
     order = np.argsort(rows, kind="stable")
     same_rows = all(part.origin is None for _, part in parts)

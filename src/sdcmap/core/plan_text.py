@@ -23,6 +23,7 @@ def read_table(text: str) -> dict[str, Any]:
     """Return the table of a TOML text, or raise PlanError where it is invalid, too long, too deep or has huge numbers."""
     if len(text) > MAX_PLAN_CHARACTERS:
         raise PlanError(f"a plan has at most {MAX_PLAN_CHARACTERS:,} characters.")
+    # tomllib needs quadratic time for long dotted keys, so they are refused before it sees them
     if _DOTTED.search(text):
         raise PlanError(TOO_DEEP)
     try:
@@ -39,6 +40,7 @@ def read_table(text: str) -> dict[str, Any]:
 
 def check_table(table: object) -> None:
     """Raise PlanError where a table from TOML or JSON is too deep or contains a number of more than 64 bits."""
+    # level by level instead of recursively, so that a deep table cannot exhaust the stack
     level: list[object] = [table]
     for _ in range(MAX_PLAN_DEPTH):
         if any(isinstance(part, int) and part.bit_length() > MAX_INTEGER_BITS for part in level):

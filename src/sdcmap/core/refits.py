@@ -46,6 +46,7 @@ def count_folds(held_out: float) -> int:
 def refit_without(data: Microdata, method: Method, stream: Stream, folds: Folds) -> tuple[Refit, ...]:
     """Return the refits of a method, each with its own stream below `stream`; raise Undefined where one is not possible."""
     own = stream.child(f"makings without {folds.held_out!r}")
+    # the folds respect the strata of the file and of the method, so that no refit lacks a whole stratum
     strata = tuple(dict.fromkeys((*data.schema.of_role("stratum"), *(n for step in method.steps for n in step.within))))
     fold = assign_folds(data, folds.held_out, strata, own.rng())
     return tuple(_refit(data, method, own.child(f"fold {k}"), fold == k) for k in range(folds.times))

@@ -24,6 +24,7 @@ def split_steps(steps: Sequence[Method]) -> tuple[tuple[Method, ...], tuple[tupl
     """
     repeatable, others, touched = list[Method](), list[Method](), set[str]()
     for step in (part for whole in steps for part in whole.by_column()):
+        # after a random step on a variable, an attacker no longer has the values that the next step started from
         if step.random or not touched.isdisjoint(step.masked_names):
             others.append(step)
             touched.update(step.masked_names)

@@ -72,6 +72,7 @@ class Value:
                 object.__setattr__(self, name, coerce(kind, getattr(self, name)))
             except ValueError as problem:
                 problems.append(f"{type(self).__name__}.{name} {problem}")
+        # rules between fields assume that each field is valid
         if not problems:
             stated = digest_problems(cast(NamesFiles, self)) if names_file else ()
             problems = [f"{type(self).__name__}{problem}" for problem in (*self.problems(), *stated)]
@@ -149,6 +150,7 @@ def coerce(kind: object, value: object) -> object:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
         value = coerce(arguments[0], value)
+        # the range of a list applies to each of its members
         for limit in arguments[1:]:
             for number in value if isinstance(value, tuple) else (value,):
                 if isinstance(limit, Range) and number is not None and number not in limit:
@@ -266,6 +268,7 @@ def _decode_fields(spec: Mapping[str, object], cls: type[V]) -> V:
     known = field_types(cls)
     kind, unknown = cls.__name__, [name for name in given if name not in known][:MAX_PROBLEMS_SHOWN]
     problems = [f"{kind} has no parameter {quote_text(name)}.{suggest_name(name, known)}" for name in unknown]
+    # every problem is collected, so that a plan can be corrected in one go
     needed = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
     problems += [f"{kind}.{name} must be given." for name in needed if name not in given]
     coerced: dict[str, Any] = {}

@@ -81,6 +81,7 @@ class Cluster(Executor):
             ) from None
         except Exception as error:
             raise self._translate_error(error) from None
+        # only if every worker can read the driver's copy; otherwise all of them receive the data
         self.copy = str(copy) if all(seen.values()) else None
         if self.copy is None:
             self._send(copy)

@@ -383,6 +383,7 @@ def _describe_outdated(plan: Plan, ids: Sequence[str], candidate: pl.DataFrame, 
 
     They have a name of the plan but another revision or default. Empty: none.
     """
+    # a candidate is outdated if its text is stored, but under another id
     have = set(candidate["id"])
     wanted = zip(ids, plan.candidates, strict=True)
     lacking = {(made.method.text, made.replicate) for name, made in wanted if name not in have}
@@ -430,6 +431,7 @@ def _take_copy(path: Path, data: Microdata) -> None:
     try:
         open_copy(path, data.digest)
     except StudyDamaged:
+        # `read_in_blocks` wrote a copy into the folder before the study existed
         try:
             open_copy(incoming, data.digest)
             for name in ("data.bin", "schema.arrow"):

@@ -112,6 +112,7 @@ def _score_candidate(data: Microdata, job: Job) -> list[ScoreRow]:
     refit = make_refitter(data, method, stream)
     scores: list[ScoreRow] = []
     for measure in job.measures:
+        # a measure that works in parts, such as several attacks, may stop as soon as the candidate is dominated
         enough = None if job.early_stop is None else partial(_is_dominated, job.early_stop, scores, measure.text)
         scores.append(score_row(measure, data, masked, stream, method, refit, enough))
         if enough is not None and enough(scores[-1].value):
@@ -165,6 +166,7 @@ def score_row(
         reason = "other candidates have less risk and less loss."
         return ScoreRow(measure.id, measure.text, seen.value, None, NO_DETAILS, "bound", reason)
     except (Undefined, SchemaError) as error:
+        # "unpaired" means that the measure does not apply, so that its limit is not tested instead of exceeded
         unpaired = measure.paired and not masked.paired
         return absent_row(measure, "unpaired" if unpaired else "undefined", str(error))
     except (GpuUnavailable, ContractBroken):

@@ -176,6 +176,7 @@ class Plan:
             yield "Plan.seed must be a whole number of at least 0."
         measures = [m for m in self.measures if isinstance(m, Measure)]
         names = [m.text for m in measures]
+        # without a risk measure the default ones are added later, so axes and limits may already name them
         known = names if any(m.axis == "risk" for m in measures) else [*names, *DEFAULT_RISK_CLASSES]
         if not names:
             yield "Plan.measures must contain at least one measure."
@@ -448,6 +449,7 @@ def _read_limits(given: Any, risk: Sequence[str], measures: Sequence[Measure]) -
         given = dict(zip(risk, values, strict=False))
     texts = [measure.text for measure in measures]
     limits: dict[str, float] = {}
+    # limits of classes first, so that limits of single measures override them
     for name, limit in sorted(given.items(), key=lambda stated: str(stated[0]) in texts):
         of_class = [m.text for m in measures if type(m).__name__ == str(name)]
         limits |= dict.fromkeys([str(name)] if str(name) in texts else of_class or [str(name)], float(limit))

@@ -144,6 +144,7 @@ class Profile(Value):
     def _measures(self, data: Microdata) -> Iterator[Measure]:
         from sdcmap import risk  # only where a profile is measured
 
+        # re-identification: by the best attack, by exact matches, by record, and of special uniques
         yield risk.WorstLinkage(inclusion=self.inclusion)
         yield risk.ExactMatch()
         if data.keys:

@@ -137,6 +137,7 @@ class PublicView:
         """Return the same numbers under public names, without ids, reasons, stream ids, times, bounds or attacks."""
         files = [name for name, kind in scores.kinds.items() if kind == "file"]
         texts = self.texts | {name: f"file made elsewhere {number}" for number, name in enumerate(files, 1)}
+        # an id is a digest of the private method: an outsider could confirm a guess with it
         ids = {own: f"row {number}" for number, own in enumerate(scores.candidate["id"], 1)}
         no_reason = pl.lit("").alias("reason")
         own = (Estimate.from_details(0.0, None, details) for details in scores.score["details"])

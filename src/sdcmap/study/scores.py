@@ -81,6 +81,7 @@ class Scores:
     def column(self, measure: str) -> pl.DataFrame:
         """Return one measure of every feasible candidate: id, kind, method, replicate, value (may be inf), se, details."""
         self._index_of(measure)
+        # SQLite and JSON have no infinity, so it is stored as a status
         value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
         rows = self._rows_of(measure).select("candidate", value, "se", "details").drop_nulls("value")
         return self._feasible.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left")

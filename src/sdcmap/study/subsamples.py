@@ -117,6 +117,7 @@ class SubsampleCurve:
         tiny = 1e-12 * max(1.0, abs(self.whole))
         if np.abs(means).max() <= tiny:
             return "leaving records out does not change it."
+        # a share can be read only if the loss increases with it, apart from random error
         steps, allowed = np.diff(means), MAX_REVERSAL_SE * np.hypot(errors[1:], errors[:-1]) + tiny
         rises = means[-1] - means[0] > MAX_REVERSAL_SE * np.hypot(errors[0], errors[-1])
         if (steps < -allowed).any() or (means < -MAX_REVERSAL_SE * errors - tiny).any() or not rises:
@@ -165,10 +166,12 @@ class SubsampleCurve:
     def _share_of(self, loss: float, losses: Array) -> tuple[float, str]:
         if loss <= 1e-12 * max(1.0, abs(self.whole)):
             return 0.0, ""
+        # The squared error of a mean is proportional to the odds of the discarded share, so the curve is a straight
+        # line in log odds and log loss, and interpolation there is exact.
         x, y = self._points(losses)
-        at = np.log(loss)
-        odds = float(np.exp(np.interp(at, y, x)))
-        return odds / (1 + odds), "less than" if at < y[0] else "more than" if at > y[-1] else ""
+        log_loss = np.log(loss)
+        odds = float(np.exp(np.interp(log_loss, y, x)))
+        return odds / (1 + odds), "less than" if log_loss < y[0] else "more than" if log_loss > y[-1] else ""
 
     def _points(self, losses: Array) -> tuple[Array, Array]:
         """Return log odds of the share and log loss, both increasing."""
@@ -259,6 +262,7 @@ def as_subsample(
     made = subsamples(data, asked, draws=draws, seed=seed)
     curves = {measure: make_curve(made, measure, len(data)) for measure in asked}
     readings = {measure: _reading(curve, stated[measure], seed) for measure, curve in curves.items()}
+    # the share of bias: apply the method to a quarter of the people and compare the odds
     masking, moved = scores.methods.get(text), [measure for measure, reading in readings.items() if reading.thrown]
     if masking is not None and moved:
         part = screening_sample(data, Stream.of_seed(seed, "as_subsample", "quarter").key)

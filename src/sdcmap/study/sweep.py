@@ -54,18 +54,18 @@ def sweep(
     measure that has no value, are stored with the reason; neither ends the sweep. Ctrl-C leaves a valid study.
     """
     workers = workers or cores()
-    unhurried = engine is None and executor is None and workers > 1
+    may_avoid_pool = engine is None and executor is None and workers > 1
     engine = engine or ("serial" if workers == 1 else "processes")
     check_engine(engine)
     asked = resolve_device(device)
-    crowd = 1 + workers if engine == "processes" else 1  # processes on this machine, this one included
-    check_room(memory, len(data), crowd)
+    process_count = 1 + workers if engine == "processes" else 1  # on this machine, with this one
+    check_room(memory, len(data), process_count)
     plan = plan.with_risk(data)
     if problems := plan.problems_with(data):
         raise PlanError(problems)
     with (
         Study.begin(study, data, plan) as kept,
-        room_limited(memory // crowd, kept.path or Path(tempfile.gettempdir())),
+        room_limited(memory // process_count, kept.path or Path(tempfile.gettempdir())),
         threadpool_limits(1),
         explain_gpu_loss(),
         progress_bar(gpu=asked.gpu) if progress is None else nullcontext(progress) as report,
@@ -83,7 +83,8 @@ def sweep(
             done[job.candidate.id] = CandidateState("ok", frozenset(measure.id for measure in plan.measures))
             finished += 1
         todo = _make_jobs(_missing_scores(done, plan), plan, asked.name)
-        for batch in _run_before_pool(data, todo, plan.count - finished) if unhurried else ():
+        # small sweeps are finished before a pool would have started
+        for batch in _run_before_pool(data, todo, plan.count - finished) if may_avoid_pool else ():
             kept.add(batch)
             finished += len(batch)
             report(finished, plan.count)
@@ -91,7 +92,7 @@ def sweep(
             here = executor is None and engine in ("serial", "threads")
             with (
                 nullcontext() if here else _working_copy(kept.path, data) as copy,
-                worker_pool(engine, workers, executor, data, copy, memory // crowd) as (make, run),
+                worker_pool(engine, workers, executor, data, copy, memory // process_count) as (make, run),
             ):
                 for batch in run_all(todo, run, make, workers):
                     kept.add(batch)

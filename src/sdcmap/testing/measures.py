@@ -81,6 +81,7 @@ def _score_laws(measure: Measure, files: _Files) -> Iterator[str]:
     yield from _bounds_law(measure, estimate)
     if not _close(measure.score(files.original, files.masked, laws.rng_of(0)).value, estimate.value, 0):
         yield "The same rng gives another value."
+    # another order of the records must not change the value, except by the sampling of targets
     order = np.random.default_rng(5).permutation(len(files.original))
     moved = _Files(laws.permute_rows(files.original, order), laws.permute_rows(files.masked, order))
     shifted = measure.score(moved.original, moved.masked, laws.rng_of(1 if measure.sampled else 0))

@@ -56,6 +56,7 @@ def _draw_laws(method: Method, data: Microdata, draws: Sequence[Microdata]) -> I
     yield from _mask_laws(method, data, first)
     if laws.fingerprint(first) != laws.fingerprint(again):
         yield "The same candidate gives other bytes: it draws from something else than its rng."
+    # two draws may agree when the method changes nothing or happens to draw nothing, so these cases are excluded
     moved = laws.fingerprint(first) != laws.fingerprint(data)
     if method.random and moved and laws.fingerprint(first) == laws.fingerprint(other) and _draws_nothing(method, data):
         yield "Another replicate gives the same bytes: it ignores its rng."
@@ -99,6 +100,7 @@ def _mask_laws(method: Method, data: Microdata, masked: Microdata) -> Iterator[s
             yield f"It gives {name!r} a code without a category."
         if method.missing == "kept" and not np.array_equal(data.missing(name)[rows], masked.missing(name)):
             yield f"It changes which values of {name!r} are missing."
+    # the parameters at which a method claims to change nothing
     if method.at_zero is not None:
         none = replace(method, **method.at_zero)
         unchanged = none.apply(data, Candidate(none).stream(1))
