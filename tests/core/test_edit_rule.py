@@ -50,8 +50,8 @@ def test_parse_edit_rejects_invalid_rules(text: str) -> None:
     ("text", "words"),
     [
         ("aage = 1 -> age = 1", "no column 'aage'. Did you mean 'age'?"),
-        ("marital = 1 -> age = 1", "'marital' holds no numbers."),
-        ('age = 1 -> age = "one"', "'age' holds numbers, not texts."),
+        ("marital = 1 -> age = 1", "'marital' contains no numbers."),
+        ('age = 1 -> age = "one"', "'age' contains numbers, not texts."),
     ],
 )
 def test_incompatibilities_of_a_rule_name_the_column(text: str, words: str) -> None:

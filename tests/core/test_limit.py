@@ -183,9 +183,9 @@ def test_method_that_returns_a_frame_breaks_its_contract(persons: Microdata) -> 
 
 
 def test_check_fails_when_no_law_could_be_tested(persons: Microdata) -> None:
-    with pytest.raises(testing.LawBroken, match="cannot be applied to the data, so nothing was tried"):
+    with pytest.raises(testing.LawBroken, match="cannot be applied to the data, so nothing was tested"):
         testing.check_method(NeverApplied(), persons)
-    with pytest.raises(testing.LawBroken, match="no value for any of the files, so nothing was tried"):
+    with pytest.raises(testing.LawBroken, match="no value for any of the files, so nothing was tested"):
         testing.check_measure(sm.risk.ExactMatch(on="no such column"), persons)
 
 

@@ -193,7 +193,7 @@ def test_a_matrix_from_a_file(tmp_path: Path) -> None:
         ({"matrix": [[1, 0]]}, "as many columns as rows"),
         ({"matrix": [[1, 0], [1]]}, "as many columns as rows"),
         ({"matrix": "nowhere.csv"}, "there is no file nowhere.csv to read"),
-        ({"sha256": "0" * 16}, ".sha256 belongs to a file"),
+        ({"sha256": "0" * 16}, ".sha256 is stated, but no file"),
         ({"matrix": "m.csv", "sha256": "xyz"}, "first 16 hexadecimal digits"),
     ],
 )

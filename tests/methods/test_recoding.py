@@ -290,7 +290,7 @@ def test_they_obey_the_laws(method: sm.Method, persons: sm.Microdata) -> None:
         (sm.Recode, {"merge": [["a"], ["a", "b"]]}, ".merge must name each category once."),
         (sm.Recode, {"prefix": 2, "becomes": "mean"}, "needs breaks, bins or width"),
         (sm.Recode, {"hierarchy": "nowhere.csv"}, "there is no file nowhere.csv to read"),
-        (sm.Recode, {"bins": 2, "sha256": "0" * 16}, ".sha256 belongs to a file"),
+        (sm.Recode, {"bins": 2, "sha256": "0" * 16}, ".sha256 is stated, but no file"),
         (sm.TopCode, {}, "needs a top, a bottom, or the share of values to code"),
         (sm.TopCode, {"top": 1, "top_share": 0.1}, "takes top or top_share, not both"),
         (sm.TopCode, {"top_share": 1}, r"TopCode.top_share must be in \(0, 1\). Got 1."),

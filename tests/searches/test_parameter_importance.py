@@ -58,5 +58,5 @@ def test_many_methods_are_thinned_but_the_frontier_is_kept() -> None:
 
 
 def test_importance_of_too_few_methods_is_refused() -> None:
-    with pytest.raises(PlanError, match="8 methods and more"):
+    with pytest.raises(PlanError, match="at least 8 methods"):
         made(0, rates=(0.1, 0.2)).importance()

@@ -264,7 +264,7 @@ def test_unreachable_limit_names_the_nearest_candidate(people: Microdata) -> Non
     plan = plan_of(methods=[], search={"methods": ["RankSwap"], "leave": KEYS})  # the risk lies in the keys
     found = sm.search(people, plan, 24, workers=1)
     assert found.choice is not None and found.choice.member is None and found.members
-    told = "Release nothing: of 24 methods that were searched none is under the limit of 0.1 in 80% of fresh draws."
+    told = "Release nothing: of 24 methods that were searched none is within the limit of 0.1 in 80% of new draws."
     assert found.choice.reason.startswith(f"{told} The nearest is wage, total rank swapped")
 
 
@@ -281,11 +281,11 @@ def test_search_ends_with_the_reason_when_no_candidate_can_be_made(people: Micro
     ("change", "said"),
     [
         ({"search": {"budget": 10}}, "Search.budget must be at least 24, the number of starts. Got 10."),
-        ({"search": {"bounds": ["IL1s"]}}, "Search.bounds holds 'IL1s'"),
+        ({"search": {"bounds": ["IL1s"]}}, "Search.bounds contains 'IL1s'"),
         ({"search": {"bounds": ["IL1s=1"]}}, "Search.bounds names 'IL1s', which is no utility measure of the plan."),
         ({"measures": [QUERIES], "rule": None}, "a search needs a risk measure and a utility measure"),
         ({"measures": [FOUND]}, "a search needs a risk measure and a utility measure"),
-        ({"measures": [ExactMatch(on="Sex", k=3), QUERIES]}, "the file as it is has no risk"),
+        ({"measures": [ExactMatch(on="Sex", k=3), QUERIES]}, "the unmasked file has no risk"),
     ],
 )
 def test_invalid_search_settings_get_one_sentence(people: Microdata, change: dict[str, Any], said: str) -> None:

@@ -163,7 +163,7 @@ def test_worker_of_another_version_is_refused(tmp_path: Path, serial: sm.Scores)
     with processes(tmp_path / "c", 0) as running:
         path = os.pathsep.join(filter(None, [str(other.parent), os.environ.get("PYTHONPATH", "")]))
         running.add_worker(PYTHONPATH=path)
-        with pytest.raises(SdcmapError, match=r"a worker runs sdcmap 9\.9 and this is .*stored is kept"):
+        with pytest.raises(SdcmapError, match=r"a worker runs sdcmap 9\.9 and this is .*Stored scores are kept"):
             sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine)
 
 
@@ -217,7 +217,7 @@ def test_lost_scheduler_gets_one_sentence_and_keeps_scores(
                 running.scheduler.kill()
                 running.scheduler.wait()
 
-        with pytest.raises(SdcmapError, match="what was stored is kept"):
+        with pytest.raises(SdcmapError, match="Stored scores are kept"):
             sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine, progress=lose)
     assert len(sm.Study.open(tmp_path / "s").done()) > 8
     assert same_rows(sm.sweep(people(), plan_of(), tmp_path / "s", workers=1), serial)

@@ -74,7 +74,7 @@ def test_repair_keeps_intact_rows_and_the_next_sweep_completes_the_study(
     whole = sm.Study.open(study).scores(PLAN)
     gone = damage(study / "scores.sqlite", how)
     found = repair(study)
-    assert found.kept is not None and found.kept.exists()
+    assert found.aside is not None and found.aside.exists()
     after = sm.Study.open(study).scores(PLAN)
     assert after.score.join(whole.score, on=["candidate", "measure"], how="semi").height == after.score.height
     kept = whole.score.join(after.score, on=["candidate", "measure"], how="semi")
@@ -114,7 +114,7 @@ def test_error_of_a_damaged_study_names_the_repair_command(study: Path) -> None:
     with pytest.raises(StudyDamaged, match="sdcmap study repair s"):
         sm.Study.open(study)
     said = CliRunner().invoke(app, ["study", "repair", str(study)])
-    assert said.exit_code == 0 and "0 candidates and 0 scores are whole and were kept" in said.stdout
+    assert said.exit_code == 0 and "0 candidates and 0 scores are intact and were kept" in said.stdout
 
 
 def test_row_with_a_changed_number_is_not_intact(study: Path) -> None:
@@ -127,7 +127,7 @@ def test_row_with_a_changed_number_is_not_intact(study: Path) -> None:
         connection.execute("update score set value = value + 1e-9 where measure = 'SmallCells'")
     connection.close()
     found = repair(study)
-    assert found.kept is not None and found.scores >= whole.filter(pl.col("measure") != "SmallCells").height
+    assert found.aside is not None and found.scores >= whole.filter(pl.col("measure") != "SmallCells").height
     after = sm.Study.open(study).scores(PLAN).score
     kept = whole.join(after, on=["candidate", "measure"], how="semi").sort("candidate", "measure")
     assert after.sort("candidate", "measure").equals(kept), "no changed number got in"
@@ -135,7 +135,7 @@ def test_row_with_a_changed_number_is_not_intact(study: Path) -> None:
 
 def test_study_without_a_manifest_cannot_be_repaired(study: Path) -> None:
     (study / "manifest.json").write_text("{")
-    with pytest.raises(StudyDamaged, match="needs it for its seed"):
+    with pytest.raises(StudyDamaged, match="contains the seed"):
         repair(study)
 
 
@@ -146,7 +146,7 @@ def test_repair_restores_changed_facts_of_a_measure(study: Path) -> None:
     with connection:
         connection.execute("update measure set direction = 'higher' where axis = 'risk'")
     connection.close()
-    assert repair(study).kept is not None
+    assert repair(study).aside is not None
     assert all(
         after.equals(before) for after, before in zip(rows(sm.Study.open(study).scores(PLAN)), whole, strict=True)
     )
@@ -159,6 +159,6 @@ def test_study_of_an_earlier_version_is_not_reported_as_damaged(study: Path) -> 
     connection.close()
     before = (study / "scores.sqlite").read_bytes()
     for act in (sm.Study.open, repair):
-        with pytest.raises(sm.errors.StudyMismatch, match="made by an earlier version of sdcmap"):
+        with pytest.raises(sm.errors.StudyMismatch, match="written by an earlier version"):
             act(study)
     assert (study / "scores.sqlite").read_bytes() == before

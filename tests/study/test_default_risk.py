@@ -113,7 +113,9 @@ def test_remarks_and_cost_count_refits() -> None:
     plan = written.with_risk(data)
     assert count_refits(data, plan) == 3 * 2 and count_refits(data, written) == 0
     told = list(remarks(data, plan, written))
-    assert told[0].startswith("It names no risk measure, so it gets WorstLinkage, AttributeInference(secret='ill'")
+    assert told[0].startswith(
+        "The plan names no risk measure. These were added: WorstLinkage, AttributeInference(secret='ill'"
+    )
     assert told[1].startswith("6 more releases are made") and "No limit is stated for AttributeInference" in told[2]
     assert next(remarks(data, plan, plan)) == told[1]
     assert estimate_seconds(data, plan) > 0
@@ -182,5 +184,5 @@ def test_commands_report_a_census(tmp_path: Path) -> None:
     source = sm.files.Source("people.csv", ("sex", "area"), ("wage",), ("ill",), census=True)
     plan_of(data=source).write(tmp_path / "plan.toml")
     out = sdcmap("check", tmp_path / "plan.toml").stdout
-    assert "ClosestRecord is off: the file is a census" in out and "It names no risk measure" in out
+    assert "ClosestRecord is off: the file is a census" in out and "The plan names no risk measure" in out
     assert "2 more releases are made" in out

@@ -119,7 +119,7 @@ def test_scores_of_an_unreadable_version_are_set_aside(people: sm.Microdata, stu
     with pytest.warns(StudyChanged) as told:
         scores = sm.sweep(people, plan_of(), study, workers=1)
     sentences = [str(warning.message) for warning in told]
-    assert any("all are computed again" in sentence for sentence in sentences)
+    assert any("All of them are computed again" in sentence for sentence in sentences)
     assert len(scores.score) == 10
     assert [file.name for file in study.glob("scores.*-1.sqlite")] == [f"scores.{sm.__version__}-1.sqlite"]
 
@@ -226,7 +226,7 @@ def test_numbers_of_another_seed_are_rejected(people: sm.Microdata, study: Path,
     """Two first sweeps at once once left scores of one seed beside the manifest of another."""
     sm.sweep(people, plan_of(), tmp_path / "other", workers=1)
     (tmp_path / "other" / "manifest.json").replace(study / "manifest.json")
-    with pytest.raises(StudyDamaged, match="drawn from another seed"):
+    with pytest.raises(StudyDamaged, match="drawn with another seed"):
         sm.sweep(people, plan_of(), study, workers=1)
 
 

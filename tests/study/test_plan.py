@@ -138,7 +138,7 @@ def test_plan_with_twelve_mistakes_reports_all_of_them() -> None:
         "Swap.rate must be in (0, 0.5]. Got -1.",
         "SmallCells.n must be in [2, inf). Got 1.",
         "a measure needs a type",
-        "Plan.measures holds Hellinger twice.",
+        "Plan.measures contains Hellinger twice.",
         "the axis 'SmallCell' is none of the plan's measures.",
     ]
     for sentence in expected:
@@ -204,7 +204,7 @@ def test_stated_names_survive_toml_and_find_their_candidate() -> None:
         assert again.find(again.name_of(candidate)).id == candidate.id
     assert plan.name_of(plan.find("b swapped 5 %, draw 2")) == "b swapped 5 %, draw 2"
     assert named_plan(1).find("the first").method == sm.Swap("a", 0.1)
-    with pytest.raises(sm.errors.PlanError, match="give the name or id"):
+    with pytest.raises(sm.errors.PlanError, match="use the name or id"):
         plan.find("the first")  # which draw?
 
 

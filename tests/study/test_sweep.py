@@ -308,7 +308,7 @@ def test_damaged_working_copy_is_replaced_by_the_next_sweep(people: Microdata, t
 
 def test_sweep_refuses_a_folder_that_is_not_a_study(people: Microdata, tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear all")
-    with pytest.raises(sm.errors.StudyDamaged, match="not empty and no study"):
+    with pytest.raises(sm.errors.StudyDamaged, match="not empty and not a study"):
         sm.sweep(people, plan_of(replicates=1), tmp_path, workers=1)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
@@ -344,7 +344,7 @@ def test_full_disk_keeps_stored_scores(people: Microdata, tmp_path: Path) -> Non
     from sdcmap.study.jobs import CandidateRow, ScoreRow
 
     filler = ScoreRow("0" * 12, "SmallCells", 0.0, None, "x" * 4000, "ok", "")
-    with pytest.raises(sm.errors.SdcmapError, match="what was stored before is kept"):
+    with pytest.raises(sm.errors.SdcmapError, match="Scores stored before are kept"):
         study.add([CandidateRow(f"id{i}", "candidate", "m", 0, "ok", "", 0.0, "", (filler,)) for i in range(50)])
     assert (
         sqlite3.connect(tmp_path / "study" / "scores.sqlite").execute("select count(*) from score").fetchone()[0]

@@ -337,7 +337,7 @@ def unpicklable() -> Method:
         (OwnRandomness(), "it draws from something else than its rng"),
         (GlobalRandomness(), "numpy's global random state"),
         (Mutates(), "It changes its input."),
-        (Shuffles(), "It changes the row order without saying so in origin."),
+        (Shuffles(), "It changes the row order without recording it in origin."),
         (DropsRows(), "It changes the number of rows without an origin."),
         (FillsMissing(), "which values of 'wage' are missing"),
         (NeverZero(), "Its zero strength is not the identity."),

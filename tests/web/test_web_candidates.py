@@ -66,7 +66,7 @@ def test_which_parameters_matter_is_told_of_enough_methods(client: httpx.Client)
     axes = {row["axis"] for row in charts["coordinates"]["layer"][0]["data"]["values"]}
     assert {"risk", "loss", "Swap rate", "Swap on"} == axes and charts["importance"]
     few = ok(client.get("/api/studies/known/parameters"))
-    assert few["importance"] is None and "methods and more" in few["reason"]
+    assert few["importance"] is None and "at least 8 methods" in few["reason"]
 
 
 def test_what_would_leave_is_seen_before_it_is_written(client: httpx.Client, folder: Path) -> None:

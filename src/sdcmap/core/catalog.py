@@ -35,17 +35,17 @@ def select_classes(names: Mapping[str, object], base: type[T]) -> tuple[type[T],
 
 
 def lazy_package(
-    room: str, file: str, **registries: type
+    package: str, file: str, **registries: type
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a package that imports the names of its `__init__.pyi` on first use.
 
     registries : names of tuples of all subclasses of a class, such as METHODS=Method.
     """
-    find, names, public = lazy_loader.attach_stub(room, file)
+    find, names, public = lazy_loader.attach_stub(package, file)
 
     def resolve(name: str) -> Any:
         thing = find(name) if name not in registries else select_classes({n: find(n) for n in public}, registries[name])
-        setattr(sys.modules[room], name, thing)  # so that the next access does not call this function
+        setattr(sys.modules[package], name, thing)  # so that the next access does not call this function
         return thing
 
     return resolve, names, [*public, *registries]
@@ -59,27 +59,31 @@ def find_class(name: str) -> type | None:
     module, _, attribute = name.rpartition(":")
     if module and module not in sys.modules and module in plug_in_modules():
         importlib.import_module(module)
-    homes = [sys.modules.get(module)] if module else map(importlib.import_module, PLAN_PACKAGES)
-    things = (getattr(home, attribute, None) for home in homes if home is not None)
+    packages = [sys.modules.get(module)] if module else map(importlib.import_module, PLAN_PACKAGES)
+    things = (getattr(package, attribute, None) for package in packages if package is not None)
     return next((thing for thing in things if isinstance(thing, type)), None)
 
 
 def class_names(base: type[T]) -> list[str]:
     """Return the names of all subclasses of `base` in PLAN_PACKAGES."""
-    homes = map(importlib.import_module, PLAN_PACKAGES)
+    packages = map(importlib.import_module, PLAN_PACKAGES)
     return [
-        cls.__name__ for home in homes for cls in select_classes({n: getattr(home, n) for n in _public(home)}, base)
+        cls.__name__
+        for package in packages
+        for cls in select_classes({n: getattr(package, n) for n in _public(package)}, base)
     ]
 
 
-def _public(room: ModuleType) -> list[str]:
-    return list(getattr(room, "__all__", None) or vars(room))
+def _public(package: ModuleType) -> list[str]:
+    return list(getattr(package, "__all__", None) or vars(package))
 
 
 def plug_in_classes(base: type[T]) -> tuple[type[T], ...]:
     """Return the subclasses of `base` that installed plug-ins offer, by module and name."""
-    homes = [importlib.import_module(module) for module in sorted(plug_in_modules())]
-    return tuple(cls for home in homes for cls in select_classes(vars(home), base) if cls.__module__ == home.__name__)
+    packages = [importlib.import_module(module) for module in sorted(plug_in_modules())]
+    return tuple(
+        cls for package in packages for cls in select_classes(vars(package), base) if cls.__module__ == package.__name__
+    )
 
 
 @cache

@@ -162,7 +162,7 @@ def join_parts(known: Array, released: Array, parts: Sequence[Part]) -> Fields:
         return parts[0][2]
     values_of: dict[tuple[Density, int], tuple[Array, Array]] = {}
     for rows, others, fields in parts:
-        # a part may have several fields with the same density: they are told apart by their number
+        # a part may have several fields with the same density: they are distinguished by their number
         seen: Counter[Density] = Counter()
         for field in fields:
             key = (field.density, seen[field.density])

@@ -22,13 +22,13 @@ DIGEST_DIGITS = 16  # hexadecimal digits of the SHA-256 that a value states
 PATH_FIELDS = ("archive", "control_file", "hierarchy", "matrix", "population", "tables")
 DIGEST = rf"[0-9a-f]{{{DIGEST_DIGITS}}}"
 NO_DIGEST = "0" * DIGEST_DIGITS  # in public values, which name a file by its role and can be read without it
-_FILE_ROOT: ContextVar[Path | None] = ContextVar("sdcmap room", default=None)
+_FILE_ROOT: ContextVar[Path | None] = ContextVar("sdcmap file root", default=None)
 
 
 @contextmanager
-def restrict_files_to(room: Path | None) -> Iterator[None]:
+def restrict_files_to(root: Path | None) -> Iterator[None]:
     """Let values name files of this folder only, in this block and this thread; None: any file."""
-    before = _FILE_ROOT.set(None if room is None else room.resolve())
+    before = _FILE_ROOT.set(None if root is None else root.resolve())
     try:
         yield
     finally:
@@ -42,10 +42,10 @@ def current_file_root() -> Path | None:
 
 def with_current_file_root(task: Callable[Given, Result]) -> Callable[Given, Result]:
     """Return `task` restricted to the current folder, whichever thread of this process runs it."""
-    room = current_file_root()
+    root = current_file_root()
 
     def run(*given: Given.args, **named: Given.kwargs) -> Result:
-        with restrict_files_to(room):
+        with restrict_files_to(root):
             return task(*given, **named)
 
     return run

@@ -25,8 +25,8 @@ class LimitColumn(NamedTuple):
     @property
     def is_met(self) -> npt.NDArray[Any]:
         """Whether each row was tested and is within the limit."""
-        met: npt.NDArray[Any] = self.limit.admits(self.end) & self.applies
-        return met
+        within: npt.NDArray[Any] = self.limit.admits(self.end) & self.applies
+        return within
 
     @property
     def share(self) -> npt.NDArray[Any]:

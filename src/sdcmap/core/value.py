@@ -30,7 +30,7 @@ from sdcmap.core.renamed_names import suggest_name
 from sdcmap.errors import MAX_PROBLEMS_SHOWN, PlanError, quote_text
 
 V = TypeVar("V", bound="Value")
-Spec: TypeAlias = dict[str, Any]  # a value as TOML and JSON hold it: its type and its fields
+Spec: TypeAlias = dict[str, Any]  # a value as in TOML and JSON: its type and its fields
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ class ObjectiveSpace:
         """Return 2 where another loss exceeds its bound, else 0. A loss without a value violates no bound."""
         over = np.zeros(len(points))
         for name, bound in self.bounds.items():
-            if name in scores.values:  # screenings and redraws measure the axes alone
+            if name in scores.values:  # screenings and redraws measure the axes only
                 values = dict(scores.column(name).select("id", "value").iter_rows())
                 signed = sign_of(scores.values[name]) * np.array([values.get(row) for row in points["id"]], dtype=float)
                 over[signed > bound * (1 + 1e-9) + 1e-12] = 2.0  # with slack for rounding

@@ -56,15 +56,15 @@ def estimate_cost(data: Microdata, plan: Plan, limit: float = MAX_TIMING_SECONDS
     """
     ends, few = time.process_time() + limit, _take_evenly(data)
     methods = plan.all_methods[:: max(1, len(plan.all_methods) // MAX_TIMED_METHODS)]
-    making: list[float] = []
+    masking_seconds: list[float] = []
     masked, known = few.change(None, {}), methods[0]
     for method in methods:
-        if making and time.process_time() > ends - limit / 2:
+        if masking_seconds and time.process_time() > ends - limit / 2:
             break
         with suppress(SdcmapError):  # some methods cannot mask so few records
             masked, seconds = _time_masking(data, few, method, plan.measures)
             known = method
-            making.append(seconds)
+            masking_seconds.append(seconds)
     stated = {measure: measure.seconds(data) for measure in plan.measures}
     timed: list[float] = []
     others = [measure for measure, seconds in stated.items() if seconds is None]
@@ -75,7 +75,7 @@ def estimate_cost(data: Microdata, plan: Plan, limit: float = MAX_TIMING_SECONDS
             timed.append(_time_scoring(data, few, masked, known, measure))
     scoring = sum(filter(None, stated.values())) + float(np.mean(timed or [0.0])) * len(others)
     drawn = sum(method.random for method in plan.all_methods)
-    return Cost(plan.count, float(np.mean(making or [0.0])), scoring, drawn)
+    return Cost(plan.count, float(np.mean(masking_seconds or [0.0])), scoring, drawn)
 
 
 def price_of_method(data: Microdata, plan: Plan, method: Method, now: Cost) -> float | None:

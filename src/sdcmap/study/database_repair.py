@@ -31,13 +31,13 @@ class RepairResult:
 
     candidates: int
     scores: int
-    kept: Path | None  # where the damaged database was moved; None: nothing was damaged
+    aside: Path | None  # where the damaged database was moved; None: nothing was damaged
 
     def __str__(self) -> str:
         what = f"{self.candidates:,} candidates and {self.scores:,} scores are intact"
-        if self.kept is None:
+        if self.aside is None:
             return f"{what}; nothing is damaged."
-        return f"{what} and were kept. The damaged file is {self.kept.name}. Sweep again to compute what is missing."
+        return f"{what} and were kept. The damaged file is {self.aside.name}. Sweep again to compute what is missing."
 
 
 def repair(path: str | Path) -> RepairResult:
@@ -59,13 +59,13 @@ def repair(path: str | Path) -> RepairResult:
             counts = [len(study.database.rows(name)) for name in RESCUED_TABLES]
             return RepairResult(counts[0], counts[1], None)
         rows = _rescue_rows(file)
-        kept = set_aside(file, "damaged")
+        aside = set_aside(file, "damaged")
         with Study.open(path) as study:
             study.database.insert({name: [record[:-1] for record in records] for name, records in rows.items()})
             with suppress(SdcmapError):  # plan or data are damaged too: the next sweep writes them and the measures
                 study.add_measures(study.plan.measures, study.data)
             counts = [len(study.database.rows(name)) for name in rows]
-    return RepairResult(counts[0], counts[1], kept)
+    return RepairResult(counts[0], counts[1], aside)
 
 
 # ---- rows off pages -------------------------------------------------------------------------------------------

@@ -417,12 +417,12 @@ def _warn(sentence: str) -> None:
 def set_aside(file: Path, version: str) -> Path:
     """Move a database out of the way, under a free name, and remove its log."""
     names = (file.with_name(f"scores.{version}-{number}.sqlite") for number in count(1))
-    kept = next(name for name in names if not name.exists())
+    target = next(name for name in names if not name.exists())
     if file.exists():
-        file.replace(kept)
+        file.replace(target)
     for tail in ("-wal", "-shm"):
         file.with_name(file.name + tail).unlink(missing_ok=True)
-    return kept
+    return target
 
 
 def _take_copy(path: Path, data: Microdata) -> None:

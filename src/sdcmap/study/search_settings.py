@@ -52,7 +52,7 @@ class Search(Value):
         for text in self.bounds:
             _, _, bound = text.rpartition("=")
             if bound.strip() != WATCHED and not _is_number(bound):
-                yield f'.bounds holds {text[:40]!r}: write "Measure=number" or "Measure={WATCHED}".'
+                yield f'.bounds contains {text[:40]!r}: write "Measure=number" or "Measure={WATCHED}".'
 
     @property
     def what(self) -> dict[str, Any]:
@@ -66,11 +66,11 @@ class Search(Value):
         stated: dict[str, float | None] = {}
         for text in self.bounds:
             name, _, bound = text.rpartition("=")
-            meant = [full for full, cls in names.items() if name.strip() in (full, cls)]
-            if not meant:
+            matches = [full for full, cls in names.items() if name.strip() in (full, cls)]
+            if not matches:
                 hint = did_you_mean(name.strip(), names.values())
                 raise PlanError(f"Search.bounds names {name[:40]!r}, which is no utility measure of the plan.{hint}")
-            stated |= dict.fromkeys(meant, None if bound.strip() == WATCHED else float(bound))
+            stated |= dict.fromkeys(matches, None if bound.strip() == WATCHED else float(bound))
         return stated
 
 

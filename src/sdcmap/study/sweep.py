@@ -64,42 +64,42 @@ def sweep(
     if problems := plan.problems_with(data):
         raise PlanError(problems)
     with (
-        Study.begin(study, data, plan) as kept,
-        room_limited(memory // process_count, kept.path or Path(tempfile.gettempdir())),
+        Study.begin(study, data, plan) as opened,
+        room_limited(memory // process_count, opened.path or Path(tempfile.gettempdir())),
         threadpool_limits(1),
         explain_gpu_loss(),
         progress_bar(gpu=asked.gpu) if progress is None else nullcontext(progress) as report,
     ):
-        plan = kept.bind_plan(plan)
-        kept.add_measures(plan.measures, data)
-        kept.note_gpu(asked.gpu)
-        done = kept.candidate_states()
+        plan = opened.bind_plan(plan)
+        opened.add_measures(plan.measures, data)
+        opened.note_gpu(asked.gpu)
+        done = opened.candidate_states()
         finished = plan.count - sum(1 for _ in _missing_scores(done, plan)) if done else 0
         report(finished, plan.count)
         for job in _make_jobs(
             _first_of_each_class(done, plan), plan, asked.name
         ):  # compiles kernels before workers start
-            kept.add(run_here(data, [job]))
+            opened.add(run_here(data, [job]))
             done[job.candidate.id] = CandidateState("ok", frozenset(measure.id for measure in plan.measures))
             finished += 1
         todo = _make_jobs(_missing_scores(done, plan), plan, asked.name)
         # small sweeps are finished before a pool would have started
         for batch in _run_before_pool(data, todo, plan.count - finished) if may_avoid_pool else ():
-            kept.add(batch)
+            opened.add(batch)
             finished += len(batch)
             report(finished, plan.count)
         if finished < plan.count:
             here = executor is None and engine in ("serial", "threads")
             with (
-                nullcontext() if here else _working_copy(kept.path, data) as copy,
+                nullcontext() if here else _working_copy(opened.path, data) as copy,
                 worker_pool(engine, workers, executor, data, copy, memory // process_count) as (make, run),
             ):
                 for batch in run_all(todo, run, make, workers):
-                    kept.add(batch)
+                    opened.add(batch)
                     finished += len(batch)
                     report(finished, plan.count)
         report(plan.count, plan.count)
-        return kept.scores(plan)
+        return opened.scores(plan)
 
 
 def _working_copy(study: Path | None, data: Microdata) -> AbstractContextManager[Path]:

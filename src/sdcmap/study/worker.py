@@ -20,13 +20,13 @@ def run_here(data: Microdata, jobs: Sequence[Job]) -> list[CandidateRow]:
     return [run_job(data, job) for job in jobs]
 
 
-def run_on_copy(path: str, digest: str, memory: int, room: Path | None, jobs: Sequence[Job]) -> list[CandidateRow]:
+def run_on_copy(path: str, digest: str, memory: int, root: Path | None, jobs: Sequence[Job]) -> list[CandidateRow]:
     """Run jobs on the working copy at `path`, opened once per worker, within this much memory (0: no limit).
 
-    room : the folder below which methods and measures may name files; None: anywhere.
+    root : the folder below which methods and measures may name files; None: anywhere.
     """
     limit_to_one_thread()
-    with room_limited(memory, Path(path)), restrict_files_to(room):
+    with room_limited(memory, Path(path)), restrict_files_to(root):
         return run_here(open_cached_copy(path, digest), jobs)
 
 

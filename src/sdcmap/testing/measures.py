@@ -89,8 +89,8 @@ def _score_laws(measure: Measure, files: _Files) -> Iterator[str]:
     if not _close(shifted.value, estimate.value, slack):
         yield "A permutation of the rows of both files changes the value."
     if not measure.paired:
-        alone = measure.score(files.original, moved.masked, laws.rng_of(0))
-        if not _close(alone.value, estimate.value, slack):
+        shuffled = measure.score(files.original, moved.masked, laws.rng_of(0))
+        if not _close(shuffled.value, estimate.value, slack):
             yield "It is not `paired`, yet a permutation of the masked rows alone changes the value."
     if measure.pool([estimate]).value != estimate.value:
         yield "Pooling one estimate changes it."
