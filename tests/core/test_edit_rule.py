@@ -1,4 +1,4 @@
-"""Edit rules: what they say of a record, and what is no rule."""
+"""Edit rules: which records violate them, and which texts are rejected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FRAME = pl.DataFrame(
 @pytest.mark.parametrize(
     ("text", "broken"),
     [
-        ('age < 15 -> marital = "never"', [1]),  # missing neither calls for the rule nor breaks it
+        ('age < 15 -> marital = "never"', [1]),  # a missing value neither triggers nor violates the rule
         ('age<=15->marital!="married"', [1, 2]),
         ('marital = "never" and age > 20 -> `net pay` = 0', [3]),
         ("age >= 0 -> `net pay` >= 0 and `net pay` < 4.5", [1, 2]),

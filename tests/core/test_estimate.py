@@ -1,4 +1,4 @@
-"""Estimates: confidence limits against published values, and what the score table keeps of them."""
+"""Estimates: confidence limits against published values, and the round trip through the score table."""
 
 from __future__ import annotations
 

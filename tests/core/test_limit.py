@@ -1,4 +1,4 @@
-"""Limits: one comparison for the map, a rule, a release and the pages; and the policy beside them."""
+"""Limits: the comparison that maps, rules, releases and pages share; and the release policy."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def persons() -> Microdata:
 
 
 def test_choice_states_how_many_limits_were_tested(persons: Microdata) -> None:
-    """Of a fully synthetic file two of four limits cannot be tested: they are neither met nor counted as met."""
+    """Two of four limits cannot be tested for a fully synthetic file; they do not count as met."""
     near = sm.risk.ClosestRecord(on=(*KEYS, "wage"))
     measures = [sm.risk.ExactMatch(on=KEYS), sm.risk.Linkage("d", on="wage"), near, sm.Hellinger(on=KEYS)]
     limits = dict.fromkeys(measures, 1.0)
@@ -86,7 +86,7 @@ def test_candidate_without_a_tested_limit_is_not_chosen(persons: Microdata) -> N
 
 
 def test_utility_measures_can_have_limits(persons: Microdata, tmp_path: Path) -> None:
-    """The loss of the weak swap is within its limit, that of the strong one is not; a release is held to it as well."""
+    """The weak swap meets the limit on its loss, the strong one does not; the release checks compare it as well."""
     weak, strong = (sm.Swap("Educ", rate=rate) for rate in (0.02, 0.2))
     loss = sm.Hellinger(on=KEYS)
     measures = [sm.SmallCells(on=KEYS), loss]
@@ -136,7 +136,7 @@ def test_check_command_prints_the_policy(tmp_path: Path, persons: Microdata) -> 
 # ---- classes that break their contract ------------------------------------------------------------------------
 @dataclass(frozen=True)
 class FloatRisk(Measure):
-    """Returns a number where an Estimate is promised."""
+    """Returns a number instead of an Estimate."""
 
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     on: tuple[str, ...] = ("wage",)
@@ -147,7 +147,7 @@ class FloatRisk(Measure):
 
 @dataclass(frozen=True)
 class FrameMethod(Method):
-    """Returns a frame where Microdata are promised."""
+    """Returns a frame instead of Microdata."""
 
     on: tuple[str, ...] = ("wage",)
 
@@ -157,7 +157,7 @@ class FrameMethod(Method):
 
 @dataclass(frozen=True)
 class NeverApplied(Method):
-    """Masks a column that no file has, so that no law was ever tried on it."""
+    """Masks a column that no file has, so that no law can be tested."""
 
     on: str = "no such column"
 

@@ -57,7 +57,7 @@ def test_new_revision_is_another_candidate() -> None:
 
 
 def test_new_default_is_another_candidate() -> None:
-    """A default is not written in the text, yet it makes the number: the digest sees it, in nested values too."""
+    """A default is not in the text but determines the number, so it is in the digest, also of nested values."""
 
     def twin(width: float) -> sm.Measure:
         fields = {"__annotations__": {"width": "float"}, "width": width, "__module__": __name__, "__qualname__": "Twin"}

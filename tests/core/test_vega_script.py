@@ -1,4 +1,4 @@
-"""The charts' script: made once for each version of vl-convert, and taken from nobody but ourselves."""
+"""The script of charts: built once for each version of vl-convert, and read only from a private cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sdcmap.core.chart import read_cached_script, vega_script
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """What vl-convert, which needs seconds for it, is asked to bundle; the cache folder is empty."""
+    """Record what vl-convert is asked to bundle, with an empty cache folder."""
     calls: list[str] = []
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(vl_convert, "javascript_bundle", lambda code: calls.append(code) or f"bundled; {code}")
@@ -23,7 +23,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
 
 
 def again() -> str:
-    """As another process would ask."""
+    """Return the script as a new process would."""
     vega_script.cache_clear()
     return vega_script()
 

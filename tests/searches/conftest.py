@@ -1,4 +1,4 @@
-"""One small search that all tests of the room look at."""
+"""A small search that all tests of this folder share."""
 
 from __future__ import annotations
 

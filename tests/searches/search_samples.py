@@ -1,4 +1,4 @@
-"""A small search that several tests share, and that a driver of its own runs; it can be told to die on the way."""
+"""A small search that several tests share. As a script it runs the search and can kill itself on the way."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plan_of(**parts: Any) -> sm.Plan:
 
 
 def die(rows: int, calls: int) -> None:
-    """Kill this process by its own hand when so many rows are stored, so many calls of Python functions later."""
+    """Kill this process this many Python calls after this many rows are stored."""
     add = Study.add
 
     def count(*call: object) -> None:

@@ -13,7 +13,7 @@ RATES = tuple(n / 100 for n in range(1, 31))
 
 
 def made(seed: int, *, rates: tuple[float, ...] = RATES) -> Parameters:
-    """Methods whose risk depends on the rate alone and whose loss on the column alone."""
+    """Methods whose risk depends only on the rate and whose loss only on the column."""
     rng = np.random.default_rng(seed)
     methods = [sm.Swap(on=on, rate=rate) for on in ("Age", "Sex", "Race") for rate in rates]
     risk = np.array([1 - method.rate + 0.01 * rng.random() for method in methods])

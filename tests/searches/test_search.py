@@ -1,4 +1,4 @@
-"""A search: the same whatever the engine and however often it is killed, never worse than the plan, honest at its end."""
+"""A search is the same for every engine and after kills, never worse than the plan, and reports unbiased numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from sizes import SOAK, size
 
 
 def stored(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of a study but for seconds."""
+    """Return every row of a study without seconds."""
     with Study.open(folder) as study:
         rows = {name: study.database.rows(name) for name in ("candidate", "score", "measure", "proposal")}
     return rows | {"candidate": [(*row[:6], row[7]) for row in rows["candidate"]]}
@@ -58,13 +58,13 @@ def test_killed_search_continues_to_the_same_front(
     dice, endings = random.Random(2), []
     for _ in range(size(1, 20)):
         endings.append(drive(tmp_path / "s", dice.randrange(5, 40), dice.randrange(1, 4000)))
-    assert endings[0] == -signal.SIGKILL and set(endings) <= {-signal.SIGKILL, 0}  # the last may come to its end
+    assert endings[0] == -signal.SIGKILL and set(endings) <= {-signal.SIGKILL, 0}  # the last one may finish
     assert sm.search(people, plan_of(), BUDGET, study=tmp_path / "s", workers=1).facts == found.facts
     assert stored(tmp_path / "s") == stored(folder)
 
 
 def drive(folder: Path, rows: int, calls: int) -> int:
-    """The search in a process of its own; it dies after so many rows, or comes to its end. How it ended."""
+    """Run the search in a process that dies after so many rows or finishes; return its exit status."""
     script = Path(__file__).with_name("searched.py")
     return subprocess.run([sys.executable, script, folder, str(rows), str(calls)], capture_output=True).returncode
 
@@ -100,7 +100,7 @@ def test_candidates_of_a_search_score_as_in_a_sweep(people: Microdata, found: Se
     some = [found.scores.methods[text] for text in made["method"][1:4]]
     swept = sm.sweep(people, plan_of(methods=some), workers=1)
     both = found.scores.score.join(swept.score, on=["candidate", "measure"], how="inner")
-    assert len(both) == 3 * len(plan_of().measures) + len(plan_of().measures)  # the file as it is, too
+    assert len(both) == 3 * len(plan_of().measures) + len(plan_of().measures)  # the unmasked file, too
     assert both["value"].equals(both["value_right"].rename("value"))
 
 
@@ -212,7 +212,7 @@ def test_frontier_is_chosen_by_new_draws_including_the_plan(people: Microdata, f
     draws = [c for purpose in ("choose", "tiebreak") for c in number_redraws(found.plan, OWN, purpose)]  # type: ignore[arg-type]
     rows = [run_job(people, Job(c, c.stream(5).key, (FOUND, QUERIES.resample()))) for c in draws]
     values = np.array([[score.value for score in row.scores] for row in rows])
-    means = [values[:5].mean(axis=0), values.mean(axis=0)]  # who was in doubt has ten
+    means = [values[:5].mean(axis=0), values.mean(axis=0)]  # those in doubt have ten
     assert any(((np.array(drawn) <= mean + 1e-12).all(axis=1)).any() for mean in means)
 
 
@@ -261,7 +261,7 @@ def test_search_stops_by_budget_time_or_gain(used: int, areas: list[float], seco
 
 
 def test_unreachable_limit_names_the_nearest_candidate(people: Microdata) -> None:
-    plan = plan_of(methods=[], search={"methods": ["RankSwap"], "leave": KEYS})  # the risk lies in the keys
+    plan = plan_of(methods=[], search={"methods": ["RankSwap"], "leave": KEYS})  # the risk is in the keys
     found = sm.search(people, plan, 24, workers=1)
     assert found.choice is not None and found.choice.member is None and found.members
     told = "Release nothing: of 24 methods that were searched none is within the limit of 0.1 in 80% of new draws."

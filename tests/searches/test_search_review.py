@@ -1,4 +1,4 @@
-"""What a search tells of itself: which choices matter, random search replayed, and its pictures."""
+"""The review of a search: which choices matter, a replay of random search, and its charts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_replayed_point_gets_the_scores_of_a_similar_one() -> None:
     others = np.array([[0.5, 0.0, 0.5], [0.5, 3.0, 0.5]])
     drawn = np.array([y[draw_neighbors(x, y, others, np.random.default_rng(s))] for s in range(60)])
     low, high = drawn.mean(axis=0)
-    assert low < 2.2 < high  # the truths are 1 and 4, and two of five trees do not ask for the category
+    assert low < 2.2 < high  # the truths are 1 and 4, and two of five trees do not use the category
 
 
 def test_generations_are_named_in_a_few_spans() -> None:

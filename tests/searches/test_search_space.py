@@ -1,4 +1,4 @@
-"""The space of a search comes from roles and from what methods say of themselves; what a person fixes stays fixed."""
+"""The search space follows from roles and from the methods' class data; fixed settings stay fixed."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_space_of_one_method_varies_its_strength(people: Microdata) -> None:
 
 @dataclass(frozen=True)
 class Halve(sm.Method):
-    """Every number halved: a plug-in that states nothing but the range of its strength."""
+    """Halves every number: a plug-in that states only the range of its strength."""
 
     searched: ClassVar[Strengths | None] = Strengths("by", 1.5, 8.0)
 

@@ -1,4 +1,4 @@
-"""A Dask scheduler and its workers, each a process of its own."""
+"""A Dask scheduler and its workers, each in its own process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Processes:
 
     @property
     def working(self) -> list[int]:
-        """The processes that do the work; each has its nanny."""
+        """The worker processes; each has a nanny."""
         return [pid for worker in self.workers for pid in children(worker.pid)]
 
     def add_worker(self, **environment: str) -> subprocess.Popen[bytes]:
@@ -49,14 +49,14 @@ class Processes:
 
 def _dask(words: list[str], folder: Path, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-W", "ignore", "-m", "dask", *words]
-    quiet = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}  # a sampler that never rests
+    quiet = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}  # the profiler samples all the time
     with (folder / "log").open("wb") as log:
         given = {**quiet, **os.environ, **(environment or {})}
         return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=given)
 
 
 def _is_written(file: Path) -> bool:
-    """Whether the file is there, whole."""
+    """Return whether the file exists and is complete."""
     try:
         return bool(json.loads(file.read_text())["address"])
     except (OSError, ValueError):

@@ -43,7 +43,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 def lacking() -> str:
-    """Why no Slurm can be started here; empty: it can."""
+    """Return why Slurm cannot be started here; empty: it can."""
     missing = [name for name in NEEDED if not shutil.which(name, path=_path())]
     if missing:
         return f"{', '.join(missing)} not found: install Debian's slurm-wlm and munge"
@@ -52,7 +52,7 @@ def lacking() -> str:
 
 @contextmanager
 def one_node(folder: Path) -> Iterator[dict[str, str]]:
-    """The environment in which `sbatch` and `srun` reach a Slurm of this machine alone."""
+    """Return the environment in which `sbatch` and `srun` use a Slurm of this machine only."""
     folder.chmod(0o755)  # munge refuses a folder that others may write to
     key = folder / "munge.key"
     key.write_bytes(os.urandom(1024))

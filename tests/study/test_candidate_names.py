@@ -1,4 +1,4 @@
-"""Methods have names that people can read; what a method is stays its digest."""
+"""Names of methods for people; a method is identified by its digest."""
 
 from __future__ import annotations
 

@@ -44,13 +44,13 @@ def people() -> Microdata:
 def plan_of(replicates: int = 4, **more: object) -> sm.Plan:
     methods = sm.grid(sm.Swap, on=sm.subsets(("Age", "Educ", "Race"), 1, 2), rate=[0.01, 0.05])
     measures = [sm.SmallCells(), sm.Hellinger(), sm.risk.ClosestRecord(targets=40)]
-    synthetic = sm.methods.Synthesize(on=("Age", "Educ", "Race", "wage"))  # made again without some of the people
+    synthetic = sm.methods.Synthesize(on=("Age", "Educ", "Race", "wage"))  # refitted without some of the people
     return sm.Plan([methods, sm.Noise(on="wage"), synthetic], measures, replicates=replicates, seed=SEED, **more)
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine starts its workers late."""
+    """Wait longer, because a busy machine starts its workers late."""
     monkeypatch.setattr(cluster, "SCHEDULER_TIMEOUT_SECONDS", GUARD)
 
 
@@ -187,7 +187,7 @@ class Deadly(Method):
 
 
 def test_candidate_that_kills_its_worker_is_identified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """KilledWorker means not done: the chunk is halved until the one candidate is found; the others are all made."""
+    """A killed worker's chunk is halved until the candidate is identified; all others are made."""
     path = os.pathsep.join([*map(str, Path(__file__).parents[:2]), os.environ.get("PYTHONPATH", "")])
     monkeypatch.setattr(engines, "MAX_DEATHS_ALONE", 2)  # each death costs the start of a worker
     data = people()
@@ -212,7 +212,7 @@ def test_lost_scheduler_gets_one_sentence_and_keeps_scores(
         def lose(done: int, total: int) -> None:
             monkeypatch.setattr(
                 cluster, "SCHEDULER_TIMEOUT_SECONDS", 20
-            )  # what is on its way when the scheduler dies is waited for
+            )  # for answers that are in flight when the scheduler dies
             if done > 8 and running.scheduler.poll() is None:
                 running.scheduler.kill()
                 running.scheduler.wait()
@@ -250,7 +250,7 @@ def test_client_of_another_machine_without_tls_is_refused() -> None:
 def test_tls_is_read_from_dask_configuration(
     tmp_path: Path, serial: sm.Scores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A scheduler that speaks TLS alone: the credentials come from Dask's configuration; without them nobody gets in."""
+    """A scheduler that requires TLS: the credentials come from Dask's configuration, and are required."""
     from distributed import Security
 
     made = Security.temporary()

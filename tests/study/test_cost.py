@@ -1,4 +1,4 @@
-"""The guess of what a sweep costs: from few records, whatever the plan costs on all of them."""
+"""The estimated cost of a sweep, from a few records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEEN: list[int] = []
 
 @dataclass(frozen=True)
 class Counted(Measure):
-    """A measure that remembers how many records it was given."""
+    """A measure that records how many records it was given."""
 
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     growth: ClassVar[float] = 2.0
@@ -60,7 +60,7 @@ def test_cost_grows_as_the_class_states(part: Measure | Method, few: int, rows: 
 
 @dataclass(frozen=True)
 class Stated(Counted):
-    """A measure that states what it costs, and must not be run."""
+    """A measure that states its cost and must not be run."""
 
     def seconds(self, data: Microdata) -> float | None:
         return len(data) / 100
@@ -94,7 +94,7 @@ def test_expensive_measures_state_seconds_that_grow_with_the_data() -> None:
 
 
 def test_estimate_counts_every_candidate_and_measure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that moves by one second a look: a method or measure takes 1 s on the few, so a guess can be told by hand."""
+    """A clock that advances by one second per reading, so that the estimate can be computed by hand."""
     seconds = iter(range(10_000))
     monkeypatch.setattr(cost.time, "process_time", lambda: float(next(seconds)))
     plan = sm.Plan([sm.Noise("x", 0.1)], [sm.IL1s(), sm.utility.IL2()], replicates=3, seed=1)

@@ -1,4 +1,4 @@
-"""A damaged database: one clear sentence, and `repair` keeps every whole row that SQLite can read, whatever was broken."""
+"""A damaged database gets one clear sentence, and `repair` keeps every intact row that SQLite can read."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def study(data: sm.Microdata, tmp_path: Path) -> Path:
 
 
 def damage(file: Path, how: str) -> int:
-    """Break a database; the number of pages that are gone."""
+    """Damage a database and return the number of lost pages."""
     content = bytearray(file.read_bytes())
     pages = len(content) // 4096
     if how == "header":
         content[:100] = bytes(100)
         return_ = 0
-    elif how == "interior":  # every page of the tree that leads to others
+    elif how == "interior":  # every interior page of the tree
         for page in range(pages):
             if content[page * 4096] == 2:
                 content[page * 4096 : page * 4096 + 12] = bytes(12)
@@ -118,7 +118,7 @@ def test_error_of_a_damaged_study_names_the_repair_command(study: Path) -> None:
 
 
 def test_row_with_a_changed_number_is_not_intact(study: Path) -> None:
-    """Bit rot that leaves the database readable is found by the checksum; an old copy of a row may still be whole."""
+    """The checksum detects bit rot in a readable database; an old copy of a row may still be intact."""
     with_all = sm.Study.open(study)
     whole = with_all.scores(PLAN).score
     with_all.connection.close()
@@ -140,7 +140,7 @@ def test_study_without_a_manifest_cannot_be_repaired(study: Path) -> None:
 
 
 def test_repair_restores_changed_facts_of_a_measure(study: Path) -> None:
-    """A direction that is turned round would turn the choice round."""
+    """A reversed direction would reverse the choice."""
     whole = rows(sm.Study.open(study).scores(PLAN))
     connection = sqlite3.connect(study / "scores.sqlite")
     with connection:
@@ -153,7 +153,7 @@ def test_repair_restores_changed_facts_of_a_measure(study: Path) -> None:
 
 
 def test_study_of_an_earlier_version_is_not_reported_as_damaged(study: Path) -> None:
-    """Its numbers do not say what made them; a repair would throw its rows away."""
+    """A repair would discard all rows of such a study."""
     connection = sqlite3.connect(study / "scores.sqlite")
     connection.executescript("drop table score; create table score (candidate text, measure text, value real)")
     connection.close()

@@ -1,4 +1,4 @@
-"""The risk of a plan that names none, limits of single measures, and files that are a census."""
+"""Default risk measures, limits of single measures, and census files."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_default_risk_has_a_measure_or_a_reason_for_each_kind() -> None:
 def test_plan_with_a_risk_measure_is_unchanged() -> None:
     named = sm.Plan(SYNTHETIC, [sm.SmallCells(), sm.Hellinger()])
     assert named.with_risk(people()) is named
-    losses = sm.Plan(SYNTHETIC, sm.Hellinger())  # nothing is to be chosen by it
+    losses = sm.Plan(SYNTHETIC, sm.Hellinger())  # it has no rule and no limits
     assert losses.with_risk(people()) is losses
     by_rule = sm.Plan(SYNTHETIC, sm.Hellinger(), rule=sm.Threshold(risk=0.1))
     assert len(by_rule.with_risk(people()).measures) == 4 and not by_rule.with_risk(people()).seed_stated
@@ -76,7 +76,7 @@ def test_plan_with_a_risk_measure_is_unchanged() -> None:
 
 
 def test_plan_without_a_risk_measure_gets_all_three(tmp_path: Path) -> None:
-    """The synthetic file has no linkage, and values of the other two; the study remembers what was measured."""
+    """The synthetic file has values of inference and membership but no linkage; the study stores all three."""
     data, plan = people(), plan_of(limits=LIMITS)
     scores = sm.sweep(data, plan, tmp_path / "study", workers=1)
     swept = scores.plan
@@ -137,7 +137,7 @@ def test_limits_by_measure_survive_toml_and_are_validated() -> None:
 
 
 def test_release_is_compared_with_the_limit_of_every_measure(tmp_path: Path) -> None:
-    """Linkage says nothing of a synthetic file, so the other lines are held, each in its own unit."""
+    """Linkage does not apply to a synthetic file, so the other limits decide, each in its own unit."""
     data = people()
     for most, names in ((0.9, set()), (0.4, {"risk"})):
         plan = plan_of(limits={**LIMITS, "ClosestRecord": most}).with_risk(data)

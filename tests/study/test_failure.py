@@ -1,4 +1,4 @@
-"""What goes wrong around a sweep or a release: a full disk, a read-only folder, no memory, a clock that jumps."""
+"""Failures around a sweep or a release: a full disk, a read-only folder, no memory, a clock that jumps."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def mounts_work() -> bool:
 
 
 def _private(script: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a shell script in a mount namespace of its own; its file systems vanish with it."""
+    """Run a shell script in its own mount namespace, whose file systems disappear with it."""
     command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **more}, check=False)
 
@@ -89,7 +89,7 @@ def test_full_disk_gets_one_sentence_and_the_sweep_continues_later(plan: Path, t
 
 
 def test_read_only_study_without_a_proposal_table_can_be_read(tmp_path: Path) -> None:
-    """Its database has no table of proposals, and none can be made."""
+    """The database has no table of proposals, and none can be created."""
     plan = sm.Plan(sm.Swap(on="Sex", rate=0.1), [sm.SmallCells(), sm.Hellinger()], seed=1)
     scores = sm.sweep(sm.demo.population(100, seed=6), plan, tmp_path / "s", workers=1)
     with sm.Study.open(tmp_path / "s") as old:
@@ -138,7 +138,7 @@ def test_release_on_a_full_disk_leaves_no_files(plan: Path, tmp_path: Path) -> N
 
 @dataclass(frozen=True)
 class Greedy(Method):
-    """Takes more memory than its worker has, and holds it until somebody notices."""
+    """Allocates more memory than its worker has, and keeps it."""
 
     on: tuple[str, ...] = ("wage",)
 

@@ -1,4 +1,4 @@
-"""One identity for every number: what made it is its key, and a number that something else made is never taken for it."""
+"""Every number is keyed by what computed it, and is never mistaken for a number of other code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sdcmap.study.jobs import score_file
 
 @dataclass(frozen=True)
 class Count(sm.Measure):
-    """A loss whose number is its revision plus its field: what made it can be read off the number."""
+    """A loss whose value is its revision plus its field, so that the value shows which code computed it."""
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     on: tuple[str, ...] = ("wage",)
@@ -94,7 +94,7 @@ def test_candidates_of_a_revised_method_are_made_again(
     monkeypatch.setattr(sm.Noise, "revision", sm.Noise.revision + 1)
     with pytest.warns(StudyChanged, match="2 numbers of this plan kept; 4 candidates computed again"):
         scores = sm.sweep(people, plan_of(), study, workers=1)
-    assert len(scores.candidate) == 5  # the file as it is, two methods, two draws each
+    assert len(scores.candidate) == 5  # the unmasked file, two methods, two draws each
 
 
 def test_study_of_another_version_reports_what_is_kept(people: sm.Microdata, study: Path) -> None:
@@ -104,7 +104,7 @@ def test_study_of_another_version_reports_what_is_kept(people: sm.Microdata, stu
     with pytest.warns(StudyChanged, match=r"last written by sdcmap 0\.1\.9: 10 numbers of this plan kept\."):
         sm.sweep(people, plan_of(), study, workers=1)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # told once
+        warnings.simplefilter("error")  # the warning comes only once
         sm.sweep(people, plan_of(), study, workers=1)
 
 
@@ -170,7 +170,7 @@ def test_smaller_plan_gives_no_warning(people: sm.Microdata, study: Path) -> Non
 
 # ---- damage ---------------------------------------------------------------------------------------------------
 def closed(study: Path) -> Path:
-    """The database with its log written back, so that one file holds everything."""
+    """Write the log back into the database, so that one file contains everything."""
     with sm.Study.open(study) as opened:
         opened.connection.execute("pragma wal_checkpoint(truncate)")
     return study / "scores.sqlite"
@@ -214,7 +214,7 @@ def test_tables_are_read_again_after_a_write(people: sm.Microdata, study: Path) 
     with sm.Study.open(study) as opened:
         assert len(opened.scores().score) == 10 and len(opened.candidate_states()) == 5
         first, second = opened._tables(), opened._tables()
-        assert all(a is b for a, b in zip(first, second, strict=True))  # nobody changed anything
+        assert all(a is b for a, b in zip(first, second, strict=True))  # nothing was written
         sm.sweep(people, plan_of(replicates=3), study, workers=1)  # by another connection
         assert len(opened.candidate_states()) == 7
         opened.connection.execute("delete from score where measure = 'SmallCells'")  # by this one
@@ -223,7 +223,7 @@ def test_tables_are_read_again_after_a_write(people: sm.Microdata, study: Path) 
 
 
 def test_numbers_of_another_seed_are_rejected(people: sm.Microdata, study: Path, tmp_path: Path) -> None:
-    """Two first sweeps at once once left scores of one seed beside the manifest of another."""
+    """Two simultaneous first sweeps once left scores of one seed beside the manifest of another."""
     sm.sweep(people, plan_of(), tmp_path / "other", workers=1)
     (tmp_path / "other" / "manifest.json").replace(study / "manifest.json")
     with pytest.raises(StudyDamaged, match="drawn with another seed"):

@@ -86,7 +86,7 @@ def undisturbed(script: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def tables(folder: Path) -> list[pl.DataFrame]:
-    """The tables as they lie in the database; ids are primary keys, so nothing can be there twice unseen."""
+    """Return the stored tables. Ids are primary keys, so that duplicates are impossible."""
     connection = sqlite3.connect(folder / "scores.sqlite")
     assert connection.execute("pragma integrity_check").fetchone() == ("ok",)
     stored = []
@@ -98,14 +98,14 @@ def tables(folder: Path) -> list[pl.DataFrame]:
 
 
 def planned(dice: random.Random) -> Iterator[Kill]:
-    """Kills spread over the sweep; each fourth is the driver's."""
+    """Return kills spread over the sweep; every fourth one kills the driver."""
     for number in range(KILLS):
         done = CANDIDATES * (number + dice.random()) / (KILLS + 1)
         yield int(done), dice.randrange(1, 4000) if number % 4 == 1 else 0
 
 
 def disturb(script: Path, folder: Path, engine: str, victims: Callable[[int], list[int]]) -> tuple[int, int]:
-    """Drive a sweep to its end while its drivers and workers are killed; how many of each."""
+    """Run a sweep to its end while its drivers and workers are killed; return how many of each."""
     dice = random.Random(5)
     kills, drivers, workers = list(planned(dice)), 0, 0
     while True:

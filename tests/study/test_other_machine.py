@@ -1,4 +1,4 @@
-"""A study that was begun on one machine goes on and is released on another, whose arithmetic differs in last bits."""
+"""A study continues and is released on another machine, whose arithmetic differs in the last bits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def people() -> Microdata:
 
 @pytest.fixture
 def other_machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Every noise differs by one unit in its last place, as between two processors."""
+    """Change every noise value by one unit in the last place, as between two processors."""
 
     def rounded_otherwise(rng: Generator, n: int, m: int) -> Array:
         return np.nextafter(normals(rng, n, m), np.inf)
@@ -69,7 +69,7 @@ def test_study_continues_on_another_machine(
 
 
 def test_released_file_is_the_same_on_another_machine(people: Microdata, other_machine: pytest.MonkeyPatch) -> None:
-    """Released numbers are as round as the original's, so that last bits do not show."""
+    """Released numbers are rounded like the original, so that last bits do not show."""
     files = []
     for _ in range(2):
         stream = Candidate(NOISY).stream(SEED)
@@ -83,7 +83,7 @@ def test_released_file_is_the_same_on_another_machine(people: Microdata, other_m
 def test_numbers_without_a_grid_are_matched_on_another_machine(
     people: Microdata, other_machine: pytest.MonkeyPatch
 ) -> None:
-    """A file with all digits is what a study released, where only last bits differ; not where the ninth digit does."""
+    """A file with all digits is recognized where only the last bits differ, but not where the ninth digit does."""
     fine = people.change(None, {"wage": people["wage"] * np.pi})
     stream = Candidate(NOISY).stream(SEED)
     there = prepare(fine, NOISY, as_written(fine, NOISY, NOISY.apply(fine, stream)), stream).data

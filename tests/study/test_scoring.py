@@ -49,7 +49,9 @@ def test_score_matches_rows_by_an_id_column(people: Microdata, masked: Microdata
         {m: e.value for m, e in inside.items()}
     )
     with pytest.warns(sm.errors.OtherOrder, match="no column agrees row by row"):
-        assert sm.score(original, shuffled, sm.IL1s())["IL1s"].value > inside["IL1s"].value  # in the wrong order
+        assert (
+            sm.score(original, shuffled, sm.IL1s())["IL1s"].value > inside["IL1s"].value
+        )  # in the wrong order, the loss is larger
     for twice in (shuffled.with_columns(id=pl.lit(1)), shuffled.with_columns(pl.col("id") + 7)):
         with pytest.raises(sm.errors.SchemaError, match="id column 'id'"):
             sm.score(original, twice, MEASURES, by="id")
@@ -65,7 +67,7 @@ def test_masked_file_with_other_rows_or_columns_is_refused(people: Microdata, ma
 
 
 def test_measure_of_an_unreleased_column_is_undefined(people: Microdata, masked: Microdata) -> None:
-    """Neither as if it had been released as it was, nor in silence."""
+    """It is neither measured as if it were unmasked, nor ignored silently."""
     part = masked.frame().drop("wage")
     with pytest.raises(sm.errors.Undefined, match="the released file has no column 'wage'"):
         sm.score(people, part, sm.IL1s())
@@ -74,7 +76,7 @@ def test_measure_of_an_unreleased_column_is_undefined(people: Microdata, masked:
 
 
 def test_id_column_is_not_treated_as_a_key(people: Microdata) -> None:
-    """A file in which nothing but the id goes with its owner: nobody is found beyond chance."""
+    """Only the id agrees with the original: no record is re-identified beyond chance."""
     draw = np.random.default_rng(4)
     number = pl.Series("id", np.arange(len(people)) + 1000)
     original = sm.read(people.frame().select("Age", "Sex", "wage").with_columns(number), keys=["Age", "Sex"])
@@ -85,7 +87,7 @@ def test_id_column_is_not_treated_as_a_key(people: Microdata) -> None:
 
 
 def test_unpaired_file_has_no_record_comparison(people: Microdata, tmp_path: Path) -> None:
-    """A shuffled exact copy: taken as paired it looks like no copy at all, as unpaired it is one."""
+    """A shuffled exact copy is recognized only as an unpaired file."""
     copy = people.frame().sample(fraction=1, shuffle=True, seed=3)
     measure = sm.risk.ClosestRecord(on=people.numeric)
     with pytest.warns(sm.errors.OtherOrder):
@@ -153,7 +155,7 @@ def test_mask_is_replicate_zero_of_the_method(people: Microdata) -> None:
 
 @pytest.mark.parametrize("kind", ["numeric", "ordinal"])
 def test_numbers_recoded_to_bands_are_scored_as_bands(kind: str, tmp_path: Path) -> None:
-    """An age that another tool released as "(20, 30]" finds the people that our own recoding does."""
+    """An age that another tool released as "(20, 30]" has the risk of our own recoding."""
     rng = np.random.default_rng(1)
     frame = pl.DataFrame({"age": rng.integers(16, 90, 300), "sex": rng.choice(["f", "m"], 300)})
     data = sm.read(frame, keys=["age", "sex"], kinds={"age": kind})

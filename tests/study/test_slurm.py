@@ -29,7 +29,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "scale.md"
 
 
 def recipe(project: Path, command: str) -> str:
-    """The batch job as it is printed, with two workers in place of 64, this folder, a free port, and this command."""
+    """Return the documented batch job with two workers instead of 64, this folder, a free port and this command."""
     block = re.search(r"(?m)^    #!/bin/bash\n(?:    .*\n)+", GUIDE.read_text())
     assert block, "the guide has no batch job"
     text = re.sub("(?m)^    ", "", block[0])
@@ -44,7 +44,7 @@ def recipe(project: Path, command: str) -> str:
 
 
 def secured(project: Path) -> None:
-    """The exports that the guide asks for, with certificates made for this run."""
+    """Return the exports of the guide, with certificates for this run."""
     from distributed import Security
 
     made = Security.temporary()
@@ -69,7 +69,7 @@ def planned(project: Path) -> None:
 
 
 def workers(job: str, environment: dict[str, str]) -> list[int]:
-    """The processes of this job that work for its scheduler."""
+    """Return the worker processes of this job."""
     found = []
     for number in said(["scontrol", "listpids", job], environment).split()[
         5::5
@@ -106,9 +106,11 @@ def test_slurm_batch_job_of_the_guide_runs(command: str, tmp_path: Path) -> None
 
 
 def same_as_one_process(project: Path, folder: Path, command: str) -> bool:
-    """Whether the study holds, row for row, what one process finds from the same plan."""
+    """Return whether the study has exactly the rows that one process computes from the same plan."""
     with Study.open(project / "study") as study:
-        plan = replace(sm.Plan.read(project / "plan.toml"), seed=study.plan.seed)  # which no file of the project holds
+        plan = replace(
+            sm.Plan.read(project / "plan.toml"), seed=study.plan.seed
+        )  # the seed is in no file of the project
     data = plan.data.read()
     if command == "sweep":
         sm.sweep(data, plan, folder, workers=1)

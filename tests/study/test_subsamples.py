@@ -1,4 +1,4 @@
-"""Utility in plain words: the random subsample with the same score."""
+"""Utility as the size of a random subsample with the same score."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def normal(count: int, seed: int = 0) -> sm.Microdata:
 
 
 def exact_curve(records: int) -> SubsampleCurve:
-    """What the mean of m of n records is off by: s^2 (1/m - 1/n), Cochran (1977), theorem 2.2."""
+    """The variance of the mean of m of n records: s^2 (1/m - 1/n), Cochran (1977), theorem 2.2."""
     kept = [share for share in SUBSAMPLE_SHARES if share * records >= MIN_SUBSAMPLE_RECORDS]
     losses = [((1 / share - 1) / records) ** 0.5 for share in kept]
     draws = tuple((Estimate(value=loss), Estimate(value=loss)) for loss in losses)
@@ -60,7 +60,7 @@ def test_subsamples_read_a_bias_as_the_formula_does() -> None:
 
 
 def test_noise_costs_the_expected_records_and_no_bias() -> None:
-    """U = n/(s^2 + .5 s^2) is that of n/1.5 records (Duncan, Keller-McNulty, Stokes 2001), whatever n is."""
+    """U = n/(s^2 + 0.5 s^2) is that of n/1.5 records (Duncan, Keller-McNulty, Stokes 2001), for every n."""
     data = normal(1000)
     measures = [sm.utility.MeanPrecision(on="x"), sm.utility.IntervalWidth(on="x")]
     plan = sm.Plan([sm.Noise(on="x", variance=0.5)], measures, replicates=20, seed=1)

@@ -1,4 +1,4 @@
-"""Sweeps: the same rows whatever the engine and however often interrupted; nothing ends a sweep, nothing is lost."""
+"""Sweeps give the same rows for every engine and after interruptions; no failure ends a sweep or loses scores."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def plan_of(*, replicates: int = 4, measures: list[Measure] | None = None, seed:
 
 def test_rows_are_the_same_for_every_engine(people: Microdata, tmp_path: Path) -> None:
     plain = plan_of()
-    shuffle = sm.methods.Shuffle(on="wage")  # made again without some of the people, for the last measure
+    shuffle = sm.methods.Shuffle(on="wage")  # refitted for the last measure
     plan = replace(plain, methods=(*plain.methods, shuffle), measures=(*MEASURES, sm.risk.ClosestRecord(targets=30)))
     serial = sm.sweep(people, plan, workers=1)
     assert same_rows(serial, sm.sweep(people, plan, engine="threads", workers=3))
@@ -89,7 +89,7 @@ def test_interrupted_sweep_continues_to_the_same_rows(
 
 
 def test_measure_added_later_uses_the_same_folds(people: Microdata, tmp_path: Path) -> None:
-    """Releases made again hang on the candidate alone."""
+    """Refits depend on the candidate only."""
     synthetic = sm.methods.Synthesize(on=[n for n in people.names if n not in ("household", "weight")])
     member, infer = sm.risk.ClosestRecord(targets=50), sm.risk.AttributeInference("Income", targets=50)
 
@@ -125,7 +125,7 @@ def test_adding_a_measure_or_a_method_computes_only_what_is_missing(people: Micr
 
     @dataclass(frozen=True)
     class Counting(Measure):
-        """Counts how often it is asked."""
+        """Counts its calls."""
 
         axis: ClassVar[Literal["risk", "utility"]] = "risk"
         on: tuple[str, ...] = ("Sex",)
@@ -148,7 +148,7 @@ def test_adding_a_measure_or_a_method_computes_only_what_is_missing(people: Micr
 
 @dataclass(frozen=True)
 class Bad(Method):
-    """Fails in a way of your choosing."""
+    """Fails in a chosen way."""
 
     on: tuple[str, ...] = ("wage",)
     how: Literal["raise", "exit", "infeasible", "nan"] = "raise"
@@ -174,14 +174,14 @@ def test_failing_candidate_does_not_end_the_sweep(people: Microdata) -> None:
     assert sorted(status.values()) == ["failed", "infeasible", "ok", "ok", "ok"]
     failed = next(reasons[m] for m, s in status.items() if s == "failed")
     assert failed.startswith("ValueError in test_sweep.py, line ")
-    assert "wage of" not in failed  # the text of a strange error may hold a data value
+    assert "wage of" not in failed  # the text of an unexpected error may contain a data value
     undefined = scores.score.filter(pl.col("status") == "undefined")
     assert undefined["value"].to_list() == [None]
     assert "fewer than 2 values" in undefined["reason"][0]
 
 
 class Fragile(Executor):
-    """A pool that one candidate breaks, as a process that dies does; nothing of its chunk comes back."""
+    """A pool that breaks with one candidate, like a process that dies; its whole chunk is lost."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -215,7 +215,7 @@ def test_candidate_that_kills_its_worker_is_identified(people: Microdata, monkey
 
 
 def test_pool_broken_before_its_first_job_is_replaced(people: Microdata) -> None:
-    """A worker dies between two chunks: nothing is in flight, and the next chunk cannot be handed over."""
+    """A worker dies between two chunks: nothing is in flight, and the next chunk cannot be submitted."""
     made: list[Executor] = []
 
     def pool() -> Executor:
@@ -335,7 +335,7 @@ def test_manifest_records_when_the_rule_was_fixed(people: Microdata, tmp_path: P
 
 
 def test_full_disk_keeps_stored_scores(people: Microdata, tmp_path: Path) -> None:
-    """SQLite's own page limit stands for a full disk: the same error comes back from the library."""
+    """SQLite's page limit simulates a full disk: the library raises the same error."""
     sm.sweep(people, plan_of(replicates=1), tmp_path / "study", workers=1)
     study = Study.open(tmp_path / "study")
     before = study.connection.execute("select count(*) from score").fetchone()[0]

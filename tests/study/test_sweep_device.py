@@ -1,4 +1,4 @@
-"""The device of a sweep and of a score: asked for, absent, lost, and told."""
+"""The device of a sweep and of a score: requested, absent, lost, and reported."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def values(scores: sm.Scores) -> list[float | None]:
 
 @pytest.fixture
 def lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A card that answers once, when it is asked its name, and never again."""
+    """A GPU that reports its name and then fails."""
 
     def gone(*_: object, **__: object) -> None:
         raise GpuUnavailable("the GPU does not answer")

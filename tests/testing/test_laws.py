@@ -70,7 +70,7 @@ def of_kind(cls: type[Method] | type[Measure]) -> tuple[str, ...]:
 
 @cache
 def archive() -> str:
-    """A snooper's file for measures that need one."""
+    """An attacker's file for measures that need one."""
     path = Path(mkdtemp(prefix="sdcmap-test-")) / "archive.csv"
     rng = np.random.default_rng(7)
     pl.DataFrame({name: rng.integers(0, 4, 30).astype(str) for name in CATEGORIES}).write_csv(path)
@@ -94,7 +94,7 @@ def hierarchy() -> str:
 
 
 def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
-    """A strategy for one field, from its annotation alone: a new method is tested by existing."""
+    """A strategy for one field, from its annotation only: a new method is tested without further code."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         limits = next((limit for limit in arguments[1:] if isinstance(limit, Range)), Range())

@@ -49,7 +49,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "Derive": {"on": "rent", "formula": "wage / 3 + 1"},
     "HouseholdSwap": {"on": ["area"], "rate": 0.4, "partial": True},
     "Microaggregate": {"on": NUMBERS},
-    "MixtureNoise": {"on": NUMBERS, "root": "cholesky"},  # eigenvectors have no sign of their own
+    "MixtureNoise": {"on": NUMBERS, "root": "cholesky"},  # the sign of an eigenvector is arbitrary
     "MultiplicativeNoise": {"on": ["wage"]},
     "Noise": {"on": NUMBERS, "above": 20.0, "variance_above": 0.3},
     "PRAM": {"on": ["region"], "stay": 0.5},
@@ -144,7 +144,7 @@ def tiny_masked() -> Microdata:
 
 @cache
 def archive(folder: str) -> str:
-    """A snooper's file."""
+    """An attacker's file."""
     path = Path(folder) / "archive.csv"
     tiny().frame().select("region", "sex", "age").head(10).write_csv(path)
     return str(path)
@@ -184,7 +184,7 @@ def instance(cls: type[Value], folder: str) -> Value:
 
 
 def defaults(cls: type[Value]) -> dict[str, str]:
-    """The fields of a class and what they are where nobody sets them."""
+    """Return the fields of a class and their defaults."""
     shown = {field.name: field.default for field in dataclasses.fields(cls)}
     return {
         name: "needed"
@@ -206,7 +206,7 @@ def digest(data: Microdata) -> str:
 
 
 def value_of(value: Value) -> str | float:
-    """What a method makes of the tiny file, or what a measure says of its masked copy."""
+    """Return a digest of the tiny file masked by a method, or a measure's value for its masked copy."""
     if isinstance(value, sm.methods.SwapReidentified):  # a later step: it links with the original
         value = sm.Chain([sm.Noise(on=value.on, variance=0.01), value])
     if isinstance(value, sm.methods.Repair):  # a later step: it repairs what was masked
@@ -220,7 +220,7 @@ def value_of(value: Value) -> str | float:
 
 
 def record(cls: type[Value], folder: str) -> dict[str, Any]:
-    """What is stored of a class."""
+    """Return what is stored of a class."""
     return {"revision": cls.revision, "defaults": defaults(cls), "value": value_of(instance(cls, folder))}
 
 
@@ -229,7 +229,7 @@ def stored() -> dict[str, dict[str, Any]]:
 
 
 def offense(name: str, now: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
-    """Why this class may not stay as it is; empty where nothing changed."""
+    """Return why this class needs a raised revision; empty where nothing changed."""
     if before is None:
         return f"{name} has no stored value: run `{COMMAND}`."
     parts = ("defaults", "value", "revision")
@@ -255,7 +255,7 @@ def test_value_changes_only_with_a_raised_revision(name: str, tmp_path_factory: 
 def test_every_class_runs_and_obeys_the_laws_on_the_tiny_file(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Files made at random may be refused, and some classes refuse nearly all of them: here every one is really run."""
+    """Random files may be refused, and some classes refuse nearly all of them; here every class is run."""
     if name in LEARNED:
         pytest.importorskip("sklearn", reason=f"{name} needs scikit-learn: pip install 'sdcmap[learn]'")
     feasible = {"Swap": sm.Swap(on="sex", rate=0.1), "Chain": sm.Chain([sm.Swap("sex", 0.1), sm.Noise("wage", 0.2)])}
@@ -296,7 +296,7 @@ def test_write_refuses_a_value_without_a_raised_revision() -> None:
 
 # ---- the command ----------------------------------------------------------------------------------------------
 def written(now: dict[str, dict[str, Any]], before: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What is to be stored, or the refusal."""
+    """Return what is to be stored, or raise the refusal."""
     problems = [offense(name, part, before[name]) for name, part in now.items() if name in before]
     refused = [problem for problem in problems if "did not rise" in problem]
     if refused:
