@@ -15,7 +15,7 @@ import polars as pl
 from sdcmap.core import Array, Generator
 from sdcmap.kernels.statistics.trees import Tree, bin_edges, binned, drawn_from, grow, leaves_of
 
-TREE_COUNT = 60  # the ranking of importances no longer changes with more
+TREE_COUNT = 60  # charts show the ranking of importances, not their exact values
 MIN_LEAF_ROWS = 3  # a search has few rows
 COLUMN_SHARE = 0.6  # share of the columns that a tree may use, so that trees differ
 SEED = 1  # for charts only: nothing secret depends on it

@@ -27,7 +27,7 @@ from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.progress import Watch
 from sdcmap.study.search_settings import START_COUNT, Proposal, Search
 
-GENERATION_SIZE = 8  # full evaluations of a generation after the starts; enough for the cores of a workstation
+GENERATION_SIZE = 8  # full evaluations of a generation after the starts: 22 generations of the default budget
 CHILDREN_SCREENED = 24  # children per generation; a third of them is evaluated fully
 MAX_PARENTS = 12  # the candidates that contribute most to the area
 PATIENCE_GENERATIONS = 5  # the search stops when these together gain less than the tolerance
@@ -187,11 +187,12 @@ class SearchRunner:
         """Return the predicted objectives of children: their screening scores, shifted to the level of full scores."""
         plan = screening_plan(self.session.plan, self.session.data)
         new = self.objectives.table(self.session.screen([p.method for p in proposed]), plan)
-        at = new.select(tuple(method_id(p.method, "screening") for p in proposed))
+        screened = new.select(tuple(method_id(p.method, "screening") for p in proposed))
         # A quarter of the rows has other levels of risk and loss than the whole file. The median difference of earlier
         # candidates corrects it; the ranking among children needs no correction.
         before, after = self._stored_points(history, "screening", plan), self._scored_points(history)
-        return np.clip(at.x + _shift(before.x, after.x), 0, 1), np.clip(at.y + _shift(before.y, after.y), 0, 1)
+        x, y = screened.x + _shift(before.x, after.x), screened.y + _shift(before.y, after.y)
+        return np.clip(x, 0, 1), np.clip(y, 0, 1)
 
     def _stored_points(self, history: SearchHistory, kind: Kind, plan: Plan) -> ObjectiveTable:
         """Return the objectives of each method from its rows of another kind."""
@@ -204,15 +205,15 @@ class SearchRunner:
         Such a bound is close enough to count for the shift.
         """
         known = history.table.select(tuple(Candidate(method).id for method in history.methods))
-        left = self._stored_points(history, "bound", self.session.plan)
-        x, y = np.where(np.isnan(known.x), left.x, known.x), np.where(np.isnan(known.y), left.y, known.y)
+        bounds = self._stored_points(history, "bound", self.session.plan)
+        x, y = np.where(np.isnan(known.x), bounds.x, known.x), np.where(np.isnan(known.y), bounds.y, known.y)
         return replace(known, x=x, y=y)
 
 
 def stop_reason(settings: Search, used: int, areas: Sequence[float], seconds: float) -> str:
     """Return why a search stops; empty: it goes on. The starts are always evaluated.
 
-    used : full evaluations so far. areas : share of the area after each generation. seconds : time since the begin.
+    used : full evaluations so far. areas : share of the area after each generation. seconds : time since the start.
     """
     if used + (GENERATION_SIZE if used else START_COUNT) > settings.budget:
         return f"the budget of {settings.budget} evaluations is used up"

@@ -118,7 +118,7 @@ class ObjectiveSpace:
         points = ru.points.filter(~pl.col("anchor"))
         risk, loss = ru.losses(points)
         # Constraints: limits of risks that are not on the axis, and bounds of other losses. A violation multiplies the
-        # risk and sets the loss to 1, so that such a candidate adds no area but less violation still is better.
+        # risk by its size and sets the loss to 1, so that such a candidate adds no area.
         over = np.maximum(self._excess(ru, points), self._over_bounds(scores, points))
         sound = np.isfinite(risk) & np.isfinite(loss) & (over <= 1)
         x, y = self.scale_risk(risk * np.where(risk > 0, np.maximum(over, 1.0), 1.0)), self.scale_loss(loss)

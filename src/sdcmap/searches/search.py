@@ -82,7 +82,7 @@ def _finish(runner: SearchRunner, history: SearchHistory) -> SearchResult:
     members = FinalDraws(session, objectives, table, scores).members
     session.study.note(search={"search": runner.search, "stopped": history.stopped})
     choice = choose_member(members, objectives, runner.settings.sure, len(history.full_evaluations))
-    left = len(history.full_evaluations) - len(methods)
+    dominated_early = len(history.full_evaluations) - len(methods)
     return SearchResult(
         session.plan.with_searched_methods(methods),
         scores,
@@ -92,7 +92,7 @@ def _finish(runner: SearchRunner, history: SearchHistory) -> SearchResult:
         history,
         members,
         choice,
-        left,
+        dominated_early,
     )
 
 
@@ -101,6 +101,6 @@ def _with_settings(plan: Plan, budget: int | None, minutes: float | None) -> Pla
     given: dict[str, Any] = {"budget": budget, "minutes": minutes}
     settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
     settings.bounds_of(plan.measures)
-    grown = replace(plan, search=settings)
-    object.__setattr__(grown, "seed_stated", plan.seed_stated)
-    return grown
+    changed = replace(plan, search=settings)
+    object.__setattr__(changed, "seed_stated", plan.seed_stated)
+    return changed

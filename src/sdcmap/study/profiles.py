@@ -55,7 +55,7 @@ MAX_KEYS_FOR_TRIPLES, MAX_KEYS_FOR_UNIQUES = (
     60,
 )  # up to so many special uniques are sought on three of them; no more are looked at
 SMALL_FILE_RECORDS = 2_000  # smaller files need larger folds for stable membership and inference measures
-RANKED_UNITS = 10  # largest units, which anyone in a trade can name
+RANKED_UNITS = 10  # the largest units, such as the firms of a ranking
 
 
 class MeasureLimits(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 from sdcmap.core import Microdata, Stream
 from sdcmap.core.refits import assign_folds
 
-SCREENING_SHARE = 0.25  # of the people: most measures rank candidates as on the whole file, at a quarter of the cost
+SCREENING_SHARE = 0.25  # of the people, so that a screening costs at most a quarter of a full evaluation
 
 
 def screening_sample(data: Microdata, key: bytes) -> Microdata:

@@ -76,9 +76,8 @@ def sweep(
         done = opened.candidate_states()
         finished = plan.count - sum(1 for _ in _missing_scores(done, plan)) if done else 0
         report(finished, plan.count)
-        for job in _make_jobs(
-            _first_of_each_class(done, plan), plan, asked.name
-        ):  # compiles kernels before workers start
+        # one candidate of each class first: it compiles the kernels into the cache before workers start
+        for job in _make_jobs(_first_of_each_class(done, plan), plan, asked.name):
             opened.add(run_here(data, [job]))
             done[job.candidate.id] = CandidateState("ok", frozenset(measure.id for measure in plan.measures))
             finished += 1
@@ -117,7 +116,7 @@ def _missing_scores(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[
 
 
 def _make_jobs(lacking: Iterable[MissingScores], plan: Plan, device: str) -> Iterator[Job]:
-    return (Job(made, made.stream(plan.seed).key, measures, device=device) for made, measures in lacking)
+    return (Job(each, each.stream(plan.seed).key, measures, device=device) for each, measures in lacking)
 
 
 def _first_of_each_class(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[MissingScores]:
