@@ -141,7 +141,7 @@ def test_error_suggests_a_similar_measure() -> None:
         ({"type": "RandomisedResponse", "on": ["a"]}, "Did you mean 'RandomizedResponse'?"),
         ({"type": "MixtureNoise", "on": ["a"], "centres": [1.0]}, "Did you mean 'centers'?"),
         ({"type": "AttributeInference", "secret": "a", "control": "makings"}, "Did you mean 'refits'?"),
-        ({"type": "RecordLinkage", "metric": "standardised"}, "Did you mean 'standardized'?"),
+        ({"type": "NearestRecord", "metric": "standardised"}, "Did you mean 'standardized'?"),
     ],
 )
 def test_error_names_the_new_name_of_a_renamed_class_field_or_word(table: dict[str, object], hint: str) -> None:
