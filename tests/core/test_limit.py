@@ -107,7 +107,7 @@ def test_utility_measures_can_have_limits(persons: Microdata, tmp_path: Path) ->
 
 # ---- the release policy ---------------------------------------------------------------------------------------
 def test_changed_policy_number_needs_a_reason_and_is_kept(tmp_path: Path, persons: Microdata) -> None:
-    with pytest.raises(PlanError, match=r"ReleasePolicy\.reason must say why draws is not the usual number"):
+    with pytest.raises(PlanError, match=r"ReleasePolicy\.reason must say why draws differs from the default"):
         ReleasePolicy(draws=5)
     policy = ReleasePolicy(draws=5, reason="a pilot")
     plan = sm.Plan(sm.Swap("Sex"), [sm.SmallCells(on=KEYS), sm.Hellinger(on=KEYS)], policy=policy, seed=3)

@@ -163,7 +163,7 @@ def test_every_candidate_ends_with_the_repair_of_edit_rules() -> None:
     data = sm.demo.population(120, seed=2).only(["Age", "Sex", "wage"])
     rule = 'Sex = "Male" -> wage >= 0'
     plan = sm.Plan([], [sm.SmallCells(), sm.Hellinger()], edits=[rule])
-    space = Space(data, Search(), plan.last)
+    space = Space(data, Search(), plan.last_steps)
     assert not space.untouched
     proposed = [method for point in points(space, 24) if (method := space.method(point))]
     assert proposed and all(method.steps[-1] == sm.methods.Repair((rule,)) for method in proposed)
