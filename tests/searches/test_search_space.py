@@ -164,6 +164,6 @@ def test_every_candidate_ends_with_the_repair_of_edit_rules() -> None:
     rule = 'Sex = "Male" -> wage >= 0'
     plan = sm.Plan([], [sm.SmallCells(), sm.Hellinger()], edits=[rule])
     space = Space(data, Search(), plan.last_steps)
-    assert not space.untouched
+    assert not space.excluded_columns
     proposed = [method for point in points(space, 24) if (method := space.method(point))]
     assert proposed and all(method.steps[-1] == sm.methods.Repair((rule,)) for method in proposed)
