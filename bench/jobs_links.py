@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from sdcmap.kernels.arrays import Array
 from sdcmap.methods.rank_swap import rank_swap
 from sdcmap.risk.linkage import link_search
-from sdcmap.risk.linkage.assignment import one_to_one
+from sdcmap.risk.linkage.assignment import assign_from_candidates
 from sdcmap.risk.linkage.link_search import Links, agreement_links, agreement_scores, block_links
 
 FIELDS = ("TOTINC", "AGI", "WAGES", "TAXINT", "DIVID", "BUSFARM", "NTXINT", "SOCSEC")
@@ -56,10 +56,10 @@ def zeros_kept(x: Array) -> Array:
 def timed_links(known: Array, released: Array) -> tuple[Links, float, float]:
     """The links, our seconds, and those of the plain formula in numpy on a part, scaled."""
     reach = 0.2 * np.maximum(np.abs(known), 0.1)
-    few = slice(0, 2 * link_search.CHUNK)
-    usual, link_search.FEW_PAIRS = link_search.FEW_PAIRS, 0
+    few = slice(0, 2 * link_search.CHUNK_RECORDS)
+    usual, link_search.MIN_PAIRS_FOR_SAMPLE = link_search.MIN_PAIRS_FOR_SAMPLE, 0
     agreement_links(known[few], released, reach[few], LOW, GAIN, KEEP)  # kernels of both ways compiled
-    link_search.FEW_PAIRS = usual
+    link_search.MIN_PAIRS_FOR_SAMPLE = usual
     start = time.perf_counter()
     links = agreement_links(known, released, reach, LOW, GAIN, KEEP)
     ours = time.perf_counter() - start
@@ -77,7 +77,7 @@ def links_of(mask: Callable[[Array], Array], *, boxes: bool) -> Callable[[int], 
     def job(n: int) -> tuple[float, float]:
         known = incomes(n)
         if not boxes:
-            link_search.BOXES_BELOW = 0.0  # a job has a process of its own
+            link_search.MAX_LEAF_SHARE_FOR_BOXES = 0.0  # a job has a process of its own
         return timed_links(known, mask(known))[1:]
 
     return job
@@ -88,9 +88,9 @@ def linked_once(n: int) -> tuple[float, float]:
     known = incomes(n)
     links = timed_links(known, swapped(known))[0]
     few = Links(links.index[:9], links.score[:9])
-    one_to_one(few, lambda rows, k: few, n, limit=0)  # kernels compiled
+    assign_from_candidates(few, lambda rows, k: few, n, limit=0)  # kernels compiled
     start = time.perf_counter()
-    found, _ = one_to_one(links, lambda rows, k: links, n, limit=0)
+    found, _ = assign_from_candidates(links, lambda rows, k: links, n, limit=0)
     ours = time.perf_counter() - start
     alone = 2 * links.score.min() - links.score.max() - 1
     row = np.repeat(np.arange(n), KEEP + 1)

@@ -20,11 +20,11 @@ from sdcmap.kernels.tables.attribution import nearest
 from sdcmap.methods._gower_groups import gower_groups
 from sdcmap.methods._mdav import mdav_groups
 from sdcmap.risk.linkage import field_costs as kinds
-from sdcmap.risk.linkage.cost_models import asking_first, certain_fields, hits
+from sdcmap.risk.linkage.cost_models import attack_targets, find_certain_fields, require_equality
 from sdcmap.risk.linkage.field_costs import Cost, block_costs, mean_costs
 from sdcmap.risk.linkage.field_links import FieldCosts, scan_of_fields
 from sdcmap.risk.linkage.link_search import _agreement_costs, _distance_costs, agreement_links, nearest_links
-from sdcmap.risk.linkage.pair_search import Race, Search
+from sdcmap.risk.linkage.pair_search import CheapestSearch, RivalSearch
 from sdcmap.risk.linkage.worst_linkage import AttackRun
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -104,11 +104,11 @@ def export_costs(store: Store) -> None:
             names.append(name)
             store.put_costs(name, costs)
             truth, keep = RNG.integers(-1, n, m), min(30, n)
-            beaten, ties = Race(costs, truth, mean=mean)(np.arange(m))
+            beaten, ties = RivalSearch(costs, truth, mean=mean)(np.arange(m))
             block = (mean_costs if mean else block_costs)(costs, slice(60), slice(40))
             store.put_all(
                 name, mean=mean, truth=truth, beaten=beaten, ties=ties, block=block,
-                searched=Search(costs, mean=mean)(np.arange(m), keep)[1],
+                searched=CheapestSearch(costs, mean=mean)(np.arange(m), keep)[1],
             )  # fmt: skip
     store["costs"] = np.array(names)
 
@@ -194,16 +194,16 @@ def export_worst(store: Store, n: int = 50_000) -> None:
 
     data, chain, masked = masked_mixture(n)
     measure = sm.WorstLinkage().for_informed_attacker(chain)
-    pair = measure.pair(data, masked, measure.checked(data))
+    pair = measure.pair(data, masked, measure.check_variables(data))
     attack_run = AttackRun(pair, measure._targets(pair))
-    certain = certain_fields(pair, measure.method)
+    certain = find_certain_fields(pair, measure.method)
     for name, attack in measure._attacks(pair).items():
-        courses = attack.courses(pair)
-        attack_run.courses[name] = asking_first(courses, certain, by_column=attack.by_column)
-        attack_run.hits[name] = hits(pair, attack_run.courses[name], attack_run.targets, attack_run.lead)
-        (course,) = attack_run.courses[name]
-        store.put_costs(name, course.costs)
-        store.put_all(name, mean=course.mean, rate=attack_run.hits[name].rate, complete=attack_run.hits[name].complete)
+        models = require_equality(attack.cost_models(pair), certain, has_column_costs=attack.has_column_costs)
+        attack_run.cost_models[name] = models
+        attack_run.hits[name] = attack_targets(pair, models, attack_run.targets, attack_run.best_so_far)
+        (model,) = models
+        store.put_costs(name, model.costs)
+        store.put_all(name, mean=model.mean, rate=attack_run.hits[name].rate, complete=attack_run.hits[name].complete)
     store.update(names=np.array(list(attack_run.hits)), targets=attack_run.targets, truth=pair.truth)
 
 

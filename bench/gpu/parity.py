@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src" / "sdcmap" / "kernels")]
 
-from gpu import cuda, groups, layout, nearest_records, neighbors, pair_scan, races  # type: ignore[import-not-found]  # noqa: E402
+from gpu import cuda, groups, layout, nearest_records, neighbors, pair_scan, rival_search  # type: ignore[import-not-found]  # noqa: E402
 
 SCORE = 1e-6  # of a score, relative
 EXACT = 1e-12  # of a cost in double precision
@@ -48,16 +48,16 @@ def check_costs(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
     known, released = np.indices(block.shape)
     listed = pair_scan.listed_costs(layout.OnCard(laid), released.ravel(), known.ravel())
     yield "costs of pairs", near(listed.reshape(block.shape), block, EXACT)
-    beaten, ties = races.Race(costs, truth, mean=mean)(np.arange(m))
+    beaten, ties = rival_search.RivalSearch(costs, truth, mean=mean)(np.arange(m))
     lost = stored[f"{name}/beaten"]
     yield "races", np.array_equal(beaten, lost) and np.array_equal(ties[~lost], stored[f"{name}/ties"][~lost])
-    index, score = pair_scan.Search(costs, mean=mean)(np.arange(m), stored[f"{name}/searched"].shape[1])
+    index, score = pair_scan.CheapestSearch(costs, mean=mean)(np.arange(m), stored[f"{name}/searched"].shape[1])
     apart = all(len(set(row)) == len(row) for row in index.tolist())
     yield "search", near(score, stored[f"{name}/searched"], EXACT) and apart
     if not any(cost.kind in (layout.MIXTURE, layout.CELL) for cost in costs):
         rows = np.arange(min(m, 200))
         plain = layout.plain_fields(laid, rows, np.arange(n))
-        outrun, equal = races.plain_race(plain, truth[rows])
+        outrun, equal = rival_search.plain_rival_search(plain, truth[rows])
         agrees = np.array_equal(outrun, beaten[rows]) and np.array_equal(equal[~outrun], ties[rows][~outrun])
         yield "races as in numpy", agrees
 

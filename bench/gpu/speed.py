@@ -20,7 +20,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src
 
 from parity import costs_of  # noqa: E402
 
-from gpu import cuda, groups, layout, pair_scan, races  # type: ignore[import-not-found]  # noqa: E402
+from gpu import cuda, groups, layout, pair_scan, rival_search  # type: ignore[import-not-found]  # noqa: E402
 
 LANES = 128  # single-precision lanes of a multiprocessor
 PAIRS = ((59_315, 50, 7), (59_315, 16, 7), (1_000_000, 16, 3), (10_000_000, 10, 1))  # records, kept, repeats
@@ -130,7 +130,7 @@ def worst_times(path: str) -> None:
         start, lead, said = time.perf_counter(), 0.0, []
         for name in names:
             begun = time.perf_counter()
-            race = races.Race(costs[name], truth, mean=bool(stored[f"{name}/mean"]))
+            race = rival_search.RivalSearch(costs[name], truth, mean=bool(stored[f"{name}/mean"]))
             found = np.ones(len(targets))
             for part in np.array_split(np.arange(len(targets)), PARTS):
                 beaten, ties = race(targets[part])
@@ -141,7 +141,7 @@ def worst_times(path: str) -> None:
             assert abs(found.mean() - float(stored[f"{name}/rate"])) < 1e-12, name
             lead = max(lead, found.mean()) if bool(stored[f"{name}/complete"]) else lead
         begun = time.perf_counter()
-        pair_scan.Search(costs[names[0]], mean=bool(stored[f"{names[0]}/mean"]))(np.arange(len(truth)), 50)
+        pair_scan.CheapestSearch(costs[names[0]], mean=bool(stored[f"{names[0]}/mean"]))(np.arange(len(truth)), 50)
         said.append(f"50 candidates {time.perf_counter() - begun:.4f}")
         print(f"WorstLinkage, {len(truth):,} x 14: {time.perf_counter() - start:.4f} s ({', '.join(said)})", flush=True)
 

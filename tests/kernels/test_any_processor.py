@@ -13,7 +13,7 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise_covariance import covariance_root
 from sdcmap.kernels.statistics.robust_scatter import robust_scatter
 from sdcmap.methods._gower_groups import first_component
-from sdcmap.risk.linkage.assignment import dense
+from sdcmap.risk.linkage.assignment import assign_all_pairs
 
 
 def partition_in_another_order(a: Array, kth: int, axis: int = -1) -> Array:
@@ -36,9 +36,9 @@ def test_equal_scores_give_the_same_links(monkeypatch: pytest.MonkeyPatch) -> No
     rng = np.random.default_rng(1)
     near = [np.abs(np.subtract.outer(rng.permutation(300), rng.permutation(300))) < 20 for _ in range(2)]
     score = -20.0 * (~near[0]) - 20.0 * (~near[1])
-    here = dense(score)
+    here = assign_all_pairs(score)
     monkeypatch.setattr(np, "argpartition", partition_in_another_order)
-    there = dense(score)
+    there = assign_all_pairs(score)
     assert np.array_equal(here, there)
 
 
@@ -49,7 +49,7 @@ def test_scores_that_are_equal_but_for_rounding_tie(n: int) -> None:
     terms = np.log(np.array([0.9, 0.05]))[rng.integers(0, 2, (6, n, n))]
     forwards, backwards = (sum(part, np.zeros((n, n))) for part in (terms, terms[::-1] * (1 + 1e-15)))
     assert not np.array_equal(forwards, backwards)
-    assert np.array_equal(dense(forwards), dense(backwards))
+    assert np.array_equal(assign_all_pairs(forwards), assign_all_pairs(backwards))
 
 
 def test_the_smallest_scatter_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

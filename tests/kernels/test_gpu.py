@@ -15,7 +15,7 @@ from numpy.random import default_rng
 import sdcmap
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import GpuUnavailable, present_card, running_on
-from sdcmap.kernels.gpu import KERNELS, card, layout, nearest_records, neighbors, pair_scan, races
+from sdcmap.kernels.gpu import KERNELS, card, layout, nearest_records, neighbors, pair_scan, rival_search
 from sdcmap.kernels.gpu.groups import plain_groups
 from sdcmap.kernels.neighbors.counting import Pairs, count_between
 from sdcmap.kernels.tables.attribution import nearest
@@ -41,10 +41,10 @@ from sdcmap.risk.linkage.link_search import (
     _agreement_costs,
     _distance_costs,
     agreement_links,
-    by_all_pairs,
+    make_pair_scan,
     nearest_links,
 )
-from sdcmap.risk.linkage.pair_search import Race, Search
+from sdcmap.risk.linkage.pair_search import CheapestSearch, RivalSearch
 
 N, M = 700, 60
 
@@ -116,8 +116,8 @@ def test_costs_of_fields(gaps: float, mean: bool, known_rows: bool) -> None:
 def test_races(mean: bool) -> None:
     costs = fields(2)[2:] if mean else fields(2)
     truth = np.where(np.arange(M) % 7 == 0, -1, np.arange(M))
-    outrun, ties = races.plain_race(plain(costs, mean), truth)
-    beaten, equal = Race(costs, truth, mean=mean)(np.arange(M))
+    outrun, ties = rival_search.plain_rival_search(plain(costs, mean), truth)
+    beaten, equal = RivalSearch(costs, truth, mean=mean)(np.arange(M))
     assert 5 < beaten.sum() < M
     np.testing.assert_array_equal(outrun, beaten)
     np.testing.assert_array_equal(ties[~beaten], equal[~beaten])
@@ -130,7 +130,7 @@ def test_the_cheapest_cost_the_same_and_each_target_takes_others_of_equals(mean:
     keys = pair_scan.plain_keys(total, keep, scatter)
     index = (keys & pair_scan.LOW).astype(np.int64) ^ scatter[:, np.newaxis]
     assert all(len(set(row)) == keep for row in index.tolist())
-    score = Search(costs, mean=mean)(np.arange(M), keep)[1]
+    score = CheapestSearch(costs, mean=mean)(np.arange(M), keep)[1]
     np.testing.assert_allclose(np.take_along_axis(total, index, axis=1), -score, rtol=1e-6)
 
 
@@ -149,7 +149,7 @@ def capped(digits: int, gaps: float) -> tuple[Costs, Costs]:
 def test_costs_in_single_precision(digits: int) -> None:
     for costs in capped(digits, 0.1):
         total = layout.plain_capped(layout.laid_capped(*costs), np.arange(M), np.arange(N))
-        keys = np.sort(by_all_pairs(costs, 40)(np.arange(M))[0][:, :40], axis=1)
+        keys = np.sort(make_pair_scan(costs, 40)(np.arange(M))[0][:, :40], axis=1)
         mine = pair_scan.plain_keys(total, 40)
         bits = [(side >> pair_scan.HALF).astype(np.uint32).view(np.float32) for side in (keys, mine)]
         np.testing.assert_allclose(*bits, rtol=1e-5, atol=1e-7)
@@ -248,7 +248,7 @@ def test_every_kernel_has_its_source_in_the_package() -> None:
     assert {file.name for file in folder.glob("*.cu")} == {
         "capped.cu", "fields.cu", "groups.cu", "neighbors.cu", "pairs.cu",
     }  # fmt: skip
-    linking = {"scan_of", "scan_of_fields", "Race", "Search"}
+    linking = {"scan_of", "scan_of_fields", "RivalSearch", "CheapestSearch"}
     assert set(KERNELS) == linking | {"mdav_groups", "gower_groups", "nearest", "count_between"}
 
 
@@ -260,7 +260,7 @@ def test_the_gpu_runs_the_same_races_and_searches(mean: bool) -> None:
     everybody = np.arange(M)
 
     def found() -> tuple[tuple[Array, Array], ...]:
-        return Race(costs, everybody, mean=mean)(everybody), Search(costs, mean=mean)(everybody, 20)
+        return RivalSearch(costs, everybody, mean=mean)(everybody), CheapestSearch(costs, mean=mean)(everybody, 20)
 
     on_cpu = found()
     with running_on("gpu"):

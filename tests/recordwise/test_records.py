@@ -1,4 +1,4 @@
-"""Record tables: parity with the plain formula, edges, frequencies, Protect, charts, and what may leave the room."""
+"""Record tables: against brute force, edge cases, frequencies, Protect, charts, and what may be published."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def all_distances(x: pl.DataFrame, y: pl.DataFrame) -> np.ndarray:
 # ---- parity ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("rounded", [False, True], ids=["continuous", "many ties"])
 @pytest.mark.parametrize("alpha", [1e-7, 0.001, 0.05, 1.0])
-def test_the_fast_table_equals_brute_force_at_2000(
+def test_table_of_2000_records_matches_brute_force(
     monkeypatch: pytest.MonkeyPatch, alpha: float, rounded: bool
 ) -> None:
-    """Written-out distances are limited to 20,000, so that the bracket has to be narrowed many times."""
+    """Distances in memory are limited to 20,000, so that the bracket has to be narrowed many times."""
     monkeypatch.setattr(kernel, "ENUMERATED", 20_000)
     x, y = (part.with_columns(pl.all().round(1)) if rounded else part for part in cloud(2000))
     z = all_distances(x, y)
@@ -65,7 +65,7 @@ def test_the_fast_table_equals_brute_force_at_2000(
 @given(
     n=st.integers(2, 60), m=st.integers(1, 4), seed=st.integers(0, 999), alpha=st.floats(0.001, 1), grid=st.booleans()
 )
-def test_any_small_cloud_equals_brute_force(n: int, m: int, seed: int, alpha: float, grid: bool) -> None:
+def test_small_clouds_match_brute_force(n: int, m: int, seed: int, alpha: float, grid: bool) -> None:
     rng = np.random.default_rng(seed)
     x, y = rng.integers(1, 4, (2, n, m)).astype(float) if grid else rng.normal(5, 1, (2, n, m))
     names = [f"v{number}" for number in range(m)]
@@ -82,7 +82,7 @@ def test_any_small_cloud_equals_brute_force(n: int, m: int, seed: int, alpha: fl
     assert np.array_equal(table.nearest, np.diag(z) <= z.min(axis=1))
 
 
-def test_threads_and_a_limit_on_the_count_change_nothing() -> None:
+def test_threads_and_count_limit_do_not_change_safety() -> None:
     x, y = cloud(9000)
     one, two, to_k = (
         sm.records(x, y, KEYS, alpha=0.01, **how) for how in ({"threads": 1}, {"threads": 2}, {"count_to": 15})
@@ -92,7 +92,7 @@ def test_threads_and_a_limit_on_the_count_change_nothing() -> None:
     assert np.array_equal(to_k.unsafe, one.unsafe)
 
 
-def test_rows_in_another_order_and_rows_taken() -> None:
+def test_reordered_and_sampled_rows() -> None:
     x, y = cloud(300)
     data = sm.read(x)
     masked = data.change(None, {name: y[name].to_numpy() for name in KEYS})
@@ -119,7 +119,7 @@ def test_the_rank_of_a_quantile(alpha: float, pairs: int, rank: int) -> None:
     assert rank_of(alpha, pairs) == rank
 
 
-def test_relative_distance_moves_with_the_units_and_the_others_do_not() -> None:
+def test_only_relative_distance_depends_on_units() -> None:
     x, y = cloud(200)
     raw = [frame.select(pl.all().exp()) for frame in (x, y)]
     large = [frame.select(pl.all() * 1000) for frame in raw]
@@ -132,8 +132,8 @@ def test_relative_distance_moves_with_the_units_and_the_others_do_not() -> None:
     assert first.delta > 1.2 * second.delta
 
 
-def test_fellegi_sunter_is_the_distance_rule_where_the_ratio_falls() -> None:
-    """Links within 0.1 and nonlinks further out: m(z)/u(z) falls from bin to bin, so the best region is [0, delta)."""
+def test_fellegi_sunter_matches_distance_rule_for_falling_ratio() -> None:
+    """Links within 0.1 and nonlinks farther out: m(z)/u(z) falls from bin to bin, so the best region is [0, delta)."""
     x = np.arange(1.0, 201).reshape(-1, 1) ** 1.5
     y = x + np.tile([0.01, 0.02, 0.04, 0.08], 50).reshape(-1, 1)
     pairs = Pairs.of(y, x, np.ones(200), np.arange(200))
@@ -143,7 +143,7 @@ def test_fellegi_sunter_is_the_distance_rule_where_the_ratio_falls() -> None:
     assert pairs.nonlinks_below(np.array([region[0][1]]))[0] <= rank - 1
 
 
-def test_fellegi_sunter_keeps_the_error_and_finds_more_links() -> None:
+def test_fellegi_sunter_finds_more_links_with_same_error() -> None:
     x, y = cloud(500, noise=0.6)
     near = sm.records(x, y, KEYS)
     best = sm.records(x, y, KEYS, neighborhood="fellegi-sunter")
@@ -160,13 +160,13 @@ def people(sex: list[str | None], age: list[str | None], **more: list[float]) ->
     return sm.read(pl.DataFrame({"sex": sex, "age": age, **more}), keys=["sex", "age"], weight="w" if more else None)
 
 
-def test_frequencies_weights_and_suppression() -> None:
+def test_frequencies_with_weights_and_suppression() -> None:
     sex, age = ["f", "f", "m", "m", "m"], ["1", "1", "1", "2", "2"]
     data = people(sex, age, w=[1.0, 2, 3, 4, 5])
     assert units_agreeing(data, ("sex", "age")).tolist() == [2, 2, 1, 2, 2]
     assert units_agreeing(data, ("sex", "age"), data.weights).tolist() == [3, 3, 3, 9, 9]
     hidden = people(["f", "f", "m", "m", None], [*age[:3], None, None])
-    # row 3 shows sex alone: it agrees with both men that show theirs; row 4 shows nothing: with all
+    # row 3 shows only sex and agrees with both men who show theirs; row 4 shows nothing and agrees with all
     assert units_agreeing(hidden, ("sex", "age")).tolist() == [2, 2, 1, 2, 5]
     everyone = people(["f", "m", "m", "f", "f", "m"], ["1", "1", "1", "2", "1", "2"])
     assert units_agreeing(hidden, ("sex", "age"), population=everyone).tolist() == [2, 2, 2, 3, 6]
@@ -180,30 +180,30 @@ def test_population_frequency_needs_weights() -> None:
         sm.records(data, data, frequency="population")
 
 
-def test_the_information_each_record_lost() -> None:
+def test_information_loss_of_each_record() -> None:
     data = sm.read(pl.DataFrame({"sex": ["f", "f", "m", "m"], "age": [1, 2, 3, 4]}), keys="all")
     ages = {"kinds": {"age": "nominal"}}
     coarse = pl.DataFrame({"sex": ["f", None, "f", "m"], "age": ["1-2", "1-2", "3-4", "3-4"]})
     nominal = sm.read(pl.DataFrame({"sex": ["f", "f", "m", "m"], "age": ["1", "2", "3", "4"]}), keys="all", **ages)
     masked = sm.read(coarse, keys="all")
     loss = record_loss(nominal, masked, ("sex", "age"), np.arange(4))
-    # age: one of 4 (2 bits) became one of 2 (1 bit): half is gone. sex: kept, hidden, changed, kept
+    # age: one of 4 (2 bits) became one of 2 (1 bit): half is lost. sex: unchanged, hidden, changed, unchanged
     assert loss == pytest.approx([0.25, 0.75, 0.75, 0.25])
     step = data.change(np.array([0]), {"age": data.codes("age")[[2]]})
     assert record_loss(data, step, ("age",), np.arange(4)) == pytest.approx([2 / 3, 0, 0, 0])
     assert sm.records(nominal, masked, k=2).link_in.tolist() == [True, True, False, True]
 
 
-def test_a_measure_may_be_the_vertical_axis() -> None:
+def test_measure_as_vertical_axis() -> None:
     data = people(["f", "f", "m"], ["1", "1", "2"])
     table = sm.records(data, data, k=2, loss=sm.SmallCells(n=2, counting="all"))
     assert table.perturbation.tolist() == [0, 0, 1]
-    with pytest.raises(sm.errors.PlanError, match="vertical axis of frequencies"):
+    with pytest.raises(sm.errors.PlanError, match="needs neighborhood=.frequency"):
         sm.records(*cloud(10), KEYS, loss=sm.SmallCells())
 
 
 # ---- intervals, key sets, ranks -------------------------------------------------------------------------------
-def test_intervals_and_suppressed_cells_stand_for_their_midpoint() -> None:
+def test_intervals_are_replaced_by_midpoints() -> None:
     x, y = cloud(60)
     ends = y.select(
         turnover_low=pl.col("turnover") - 0.5, turnover_high=pl.col("turnover") + 0.5, employees="employees"
@@ -223,11 +223,11 @@ def test_intervals_and_suppressed_cells_stand_for_their_midpoint() -> None:
     assert filled.perturbation == pytest.approx(sm.records(x, moved, KEYS).perturbation)
     assert len(sm.records(x, suppressed, KEYS).left_out) == 20
     crossed = ends.with_columns(turnover_low=pl.col("turnover_high") + 1)
-    with pytest.raises(sm.errors.SchemaError, match="60 intervals of 'turnover' end below"):
+    with pytest.raises(sm.errors.SchemaError, match="60 intervals of 'turnover' have a lower end above"):
         sm.records(x, crossed, KEYS, intervals=between)
 
 
-def test_several_attacks_at_once() -> None:
+def test_compare_records_with_several_attacks() -> None:
     x, y = cloud(150)
     attacks = {"size": {"on": ["turnover"]}, "both": {"on": KEYS}, "unit-free": {"on": KEYS, "scale": "standardized"}}
     several = sm.recordwise.compare_records(x, y, attacks, r=0.1)
@@ -240,9 +240,9 @@ def test_several_attacks_at_once() -> None:
 def test_rank_linkage_of_the_biggest_units() -> None:
     x = pl.DataFrame({"turnover": [9.0, 7, 5, 5, 1], "employees": [1.0] * 5})
     y = pl.DataFrame({"turnover": [8.0, 9, 4, 3, 1], "employees": [1.0] * 5})
-    found = sm.records(x, y, KEYS).biggest(4)
-    assert found["rank"].to_list() == [1, 2, 3, 3] and found["released_rank"].to_list() == [2, 1, 3, 4]
-    assert found["chance"].to_list() == [0, 0, 0.5, 0.5]  # two firms share places 3 and 4
+    result = sm.records(x, y, KEYS).biggest(4)
+    assert result["rank"].to_list() == [1, 2, 3, 3] and result["released_rank"].to_list() == [2, 1, 3, 4]
+    assert result["chance"].to_list() == [0, 0, 0.5, 0.5]  # two firms share ranks 3 and 4
 
 
 # ---- bad input ------------------------------------------------------------------------------------------------
@@ -250,13 +250,13 @@ def test_rank_linkage_of_the_biggest_units() -> None:
     ("x", "y", "options", "error", "words"),
     [
         ([[1.0, 2], [3, 4]], [[1.0, 2], [3, 4], [5, 6]], {}, sm.errors.SchemaError, "3 rows and the original 2"),
-        ([[1.0, 2]], [[1.0, 2]], {}, sm.errors.Undefined, "at least 2 records"),
+        ([[1.0, 2]], [[1.0, 2]], {}, sm.errors.Undefined, "at least 2 original records"),
         ([[0.0, 0], [3, 4]], [[1.0, 2], [3, 4]], {}, sm.errors.SchemaError, "1 records have size 0"),
         ([[1.0, 2], [3, 4]], [[0.0, 0], [3, 4]], {}, sm.errors.SchemaError, "1 records have size 0"),
         ([[1.0, 2], [3, 4]], [[1.0, -2], [3, 4]], {"scale": "log"}, sm.errors.SchemaError, "no logarithm"),
         ([[1.0, 2], [1, 4]], [[1.0, 2], [3, 4]], {"scale": "standardized"}, sm.errors.Undefined, "'a' does not vary"),
         ([[1.0, np.inf], [3, 4]], [[1.0, 2], [3, 4]], {}, sm.errors.SchemaError, "infinite values"),
-        ([[np.nan, 2], [3, np.nan]], [[1.0, 2], [3, 4]], {}, sm.errors.Undefined, "at least 2 records"),
+        ([[np.nan, 2], [3, np.nan]], [[1.0, 2], [3, 4]], {}, sm.errors.Undefined, "at least 2 original records"),
         ([[1.0, 2], [3, 4]], [[1.0, 2], [3, 4]], {"k": 0}, sm.errors.PlanError, r"Unsafe.k must be in \[1, inf\)"),
         ([[1.0, 2], [3, 4]], [[1.0, 2], [3, 4]], {"alpha": 0}, sm.errors.PlanError, r"Unsafe.alpha must be in \(0, 1\]"),
         ([[1.0, 2], [3, 4]], [[1.0, 2], [3, 4]], {"r": -1}, sm.errors.PlanError, "Unsafe.r must be in"),
@@ -267,21 +267,21 @@ def test_rank_linkage_of_the_biggest_units() -> None:
         ([[1.0], [3]], [[1.0], [3]], {"delta": 1, "neighborhood": "fellegi-sunter"}, sm.errors.PlanError, "from alpha"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_sentence(x: list, y: list, options: dict, error: type[Exception], words: str) -> None:
+def test_bad_input_is_rejected_with_reason(x: list, y: list, options: dict, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         names = ["a", "b"][: len(x[0])]
         files = [pl.DataFrame(rows, schema=names, orient="row") for rows in (x, y)]
         sm.records(*files, **{"on": names, **options})
 
 
-def test_mixed_kinds_ask_for_a_neighborhood() -> None:
+def test_mixed_kinds_need_a_stated_neighborhood() -> None:
     data = sm.read(pl.DataFrame({"sex": ["f", "m", "m"], "wage": [1.5, 2.5, 2.5]}), keys=["sex", "wage"])
     with pytest.raises(sm.errors.SchemaError, match="'sex' is not. State neighborhood='frequency'"):
         sm.records(data, data)
     assert sm.records(data, data, neighborhood="frequency").neighbors.tolist() == [1, 2, 2]
 
 
-def test_records_with_missing_values_are_left_out_and_named() -> None:
+def test_records_with_missing_values_are_left_out() -> None:
     x, y = cloud(50)
     y = y.with_columns(turnover=pl.when(pl.int_range(50) < 3).then(None).otherwise("turnover"))
     x = x.with_columns(employees=pl.when(pl.int_range(50) == 10).then(None).otherwise("employees"))
@@ -298,7 +298,7 @@ def firms(n: int = 300) -> Microdata:
 
 
 @pytest.mark.parametrize("among", ["file", "unsafe"])
-def test_protect_masks_unsafe_records_and_no_other(among: str) -> None:
+def test_protect_masks_only_unsafe_records(among: str) -> None:
     data, weak = firms(), sm.Noise(on=KEYS, variance=0.01)
     rule = sm.recordwise.Unsafe(on=KEYS, k=10, r=0.1)
     step = sm.methods.Protect(rule, sm.Noise(on=KEYS, variance=0.5), among=among)
@@ -314,7 +314,7 @@ def test_protect_masks_unsafe_records_and_no_other(among: str) -> None:
     assert after.base is data
 
 
-def test_protect_in_rounds_leaves_fewer_unsafe() -> None:
+def test_protect_with_more_rounds_leaves_fewer_unsafe() -> None:
     data, rule = firms(), sm.recordwise.Unsafe(on=KEYS, k=10, r=0.1)
     left = []
     for rounds in (1, 8):
@@ -323,7 +323,7 @@ def test_protect_in_rounds_leaves_fewer_unsafe() -> None:
     assert left[1] < left[0] < len(sm.records(data, data, rule=rule).unsafe)
 
 
-def test_protect_works_on_categories_and_swaps_stay_exchanges() -> None:
+def test_protect_with_swap_on_categories() -> None:
     data = sm.demo.population(400, seed=2)
     rule = sm.recordwise.Unsafe(on=["Sex", "Race", "Educ"], k=5)
     step = sm.methods.Protect(rule, sm.Swap(on="Educ", rate=0.3, pairing="greedy"), among="unsafe")
@@ -334,7 +334,7 @@ def test_protect_works_on_categories_and_swaps_stay_exchanges() -> None:
     assert np.array_equal(np.bincount(made.codes("Educ")), np.bincount(data.codes("Educ")))
 
 
-def test_protect_lists_no_record_and_survives_toml() -> None:
+def test_protect_round_trips_through_toml_without_records() -> None:
     rule = sm.recordwise.Unsafe(on=KEYS, k=5, scale="log")
     plan = sm.Plan(
         [sm.Chain([sm.Noise(on=KEYS), sm.methods.Protect(rule, sm.Noise(on=KEYS, variance=1.0))])], [sm.IL1s()]
@@ -344,7 +344,7 @@ def test_protect_lists_no_record_and_survives_toml() -> None:
     assert set(rule.spec()) == {"type", "on", "k", "scale"}
 
 
-def test_protect_says_why_it_cannot() -> None:
+def test_protect_rejects_unusable_methods_and_data() -> None:
     data = firms(20)
     with pytest.raises(sm.errors.Infeasible, match="took or moved records"):
         sm.methods.Protect(sm.recordwise.Unsafe(on=KEYS), sm.Noise(on=KEYS)).mask(
@@ -358,7 +358,7 @@ def test_protect_says_why_it_cannot() -> None:
 
 
 # ---- charts ---------------------------------------------------------------------------------------------------
-def test_the_plot_shows_every_record_its_links_and_the_largest() -> None:
+def test_plot_shows_records_links_and_largest_unit() -> None:
     table = sm.records(*cloud(120), KEYS)
     info = plot_info(table)
     kinds = dict(info.marks.group_by("kind").len().iter_rows())
@@ -372,7 +372,7 @@ def test_the_plot_shows_every_record_its_links_and_the_largest() -> None:
     assert "row of the masked file" in text
 
 
-def test_above_5000_records_a_density_with_the_unsafe_on_top() -> None:
+def test_plot_above_5000_records_shows_density_and_unsafe_records() -> None:
     table = sm.records(*cloud(5001), KEYS, alpha=0.002)
     info = plot_info(table)
     assert info.density["records"].sum() == 5001
@@ -381,7 +381,7 @@ def test_above_5000_records_a_density_with_the_unsafe_on_top() -> None:
 
 
 @given(st.integers(0, 10_000))
-def test_merged_bins_hold_none_or_ten_and_all_records(seed: int) -> None:
+def test_merged_bins_are_empty_or_have_ten_records(seed: int) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.poisson(rng.choice([0.3, 4, 20]), (rng.integers(1, 7), rng.integers(1, 7)))
     blocks = merged(counts)
@@ -396,8 +396,8 @@ def test_merged_bins_hold_none_or_ten_and_all_records(seed: int) -> None:
     assert (covered == 1).all()
 
 
-def test_the_external_plot_has_no_record() -> None:
-    """Of the spec's data there are only borders that the rule fixes, and rounded counts."""
+def test_external_plot_has_no_records() -> None:
+    """The data of the chart has only borders that the rule fixes, and rounded counts."""
     table = sm.records(*cloud(157), KEYS)
     spec = table.draw(audience="external").to_dict()
     text = json.dumps(spec)
@@ -452,7 +452,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_from_a_point_of_the_map_to_its_plot(study: Path) -> None:
+def test_plot_of_a_map_candidate(study: Path) -> None:
     opened = sm.Study.open(study)
     plan, data = opened.plan, opened.data
     ru = sm.RUMap(opened.scores(plan), plan.risk, plan.utility)
@@ -472,7 +472,7 @@ def run_cli(*arguments: object) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_the_command_on_a_study_and_on_two_files(study: Path, tmp_path: Path) -> None:
+def test_records_command_on_study_and_on_two_files(study: Path, tmp_path: Path) -> None:
     plan = sm.Study.open(study).plan
     name = next(c.id for c in plan.candidates if c.method.text != "Identity")
     out = tmp_path / "records.html"
@@ -483,8 +483,8 @@ def test_the_command_on_a_study_and_on_two_files(study: Path, tmp_path: Path) ->
     files = (tmp_path / "x.csv", tmp_path / "y.csv", "--on", "turnover,employees")
     code, text = run_cli("records", *files, "-o", tmp_path / "t.csv", "--unsafe", tmp_path / "unsafe.csv", "--json")
     table = sm.records(x, y, KEYS)
-    found = json.loads(text[text.index("{") : text.rindex("}") + 1])
-    assert code == 0 and found["delta"] == pytest.approx(table.delta) and found["unsafe"] == len(table.unsafe)
+    result = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    assert code == 0 and result["delta"] == pytest.approx(table.delta) and result["unsafe"] == len(table.unsafe)
     assert pl.read_csv(tmp_path / "t.csv").height == 50
     assert pl.read_csv(tmp_path / "unsafe.csv")["row"].to_list() == table.unsafe.tolist()
     assert run_cli("records", study, "--frontier", "-o", tmp_path / "linked")[0] == 0
@@ -493,7 +493,7 @@ def test_the_command_on_a_study_and_on_two_files(study: Path, tmp_path: Path) ->
         run_cli("records", *files, "--external", "-o", tmp_path / "t.csv")
 
 
-def test_the_report_shows_records_inside_and_bins_outside(study: Path) -> None:
+def test_report_shows_records_internally_and_bins_externally(study: Path) -> None:
     rule = sm.recordwise.Unsafe(on=KEYS, k=10)
     inside = sm.report(study, records=rule).html
     outside = sm.report(study, audience="external", records=rule, show_risk="asked for").html

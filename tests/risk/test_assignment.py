@@ -1,4 +1,4 @@
-"""One-to-one linkage: as good as the dense optimum, with a gap that bounds what is missing."""
+"""One-to-one linkage reaches the dense optimum, or bounds the distance to it by its gap."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 import sdcmap as sm
 from sdcmap.kernels.arrays import Array
 from sdcmap.methods.rank_swap import rank_swap
-from sdcmap.risk.linkage.assignment import dense, one_to_one
+from sdcmap.risk.linkage.assignment import assign_all_pairs, assign_from_candidates
 from sdcmap.risk.linkage.link_search import (
     Links,
     agreement_links,
@@ -20,7 +20,7 @@ from sdcmap.risk.linkage.link_search import (
     distance_scores,
     nearest_links,
 )
-from sdcmap.risk.linkage.matching import Graph, heaviest
+from sdcmap.risk.linkage.matching import Graph, find_heaviest_matching
 
 
 def best(score: Array, keep: int) -> Links:
@@ -70,21 +70,23 @@ SCORES = {
 
 @pytest.mark.parametrize("kind", SCORES)
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (40, 40), (60, 25), (25, 60)])
-def test_all_candidates_give_the_dense_optimum(kind: str, shape: tuple[int, int]) -> None:
+def test_full_candidate_lists_give_dense_optimum(kind: str, shape: tuple[int, int]) -> None:
     score = SCORES[kind](np.random.default_rng(sum(shape)), shape)
     links = best(score, shape[1])
-    partner, gap = one_to_one(links, no_more, shape[1])
+    partner, gap = assign_from_candidates(links, no_more, shape[1])
     one_partner_each(partner, links)
     assert (partner >= 0).sum() == min(shape)
     assert total(score, partner) == pytest.approx(optimum(score), rel=1e-12)
     assert gap == 0
-    assert total(score, dense(score)) == pytest.approx(optimum(score), rel=1e-12)
+    assert total(score, assign_all_pairs(score)) == pytest.approx(optimum(score), rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", SCORES)
 @pytest.mark.parametrize("seed", range(4))
-def test_few_candidates(kind: str, seed: int) -> None:
-    """Sparse lists, some empty: the optimum by scipy on the same pairs, where to stay alone is worse than any link."""
+def test_sparse_candidates_match_scipy(kind: str, seed: int) -> None:
+    """Sparse lists, some empty: the optimum of scipy on the same pairs, where an unlinked record is worse than any
+    link.
+    """
     rng = np.random.default_rng(seed)
     n, m = [(30, 50), (50, 30), (40, 40), (25, 5)][seed]
     score = SCORES[kind](rng, (n, m))
@@ -94,36 +96,36 @@ def test_few_candidates(kind: str, seed: int) -> None:
     allowed = np.full((n, m), -np.inf)
     row, place = np.nonzero(links.index >= 0)
     allowed[row, links.index[row, place]] = links.score[row, place]
-    partner, _ = one_to_one(links, no_more, m, limit=0)
+    partner, _ = assign_from_candidates(links, no_more, m, limit=0)
     one_partner_each(partner, links)
     assert partner[0] == -1
     alone = 2 * links.score[links.index >= 0].min() - links.score.max() - 1
-    found = total(score, partner) + alone * (partner < 0).sum()
-    assert found == pytest.approx(with_outside(allowed, alone), rel=1e-9)
+    result = total(score, partner) + alone * (partner < 0).sum()
+    assert result == pytest.approx(with_outside(allowed, alone), rel=1e-9)
 
 
-def test_the_prices_prove_it() -> None:
-    """Whoever is linked pays its price, and would gain nothing elsewhere; a released record nobody takes costs nothing."""
+def test_prices_prove_optimality() -> None:
+    """A linked record pays its price and would gain nothing elsewhere; an unlinked released record has price 0."""
     rng = np.random.default_rng(3)
     score = rng.normal(size=(40, 60))
     rows, columns = np.nonzero(score > 0)
     start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=40))])
-    found = heaviest(Graph(start, columns.astype(np.int32), score[rows, columns]), 60)
-    profit = np.maximum(0, (score - found.price).max(axis=1))
-    linked = np.flatnonzero(found.partner >= 0)
-    assert (found.price >= 0).all()
-    assert (found.price[np.setdiff1d(np.arange(60), found.partner)] == 0).all()
-    gained = score[linked, found.partner[linked]] - found.price[found.partner[linked]]
+    result = find_heaviest_matching(Graph(start, columns.astype(np.int32), score[rows, columns]), 60)
+    profit = np.maximum(0, (score - result.price).max(axis=1))
+    linked = np.flatnonzero(result.partner >= 0)
+    assert (result.price >= 0).all()
+    assert (result.price[np.setdiff1d(np.arange(60), result.partner)] == 0).all()
+    gained = score[linked, result.partner[linked]] - result.price[result.partner[linked]]
     np.testing.assert_allclose(gained, profit[linked], atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(300, 300), (200, 320), (320, 200), (1000, 1000)])
-def test_candidates_are_added_until_the_linkage_is_proved(shape: tuple[int, int]) -> None:
+def test_candidates_are_added_until_proved_optimal(shape: tuple[int, int]) -> None:
     """From 5 candidates each to the optimum over all pairs."""
     rng = np.random.default_rng(4)
     known, released = rng.normal(size=(shape[0], 3)), rng.normal(size=(shape[1], 3))
     score = distance_scores(known, released)
-    partner, gap = one_to_one(
+    partner, gap = assign_from_candidates(
         nearest_links(known, released, 5), lambda rows, k: nearest_links(known[rows], released, k), shape[1]
     )
     assert total(score, partner) == pytest.approx(optimum(score), rel=1e-9)
@@ -132,46 +134,47 @@ def test_candidates_are_added_until_the_linkage_is_proved(shape: tuple[int, int]
 
 
 @pytest.mark.parametrize("kind", SCORES)
-def test_proved_for_any_scores(kind: str) -> None:
+def test_optimum_is_proved_for_any_scores(kind: str) -> None:
     score = SCORES[kind](np.random.default_rng(5), (50, 60))
-    partner, gap = one_to_one(best(score, 3), deeper(score), 60)
+    partner, gap = assign_from_candidates(best(score, 3), deeper(score), 60)
     assert total(score, partner) == pytest.approx(optimum(score), rel=1e-9) and gap == 0
 
 
 @pytest.mark.parametrize("kind", SCORES)
 @pytest.mark.parametrize("shape", [(60, 60), (60, 45), (45, 60)])
-def test_the_gap_bounds_what_is_missing(kind: str, shape: tuple[int, int]) -> None:
-    """Stopped at four candidates each, the optimum over all pairs is within the gap."""
+def test_gap_bounds_distance_to_optimum(kind: str, shape: tuple[int, int]) -> None:
+    """Stopped at four candidates per record, the optimum over all pairs is within the gap."""
     score = SCORES[kind](np.random.default_rng(6), shape)
-    partner, gap = one_to_one(best(score, 4), deeper(score), shape[1], limit=0)
+    partner, gap = assign_from_candidates(best(score, 4), deeper(score), shape[1], limit=0)
     truth = optimum(score)
     assert truth - total(score, partner) <= gap + 1e-9 * abs(truth)
     if kind == "continuous" and shape[0] == shape[1]:
         assert gap > 0
 
 
-def test_no_candidate_at_all() -> None:
+def test_assignment_without_candidates() -> None:
     none = Links(np.full((3, 2), -1, dtype=np.int32), np.full((3, 2), -np.inf))
-    partner, gap = one_to_one(none, no_more, 4)
+    partner, gap = assign_from_candidates(none, no_more, 4)
     assert (partner == -1).all() and gap == 0
     empty = Links(np.empty((0, 2), dtype=np.int32), np.empty((0, 2)))
-    assert len(one_to_one(empty, no_more, 4)[0]) == 0
+    assert len(assign_from_candidates(empty, no_more, 4)[0]) == 0
 
 
-def test_census_with_fifty_candidates_is_the_dense_linkage(casc_census: sm.Microdata) -> None:
-    """Rank swap p = .10, d metric, equal weights: 50 candidates give a rate within .006 of the dense optimum (notes to
-    Yancey, Winkler and Creecy, section 5), and from there the optimum itself is found and proved."""
+def test_fifty_candidates_on_census_match_dense_linkage(casc_census: sm.Microdata) -> None:
+    """Rank swap p = 0.10, d metric, equal weights: 50 candidates give a rate within 0.006 of the dense optimum (notes
+    to Yancey, Winkler and Creecy, section 5). From there the optimum itself is found and proved.
+    """
     known = casc_census.matrix(casc_census.numeric)
     rng = np.random.default_rng(100)
     released = np.column_stack([rank_swap(column, 0.10, rng) for column in known.T])
     reach, low, gain = 0.2 * np.maximum(np.abs(known), 0.1), np.zeros(13), np.ones(13)
     n, own = len(known), np.arange(len(known))
     score = agreement_scores(known, released, reach, low, gain)
-    truth = dense(score)
+    truth = assign_all_pairs(score)
     links = agreement_links(known, released, reach, low, gain, 50)
-    found, _ = one_to_one(links, no_more, n, limit=0)
-    assert abs((found == own).mean() - (truth == own).mean()) <= 0.006
-    proved, gap = one_to_one(
+    result, _ = assign_from_candidates(links, no_more, n, limit=0)
+    assert abs((result == own).mean() - (truth == own).mean()) <= 0.006
+    proved, gap = assign_from_candidates(
         links, lambda rows, k: agreement_links(known[rows], released, reach[rows], low, gain, k), n
     )
     assert total(score, proved) == pytest.approx(total(score, truth), rel=1e-7) and gap == 0

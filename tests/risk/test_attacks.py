@@ -1,4 +1,4 @@
-"""The linkage attacks on files small enough to follow by hand, with archives, ties, missing values and bad input."""
+"""Linkage attacks on files small enough to check by hand, with archives, ties, missing values and bad input."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk.linkage import file_pair as pairing
 from sdcmap.risk.linkage.attack import Attack
-from sdcmap.risk.linkage.file_pair import LinkTable, calibrated, running_precision
+from sdcmap.risk.linkage.file_pair import LinkTable, calibrate, running_precision
 from sdcmap.risk.linkage.link_search import agreement_scores
-from sdcmap.risk.linkage.nearest_record import whitening
+from sdcmap.risk.linkage.nearest_record import whitening_matrix
 from sdcmap.risk.linkage.record_linkage import (
     Patterns,
     agreement_matrix,
-    coincidence,
+    coincidence_probability,
     count_patterns,
-    em,
+    fit_em,
     frequency_weights,
     signed_log,
 )
@@ -67,49 +67,49 @@ def people() -> Microdata:
 
 
 # ---- scores by hand -------------------------------------------------------------------------------------------
-def test_the_weight_of_a_pair_is_the_papers() -> None:
-    """One pair, weights 4 and 1: r = |10 - 11|/10 = .1, half of t = .2; the second field is beyond t: -2 + 2 - .5."""
+def test_pair_weight_matches_paper() -> None:
+    """One pair, weights 4 and 1: r = |10 - 11|/10 = 0.1, half of t = 0.2; the second field is beyond t: -2 + 2 - 0.5."""
     original = numeric([10, 1000], [5, 5])
     masked = original.change(None, {"x0": np.array([11.0, 1000]), "x1": np.array([8.0, 5])})
     links = sm.risk.Linkage("d", weights=(4, 1)).links(original, masked)
     assert links.weight == pytest.approx([-0.5, 2.5])
     assert links.margin == pytest.approx([-0.5 - (-2 + 0.5), 2.5 - (-2 - 0.5)])  # over the other released record
     assert links.partner.tolist() == [0, 1]
-    assert links.found.tolist() == [1, 1]
+    assert links.correct.tolist() == [1, 1]
 
 
-def test_the_denominator_near_zero_is_a_tenth() -> None:
+def test_relative_difference_near_zero_divides_by_a_tenth() -> None:
     original = numeric([0, 50])
-    masked = original.change(None, {"x0": np.array([0.01, 50])})  # |0 - .01|/.1 = .1, half of t
+    masked = original.change(None, {"x0": np.array([0.01, 50])})  # |0 - 0.01| / 0.1 = 0.1, half of t
     assert sm.risk.Linkage("d", weights=(2,)).links(original, masked).weight == pytest.approx([0, 1])
 
 
-def test_logarithms_of_zero_and_below_are_signed() -> None:
+def test_signed_logarithm_of_zero_and_negative_values() -> None:
     assert signed_log(np.array([np.e, 1, 0.5, 0, -1, -np.e])).tolist() == [1, 0, 0, 0, 0, -1]
     original = numeric([0, -100, 100, 7])
     assert rate(sm.risk.Linkage("l"), original, original.change(None, {})) == 1
 
 
-def test_frequency_weights_follow_coincidence() -> None:
-    """Values 1 1 2 3: u = (4 + 1 + 1)/16; wA - wD = log(.9/u) - log(.1/(1 - u)). A constant column says nothing."""
+def test_frequency_weights_use_coincidence_probability() -> None:
+    """Values 1 1 2 3: u = (4 + 1 + 1)/16; wA - wD = log(0.9/u) - log(0.1/(1 - u)). A constant column does not count."""
     x = np.array([1.0, 1, 2, 3])
-    assert coincidence(x) == 6 / 16
+    assert coincidence_probability(x) == 6 / 16
     low, gain = frequency_weights(np.column_stack([x, np.ones(4), np.full(4, np.nan)]))
     u = 6 / 16
     assert low == pytest.approx([np.log(0.1 / (1 - u)), 0, 0])
     assert gain == pytest.approx([np.log(0.9 / u) - np.log(0.1 / (1 - u)), 0, 0])
 
 
-def test_a_missing_field_weighs_nothing_and_categories_agree_or_not() -> None:
+def test_missing_field_weighs_zero_and_categories_agree_or_not() -> None:
     frame = pl.DataFrame({"x": [1.0, 2.0, None], "c": ["a", "b", "a"]})
     original = sm.read(frame, keys=["c"], numeric=["x"])
     links = sm.risk.Linkage("d", weights="equal", open_columns="as any").links(original, original.change(None, {}))
     assert links.weight.tolist() == [1, 1, 0.5]
     assert sm.risk.Linkage("d", weights="equal").links(original, original.change(None, {})).weight.tolist() == [1, 1, 1]
-    assert links.found.tolist() == [1, 1, 1]
+    assert links.correct.tolist() == [1, 1, 1]
 
 
-def test_the_compiled_scores_are_the_plain_ones() -> None:
+def test_compiled_scores_match_formula() -> None:
     rng = np.random.default_rng(1)
     known, released = rng.normal(size=(40, 3)), rng.normal(size=(30, 3))
     known[3, 1] = released[5, 2] = released[6, 1] = np.nan
@@ -120,30 +120,30 @@ def test_the_compiled_scores_are_the_plain_ones() -> None:
 def test_gower_leaves_missing_fields_out() -> None:
     first = np.array([[0.0, 1.0], [np.nan, 1.0]])
     second = np.array([[5.0, 2.0], [0.0, 1.0], [np.nan, np.nan]])
-    found = gower(first, second, np.array([False, True]), np.array([10.0, 1.0]))
-    np.testing.assert_allclose(found, [[-0.75, 0, -1], [-1, 0, -1]])
+    result = gower(first, second, np.array([False, True]), np.array([10.0, 1.0]))
+    np.testing.assert_allclose(result, [[-0.75, 0, -1], [-1, 0, -1]])
 
 
 def test_whitening_drops_null_directions() -> None:
     x = np.random.default_rng(2).normal(size=(50, 3))
     x = np.column_stack([x, x[:, 0] + x[:, 1]])
-    turned = x @ whitening(x)
+    turned = x @ whitening_matrix(x)
     assert turned.shape == (50, 3)
     np.testing.assert_allclose(np.cov(turned, rowvar=False), np.eye(3), atol=1e-9)
 
 
 # ---- expected hits --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("attack", BLIND, ids=str)
-def test_equal_records_are_taken_at_random(attack: Attack) -> None:
-    """Two records are equal, so one of the two is expected to be found: 4 of 5."""
+def test_equal_records_are_exchanged_at_random(attack: Attack) -> None:
+    """Two records are equal, so one of the two is expected to be linked correctly: 4 of 5."""
     original = numeric([1, 1, 5, 9, 14], [2, 2, 9, 1, 1])
     same = original.change(None, {})
     assert rate(attack, original, same) == pytest.approx(4 / 5)
-    assert attack.links(original, same).found == pytest.approx([0.5, 0.5, 1, 1, 1])
+    assert attack.links(original, same).correct == pytest.approx([0.5, 0.5, 1, 1, 1])
 
 
 @pytest.mark.parametrize("attack", BLIND, ids=str)
-def test_a_constant_file_leaves_a_guess(attack: Attack) -> None:
+def test_constant_file_leaves_a_guess(attack: Attack) -> None:
     original = numeric([3, 3, 3, 3], [7, 7, 7, 7])
     masked = original.change(None, {})
     assert rate(attack, original, masked) == pytest.approx(1 / 4)
@@ -151,7 +151,7 @@ def test_a_constant_file_leaves_a_guess(attack: Attack) -> None:
 
 
 @pytest.mark.parametrize("attack", BLIND, ids=str)
-def test_constant_and_empty_columns_say_nothing(attack: Attack) -> None:
+def test_constant_and_empty_columns_do_not_count(attack: Attack) -> None:
     rng = np.random.default_rng(3)
     x = rng.lognormal(3, 1, (40, 2))
     plain, more = numeric(*x.T), numeric(*x.T, [5.0] * 40, [np.nan] * 40)
@@ -160,17 +160,17 @@ def test_constant_and_empty_columns_say_nothing(attack: Attack) -> None:
     assert rate(attack, more, more.change(None, change)) == rate(attack, plain, plain.change(None, change))
 
 
-def test_distinct_records_that_tie_share_the_hit() -> None:
-    """The released 2 lies between the known 1 and 3: its own record is one of two nearest."""
+def test_tied_records_share_the_hit() -> None:
+    """The released 2 lies between the known 1 and 3, so its own record is one of two nearest."""
     original = numeric([1, 3, 9])
     masked = original.change(None, {"x0": np.array([2.0, 9, 3])})
     links = sm.risk.NearestRecord("gower").links(original, masked)
-    assert links.found.tolist() == [0.5, 0, 0]
+    assert links.correct.tolist() == [0.5, 0, 0]
     assert links.margin[0] == 0
 
 
 @pytest.mark.parametrize("attack", [*BLIND, sm.risk.Informed(sm.Noise(on=["age", "hours", "gain"]))], ids=str)
-def test_the_order_of_rows_is_no_matter(people: Microdata, attack: Attack) -> None:
+def test_attack_does_not_depend_on_row_order(people: Microdata, attack: Attack) -> None:
     masked = sm.mask(people, sm.Noise(on=["age", "hours", "gain"]), seed=1)
     there, here = np.random.default_rng(4).permutation(300), np.random.default_rng(5).permutation(300)
     shuffled = masked.take(there)
@@ -181,7 +181,7 @@ def test_the_order_of_rows_is_no_matter(people: Microdata, attack: Attack) -> No
 
 
 @pytest.mark.parametrize("attack", [*BLIND, sm.risk.Informed(sm.Noise(on=["age", "hours", "gain"]))], ids=str)
-def test_every_attack_takes_mixed_files_with_missing_values(people: Microdata, attack: Attack) -> None:
+def test_attack_accepts_mixed_files_with_missing_values(people: Microdata, attack: Attack) -> None:
     same = people.change(None, {})
     assert rate(attack, people, same) > 0.9  # a few persons are equal to others, or to them but for missing values
     masked = sm.mask(people, sm.Noise(on=["age", "hours", "gain"], variance=0.01), seed=1)
@@ -190,30 +190,30 @@ def test_every_attack_takes_mixed_files_with_missing_values(people: Microdata, a
 
 @pytest.mark.parametrize("attack", [sm.risk.Linkage("l"), sm.risk.NearestRecord(one_to_one=True)], ids=str)
 @pytest.mark.parametrize("keep", [300, 4])
-def test_candidates_and_all_pairs_give_the_same_links(
+def test_candidates_give_same_links_as_all_pairs(
     people: Microdata, attack: Attack, keep: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With every released record a candidate, or with 4 and more where the optimum needs them."""
     masked = sm.mask(people, sm.Noise(on=["age", "hours", "gain"], variance=0.001), seed=1)
     whole = attack.links(people, masked)
-    monkeypatch.setattr(pairing, "DENSE_PAIRS", 0)
-    monkeypatch.setattr(pairing, "KEEP", keep)
+    monkeypatch.setattr(pairing, "MAX_DENSE_PAIRS", 0)
+    monkeypatch.setattr(pairing, "CANDIDATES_PER_RECORD", keep)
     best = attack.links(people, masked)
     assert best.facts["linked"] > 0.98
     same = best.partner == whole.partner
     np.testing.assert_allclose(best.weight[same], whole.weight[same])
     assert np.nansum(best.weight) == pytest.approx(np.nansum(whole.weight), rel=1e-9 if keep == 300 else 0.05)
-    assert best.found.mean() == pytest.approx(whole.found.mean(), abs=0.02)  # ties may be taken otherwise
+    assert best.correct.mean() == pytest.approx(whole.correct.mean(), abs=0.02)  # ties may be broken differently
 
 
 # ---- calibration ----------------------------------------------------------------------------------------------
 def test_calibration_pools_adjacent_violators() -> None:
-    """Scores 1 2 3 4 with successes 0 1 0 1: the middle two are pooled; equal scores are one."""
-    assert calibrated(np.array([1.0, 2, 3, 4]), np.array([0.0, 1, 0, 1])).tolist() == [0, 0.5, 0.5, 1]
-    assert calibrated(np.array([4.0, 1, 1]), np.array([1.0, 0, 1])).tolist() == [1, 0.5, 0.5]
+    """Scores 1 2 3 4 with successes 0 1 0 1: the middle two are pooled; equal scores share a value."""
+    assert calibrate(np.array([1.0, 2, 3, 4]), np.array([0.0, 1, 0, 1])).tolist() == [0, 0.5, 0.5, 1]
+    assert calibrate(np.array([4.0, 1, 1]), np.array([1.0, 0, 1])).tolist() == [1, 0.5, 0.5]
 
 
-def test_the_zone_ends_where_too_few_of_the_best_links_are_true() -> None:
+def test_zone_ends_where_precision_falls_below_level() -> None:
     score = np.array([9.0, 8, 7, 6, 5, 4])
     success = np.array([0.0, 1, 1, 0, 0, 0])
     order, precision = running_precision(score, success)
@@ -223,15 +223,17 @@ def test_the_zone_ends_where_too_few_of_the_best_links_are_true() -> None:
     assert links.zone(0.5).tolist() == [0, 1, 2, 3]
     assert links.zone(0.9).tolist() == []
     some = links._replace(partner=np.array([-1, 1, 2, 3, 4, 5]), weight=np.array([np.nan, 8, 7, 6, 5, 4]))
-    assert some.ranked()[0].tolist() == [1, 2, 3, 4, 5]  # what is not linked is not in the link file
-    assert running_precision(np.ones(4), np.array([1.0, 0, 0, 0]))[1].tolist() == [0.25] * 4  # equal scores share one
+    assert some.rank_links()[0].tolist() == [1, 2, 3, 4, 5]  # unlinked records are not in the link file
+    assert (
+        running_precision(np.ones(4), np.array([1.0, 0, 0, 0]))[1].tolist() == [0.25] * 4
+    )  # equal scores share a value
 
 
-def test_link_probabilities_add_up_to_the_hits(people: Microdata) -> None:
+def test_link_probabilities_sum_to_expected_hits(people: Microdata) -> None:
     masked = sm.mask(people, sm.Noise(on=["age", "hours", "gain"]), seed=1)
     attack = sm.risk.NearestRecord("gower", one_to_one=True)
     links = attack.links(people, masked)
-    assert links.probability.sum() == pytest.approx(links.found.sum())
+    assert links.probability.sum() == pytest.approx(links.correct.sum())
     best = links.margin >= np.quantile(links.margin, 0.9)
     assert links.probability[best].mean() > links.probability.mean()
 
@@ -239,9 +241,9 @@ def test_link_probabilities_add_up_to_the_hits(people: Microdata) -> None:
 # ---- Fellegi and Sunter ---------------------------------------------------------------------------------------
 def test_patterns_count_every_pair() -> None:
     agree = np.random.default_rng(6).integers(-1, 2, (50, 40, 3)).astype(np.int8)
-    found = count_patterns(lambda rows: agree[rows], 50, 40, 3)
+    result = count_patterns(lambda rows: agree[rows], 50, 40, 3)
     wanted, count = np.unique(agree.reshape(-1, 3), axis=0, return_counts=True)
-    got = {tuple(row): pairs for row, pairs in zip(found.field.tolist(), found.pairs.tolist(), strict=True)}
+    got = {tuple(row): pairs for row, pairs in zip(result.field.tolist(), result.pairs.tolist(), strict=True)}
     assert got == {tuple(row): pairs for row, pairs in zip(wanted.tolist(), count.tolist(), strict=True)}
 
 
@@ -251,38 +253,39 @@ def expected_patterns(m: Array, u: Array, share: float, pairs: int) -> Patterns:
     return Patterns(field.astype(np.int8), np.round(pairs * (share * of_links + (1 - share) * of_others)))
 
 
-def test_em_finds_the_two_classes_it_was_made_from() -> None:
-    """1,000 x 1,000 pairs, one link a record; the log-likelihood never falls."""
+def test_em_recovers_two_classes() -> None:
+    """1,000 x 1,000 pairs with one link per record; the log-likelihood never falls."""
     m, u = np.array([0.9, 0.8, 0.95, 0.85]), np.array([0.05, 0.1, 0.02, 0.2])
-    found = em(expected_patterns(m, u, 1e-3, 1_000_000), 1000, steps=5000)
-    assert found.m == pytest.approx(m, abs=0.02)
-    assert found.u == pytest.approx(u, abs=1e-3)
-    assert found.links == pytest.approx(1, rel=0.05)
-    assert found.converged
-    assert found.doubts == ()
-    assert (np.diff(found.trace) > -1e-12).all()
+    result = fit_em(expected_patterns(m, u, 1e-3, 1_000_000), 1000, steps=5000)
+    assert result.m == pytest.approx(m, abs=0.02)
+    assert result.u == pytest.approx(u, abs=1e-3)
+    assert result.links == pytest.approx(1, rel=0.05)
+    assert result.converged
+    assert result.doubts == ()
+    assert (np.diff(result.trace) > -1e-12).all()
 
 
-def test_em_says_when_its_class_is_not_the_matches() -> None:
+def test_em_reports_doubts() -> None:
     m, u = np.array([0.9, 0.8, 0.95]), np.array([0.05, 0.1, 0.02])
-    assert "many links" in em(expected_patterns(m, u, 0.05, 1_000_000), 1000).doubts  # 50 links a record
-    assert "not converged" in em(expected_patterns(m, u, 1e-3, 1_000_000), 1000, steps=2).doubts
-    against = em(expected_patterns(np.array([0.9, 0.9, 0.1]), np.array([0.1, 0.1, 0.6]), 1e-3, 1_000_000), 1000)
+    assert "many links" in fit_em(expected_patterns(m, u, 0.05, 1_000_000), 1000).doubts  # 50 links per record
+    assert "not converged" in fit_em(expected_patterns(m, u, 1e-3, 1_000_000), 1000, steps=2).doubts
+    against = fit_em(expected_patterns(np.array([0.9, 0.9, 0.1]), np.array([0.1, 0.1, 0.6]), 1e-3, 1_000_000), 1000)
     assert "agreement against" in against.doubts  # the third field agrees less among links than among others
 
 
-def test_thresholds_hold_their_error_rates() -> None:
-    """One field, m = .9, u = .1: agreement weighs log 9, disagreement -log 9."""
+def test_thresholds_respect_error_rates() -> None:
+    """One field, m = 0.9, u = 0.1: agreement weighs log 9, disagreement -log 9."""
     patterns = Patterns(np.array([[0], [1]]), np.array([0.5 * (0.1 + 0.9), 0.5 * (0.9 + 0.1)]) * 1000)
-    found = em(patterns, 500, steps=1)._replace(share=0.5, m=np.array([0.9]), u=np.array([0.1]))
-    high, low = found.thresholds(mu=0.1, lam=0.1)
+    result = fit_em(patterns, 500, steps=1)._replace(share=0.5, m=np.array([0.9]), u=np.array([0.1]))
+    high, low = result.thresholds(mu=0.1, lam=0.1)
     assert (high, low) == pytest.approx((np.log(9), -np.log(9)))
-    assert found.thresholds(mu=0.05, lam=0.05) == (np.inf, -np.inf)
+    assert result.thresholds(mu=0.05, lam=0.05) == (np.inf, -np.inf)
 
 
-def test_a_mean_that_is_large_against_the_spread_hides_nobody() -> None:
-    """Birth year and height: noise of 1 % of the variance shifts the standard deviation of each file, and an uncentered
-    scale moves all records by a hundred such shifts. Means over five draws, plain numpy beside it."""
+def test_centering_protects_against_large_means() -> None:
+    """Birth year and height: noise of 1 % of the variance changes the standard deviation of each file, and an
+    uncentered scale moves all records by a hundred such changes. Means over five draws, compared with plain numpy.
+    """
     rng = np.random.default_rng(4)
     x = np.column_stack([1960 + np.round(rng.normal(0, 18, 500)), 172 + rng.normal(0, 9, 500)])
     data, method = numeric(*x.T), sm.Noise(on=("x0", "x1"), variance=0.01)
@@ -300,10 +303,10 @@ def test_a_mean_that_is_large_against_the_spread_hides_nobody() -> None:
     assert np.mean(centered) > 1.5 * np.mean(scaled)
 
 
-# ---- the informed snooper -------------------------------------------------------------------------------------
-def test_without_a_method_or_its_likelihood_there_is_no_informed_attack(people: Microdata) -> None:
+# ---- the informed attack --------------------------------------------------------------------------------------
+def test_informed_attack_needs_method_with_likelihood(people: Microdata) -> None:
     same = people.change(None, {})
-    with pytest.raises(sm.errors.Undefined, match="nobody said how the file was made"):
+    with pytest.raises(sm.errors.Undefined, match="the method is not known"):
         rate(sm.risk.Informed(), people, same)
     twice = sm.Chain([sm.Noise(on="age"), sm.RankSwap(on="age", p=0.1)])
     with pytest.raises(sm.errors.Undefined, match="likelihood"):
@@ -313,17 +316,17 @@ def test_without_a_method_or_its_likelihood_there_is_no_informed_attack(people: 
     assert [one for one in estimate.skipped if one.attack == "informed" and "likelihood" in one.reason]
 
 
-def test_what_the_method_does_not_mask_must_be_equal() -> None:
-    """Noise drowns x; the key c alone tells the records apart, two and two."""
+def test_unmasked_columns_must_be_equal() -> None:
+    """Noise hides x completely; only the key c separates the records, two and two."""
     original = sm.read(pl.DataFrame({"x": [1.0, 2, 3, 4], "c": list("aabb")}), keys=["c"], numeric=["x"])
     method = sm.Noise(on="x", variance=0.01)
     masked = original.change(None, {"x": np.array([1.1, 1.9, 4.1, 2.9])})  # the last two look exchanged
     links = sm.risk.Informed(method).links(original, masked)
-    assert links.found.tolist() == [1, 1, 0, 0]
+    assert links.correct.tolist() == [1, 1, 0, 0]
     assert sm.risk.Informed(method, on=["c"]).score(original, masked, RNG).value == pytest.approx(2 / 4)
 
 
-def test_a_slip_of_the_archive_does_not_lose_the_record(tmp_path: Path) -> None:
+def test_informed_attack_tolerates_archive_errors(tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     frame = pl.DataFrame({f"x{i}": rng.normal(0, 1, 60) for i in range(4)} | {"c": rng.choice(list("abc"), 60)})
     data = sm.read(frame, keys=["c"], numeric=[f"x{i}" for i in range(4)])
@@ -335,7 +338,7 @@ def test_a_slip_of_the_archive_does_not_lose_the_record(tmp_path: Path) -> None:
     assert rate(attack, data, masked) > 0.9
 
 
-def test_a_snooper_who_knows_some_masked_variables_uses_those(people: Microdata) -> None:
+def test_informed_attack_with_some_masked_variables(people: Microdata) -> None:
     method = sm.RankSwap(on=["age", "gain"], p=0.1)
     masked = sm.mask(people, method, seed=1)
     assert (
@@ -346,29 +349,29 @@ def test_a_snooper_who_knows_some_masked_variables_uses_those(people: Microdata)
 
 
 # ---- the best of all ------------------------------------------------------------------------------------------
-def test_the_worst_linkage_is_the_best_single_attack(people: Microdata) -> None:
+def test_worst_linkage_is_the_best_single_attack(people: Microdata) -> None:
     method = sm.Noise(on=["age", "hours", "gain"], variance=0.05)
     masked = sm.mask(people, method, seed=1)
     attack = sm.WorstLinkage().for_informed_attacker(method)
-    found = attack.score(people, masked, RNG)
+    result = attack.score(people, masked, RNG)
     tables = attack.attacks(people, masked)
     rates = {name: table.rate for name, table in tables.items()}
     assert set(rates) > {"d", "l", "nearest", "mahalanobis", "gower", "informed", "calibrated"}
     assert max(rates.values()) < 1
-    early = {bound.attack: bound.estimate.value for bound in found.bounds}
-    assert early.keys() == rates.keys() - found.parts.keys()
-    assert {name: found.parts.get(name, rates[name]) for name in rates} == pytest.approx(rates)
-    assert early and all(rates[name] <= bound < found.value for name, bound in early.items())
-    assert len([name for name in found.parts if "one-to-one" in name]) == 1
-    assert found.value == max(rates.values()) <= attack.found_by_any(people, masked) <= 1
+    early = {bound.attack: bound.estimate.value for bound in result.bounds}
+    assert early.keys() == rates.keys() - result.parts.keys()
+    assert {name: result.parts.get(name, rates[name]) for name in rates} == pytest.approx(rates)
+    assert early and all(rates[name] <= bound < result.value for name, bound in early.items())
+    assert len([name for name in result.parts if "one-to-one" in name]) == 1
+    assert result.value == max(rates.values()) <= attack.union_rate(people, masked) <= 1
     assert max(rates, key=lambda name: rates[name]) == "informed one-to-one"
     assert rates["informed one-to-one"] == pytest.approx(rate(sm.risk.Informed(method), people, masked), abs=0.02)
     highest = np.max([table.probability for table in tables.values()], axis=0)
     np.testing.assert_array_equal(attack.records(people, masked), highest)
-    assert attack.linked(people, masked)[1].rate == found.value
+    assert attack.link_files(people, masked)[1].rate == result.value
 
 
-def test_a_sweep_tells_the_snooper_the_method() -> None:
+def test_sweep_fills_in_the_method() -> None:
     data = sm.demo.population(120, seed=1)
     plan = sm.Plan(
         sm.Noise(on="wage"), [sm.WorstLinkage(on=["wage", "Age"]), sm.risk.Informed(on=["wage", "Age"])], seed=1
@@ -378,7 +381,7 @@ def test_a_sweep_tells_the_snooper_the_method() -> None:
     assert both[0]["value"][0] >= both[1]["value"][0] > 1 / 120
 
 
-def test_it_is_the_risk_proposed_for_a_numeric_file() -> None:
+def test_worst_linkage_is_proposed_for_numeric_files() -> None:
     from sdcmap.explore.looking import look
 
     plan = look(numeric(range(60), range(60, 0, -1))).plan("x.csv")
@@ -403,21 +406,21 @@ def archive_of(data: Microdata, rows: Sequence[int], path: Path, strangers: int 
 
 
 @pytest.mark.parametrize("attack", [sm.risk.Linkage, sm.risk.NearestRecord, sm.WorstLinkage])
-def test_an_archive_has_rows_and_errors_of_its_own(attack: type[Attack], data: Microdata, tmp_path: Path) -> None:
+def test_archive_with_other_rows_and_errors(attack: type[Attack], data: Microdata, tmp_path: Path) -> None:
     same = data.change(None, {})
     part = attack(archive=archive_of(data, range(40, 20, -1), tmp_path / "part.parquet"), row="row")
-    found = part.links(data, same)
-    assert found.found[21:41].mean() > 0.9
-    assert found.found[np.r_[0:21, 41:50]].sum() == 0  # he does not hold these
+    result = part.links(data, same)
+    assert result.correct[21:41].mean() > 0.9
+    assert result.correct[np.r_[0:21, 41:50]].sum() == 0  # not in the archive
     more = attack(archive=archive_of(data, range(50), tmp_path / "more.parquet", strangers=60), row="row")
     assert rate(more, data, same) > 0.8
-    assert attack(archive=archive_of(data, range(50), tmp_path / "all.parquet")).links(data, same).found.mean() > 0.9
+    assert attack(archive=archive_of(data, range(50), tmp_path / "all.parquet")).links(data, same).correct.mean() > 0.9
 
 
-def test_an_archive_that_does_not_fit_is_refused(data: Microdata, tmp_path: Path) -> None:
+def test_unusable_archive_is_rejected(data: Microdata, tmp_path: Path) -> None:
     same = data.change(None, {})
     path = archive_of(data, range(20), tmp_path / "archive.parquet")
-    with pytest.raises(sm.errors.SchemaError, match="name in `row` the column"):
+    with pytest.raises(sm.errors.SchemaError, match="Name in `row` the column"):
         rate(sm.risk.Linkage(archive=path), data, same)
     with pytest.raises(sm.errors.SchemaError, match="no column 'nowhere' of row numbers"):
         rate(sm.risk.Linkage(archive=path, row="nowhere"), data, same)
@@ -437,34 +440,32 @@ def test_an_archive_that_does_not_fit_is_refused(data: Microdata, tmp_path: Path
         rate(sm.risk.Linkage(archive=str(tmp_path / "twice.parquet"), on=["x2"], row="row"), data, same)
     with pytest.raises(sm.errors.PlanError, match="there is no file nowhere"):
         sm.risk.Linkage(archive="nowhere.csv")
-    with pytest.raises(sm.errors.PlanError, match="belongs to an archive"):
+    with pytest.raises(sm.errors.PlanError, match="needs an archive"):
         sm.risk.Linkage(row="row")
 
 
-def test_files_too_different_in_size_have_no_one_to_one_links(tmp_path: Path) -> None:
+def test_one_to_one_rejects_files_of_very_different_size(tmp_path: Path) -> None:
     data = numeric(range(1, 402))
     pl.DataFrame({"x0": [1.0, 2.0, 3.0], "row": [0, 1, 2]}).write_parquet(tmp_path / "few.parquet")
     few = {"archive": str(tmp_path / "few.parquet"), "row": "row"}
-    with pytest.raises(
-        sm.errors.Undefined, match="files of similar size; the snooper's has 3 records, the released 401"
-    ):
+    with pytest.raises(sm.errors.Undefined, match="the attacker's file has 3 records and the released one 401"):
         rate(sm.risk.Linkage(**few), data, data.change(None, {}))
     assert rate(sm.risk.NearestRecord(**few), data, data.change(None, {})) == pytest.approx(3 / 401)
 
 
-def test_membership_that_is_not_sure_lowers_the_risk(data: Microdata) -> None:
+def test_inclusion_probability_lowers_the_risk(data: Microdata) -> None:
     masked = sm.mask(data, sm.Noise(on=data.numeric), seed=1)
     sure, unsure = sm.WorstLinkage(), sm.WorstLinkage(inclusion=0.1)
-    found = unsure.score(data, masked, RNG)
-    assert found.parts["prosecutor"] == rate(sure, data, masked)
-    assert found.value == pytest.approx(0.1 * found.parts["prosecutor"])
+    result = unsure.score(data, masked, RNG)
+    assert result.parts["prosecutor"] == rate(sure, data, masked)
+    assert result.value == pytest.approx(0.1 * result.parts["prosecutor"])
     np.testing.assert_allclose(unsure.records(data, masked), 0.1 * sure.records(data, masked))
     assert unsure.baseline(data) == pytest.approx(0.1 / 50)
 
 
 # ---- interval disclosure --------------------------------------------------------------------------------------
 def test_intervals_by_hand() -> None:
-    """s = 10, errors .05, .25, .95 and 2: inside 10, 8, 1 and 0 of the ten widths .1, .2 ... 1."""
+    """s = 10, errors 0.05, 0.25, 0.95 and 2: inside 10, 8, 1 and 0 of the ten widths 0.1, 0.2 ... 1."""
     x = np.array([0.0, 10, 20, 10])
     scale = 10 / x.std(ddof=1)
     original = numeric(x * scale)
@@ -480,15 +481,15 @@ def test_rank_intervals_by_hand() -> None:
     original = numeric(x)
     moved = x.copy()
     moved[[10, 15]] = moved[[15, 10]]
-    found = sm.risk.IntervalDisclosure().records(original, original.change(None, {"x0": moved}))
-    assert found[[10, 15]] == pytest.approx([0.6, 0.6])
-    assert np.delete(found, [10, 15]).min() == 1
+    result = sm.risk.IntervalDisclosure().records(original, original.change(None, {"x0": moved}))
+    assert result[[10, 15]] == pytest.approx([0.6, 0.6])
+    assert np.delete(result, [10, 15]).min() == 1
 
 
-def test_values_that_are_missing_are_left_out() -> None:
+def test_missing_values_are_left_out_of_intervals() -> None:
     original = numeric([1, 2, np.nan, 4], [1, 1, np.nan, 2])
-    found = sm.risk.IntervalDisclosure("sd").records(original, original.change(None, {}))
-    np.testing.assert_array_equal(found, [1, 1, np.nan, 1])
+    result = sm.risk.IntervalDisclosure("sd").records(original, original.change(None, {}))
+    np.testing.assert_array_equal(result, [1, 1, np.nan, 1])
     with pytest.raises(sm.errors.Undefined, match="no value"):
         empty = numeric([np.nan, np.nan])
         rate(sm.risk.IntervalDisclosure(), empty, empty.change(None, {}))
@@ -496,12 +497,12 @@ def test_values_that_are_missing_are_left_out() -> None:
 
 # ---- bad input ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("tolerance", [0, -0.1, 1.01])
-def test_a_tolerance_is_a_share(tolerance: float) -> None:
+def test_tolerance_outside_range_is_rejected(tolerance: float) -> None:
     with pytest.raises(sm.errors.PlanError, match=r"Linkage.tolerance must be in \(0, 1\]"):
         sm.risk.Linkage(tolerance=tolerance)
 
 
-def test_weights_fit_the_variables(data: Microdata) -> None:
+def test_weights_that_do_not_fit_the_variables_are_rejected(data: Microdata) -> None:
     with pytest.raises(sm.errors.SchemaError, match="has 2 numbers for 3 variables"):
         rate(sm.risk.Linkage(weights=(1, 2)), data, data.change(None, {}))
     for weights in ((-1.0, 1.0), (0.0, 0.0), ()):
@@ -516,21 +517,21 @@ def test_fewer_records_than_variables(attack: Attack) -> None:
 
 
 @pytest.mark.parametrize("attack", BLIND, ids=str)
-def test_a_file_that_does_not_say_who_is_who_has_no_true_links(data: Microdata, attack: Attack) -> None:
+def test_file_without_origin_is_undefined(data: Microdata, attack: Attack) -> None:
     synthetic = numeric(*np.random.default_rng(13).lognormal(2, 1, (3, 20)))
-    with pytest.raises(sm.errors.Undefined, match="does not say which record"):
+    with pytest.raises(sm.errors.Undefined, match="does not tell which original record"):
         rate(attack, data, synthetic)
 
 
-def test_distances_of_categories_are_gowers(people: Microdata) -> None:
-    with pytest.raises(sm.errors.SchemaError, match="'work' is not one: use \"gower\""):
+def test_numeric_metrics_reject_categories(people: Microdata) -> None:
+    with pytest.raises(sm.errors.SchemaError, match="'work' is not: use \"gower\""):
         rate(sm.risk.NearestRecord("mahalanobis", on=["age", "work"]), people, people.change(None, {}))
     with pytest.raises(sm.errors.SchemaError, match="no column 'ages'. Did you mean 'age'"):
         rate(sm.risk.Linkage(on=["ages"]), people, people.change(None, {}))
 
 
-def test_a_reader_of_the_note_with_few_targets_takes_the_noises_shape_from_the_released_file(tmp_path: Path) -> None:
-    """Twelve targets do not tell a covariance of five variables; the released file does (Cov Z = (1 + d) Cov X)."""
+def test_informed_attack_with_few_targets_uses_released_covariance(tmp_path: Path) -> None:
+    """Twelve targets cannot estimate a covariance of five variables; the released file can (Cov Z = (1 + d) Cov X)."""
     rng = np.random.default_rng(3)
     names = [f"x{j}" for j in range(5)]
     mixing = np.linalg.cholesky(0.1 * np.eye(5) + 0.9)
@@ -538,11 +539,11 @@ def test_a_reader_of_the_note_with_few_targets_takes_the_noises_shape_from_the_r
     targets = rng.choice(800, 12, replace=False)
     people = pl.DataFrame({**{name: data[name][targets] for name in names}, "who": targets})
     people.write_csv(tmp_path / "targets.csv")
-    found = {}
+    result = {}
     method = sm.Noise(on=names, variance=0.05, correlated=True)
     releases = [sm.mask(data, method, seed=seed) for seed in range(12)]
     for measure in (sm.risk.Informed(archive=str(tmp_path / "targets.csv"), row="who"), sm.risk.Informed()):
         attack = measure.for_informed_attacker(method)
-        rates = [attack.links(data, masked).found[targets].mean() for masked in releases]
-        found[measure.archive != ""] = float(np.mean(rates))
-    assert found[True] > 0.75 * found[False] > 0.3
+        rates = [attack.links(data, masked).correct[targets].mean() for masked in releases]
+        result[measure.archive != ""] = float(np.mean(rates))
+    assert result[True] > 0.75 * result[False] > 0.3

@@ -1,4 +1,4 @@
-"""The calibrated attack: its evidence is what it says, its kernel the plain formula, and it sees what others miss."""
+"""The calibrated attack: its evidence, its compiled kernel against the formula, and chains that other attacks miss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.risk import Calibrated, NearestRecord
-from sdcmap.risk.linkage.cost_models import hits
+from sdcmap.risk.linkage.cost_models import attack_targets
 from sdcmap.risk.linkage.learned_evidence import category_evidence, number_evidence
 
 ONCE = Stream.of_seed(5)
@@ -46,12 +46,14 @@ def rate(attack: Calibrated, data: Microdata, masked: Microdata) -> float:
 
 def by_hits(attack: Calibrated, data: Microdata, masked: Microdata) -> float:
     pair = attack.pair(data, masked, attack.check_variables(data))
-    return hits(pair, attack.courses(pair), np.arange(len(masked))).rate
+    return attack_targets(pair, attack.cost_models(pair), np.arange(len(masked))).rate
 
 
 # ---- evidence -------------------------------------------------------------------------------------------------
-def test_the_evidence_of_normal_noise_is_its_log_density() -> None:
-    """Known and noise normal: log p(b | a) - log p(b) = const - e^2 / 2 s^2, up to what bins and 20,000 pairs leave."""
+def test_evidence_of_normal_noise_is_its_log_density() -> None:
+    """Known values and noise normal: log p(b | a) - log p(b) = const - e^2 / 2 s^2, up to the error of bins and 20,000
+    pairs.
+    """
     rng = default_rng(2)
     known = rng.normal(0, 10, 20_000)
     released = known + rng.normal(0, 1, 20_000)
@@ -61,7 +63,7 @@ def test_the_evidence_of_normal_noise_is_its_log_density() -> None:
     assert cost == pytest.approx((apart**2 - 0.04) / 2, abs=0.15)
 
 
-def test_a_column_that_was_left_alone_must_agree_and_one_that_was_drawn_anew_says_nothing() -> None:
+def test_unchanged_column_must_agree_and_redrawn_column_does_not_count() -> None:
     rng = default_rng(3)
     known = rng.integers(0, 1000, 5000).astype(float)
     same = number_evidence(known, known, known, known)
@@ -73,13 +75,13 @@ def test_a_column_that_was_left_alone_must_agree_and_one_that_was_drawn_anew_say
     assert table(codes[:9], codes[:9]).max() < 0.2 and table(np.array([0]), np.array([1]))[0] > 8
 
 
-def test_missing_is_a_state_of_its_own() -> None:
+def test_missing_is_a_separate_state() -> None:
     known = np.array([1.0, 2.0, 3.0, np.nan] * 50)
     released = known.copy()
-    released[::8] = np.nan  # half of the first quarter is blanked
+    released[::8] = np.nan  # half of the first quarter is suppressed
     field = number_evidence(known, released, known, released)
     lost = field(np.array([np.nan, np.nan, 1.0]), np.array([np.nan, 1.0, np.nan]))
-    assert lost[0] < lost[2] < lost[1]  # who is missing stays missing; who is not may be blanked
+    assert lost[0] < lost[2] < lost[1]  # missing values stay missing; other values may be suppressed
 
 
 # ---- attacks --------------------------------------------------------------------------------------------------
@@ -96,7 +98,7 @@ METHODS = {
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("learned", ["shadow", "files", "pairs"])
-def test_hits_are_the_links_without_the_links(name: str, learned: str) -> None:
+def test_hit_rate_matches_link_rate(name: str, learned: str) -> None:
     data = people(200)
     masked = METHODS[name].apply(data, ONCE)
     attack = Calibrated(METHODS[name], learned)  # type: ignore[arg-type]
@@ -113,7 +115,7 @@ def test_hits_are_the_links_without_the_links(name: str, learned: str) -> None:
     ],
     ids=["shuffle", "synthesis", "microaggregation", "noise and rank swap"],
 )
-def test_a_column_left_open_is_a_name_tag(method: Method) -> None:
+def test_unchanged_unique_column_identifies_everyone(method: Method) -> None:
     frame = people(400).frame().with_columns(pl.col("wage").fill_null(0.0), tax=pl.Series(np.arange(400.0) * 7 + 1000))
     tagged = sm.read(frame, keys=KEYS, numeric=NUMBERS)
     masked = method.apply(tagged, ONCE)
@@ -129,15 +131,15 @@ def whole_file() -> Method:
     ))  # fmt: skip
 
 
-def test_a_chain_that_states_no_likelihood_is_seen_through() -> None:
-    """Means over three draws: the calibrated snooper against the one who counts every column alike."""
+def test_calibrated_attack_beats_gower_on_chains() -> None:
+    """Means over three draws, against an attack that weighs every column equally."""
     data, method = people(600), whole_file()
     draws = [method.apply(data, Stream.of_seed(seed)) for seed in range(3)]
     calibrated = np.mean([rate(Calibrated(method), data, masked) for masked in draws])
     gower = np.mean([NearestRecord("gower").links(data, masked).rate for masked in draws])
     assert calibrated > 0.95 > gower + 0.1
     yardstick = np.mean([rate(Calibrated(learned="pairs"), data, masked) for masked in draws])
-    assert calibrated > yardstick - 0.1  # a shadow teaches as much as the truth
+    assert calibrated > yardstick - 0.1  # a shadow is as good as true pairs
     larger = people(1000)
     assert (
         sm.WorstLinkage().for_informed_attacker(method).score(larger, method.apply(larger, ONCE), default_rng(1)).value
@@ -145,7 +147,7 @@ def test_a_chain_that_states_no_likelihood_is_seen_through() -> None:
     )
 
 
-def test_what_is_learned_from_the_files_alone_finds_much_of_it() -> None:
+def test_learning_from_files_finds_most_links() -> None:
     data = people(400)
     method = sm.Noise(NUMBERS, 0.05)
     masked = method.apply(data, ONCE)
@@ -163,14 +165,14 @@ class Blur(Method):
         return data.change(None, {n: data.numbers(n) + rng.integers(-50, 51, len(data)) for n in self.on})
 
 
-def test_a_chain_with_a_plug_in() -> None:
+def test_calibrated_attack_on_chain_with_plug_in() -> None:
     data = people(300)
     method = sm.Chain((Blur(), sm.methods.PRAM(KEYS, 0.8)))
     assert rate(Calibrated(method), data, method.apply(data, ONCE)) > 0.8
 
 
 # ---- bad input ------------------------------------------------------------------------------------------------
-def test_files_with_nothing_to_learn() -> None:
+def test_calibrated_attack_on_degenerate_files() -> None:
     two = people(2)
     assert 0 <= rate(Calibrated(sm.Noise(NUMBERS)), two, sm.Noise(NUMBERS).apply(two, ONCE)) <= 1
     data = people(50)
@@ -183,10 +185,10 @@ def test_files_with_nothing_to_learn() -> None:
     assert 0 < rate(Calibrated(sm.methods.Identity()), data, blank) <= 1
 
 
-def test_why_there_is_no_value() -> None:
+def test_calibrated_attack_is_undefined_without_method_or_pairs() -> None:
     data = people(60)
-    with pytest.raises(Undefined, match="nobody said how the file was made"):
+    with pytest.raises(Undefined, match="the method is not known"):
         rate(Calibrated(learned="shadow"), data, data)
     whole = sm.methods.Synthesize((*KEYS, *NUMBERS))
-    with pytest.raises(Undefined, match="records of nobody"):
+    with pytest.raises(Undefined, match="fully synthetic records"):
         rate(Calibrated(whole), data, sm.Noise(NUMBERS).apply(data, ONCE))

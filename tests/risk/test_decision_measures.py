@@ -22,7 +22,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.statistics.beliefs import normal_divergence, normal_posterior, posterior_moments
 from sdcmap.risk._beliefs import released_beliefs
-from sdcmap.risk.linkage.cost_models import links_of_cheapest, links_to
+from sdcmap.risk.linkage.cost_models import link_to_cheapest, link_to_known
 from sdcmap.testing import check_measure
 from sdcmap.theory.decision import Discrete, KullbackLeibler, NoiseScenario, Normal, global_risk, global_utility
 from sdcmap.theory.decision import normal_posterior as in_theory
@@ -236,10 +236,10 @@ def test_links_to_some_records_are_those_among_all_links() -> None:
     data, method = mixed_pair()
     pair = sm.WorstLinkage().pair(data, masked(data, method), ("sex", "age", "wage"))
     for attack in (sm.risk.NearestRecord("gower"), sm.risk.Calibrated(method), sm.risk.Linkage("d")):
-        courses = attack.courses(pair)
-        every = links_of_cheapest(pair, courses)
+        models = attack.cost_models(pair)
+        every = link_to_cheapest(pair, models)
         wanted = np.arange(0, 400, 3)
-        some, whole = links_to(pair, courses, wanted), links_to(pair, courses, np.arange(400))
+        some, whole = link_to_known(pair, models, wanted), link_to_known(pair, models, np.arange(400))
         heads = np.unique(pair.known_group[wanted])
         place = np.empty(400, dtype=np.int64)
         place[pair.known_rows] = pair.known_group
@@ -488,7 +488,7 @@ def test_files_without_a_value(data: Microdata) -> None:
     with pytest.raises(sm.errors.Undefined, match="certain of a target"):
         score(kl, data, sm.Identity())
     synthetic = Microdata(data.schema, data.take(np.arange(10)).columns)
-    with pytest.raises(sm.errors.Undefined, match="does not say which record"):
+    with pytest.raises(sm.errors.Undefined, match="does not tell which original record"):
         sm.risk.IntruderKnowledge(on="c", scenario="noise", method=sm.Noise(on="c")).score(data, synthetic, RNG)
 
 

@@ -21,7 +21,7 @@ def archive(tmp_path: Path) -> str:
     return str(tmp_path / "archive.csv")
 
 
-def test_unique_and_nearly_unique_links(archive: str) -> None:
+def test_unique_and_nearly_unique_external_links(archive: str) -> None:
     data = sm.read(DATA, keys="all")
     same = data.change(None, {})
     unique, near = sm.risk.ExternalLink(archive), sm.risk.ExternalLink(archive, near=2)
@@ -41,7 +41,7 @@ def test_unique_and_nearly_unique_links(archive: str) -> None:
         near.score(data, other, RNG)
 
 
-def test_the_archive_is_the_one_that_was_named(archive: str) -> None:
+def test_archive_must_match_its_digest(archive: str) -> None:
     data = sm.read(DATA, keys="all")
     measure = sm.risk.ExternalLink(archive)
     assert len(measure.sha256) == 16
@@ -58,7 +58,7 @@ def test_the_archive_is_the_one_that_was_named(archive: str) -> None:
         measure.score(sm.read(DATA, keys="all"), data, RNG)
 
 
-def test_an_archive_that_cannot_be_read_is_refused_when_the_measure_is_made() -> None:
+def test_unreadable_archive_is_rejected_at_construction() -> None:
     with pytest.raises(sm.errors.PlanError, match="there is no file nowhere.csv to read"):
         sm.risk.ExternalLink("nowhere.csv")
     with pytest.raises(sm.errors.PlanError, match="16 hexadecimal digits"):

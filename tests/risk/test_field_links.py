@@ -1,4 +1,4 @@
-"""Likeliest links by densities of several kinds against all pairs by the densities themselves, and dense assignments."""
+"""Likeliest links by several kinds of densities against all pairs, and dense assignments."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import sdcmap as sm
 from sdcmap.core.likelihood import Below, Density, Field, Mixture, Normal, Same, Transition, Window
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk.linkage import file_pair as pairing
-from sdcmap.risk.linkage.assignment import dense
-from sdcmap.risk.linkage.field_links import likeliest_links
-from sdcmap.risk.linkage.informed_attack import field_costs
+from sdcmap.risk.linkage.assignment import assign_all_pairs
+from sdcmap.risk.linkage.field_links import find_likeliest_links
+from sdcmap.risk.linkage.informed_attack import build_field_costs
 from sdcmap.risk.linkage.link_search import best_links
 
 RNG = np.random.default_rng(0)
@@ -34,7 +34,7 @@ def pair_of(kind: str, rng: np.random.Generator, n: int, m: int) -> tuple[Array,
 
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("kinds", [("normal", "mixture"), ("window", "below", "normal"), ("three", "same", "normal")])
-def test_likeliest_links_are_those_of_all_pairs(kinds: tuple[str, ...], missing: bool) -> None:
+def test_likeliest_links_match_all_pairs(kinds: tuple[str, ...], missing: bool) -> None:
     rng = np.random.default_rng(len(kinds))
     n, m, keep = 70, 1300, 12
     fields = []
@@ -51,36 +51,36 @@ def test_likeliest_links_are_those_of_all_pairs(kinds: tuple[str, ...], missing:
         return sum(np.maximum(f.pairs(rows, index), top - CAP) for f, top in zip(fields, tops, strict=True))
 
     whole = sum(np.maximum(f.block(slice(None)), top - CAP) for f, top in zip(fields, tops, strict=True))
-    costs = field_costs(fields, CAP)
+    costs = build_field_costs(fields, CAP)
     assert costs is not None
-    found, wanted = likeliest_links(costs, score, keep), best_links(whole, keep)
+    result, expected = find_likeliest_links(costs, score, keep), best_links(whole, keep)
     components = sum(np.log(len(f.density.weights)) for f in fields if isinstance(f.density, Mixture))
-    assert (wanted.score - found.score).min() > -1e-5
-    assert (wanted.score - found.score).max() < (
+    assert (expected.score - result.score).min() > -1e-5
+    assert (expected.score - result.score).max() < (
         components if "three" in kinds else 1e-5
     )  # apart, components are exact
-    np.testing.assert_array_equal(found.score, np.take_along_axis(whole, found.index.astype(int), axis=1))
-    assert all(len(set(row)) == keep for row in found.index.tolist())
-    again = likeliest_links(costs, score, keep, threads=3)
-    np.testing.assert_array_equal(found.index, again.index)
+    np.testing.assert_array_equal(result.score, np.take_along_axis(whole, result.index.astype(int), axis=1))
+    assert all(len(set(row)) == keep for row in result.index.tolist())
+    again = find_likeliest_links(costs, score, keep, threads=3)
+    np.testing.assert_array_equal(result.index, again.index)
 
 
 def test_ties_are_spread_over_released_records() -> None:
     """Every pair is possible: 400 known records must not all take the same 5 candidates."""
     fields = [Field(np.zeros(400), np.zeros(400), Window(1.0))]
-    costs = field_costs(fields, CAP)
+    costs = build_field_costs(fields, CAP)
     assert costs is not None
-    found = likeliest_links(costs, lambda rows, index: fields[0].pairs(rows, index), 5)
-    assert len(np.unique(found.index)) > 300
+    result = find_likeliest_links(costs, lambda rows, index: fields[0].pairs(rows, index), 5)
+    assert len(np.unique(result.index)) > 300
 
 
-def test_other_densities_are_left_to_blocks() -> None:
-    assert field_costs([Field(np.zeros(2), np.zeros(2), Transition(np.eye(2)))], CAP) is None
-    assert field_costs([], CAP) is None
+def test_other_densities_have_no_field_costs() -> None:
+    assert build_field_costs([Field(np.zeros(2), np.zeros(2), Transition(np.eye(2)))], CAP) is None
+    assert build_field_costs([], CAP) is None
 
 
 @pytest.mark.parametrize("kind", ["random", "ties", "equal", "near"])
-def test_a_dense_assignment_is_scipys_optimum(kind: str) -> None:
+def test_dense_assignment_matches_scipy(kind: str) -> None:
     rng = np.random.default_rng(5)
     n = 260
     x = rng.normal(size=(n, 2))
@@ -90,17 +90,17 @@ def test_a_dense_assignment_is_scipys_optimum(kind: str) -> None:
         "equal": np.ones((n, n)),
         "near": -((x[:, None] - x[None] - rng.normal(0, 0.3, (n, 2))) ** 2).sum(axis=2),
     }[kind]
-    found = dense(score)
-    assert sorted(found.tolist()) == list(range(n))
-    assert score[np.arange(n), found].sum() == pytest.approx(
+    result = assign_all_pairs(score)
+    assert sorted(result.tolist()) == list(range(n))
+    assert score[np.arange(n), result].sum() == pytest.approx(
         score[linear_sum_assignment(score, maximize=True)].sum(), rel=1e-12
     )
 
 
-def test_the_best_of_a_matrix_with_ties_by_the_lower_column() -> None:
+def test_best_links_order_ties_by_column() -> None:
     score = np.array([[1.0, 3, 3, 3], [-np.inf, -np.inf, 2, 0], [0, 0, 0, 0]])
-    found = best_links(score, 2)
-    assert found.index.tolist() == [[1, 2], [2, 3], [0, 1]]
+    result = best_links(score, 2)
+    assert result.index.tolist() == [[1, 2], [2, 3], [0, 1]]
     assert best_links(score, 3).index.tolist() == [[1, 2, 3], [2, 3, -1], [0, 1, 2]]
 
 
@@ -113,8 +113,8 @@ def test_the_best_of_a_matrix_with_ties_by_the_lower_column() -> None:
     ],
     ids=lambda method: type(method).__name__,
 )
-def test_a_snooper_who_knows_some_variables(method: sm.Method, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of three masked variables, one with a window of its own: more than a guess, less than all three tell."""
+def test_attacker_with_some_variables_beats_guessing(method: sm.Method, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of three masked variables, one with its own window: better than a guess, worse than all three."""
     rng = np.random.default_rng(6)
     x = np.exp(rng.normal(size=(300, 3)) @ np.array([[1, 0.5, 0.2], [0, 1, 0.4], [0, 0, 1]]))
     data = sm.read(pl.DataFrame(x, schema=["x", "y", "z"]), numeric="all")
@@ -122,5 +122,5 @@ def test_a_snooper_who_knows_some_variables(method: sm.Method, monkeypatch: pyte
     part = sm.risk.Informed(method, on=["x", "z"]).score(data, masked, RNG).value
     whole = sm.risk.Informed(method).score(data, masked, RNG).value
     assert 5 / 300 < part < whole
-    monkeypatch.setattr(pairing, "DENSE_PAIRS", 0)  # and by candidates
+    monkeypatch.setattr(pairing, "MAX_DENSE_PAIRS", 0)  # and by candidates
     assert sm.risk.Informed(method).score(data, masked, RNG).value == pytest.approx(whole, abs=0.03)

@@ -75,7 +75,7 @@ def test_a_variable_that_hardly_counts_tells_neither_values_nor_people(
 @pytest.mark.parametrize("name", ["NearestRecord", "AttributeInference", "ClosestRecord", "WorstMembership"])
 def test_weights_that_do_not_fit_are_refused(name: str) -> None:
     kind = {"metric": "gower"} if name == "NearestRecord" else {}
-    with pytest.raises(PlanError, match="a number above 0 for each variable"):
+    with pytest.raises(PlanError, match="a number above 0 for each of the 2 variables"):
         getattr(sm.risk, name)(on=["a", "b"], importance=[1.0], **kind)
     with pytest.raises(PlanError, match='importance needs metric "gower"'):
         sm.risk.NearestRecord(on=["a", "b"], importance=[1.0, 2.0])

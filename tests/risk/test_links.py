@@ -1,4 +1,4 @@
-"""The best links: the same as the plain formula, whatever the fields, the gaps in the data, the threads and the way."""
+"""The best links match the formula, for any fields, missing values, threads and scans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk.linkage import link_search
 from sdcmap.risk.linkage.link_search import (
-    LEAF,
+    LEAF_RECORDS,
     Links,
     agreement_links,
     agreement_scores,
@@ -20,7 +20,7 @@ from sdcmap.risk.linkage.link_search import (
     spatial_order,
 )
 
-ROUNDING = 1e-5  # of float32 scores with a few fields of weight about 1
+SCORE_TOLERANCE = 1e-5  # rounding of float32 scores with a few fields of weight about 1
 
 
 def records(n: int, m: int, fields: int, seed: int, missing: float = 0.0) -> tuple[Array, Array, Array, Array, Array]:
@@ -46,17 +46,17 @@ def same(links: Links, scores: Array, keep: int) -> None:
     assert (np.diff(links.score, axis=1) <= 0).all()
     tied = np.diff(links.score, axis=1) == 0
     assert (np.diff(links.index, axis=1)[tied] > 0).all()
-    np.testing.assert_allclose(links.score, best.score, atol=ROUNDING * max(1.0, np.abs(scores).max()))
+    np.testing.assert_allclose(links.score, best.score, atol=SCORE_TOLERANCE * max(1.0, np.abs(scores).max()))
 
 
 @pytest.mark.parametrize("fields", range(1, 21))
-def test_agreement_is_the_formula_for_any_number_of_fields(fields: int) -> None:
+def test_agreement_links_match_formula(fields: int) -> None:
     case = records(70, 600, fields, seed=fields, missing=0.1 * (fields % 3))
     same(agreement_links(*case, keep=7), agreement_scores(*case), 7)
 
 
 @pytest.mark.parametrize("fields", [1, 2, 3, 4, 5, 8, 13, 20])
-def test_nearest_is_the_formula_for_any_number_of_fields(fields: int) -> None:
+def test_nearest_links_match_formula(fields: int) -> None:
     rng = np.random.default_rng(fields)
     known, released = rng.normal(5000, 1, (90, fields)), rng.normal(5000, 1, (700, fields))
     same(nearest_links(known, released, keep=9), distance_scores(known, released), 9)
@@ -65,20 +65,20 @@ def test_nearest_is_the_formula_for_any_number_of_fields(fields: int) -> None:
 @pytest.mark.parametrize(
     ("n", "m", "keep"), [(1, 1, 1), (1, 1, 50), (1, 700, 5), (300, 3, 10), (5, 512, 512), (257, 513, 100), (40, 65, 1)]
 )
-def test_any_shape(n: int, m: int, keep: int) -> None:
+def test_links_of_files_of_any_size(n: int, m: int, keep: int) -> None:
     case = records(n, m, 3, seed=n + m)
     same(agreement_links(*case, keep=keep), agreement_scores(*case), keep)
     same(nearest_links(case[0], case[1], keep=keep), distance_scores(case[0], case[1]), keep)
 
 
-def test_no_record_on_a_side() -> None:
+def test_links_of_empty_files() -> None:
     case = records(4, 6, 2, seed=1)
     assert agreement_links(case[0][:0], case[1], case[2][:0], *case[3:], keep=3).index.shape == (0, 3)
     assert agreement_links(case[0], case[1][:0], *case[2:], keep=3).index.shape == (4, 0)
     assert nearest_links(case[0], case[1][:0], keep=3).score.shape == (4, 0)
 
 
-def test_all_tied_records_stand_by_row() -> None:
+def test_ties_are_ordered_by_row() -> None:
     known, released = np.ones((300, 2)), np.ones((2000, 2))
     one = np.ones(2)
     for links in (
@@ -88,14 +88,14 @@ def test_all_tied_records_stand_by_row() -> None:
         np.testing.assert_array_equal(links.index, np.tile(np.arange(20), (300, 1)))
 
 
-def test_missing_everywhere_scores_nothing() -> None:
+def test_missing_fields_score_zero() -> None:
     known, released, reach, low, gain = records(10, 30, 2, seed=4)
     known[:, 0], released[:, 1] = np.nan, np.nan
     links = agreement_links(known, released, reach, low, gain, keep=4)
     assert (links.score == 0).all() and (links.index == np.arange(4)).all()
 
 
-def test_values_of_any_size() -> None:
+def test_links_with_extreme_values() -> None:
     rng = np.random.default_rng(6)
     known, released = rng.random((50, 4)), rng.random((400, 4))
     reach, low, gain = np.full((50, 4), 0.3), np.zeros(4), np.ones(4)
@@ -107,14 +107,14 @@ def test_values_of_any_size() -> None:
 
 
 WAYS: dict[str, Callable[[link_search.Costs, int], link_search.Scan]] = {
-    "all pairs": link_search.by_all_pairs,
-    "boxes": lambda costs, enough: link_search.by_boxes(costs, enough)[1],
+    "all pairs": link_search.make_pair_scan,
+    "boxes": lambda costs, enough: link_search.make_box_scan(costs, enough)[1],
 }
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("way", WAYS)
-def test_neither_the_way_nor_the_threads_matter(way: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_do_not_depend_on_scan_or_threads(way: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     case = records(1500, 9000, 5, seed=7, missing=0.02)
     plain = agreement_links(*case, keep=12, threads=1)
     near = nearest_links(*(np.nan_to_num(part) for part in case[:2]), keep=12, threads=1)
@@ -127,12 +127,12 @@ def test_neither_the_way_nor_the_threads_matter(way: str, threads: int, monkeypa
         np.testing.assert_array_equal(links.score, expected.score)
 
 
-def test_boxes_are_taken_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Incomes with zeros kept at zero: few leaves are looked at. Wide noise on twelve fields: nearly all of them."""
-    monkeypatch.setattr(link_search, "FEW_PAIRS", 0)
+def test_boxes_are_used_where_they_are_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Incomes with unchanged zeros: few leaves are scanned. Wide noise on twelve fields: nearly all of them."""
+    monkeypatch.setattr(link_search, "MIN_PAIRS_FOR_SAMPLE", 0)
     taken: list[bool] = []
-    original = link_search.by_all_pairs
-    monkeypatch.setattr(link_search, "by_all_pairs", lambda *args: taken.append(True) or original(*args))
+    original = link_search.make_pair_scan
+    monkeypatch.setattr(link_search, "make_pair_scan", lambda *args: taken.append(True) or original(*args))
     case = records(2000, 9000, 5, seed=8)
     same_as = agreement_links(*case, keep=5)
     assert not taken
@@ -148,16 +148,16 @@ def test_boxes_are_taken_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 1000, 5000])
-def test_spatial_order_is_a_permutation_in_whole_leaves(n: int) -> None:
+def test_spatial_order_is_permutation_with_full_leaves(n: int) -> None:
     position = np.random.default_rng(n).normal(size=(n, 3))
     order = spatial_order(position)
     np.testing.assert_array_equal(np.sort(order), np.arange(n))
     if n == 5000:
-        leaves = position[order[: n - n % LEAF]].reshape(-1, LEAF, 3)
+        leaves = position[order[: n - n % LEAF_RECORDS]].reshape(-1, LEAF_RECORDS, 3)
         assert np.ptp(leaves, axis=1).mean() < 0.5 * np.ptp(position, axis=0).mean()
 
 
-def test_block_links_leave_out_what_is_no_link() -> None:
+def test_block_links_omit_impossible_pairs() -> None:
     scores = np.array([[1.0, -np.inf, 3.0, 1.0], [-np.inf] * 4])
     links = block_links(lambda rows: scores[rows], 2, 4, 3)
     np.testing.assert_array_equal(links.index, [[2, 0, 3], [-1, -1, -1]])

@@ -1,4 +1,4 @@
-"""Records that look like people: replicated uniques, identifiability and dRisk, by their definitions."""
+"""Records that resemble real people: replicated uniques, identifiability and dRisk against their definitions."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def scored(measure: sm.Measure, original: sm.Microdata, masked: sm.Microdata) ->
 
 
 @given(seed=st.integers(0, 10_000))
-def test_replicated_uniques_are_those_of_the_definition(seed: int) -> None:
+def test_replicated_uniques_match_definition(seed: int) -> None:
     original, released = file_of(seed), synthetic(seed + 1, 25)
     ours, theirs = (list(zip(d["a"], d["b"], strict=True)) for d in (original, released))
     before, after = Counter(ours), Counter(theirs)
-    found = scored(sm.risk.ReplicatedUniques(), original, released)
-    assert found.value == pytest.approx(np.mean([before[k] == 1 and after[k] == 1 for k in ours]))
-    assert found.parts["alone"] == pytest.approx(np.mean([before[k] == 1 for k in ours]))
-    assert found.parts["alone in the release"] == pytest.approx(np.mean([after[k] == 1 for k in theirs]))
+    result = scored(sm.risk.ReplicatedUniques(), original, released)
+    assert result.value == pytest.approx(np.mean([before[k] == 1 and after[k] == 1 for k in ours]))
+    assert result.parts["alone"] == pytest.approx(np.mean([before[k] == 1 for k in ours]))
+    assert result.parts["alone in the release"] == pytest.approx(np.mean([after[k] == 1 for k in theirs]))
 
 
 @given(seed=st.integers(0, 10_000))
-def test_identifiability_is_that_of_the_definition(seed: int) -> None:
+def test_identifiability_matches_definition(seed: int) -> None:
     original, released = file_of(seed), synthetic(seed + 1, 25)
     mine, theirs = ([d[name] for name in "abx"] for d in (original, released))
 
@@ -58,26 +58,26 @@ def test_identifiability_is_that_of_the_definition(seed: int) -> None:
         return apart
 
     nearer = away(theirs).min(axis=1) < (away(mine) + 9 * np.eye(30)).min(axis=1) - 1e-12
-    found = scored(sm.risk.Identifiability(on=["a", "b", "x"]), original, released)
-    assert found.value == pytest.approx(np.mean(nearer)) and found.se == 0
+    result = scored(sm.risk.Identifiability(on=["a", "b", "x"]), original, released)
+    assert result.value == pytest.approx(np.mean(nearer)) and result.se == 0
 
 
-def test_a_copy_identifies_all_who_have_no_equal() -> None:
+def test_copy_identifies_all_unique_people() -> None:
     data = file_of(3, 60)
     alone = Counter(data.frame().rows())
-    found = scored(sm.risk.Identifiability(on=["a", "b", "x"]), data, data.change(None, {}))
-    assert found.value == pytest.approx(np.mean([alone[row] == 1 for row in data.frame().rows()]))
+    result = scored(sm.risk.Identifiability(on=["a", "b", "x"]), data, data.change(None, {}))
+    assert result.value == pytest.approx(np.mean([alone[row] == 1 for row in data.frame().rows()]))
     with pytest.raises(SchemaError, match="Identifiability needs at least 2 people"):
         scored(sm.risk.Identifiability(), file_of(1, 1), file_of(1, 1))
 
 
-def test_a_record_counts_where_all_its_values_are_near() -> None:
+def test_drisk_counts_records_with_all_values_close() -> None:
     frame = pl.DataFrame({"x": [1.0, 2.0, 3.0, None], "y": [1.0, 2.0, 3.0, None]})
     data = sm.read(frame, numeric=["x", "y"])
     masked = data.change(None, {"x": np.array([1.0, 2.05, 4.0, np.nan]), "y": np.array([1.0, 9.0, np.nan, np.nan])})
-    found = scored(sm.risk.DRisk(k=0.1, scale="original"), data, masked)
-    assert found.value == pytest.approx(1 / 3)
-    assert found.parts == {"x": pytest.approx(2 / 3), "y": pytest.approx(1 / 2)}
+    result = scored(sm.risk.DRisk(k=0.1, scale="original"), data, masked)
+    assert result.value == pytest.approx(1 / 3)
+    assert result.parts == {"x": pytest.approx(2 / 3), "y": pytest.approx(1 / 2)}
     assert np.isnan(sm.risk.DRisk().records(data, masked)).tolist() == [False, False, False, True]
     with pytest.raises(Undefined, match="recoded into categories"):
         scored(sm.risk.DRisk(), data, sm.Recode(on="x", breaks=[2]).mask(data, RNG))

@@ -16,7 +16,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.kernels import gpu
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import GpuUnavailable, present_card, running_on
-from sdcmap.kernels.gpu import groups, layout, nearest_records, neighbors, pair_scan, races
+from sdcmap.kernels.gpu import groups, layout, nearest_records, neighbors, pair_scan, rival_search
 from sdcmap.recordwise.neighborhood import Unsafe, assess
 from sdcmap.risk.linkage import cost_models, file_pair
 from sdcmap.risk.linkage.attack import Attack
@@ -53,15 +53,15 @@ def scan_of_fields(costs: Any, scatter: Array, enough: int) -> Callable[[Array],
     return lambda rows: keys[rows]
 
 
-class Race:
+class RivalSearch:
     def __init__(self, costs: Sequence[Cost], truth: Array, *, mean: bool = False) -> None:
         self.cost, self.truth = every_cost(costs, mean), truth
 
     def __call__(self, targets: Array, *, threads: int | None = None) -> tuple[Array, Array]:
-        return races.plain_race(self.cost[targets], self.truth[targets])
+        return rival_search.plain_rival_search(self.cost[targets], self.truth[targets])
 
 
-class Search:
+class CheapestSearch:
     def __init__(self, costs: Sequence[Cost], *, mean: bool = False) -> None:
         self.cost = every_cost(costs, mean)
 
@@ -89,7 +89,7 @@ def count_between(points: Any, near: Array, far: Array, most: int | None = None)
     return neighbors.plain_between(points, near, far)
 
 
-PLAIN = (scan_of, scan_of_fields, Race, Search, mdav_groups, gower_groups, nearest, count_between)
+PLAIN = (scan_of, scan_of_fields, RivalSearch, CheapestSearch, mdav_groups, gower_groups, nearest, count_between)
 
 
 def no_gpu() -> str:
@@ -119,8 +119,8 @@ def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     kernels = {kernel.__name__: kernel for kernel in PLAIN} if request.param == "numpy" else gpu.KERNELS
     assert set(kernels) == set(gpu.KERNELS)
     monkeypatch.setattr(gpu, "KERNELS", {name: noted(kernel) for name, kernel in kernels.items()})
-    monkeypatch.setattr(file_pair, "DENSE_PAIRS", 0)  # so that files of this size need candidates
-    monkeypatch.setattr(cost_models, "MATRIX_PAIRS", 0)
+    monkeypatch.setattr(file_pair, "MAX_DENSE_PAIRS", 0)  # so that files of this size need candidates
+    monkeypatch.setattr(cost_models, "MAX_MATRIX_PAIRS", 0)
     asked.clear()
     yield asked
 
@@ -141,14 +141,14 @@ CASES: list[tuple[Measure, set[str]]] = [
     *((sm.risk.Linkage(metric, open_columns="as any"), {"scan_of"}) for metric in ("d", "l")),
     *((NEAREST(metric), {"scan_of"}) for metric in ("standardized", "scaled", "mahalanobis")),
     (NEAREST(one_to_one=True), {"scan_of"}),
-    (NEAREST("gower"), {"Search"}),
-    (NEAREST("gower", one_to_one=True), {"Search"}),
-    *((sm.risk.Linkage(metric), {"Search"}) for metric in ("d", "l")),  # Age and Sex are left open
-    *((sm.risk.NearestRecord(metric), {"Search"}) for metric in ("standardized", "gower", "mixed")),
-    (sm.WorstLinkage().for_informed_attacker(CHAIN), {"Race"}),
+    (NEAREST("gower"), {"CheapestSearch"}),
+    (NEAREST("gower", one_to_one=True), {"CheapestSearch"}),
+    *((sm.risk.Linkage(metric), {"CheapestSearch"}) for metric in ("d", "l")),  # Age and Sex are left open
+    *((sm.risk.NearestRecord(metric), {"CheapestSearch"}) for metric in ("standardized", "gower", "mixed")),
+    (sm.WorstLinkage().for_informed_attacker(CHAIN), {"RivalSearch"}),
     (
         sm.WorstLinkage(on=("wage", "interest", "total")).for_informed_attacker(CHAIN),
-        {"Race", "Search"},
+        {"RivalSearch", "CheapestSearch"},
     ),  # somebody is not found
     (sm.risk.ClosestRecord(targets=40), {"nearest"}),
     (sm.risk.AttributeInference("Sex", targets=40), {"nearest"}),
@@ -179,7 +179,7 @@ def test_links(people: Microdata, card: set[str], attack: Attack) -> None:
         there = attack.links(people, masked)
     np.testing.assert_array_equal(here.partner, there.partner)
     np.testing.assert_allclose(here.weight, there.weight, rtol=1e-6)
-    np.testing.assert_allclose(here.found, there.found, rtol=1e-6)
+    np.testing.assert_allclose(here.correct, there.correct, rtol=1e-6)
 
 
 @pytest.mark.parametrize("method", [SWAPPED, MIXED], ids=lambda method: type(method).__name__)
@@ -193,7 +193,7 @@ def test_a_reader_of_the_note_links_by_windows_and_mixtures(
         there = attack.links(people, masked)
     assert "scan_of_fields" in card
     np.testing.assert_array_equal(here.partner, there.partner)
-    np.testing.assert_allclose(here.found, there.found, rtol=1e-6)
+    np.testing.assert_allclose(here.correct, there.correct, rtol=1e-6)
 
 
 def test_groups_of_microaggregation(people: Microdata, card: set[str]) -> None:

@@ -156,7 +156,7 @@ def test_many_blocks_give_what_one_gives(monkeypatch: pytest.MonkeyPatch) -> Non
     data = people(40)
     masked = released(METHODS["noise"], data)
     at_once = HouseholdLink().records(data, masked)
-    monkeypatch.setattr("sdcmap.risk.linkage.household_link.PAIRS", 50)
+    monkeypatch.setattr("sdcmap.risk.linkage.household_link.MAX_PERSON_PAIRS", 50)
     np.testing.assert_array_equal(HouseholdLink().records(data, masked), at_once)
 
 
@@ -166,20 +166,20 @@ def test_any_attack_that_adds_up_costs_compares_persons() -> None:
     for attack in (Calibrated(), NearestRecord(inclusion=0.5), sm.risk.Linkage()):
         estimate = scored(HouseholdLink(attack), data, masked)
         assert estimate.value == pytest.approx(attack.inclusion * estimate.parts["prosecutor"])
-    with pytest.raises(Undefined, match="does not add up costs"):
+    with pytest.raises(Undefined, match="does not state costs of pairs"):
         scored(HouseholdLink(sm.WorstLinkage()), data, masked)
 
 
 def test_without_households_there_is_no_value(tmp_path: Any) -> None:
     data = people()
     lonely = data.only([name for name in data.names if name != "home"])
-    with pytest.raises(SchemaError, match="needs a file with a household variable"):
+    with pytest.raises(SchemaError, match="HouseholdLink needs a household variable"):
         HouseholdLink().check_variables(lonely)
-    with pytest.raises(Undefined, match="does not say who lives together"):
+    with pytest.raises(Undefined, match="has no household number"):
         scored(HouseholdLink(), data, lonely)
     path = tmp_path / "archive.csv"
     data.frame().write_csv(path)
-    with pytest.raises(PlanError, match="may have no archive"):
+    with pytest.raises(PlanError, match="must not have an archive"):
         HouseholdLink(NearestRecord("gower", archive=str(path)))
 
 

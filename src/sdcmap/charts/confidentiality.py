@@ -87,7 +87,7 @@ def draw_side_by_side(tables: Mapping[str, RecordTable], *, audience: str = "int
 # ---- what is shown --------------------------------------------------------------------------------------------
 def plot_info(table: RecordTable) -> PlotInfo:
     """All thinking of the plot: axes, marks, density, lines, zone, key and words."""
-    rule, social = table.rule, table.social
+    rule, social = table.rule, table.uses_frequencies
     x = RecordAxis.of(table.neighbors, float(rule.k), _x_title(table), counts=True)
     threshold, room = (1.0, 1.0) if social else (rule.r, 1.15)
     y = RecordAxis.of(table.perturbation, threshold, _y_title(table), counts=False, room=room)
@@ -125,7 +125,7 @@ def _marks(table: RecordTable, many: bool) -> pl.DataFrame:
 
 
 def _x_title(table: RecordTable) -> str:
-    if table.social:
+    if table.uses_frequencies:
         where = "the population" if table.rule.frequency == "population" else "the file"
         return f"Records of {where} with the same combination"
     stopped = table.counted_to
@@ -133,7 +133,7 @@ def _x_title(table: RecordTable) -> str:
 
 
 def _y_title(table: RecordTable) -> str:
-    if table.social:
+    if table.uses_frequencies:
         return "Information loss of the record"
     unit = {
         ("raw", "relative"): "share of the record's size", ("log", "relative"): "share of the record's size, log scale",
@@ -169,7 +169,7 @@ def _legend(table: RecordTable, lines: Mapping[float, pl.DataFrame], kinds: set[
         words += f", q = {shape:g} ({table.unsafe_at(shape):,} unsafe)"
         entries.append(Entry("rule", {"color": LINE, **LINES.get(shape, OTHER_LINE)}, words))
     zone = f"unsafe zone (q = {q:g})"
-    if table.social:
+    if table.uses_frequencies:
         entries.append(Entry("rule", {"color": LINE, **LINES[1.0]}, f"k = {k}"))
         zone = f"unsafe zone: fewer than {k}"
     return [*entries, point({**box, "color": ZONE, "size": 160, "opacity": 1}, zone)]
@@ -179,7 +179,7 @@ def _subtitle(table: RecordTable, many: bool) -> Iterator[str]:
     rule, unsafe = table.rule, len(table.unsafe)
     left_out = f"; {len(table.left_out):,} left out" if len(table.left_out) else ""
     yield f"{len(table):,} records on {', '.join(rule.on)}{left_out}"
-    if table.social:
+    if table.uses_frequencies:
         yield f"safe from k = {rule.k}"
     else:
         how = "" if rule.delta is not None else f" (α = {rule.alpha:g})"

@@ -63,9 +63,9 @@ def _sum(counts: Array, block: Block) -> int:
 
 def bins(table: RecordTable) -> tuple[list[float], list[float], Array]:
     """Borders in shares of the thresholds, never of the data, and the number of records between them."""
-    k, r = table.rule.k, 1.0 if table.social else table.rule.r
+    k, r = table.rule.k, 1.0 if table.uses_frequencies else table.rule.r
     across = [*dict.fromkeys([0, *(math.ceil(k * s / 3) for s in (1, 2, 3, 6, 15, 60))]), math.inf]
-    up = [*(r * s / 3 for s in ((0, 1, 2) if table.social else (0, 1, 2, 3, 6, 12))), math.inf]
+    up = [*(r * s / 3 for s in ((0, 1, 2) if table.uses_frequencies else (0, 1, 2, 3, 6, 12))), math.inf]
     edges = [np.minimum(borders, 1e300) for borders in (across, up)]
     counts = np.histogram2d(table.neighbors, table.perturbation, edges)[0]
     return [float(edge) for edge in across], up, counts.astype(np.int64)
@@ -86,15 +86,15 @@ def draw_bins(table: RecordTable, to: Audience) -> Spec:
     first = f"Unsafe: {to.count(len(table.unsafe))} of {format_significant(len(table), 2)} records."
     first = first if blocks else f"Fewer than {MIN_SHOWN_RECORDS} records: nothing is shown."
     said = [first, f"Counts to two digits; bins with 1 to {MIN_SHOWN_RECORDS - 1} records are merged with others."]
-    x_title = "Records with the same combination" if table.social else "Number of neighbors"
-    y_title = "Information loss" if table.social else "Perturbation"
+    x_title = "Records with the same combination" if table.uses_frequencies else "Number of neighbors"
+    y_title = "Information loss" if table.uses_frequencies else "Perturbation"
     x, y = _axis(across, columns, x_title), _axis(up, rows, y_title)
     text = {"x": number("middle_x", **x), "y": number("middle_y", **y), "text": {"field": "text"}}
     scale = {"domain": [0, 1], "range": ["#ffffff", "#6baed6"], "interpolate": "rgb"}
     shade = number("share", legend=None, scale=scale)
     line = {"type": "rule", "color": "#B22222", "strokeDash": [6, 4], "strokeWidth": 1.3}
     thresholds = [layer([{"x": across.index(float(table.rule.k))}], line, x=number("x", **x))]
-    if not table.social:  # perturbation r is border number 3
+    if not table.uses_frequencies:  # perturbation r is border number 3
         thresholds.append(layer([{"y": 3}], line, y=number("y", **y)))
     look = {"type": "text", "fontSize": 11, "color": INK}
     halo = {**look, "color": "white", "stroke": "white", "strokeWidth": 4, "strokeJoin": "round"}

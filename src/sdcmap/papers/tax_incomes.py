@@ -135,7 +135,10 @@ def link_files(units: Microdata, plan: Plan) -> dict[str, LinkTable]:
 
 def _shares(links: LinkTable) -> dict[str, list[float]]:
     """The re-identified shares of one release, over all links and in the zone."""
-    return {"total": [float(links.found.mean())], "zone": [float(links.found[links.zone()].sum()) / len(links.found)]}
+    return {
+        "total": [float(links.correct.mean())],
+        "zone": [float(links.correct[links.zone()].sum()) / len(links.correct)],
+    }
 
 
 def _scores(tables: dict[str, Cells], row: str) -> dict[str, Document]:
@@ -149,7 +152,7 @@ def _scores(tables: dict[str, Cells], row: str) -> dict[str, Document]:
 
 def _precision(links: LinkTable) -> Document:
     """The share of true links among the best so many, by weight; how many links there are, and how many are believed."""
-    rows, precision = links.ranked()
+    rows, precision = links.rank_links()
     shares = {str(top): float(precision[top - 1]) for top in TOP if top <= len(rows)}
     return {"links": len(rows), "linked": links.facts["linked"], "zone": len(links.zone()), "precision": shares}
 
@@ -159,7 +162,7 @@ def _survivors(units: Microdata, links: dict[str, LinkTable]) -> dict[str, float
     (they are in the zone), and how far out they lie."""
     linked, believed = np.ones((2, len(units)), dtype=bool)
     for table in (table for row, table in links.items() if "mixadd" in row):
-        linked &= table.found == 1
+        linked &= table.correct == 1
         believed &= np.isin(np.arange(len(units)), table.zone())
     x = units.matrix(EIGHT)
     out = (np.abs(x - x.mean(axis=0)) / x.std(axis=0, ddof=1)).max(axis=1)  # of a record's farthest value

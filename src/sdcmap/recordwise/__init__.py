@@ -1,4 +1,4 @@
-"""A masked file record by record: neighbors, perturbation, and whether that is enough."""
+"""Protection of each record of a masked file: its neighbors, its perturbation, and whether they are enough."""
 
 from sdcmap.recordwise.neighborhood import Unsafe
 from sdcmap.recordwise.table import RecordSets, RecordTable, compare_records, records

@@ -1,7 +1,8 @@
-"""Which records of a masked file are not protected enough: few neighbors and little perturbation.
+"""The rule that decides which records of a masked file are not protected enough: few neighbors and little
+perturbation.
 
-`Unsafe` is the rule as a value; `assess` applies it to a file and its original. Both the confidentiality plot (records) and
-the method `Protect` stand on it.
+`Unsafe` is the rule; `assess` applies it to a masked file and its original. The confidentiality plot (records) and the
+method `Protect` use both.
 """
 
 from __future__ import annotations
@@ -24,27 +25,32 @@ class Unsafe(Value):
 
     Parameters
     ----------
-    on : the variables a snooper compares; by default the keys of the file.
-    k : so many neighbors make a record safe, at least 1.
-    r : so much perturbation makes it safe, above 0: a share of the record's size, or in the unit of `distance="absolute"`.
-    q : shape of the line between the two, above 0: 1 is straight (stricter), 0.5 a curve that calls fewer unsafe.
+    on : the variables an attacker compares; by default the keys of the file.
+    k : number of neighbors that makes a record safe, at least 1.
+    r : perturbation that makes a record safe, above 0: a share of the record's size, or in the unit of
+        `distance="absolute"`.
+    q : shape of the line between the two, above 0: 1 is straight (stricter), 0.5 a curve that calls fewer records
+        unsafe.
     alpha : share of wrong pairs that lie in a neighborhood, in (0, 1]; it sets the critical distance.
     delta : the critical distance itself, instead of alpha.
     scale : "raw"; "log"; "standardized" by the original's mean and standard deviation.
-    distance : "relative" divides by the size of the record, ||y|| (the paper's; it moves with the units of measurement,
-        also on logs); "absolute" does not: a log-difference, or standard deviations. Default: relative, and absolute where
-        standardized.
-    neighborhood : "distance" takes all units nearer than delta; "fellegi-sunter" those at distances where m(z)/u(z) is
+    distance : "relative" divides by the size of the record, ||y|| (as in the paper; it depends on the units of
+        measurement, also on logs); "absolute" does not: a log-difference, or standard deviations. Default: relative,
+        but absolute if standardized.
+    neighborhood : "distance" takes all units closer than delta; "fellegi-sunter" those at distances where m(z)/u(z) is
         largest, with the same error alpha; "frequency" those with the same combination of categories. Default: by the
         kinds of the variables.
-    frequency : with "frequency": counted in the "sample" (f_y), or in the "population" (F_y) by weights or its file.
-    leave_out : leave out records that have no place on the scale (0 and below on logs, size 0) and do not refuse the file.
+    frequency : with "frequency": count in the "sample" (f_y), or in the "population" (F_y) by weights or its file.
+    leave_out : leave out records without a value on the scale (0 and below on logs, size 0) instead of refusing the
+        file.
 
     Formula: safe iff N >= k, or p >= r, or (N/k)^q + (p/r)^q >= 1; with frequencies, safe iff F_y >= k.
-    Missing values: a record with one has no place and is not judged; where frequencies are counted, a missing value is a
-    suppressed one and agrees with all. Weights count in the population frequency alone. Households are not used.
+    Missing values: a record with one is not judged; where frequencies are counted, a missing value is a suppressed one
+    and agrees with all. Weights count only in the population frequency. Households are not used.
     Reference: Seri (2005), sections 2 and 3.
 
+    Examples
+    --------
     >>> Unsafe(on=["turnover", "employees"], scale="log").text
     "Unsafe(on=['turnover', 'employees'], scale='log')"
     """
@@ -65,10 +71,12 @@ class Unsafe(Value):
         if self.scale == "standardized" and self.distance == "relative":
             yield ".distance must be 'absolute' on the standardized scale, where the size of a record means nothing."
         if self.delta is not None and self.neighborhood == "fellegi-sunter":
-            yield ".delta belongs to the neighborhood 'distance': that of 'fellegi-sunter' follows from alpha."
+            yield ".delta needs neighborhood 'distance'; with 'fellegi-sunter' the neighborhood follows from alpha."
 
-    def resolved(self, data: Microdata) -> Unsafe:
-        """The same rule with variables, distance and neighborhood written out, or SchemaError with every misfit."""
+    def resolve(self, data: Microdata) -> Unsafe:
+        """Return the rule with variables, distance and neighborhood filled in, or raise SchemaError with every
+        problem.
+        """
         if problems := list(self.incompatibilities(data)):
             raise SchemaError(" ".join(problems))
         names = self.on or data.keys
@@ -78,9 +86,9 @@ class Unsafe(Value):
         return replace(self, on=names, distance=distance, neighborhood=neighborhood)
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
-        """Every reason why this rule does not fit these data, a sentence each."""
+        """Yield every reason why this rule does not fit these data, a sentence each."""
         if not (names := self.on or data.keys):
-            yield "Unsafe has no variables to compare: state keys, or name them in `on`."
+            yield "Unsafe has no variables to compare. State the keys of the file, or name variables in `on`."
         unknown = [name for name in names if name not in data.names]
         for name in unknown:
             yield f"Unsafe: no column {name!r}.{did_you_mean(name, data.names)}"
@@ -90,53 +98,50 @@ class Unsafe(Value):
         if categories and (self.neighborhood is not None or len(categories) < len(names)):
             listed = ", ".join(map(repr, categories))
             yield (
-                f"Unsafe: distances need numeric variables, and {listed} is not. State neighborhood='frequency' to count "
-                "equal combinations, or name numeric variables alone."
+                f"Unsafe: distances need numeric variables, but {listed} is not. State neighborhood='frequency' to count "
+                "equal combinations, or name only numeric variables."
             )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Assessment:
-    """What the rule finds, one entry a judged record.
-
-    rows : the judged records, as rows of the masked file. links : their rows in the original.
-    neighbors : N(y) or F_y. perturbation : p, or the record's information loss where frequencies are counted.
-    link_in : whether its own original is in the neighborhood. nearest : whether no unit is nearer than its own original
-        (with frequencies: whether it is the only one). rivals : other units exactly as near, where it is nearest.
-    safe : by the rule. left_out : rows of the masked file that have no place.
-    delta : the critical distance; None with frequencies. region : the distances [from, to) that make a neighbor.
-    pairs : the cloud of points on the rule's scale; None with frequencies. counted_to : where counting stopped, if it did.
-    """
+    """The result of the rule, with one entry for each judged record."""
 
     rule: Unsafe
-    rows: Array
-    links: Array
-    neighbors: Array
-    perturbation: Array
-    link_in: Array
-    nearest: Array
-    rivals: Array
-    safe: Array
-    left_out: Array
-    delta: float | None = None
-    region: tuple[tuple[float, float], ...] = ()
-    pairs: Pairs | None = None
-    counted_to: int | None = None
+    rows: Array  # rows of the masked file
+    links: Array  # their rows in the original
+    neighbors: Array  # N(y), or F_y with frequencies
+    perturbation: Array  # p, or the information loss with frequencies
+    link_in: Array  # whether the record's own original is in the neighborhood
+    nearest: Array  # whether no unit is closer than the own original (with frequencies: whether it is the only one)
+    rivals: Array  # other units at exactly the same distance, if the own original is nearest
+    safe: Array  # by the rule
+    left_out: Array  # rows of the masked file without a value on the scale
+    delta: float | None = None  # the critical distance; None with frequencies
+    region: tuple[tuple[float, float], ...] = ()  # the distances [from, to) of neighbors
+    pairs: Pairs | None = None  # the points on the rule's scale; None with frequencies
+    counted_to: int | None = None  # where the counting of neighbors stopped, if it did
 
 
 def assess(
-    original: Microdata, masked: Microdata, rule: Unsafe, *, count_to: int | None = None, threads: int | None = 1,
+    original: Microdata,
+    masked: Microdata,
+    rule: Unsafe,
+    *,
+    count_to: int | None = None,
+    threads: int | None = 1,
     population: Microdata | None = None,
-) -> Assessment:  # fmt: skip
-    """The rule applied to a masked file whose rows are known to be those of `original` (or `masked.origin`)."""
-    rule = rule.resolved(original)
+) -> Assessment:
+    """Apply the rule to a masked file whose rows correspond to those of `original` (or to `masked.origin`)."""
+    rule = rule.resolve(original)
     if masked.origin is None and len(masked) != len(original):
         raise SchemaError(f"the masked file has {len(masked)} rows and the original {len(original)}.")
     links = np.arange(len(masked)) if masked.origin is None else masked.origin
     if rule.neighborhood == "frequency":
-        return _by_frequency(original, masked, rule, links, population)
-    rows, pairs, size = _cloud(original, masked, rule, links, threads)
+        return _assess_frequencies(original, masked, rule, links, population)
+    rows, pairs, size = _build_cloud(original, masked, rule, links, threads)
     own = pairs.link_distances()
+    # The critical distance is the alpha-quantile of the distances between different records.
     rank = rank_of(rule.alpha, pairs.nonlinks)
     if rule.neighborhood == "fellegi-sunter":
         count_to = None
@@ -151,18 +156,20 @@ def assess(
         counts = pairs.count(delta, count_to)
         link_in = own < delta
     perturbation = pairs.link_lengths() / size  # ||y - x|| / ||x||  (eq. 2)
+    # Ties matter only where no unit is closer than the own original.
     nearest = ~pairs.nearer_than_link()
     ties = np.zeros(len(own), dtype=np.int64)
     ties[nearest] = pairs.ties(np.flatnonzero(nearest))
     safe = is_safe(counts, perturbation, rule.k, rule.r, rule.q)
     left_out = np.delete(np.arange(len(masked)), rows)
-    found = counts, perturbation, link_in, nearest, ties, safe
-    return Assessment(rule, rows, links[rows], *found, left_out, delta, region, pairs, count_to)
+    columns = counts, perturbation, link_in, nearest, ties, safe
+    return Assessment(rule, rows, links[rows], *columns, left_out, delta, region, pairs, count_to)
 
 
-def _by_frequency(
+def _assess_frequencies(
     original: Microdata, masked: Microdata, rule: Unsafe, links: Array, population: Microdata | None
 ) -> Assessment:
+    """Apply the rule by counting units with the same combination of categories."""
     by_weight = rule.frequency == "population" and population is None
     if by_weight and masked.weight is None:
         raise SchemaError("the population frequency needs a weight in the file, or a population file.")
@@ -174,35 +181,37 @@ def _by_frequency(
     return Assessment(rule, everyone, links, counts, loss, link_in, nearest, ties, safe, everyone[:0])
 
 
-def _cloud(
+def _build_cloud(
     original: Microdata, masked: Microdata, rule: Unsafe, links: Array, threads: int | None
 ) -> tuple[Array, Pairs, Array]:
-    """The judged rows, the cloud of points on the rule's scale, and the size that each perturbation is divided by."""
+    """Return the judged rows, the points on the rule's scale, and the size that each perturbation is divided by."""
     x, y = original.matrix(rule.on), masked.matrix(rule.on)
-    if (np.abs(x) > LARGEST).any() or (np.abs(y) > LARGEST).any():
-        raise SchemaError(f"infinite values in {_listed(rule)} have no distance: make them missing.")
-    has_x, has_y = _with_place(x, rule), _with_place(y, rule)
+    if (np.abs(x) > MAX_ABSOLUTE_VALUE).any() or (np.abs(y) > MAX_ABSOLUTE_VALUE).any():
+        raise SchemaError(f"infinite values in {_quote_names(rule)} have no distance. Make them missing.")
+    has_x, has_y = _has_scale_values(x, rule), _has_scale_values(y, rule)
     judged = has_y & has_x[links]
     if has_x.sum() < 2 or not judged.any():
         raise Undefined(TOO_FEW)
     x, y = _on_scale(x, y, has_x, rule)
     unit, size = np.ones(len(y)), np.full(len(y), np.sqrt(len(rule.on)))
     if rule.distance == "relative":
-        unit, size = _norm(y), _norm(x)[links]
-        judged = _with_size(judged, unit, size, rule)
-    rows, place = np.flatnonzero(judged), np.cumsum(has_x) - 1
-    return rows, Pairs.of(y[rows], x[has_x], unit[rows], place[links[rows]], threads), size[rows]
+        unit, size = _row_norms(y), _row_norms(x)[links]
+        judged = _has_positive_size(judged, unit, size, rule)
+    rows, position = np.flatnonzero(judged), np.cumsum(has_x) - 1
+    return rows, Pairs.of(y[rows], x[has_x], unit[rows], position[links[rows]], threads), size[rows]
 
 
-LARGEST = 1e150  # the square of anything beyond is infinite
-TOO_FEW = "neighbors need at least 2 records with a place on the scale, and one of them in the masked file."
+MAX_ABSOLUTE_VALUE = 1e150  # the square of larger values would overflow
+TOO_FEW = "neighbors need at least 2 original records with values on the scale, and one in the masked file."
 
 
-def _listed(rule: Unsafe) -> str:
+def _quote_names(rule: Unsafe) -> str:
+    """Return the variables of the rule, quoted, for an error message."""
     return ", ".join(map(repr, rule.on))
 
 
 def _on_scale(x: Array, y: Array, has_x: Array, rule: Unsafe) -> tuple[Array, Array]:
+    """Return both files on the rule's scale."""
     if rule.scale == "log":
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.log(x), np.log(y)
@@ -215,32 +224,38 @@ def _on_scale(x: Array, y: Array, has_x: Array, rule: Unsafe) -> tuple[Array, Ar
     return (x - mean) / spread, (y - mean) / spread
 
 
-def _with_size(judged: Array, unit: Array, size: Array, rule: Unsafe) -> Array:
-    """The judged rows whose released and original size are above 0; SchemaError where others may not be left out."""
+def _has_positive_size(judged: Array, unit: Array, size: Array, rule: Unsafe) -> Array:
+    """Return which judged rows have a released and an original size above 0; SchemaError if others may not be left
+    out.
+    """
     empty = judged & ((unit == 0) | (size == 0))
     if empty.any() and not rule.leave_out:
         raise SchemaError(
-            f"{int(empty.sum())} records have size 0 on {_listed(rule)}, and a relative distance divides by it: leave them "
-            "out with leave_out=True, or take distance='absolute'."
+            f"{int(empty.sum())} records have size 0 on {_quote_names(rule)}, and a relative distance divides by it. "
+            "Leave them out with leave_out=True, or use distance='absolute'."
         )
     if empty.sum() == judged.sum():
         raise Undefined(TOO_FEW)
     return np.asarray(judged & ~empty)
 
 
-def _with_place(values: Array, rule: Unsafe) -> Array:
-    """The rows without missing values; on logs those above 0 alone, SchemaError where others may not be left out."""
+def _has_scale_values(values: Array, rule: Unsafe) -> Array:
+    """Return which rows have values on the scale: none missing, and on logs all above 0.
+
+    SchemaError if rows with other values may not be left out.
+    """
     known = ~np.isnan(values).any(axis=1)
     if rule.scale != "log":
         return np.asarray(known)
     low = known & (values <= 0).any(axis=1)
     if low.any() and not rule.leave_out:
         raise SchemaError(
-            f"{int(low.sum())} records have values of 0 or below in {_listed(rule)}, which have no "
-            "logarithm: leave them out with leave_out=True, or take another scale."
+            f"{int(low.sum())} records have values of 0 or below in {_quote_names(rule)}, which have no "
+            "logarithm. Leave them out with leave_out=True, or use another scale."
         )
     return np.asarray(known & ~low)
 
 
-def _norm(values: Array) -> Array:
+def _row_norms(values: Array) -> Array:
+    """Return the Euclidean norm of each row."""
     return np.asarray(np.sqrt(sum(column * column for column in values.T)))

@@ -1,6 +1,6 @@
-"""Every record of a masked file: how many units it could be, how far it was moved, and whether that is enough.
+"""The table behind the confidentiality plot: neighbors, perturbation and safety of each record of a masked file.
 
-The table behind the confidentiality plot.  Seri (2005). It speaks of single records, so it never leaves the room.
+Reference: Seri (2005). The table is about single records, so it must not be published.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from sdcmap.files.reading import read
 from sdcmap.kernels.neighbors.counting import is_safe
 from sdcmap.recordwise.neighborhood import Assessment, Unsafe, assess
 
-CURVE = 0.5  # q of the second safety line in figure 3
+CURVE_Q = 0.5  # shape of the second safety line in figure 3 of Seri (2005)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RecordTable(Assessment):
-    """One row a judged record; see `Assessment` for the columns. `sizes`: the original's values of the first variable.
+    """One row for each judged record; see `Assessment` for the columns.
 
-    `Protect(table.rule, method)` protects the records that its rule names.
+    `Protect(table.rule, method)` protects the records that the rule calls unsafe.
     """
 
-    sizes: Array
+    sizes: Array  # the original's values of the first variable
     rows_in_file: int
 
     # ---- numbers ----------------------------------------------------------------------------------------------
     @property
-    def social(self) -> bool:
-        """Whether neighbors are counted by equal combinations of categories."""
+    def uses_frequencies(self) -> bool:
+        """Return whether neighbors are units with the same combination of categories."""
         return self.rule.neighborhood == "frequency"
 
     def __len__(self) -> int:
@@ -46,56 +46,61 @@ class RecordTable(Assessment):
 
     @property
     def links_in_reach(self) -> int:
-        """Records whose own original is in their neighborhood."""
+        """Return the number of records whose own original is in their neighborhood."""
         return int(self.link_in.sum())
 
     @property
     def nearest_links(self) -> int:
-        """Records to which no unit is nearer than their own original; a tie counts, and `ties` tells how many have one."""
+        """Return the number of records with no unit closer than their own original; ties count (see `ties`)."""
         return int(self.nearest.sum())
 
     @property
     def ties(self) -> int:
+        """Return the number of these records with another unit at exactly the same distance."""
         return int((self.rivals > 0).sum())
 
     @property
     def empty(self) -> int:
-        """Records without a neighbor."""
+        """Return the number of records without a neighbor."""
         return int((self.neighbors == 0).sum())
 
     @property
     def unsafe(self) -> Array:
-        """The unsafe records, as rows of the masked file."""
+        """Return the unsafe records, as rows of the masked file."""
         return self.rows[~self.safe]
 
     @property
     def mean_perturbation(self) -> float:
+        """Return the mean perturbation of the judged records."""
         return float(self.perturbation.mean())
 
     @property
     def largest(self) -> int:
-        """The row of the masked file whose original has the largest value of the first variable; -1: none is numeric."""
+        """Return the row of the masked file whose original has the largest first variable; -1 if it is not numeric."""
         return -1 if np.isnan(self.sizes).all() else int(self.rows[np.nanargmax(self.sizes)])
 
     def unsafe_at(self, q: float) -> int:
-        """Number of unsafe records with another shape of the line."""
-        if self.social:
+        """Return the number of unsafe records for another shape of the safety line."""
+        if self.uses_frequencies:
             return len(self.unsafe)
         return int((~is_safe(self.neighbors, self.perturbation, self.rule.k, self.rule.r, q)).sum())
 
     def summary(self) -> dict[str, float | int | None]:
-        """The counts of the table; nothing of a single record."""
+        """Return the counts of the table, without values of single records."""
         return {
             "records": len(self), "left_out": len(self.left_out), "delta": self.delta,
             "links_in_reach": self.links_in_reach, "nearest_links": self.nearest_links, "ties": self.ties,
             "empty": self.empty, "unsafe": len(self.unsafe),
-            "unsafe_line": self.unsafe_at(1.0), "unsafe_curve": self.unsafe_at(CURVE),
+            "unsafe_line": self.unsafe_at(1.0), "unsafe_curve": self.unsafe_at(CURVE_Q),
             "mean_neighbors": None if self.counted_to else float(self.neighbors.mean()),
             "mean_perturbation": self.mean_perturbation,
         }  # fmt: skip
 
     def frame(self) -> pl.DataFrame:
-        """The table: row (of the masked file), original_row, neighbors, perturbation, link_in, nearest, ties, safe."""
+        """Return the table as a data frame, with a row for each judged record.
+
+        The column "row" is the row of the masked file, "original_row" that of the original.
+        """
         columns = {
             "row": self.rows, "original_row": self.links, "neighbors": self.neighbors,
             "perturbation": self.perturbation, "link_in_neighborhood": self.link_in, "nearest_is_link": self.nearest,
@@ -104,15 +109,16 @@ class RecordTable(Assessment):
         return pl.DataFrame(columns)
 
     def biggest(self, top: int = 10) -> pl.DataFrame:
-        """The biggest units linked by their rank, as a snooper would who knows who is first, second, ...
+        """Return the biggest units as linked by rank, by an attacker who knows which unit is first, second and so on.
 
-        Sizes are the first variable's. Columns row, rank (in the original), released_rank, and chance: the probability
-        that matching the two lists place by place finds the record, ties broken at random.  Seri (2005), conclusions
+        Sizes are those of the first variable. Columns: row, rank (in the original), released_rank, and chance: the
+        probability that matching the two ranked lists links the record correctly, with ties broken at random. Seri
+        (2005), conclusions.
         """
         if (pairs := self.pairs) is None or top < 1:
-            raise PlanError("the biggest units need a numeric first variable, and `top` of at least 1.")
-        first, last = _places(pairs.x[pairs.link, 0])
-        first_after, last_after = _places(pairs.y[:, 0])
+            raise PlanError("the biggest units need a numeric first variable and `top` of at least 1.")
+        first, last = _rank_ranges(pairs.x[pairs.link, 0])
+        first_after, last_after = _rank_ranges(pairs.y[:, 0])
         overlap = np.minimum(last, last_after) - np.maximum(first, first_after) + 1
         chance = np.maximum(overlap, 0) / ((last - first + 1) * (last_after - first_after + 1))
         order = np.lexsort((self.rows, first))[:top]
@@ -120,51 +126,66 @@ class RecordTable(Assessment):
         return pl.DataFrame({name: values[order] for name, values in columns.items()})
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name} {value:.6g}" for name, value in self.summary().items() if value is not None)
-        return f"RecordTable({self.rule.text}: {said})"
+        summary = ", ".join(f"{name} {value:.6g}" for name, value in self.summary().items() if value is not None)
+        return f"RecordTable({self.rule.text}: {summary})"
 
     # ---- pictures ---------------------------------------------------------------------------------------------
     def draw(self, *, audience: str = "internal", title: str = "", width: int = 560, height: int = 400) -> Chart:
-        """The confidentiality plot. audience: "internal" shows records; "external" binned counts alone, none under 10."""
+        """Draw the confidentiality plot.
+
+        audience : "internal" shows records; "external" shows only binned counts, none below 10
+        """
         return draw_chart("draw_confidentiality", self, audience=audience, title=title, width=width, height=height)
 
     def draw_zoom(self, *rows: int, title: str = "") -> Chart:
-        """Released records (rows of the masked file) in the cloud of originals, whole and zoomed in; by default the
-        largest unit and one in the thick of the cloud.  Seri (2005), figure 1"""
+        """Draw released records (rows of the masked file) in the cloud of originals, complete and zoomed in.
+
+        By default these are the largest unit and one in the densest part of the cloud. Seri (2005), figure 1.
+        """
         return draw_chart("draw_zoom", self, rows, title=title)
 
     def draw_densities(self, *, title: str = "") -> Chart:
-        """The densities m(z) of links and u(z) of nonlinks, with delta.  Seri (2005), eq. 3"""
+        """Draw the densities m(z) of links and u(z) of nonlinks, with delta. Seri (2005), equation 3."""
         return draw_chart("draw_densities", self, title=title)
 
 
-def _places(sizes: Array) -> tuple[Array, Array]:
-    """First and last place of each value among all, the largest first, from 1; equal values share their places."""
+def _rank_ranges(sizes: Array) -> tuple[Array, Array]:
+    """Return the first and last rank of each value, the largest first, from 1; equal values share their ranks."""
     rising = np.sort(sizes)
     above = len(sizes) - np.searchsorted(rising, sizes, side="right")
     return above + 1, len(sizes) - np.searchsorted(rising, sizes, side="left")
 
 
 def records(
-    original: Readable, masked: Readable, on: str | Sequence[str] = (), *, rule: Unsafe | None = None,
-    by: str | None = None, intervals: Mapping[str, tuple[str, str]] | None = None, population: Readable | None = None,
-    loss: Measure | None = None, count_to: int | None = None, threads: int | None = None, **options: object,
-) -> RecordTable:  # fmt: skip
-    """The table behind the confidentiality plot: for each released record its neighbors and its perturbation.
+    original: Readable,
+    masked: Readable,
+    on: str | Sequence[str] = (),
+    *,
+    rule: Unsafe | None = None,
+    by: str | None = None,
+    intervals: Mapping[str, tuple[str, str]] | None = None,
+    population: Readable | None = None,
+    loss: Measure | None = None,
+    count_to: int | None = None,
+    threads: int | None = None,
+    **options: object,
+) -> RecordTable:
+    """Return the table behind the confidentiality plot: neighbors and perturbation of each released record.
 
     Parameters
     ----------
-    original, masked : Microdata, paths or frames of the same records; `plan.make(data, choice)` gives the second.
-    on, alpha, k, r, q, scale, delta, ... : the rule, as the fields of `Unsafe`; or `rule`, an `Unsafe` value.
-    by : name of an id column in both files that says which record is which; else row i is row i.
+    original, masked : Microdata, paths or frames of the same records; `plan.make(data, choice)` returns the second.
+        on, alpha, k, r, q, scale, delta, ... : the rule, as the fields of `Unsafe`; or `rule`, an `Unsafe` value.
+    by : name of an id column in both files that identifies the records; by default row i corresponds to row i.
     intervals : {"turnover": ("turnover_low", "turnover_high")}: the released value lies between these columns of the
-        masked file, and its midpoint is taken: for the whole variable where the masked file lacks it, else where it is
+        masked file, and its midpoint is used: for the whole variable if the masked file lacks it, else where it is
         missing (a suppressed cell with its feasibility interval).
     population : with frequency="population": a file of the population, instead of weights.
-    loss : with frequencies: a measure whose record-level form is the vertical axis, instead of the share of information
-        each record lost.
-    count_to : stop counting neighbors at this number (k at least), all that safety needs: for millions of records.
-    threads : of the counting; by default one a core. The result does not depend on it.
+    loss : with frequencies: a measure whose record-level form is the vertical axis, instead of the share of
+        information that each record lost.
+    count_to : stop counting neighbors at this number (at least k), which is enough for safety: for millions of
+        records.
+    threads : threads for counting; by default one per core. The result does not depend on it.
 
     Formula: z = ||y - x|| / ||y||, N(y) = #{x: z < delta}, delta the alpha-quantile of z over all pairs of different
     records (inverted distribution function), p = ||y - x|| / ||x||.
@@ -188,7 +209,9 @@ def records(
     assessment = assess(data, released, rule, count_to=count_to, threads=threads, population=everyone)
     if loss is not None:
         if assessment.rule.neighborhood != "frequency":
-            raise PlanError("`loss` is the vertical axis of frequencies; with distances it is the perturbation.")
+            raise PlanError(
+                "`loss` needs neighborhood='frequency'; with distances the vertical axis is the perturbation."
+            )
         assessment = replace(assessment, perturbation=loss.records(data, released)[assessment.rows])
     first = data.column(assessment.rule.on[0])
     sizes = first.values[assessment.links] if first.levels is None else np.full(len(assessment.rows), np.nan)
@@ -198,14 +221,16 @@ def records(
 def compare_records(
     original: Readable, masked: Readable, attacks: Mapping[str, Mapping[str, object]], **common: object
 ) -> RecordSets:
-    """Several snoopers at once: other key variables, other similarities.  Seri (2005), conclusions
+    """Return the tables of several attackers, with other key variables or similarities. Seri (2005), conclusions.
 
-    attacks : a name and the options of `records` for each, such as
-        {"size": {"on": ["turnover"]}, "both, unit-free": {"on": ["turnover", "employees"], "scale": "standardized"}}.
-    common : options of all of them.
+    Parameters
+    ----------
+    attacks : a name and the options of `records` for each attack, such as {"size": {"on": ["turnover"]}, "both,
+        unit-free": {"on": ["turnover", "employees"], "scale": "standardized"}}
+    common : options of all attacks
     """
     if not attacks:
-        raise PlanError("compare_records needs at least one attack, a name and the options of records.")
+        raise PlanError("compare_records needs at least one attack: a name, and options of `records`.")
     options: dict[str, dict[str, Any]] = {name: {**common, **given} for name, given in attacks.items()}
     return RecordSets({name: records(original, masked, **given) for name, given in options.items()})
 
@@ -218,19 +243,20 @@ class RecordSets:
 
     @property
     def unsafe(self) -> Array:
-        """Records that at least one attack finds unsafe, as rows of the masked file."""
+        """Return the records that are unsafe in at least one attack, as rows of the masked file."""
         return np.unique(np.concatenate([table.unsafe for table in self.tables.values()]))
 
     def frame(self) -> pl.DataFrame:
-        """The counts of each attack, a row each."""
+        """Return the counts of each attack, one row each."""
         return pl.DataFrame([{"attack": name, **table.summary()} for name, table in self.tables.items()])
 
     def draw(self, *, audience: str = "internal") -> Chart:
-        """The confidentiality plots side by side."""
+        """Draw the confidentiality plots side by side."""
         return draw_chart("draw_side_by_side", dict(self.tables), audience=audience)
 
 
 def _rule(rule: Unsafe | None, on: str | Sequence[str], options: Mapping[str, object]) -> Unsafe:
+    """Return the rule with these options; PlanError for an option that does not exist."""
     known = [f.name for f in fields(Unsafe)]
     for name in options:
         if name not in known:
@@ -240,13 +266,18 @@ def _rule(rule: Unsafe | None, on: str | Sequence[str], options: Mapping[str, ob
 
 
 def _with_midpoints(masked: Readable, intervals: Mapping[str, tuple[str, str]]) -> Microdata:
-    """The masked file with the midpoint of its interval where a value is missing or its column is.  Seri, conclusions"""
+    """Return the masked file with interval midpoints where a value or its column is missing.
+
+    Seri (2005), conclusions.
+    """
     data = masked if isinstance(masked, Microdata) else read(masked)
     schema, columns = data.schema, {name: data.column(name) for name in data.names}
     for name, ends in intervals.items():
         low, high = (data.numbers(end) for end in ends)
         if (low > high).any():
-            raise SchemaError(f"{int((low > high).sum())} intervals of {name!r} end below their beginning.")
+            raise SchemaError(
+                f"{int((low > high).sum())} intervals of {name!r} have a lower end above their upper end."
+            )
         middle = low + (high - low) / 2
         if name not in data.names:
             schema = Schema((*schema.variables, Variable(name, "numeric")), schema.format)

@@ -20,7 +20,7 @@ from sdcmap.data.label_layers import layered, read_column, spelled_out
 from sdcmap.kernels.tables.attribution import share_error
 from sdcmap.risk._archive import read_archive
 from sdcmap.risk.linkage.field_costs import importance_problems, relative_weights
-from sdcmap.risk.linkage.stated_columns import redone
+from sdcmap.risk.linkage.stated_columns import replay_deterministic_steps
 
 NO_CONTROL = "a synthetic file needs a control file of people who were not in the original, or the method that made it."
 PAIR = 2e-9  # seconds: of one variable of a person and a record
@@ -185,7 +185,7 @@ class Controlled(RiskMeasure):
     def as_recoded(self, original: Microdata) -> Microdata:
         """The original in the categories that the deterministic steps of the method make: of makings, where nobody outside
         has a released row to read them from."""
-        again = redone(original, self.method)
+        again = replay_deterministic_steps(original, self.method)
         return original if again is None else in_released_categories(original, again, self.compared_columns(original))
 
     def split_making(self, original: Microdata, making: Refit, rng: Generator) -> Split:

@@ -14,7 +14,7 @@ from sdcmap.kernels.quantiles import place_of
 from sdcmap.kernels.statistics.beliefs import normal_divergence
 from sdcmap.risk._beliefs import Beliefs, conjugate_beliefs, linked_beliefs, prior_of, released_rows
 from sdcmap.risk.linkage.attack import Attack
-from sdcmap.risk.linkage.worst_linkage import SAMPLE, WorstLinkage
+from sdcmap.risk.linkage.worst_linkage import SAMPLED_TARGETS, WorstLinkage
 
 LINKING = 2.0  # what finding the best attack and making its links costs, to finding it
 
@@ -160,13 +160,13 @@ class IntruderKnowledge(RiskMeasure):
         if self.scenario == "noise":
             return conjugate_beliefs(original, masked, self.on, self.method)
         attack = self._attack(original)
-        _, person = attack._snooper(original)
+        _, person = attack._known_file(original)
         among = None
         if isinstance(attack, WorstLinkage) and attack.draws_targets(len(original), len(masked)) and not attack.archive:
-            named = self._targets(original)[:SAMPLE] if self.targets else np.empty(0, dtype=np.int64)
-            pair, table, among = attack.linked_to_some(original, masked, named)
+            named = self._targets(original)[:SAMPLED_TARGETS] if self.targets else np.empty(0, dtype=np.int64)
+            pair, table, among = attack.link_sample(original, masked, named)
         else:
-            pair, table = attack.linked(original, masked)
+            pair, table = attack.link_files(original, masked)
         beliefs = linked_beliefs(original, masked, self.on, self.method, pair, table, person, attack.inclusion)
         return replace(beliefs, among=among)
 

@@ -12,10 +12,10 @@ from typing import Any
 from .groups import gower_groups, mdav_groups
 from .nearest_records import nearest
 from .neighbors import count_between
-from .pair_scan import Search, scan_of, scan_of_fields
-from .races import Race
+from .pair_scan import CheapestSearch, scan_of, scan_of_fields
+from .rival_search import RivalSearch
 
-LINKING = (scan_of, scan_of_fields, Race, Search)
+LINKING = (scan_of, scan_of_fields, RivalSearch, CheapestSearch)
 KERNELS: Mapping[str, Callable[..., Any]] = {
     kernel.__name__: kernel for kernel in (*LINKING, mdav_groups, gower_groups, nearest, count_between)
 }

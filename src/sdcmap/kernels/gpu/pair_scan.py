@@ -61,9 +61,11 @@ def scan_of_fields(costs: Any, scatter: Array, enough: int) -> Any:
     return lambda rows: keys[rows]
 
 
-class Search:
-    """The twin of `risk.linkage.pair_search.Search`: the cheapest known records of released ones, by fields of any kind. Of
-    equals each target takes others, by its scatter."""
+class CheapestSearch:
+    """Search for the cheapest known records of released ones; the twin of `risk.linkage.pair_search.CheapestSearch`.
+
+    Each target takes different ones of equally cheap records, by its scatter.
+    """
 
     def __init__(self, costs: Sequence[Field], *, mean: bool = False) -> None:
         with cuda.alone():

@@ -1,4 +1,4 @@
-"""The linkage attacks as a measure: who the snooper is, which records he holds, and the share that he re-identifies."""
+"""The base class of linkage attacks: what the attacker knows, and the share of records that they re-identify."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from sdcmap.risk.linkage.file_pair import LinkTable, Pair, lay_out
 
 @dataclass(frozen=True)
 class Attack(RiskMeasure):
-    """The base of the linkage attacks: the share of released records that the snooper re-identifies.
+    """The base of the linkage attacks: the share of released records that the attacker re-identifies.
 
-    A subclass says how it links, in `link`. Knowable is every released column (that the archive has) but identifiers,
-    weights, household numbers, strata, and what is stated to be known by the respondent only. An income is sensitive, and
-    yet the tax office knows it.
+    A subclass implements `link`. By default the attacker knows every released column (that their archive has) except
+    identifiers, weights, household numbers, strata, and columns stated to be known by the respondent only. Sensitive
+    columns are included: an income is sensitive, and yet the tax office knows it.
 
     Parameters
     ----------
-    on : the variables the attacker knows; by default every column that somebody could know (all but weights,
+    on : the variables the attacker knows; by default every column that an attacker could know (all but weights,
         households and strata).
     archive : path of the attacker's own file, with its own rows and errors; by default they hold the original
         records.
-    row : the archive's column that says which row of the data, from 0, each record is (missing: somebody who is not
-        in it); by default row i is row i.
-    sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
-    inclusion : the probability that the target is in the file, in (0, 1]; the share of re-identified records is
-        multiplied by it, and stands without it in `parts` as "prosecutor".
+    row : the archive's column with the row number in the data, from 0, of each record (missing: a person who is not
+        in the data); by default row i of the archive is row i of the data.
+    sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; a file with another content is
+        refused.
+    inclusion : the probability that the target is in the file, in (0, 1]. The share of re-identified records is
+        multiplied by it; `parts` has the share without it as "prosecutor".
     """
 
     example: ClassVar[str] = "Linkage"
-    missing: ClassVar[str] = "a value that is missing in one of two records says nothing about the pair"
+    missing: ClassVar[str] = "a value that is missing in one of two records does not count for or against the pair"
     growth: ClassVar[float] = 2.0
 
     on: tuple[str, ...] = field(default=(), kw_only=True)
@@ -48,7 +49,7 @@ class Attack(RiskMeasure):
 
     def problems(self) -> Iterator[str]:
         if self.row and not self.archive:
-            yield ".row belongs to an archive, and .archive names none."
+            yield ".row needs an archive; name its file in .archive."
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         if self.on:
@@ -57,8 +58,8 @@ class Attack(RiskMeasure):
         if not self.archive:
             return names
         key = "archive names", self.archive, self.sha256
-        theirs = data.remember(key, lambda: open_archive(self.archive, self.sha256).names)
-        return tuple(name for name in names if name in theirs)
+        archive_names = data.remember(key, lambda: open_archive(self.archive, self.sha256).names)
+        return tuple(name for name in names if name in archive_names)
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         try:
@@ -70,80 +71,84 @@ class Attack(RiskMeasure):
             yield f"{type(self).__name__}: {problem}"
 
     def check_files(self, data: Microdata) -> None:
-        self._snooper(data)
+        self._known_file(data)
 
     def baseline(self, original: Microdata) -> float | None:
-        """A guess: one of the n records at random."""
+        """Return the value of guessing: one of the n records at random."""
         return self.inclusion / len(original) if len(original) else None
 
     @property
-    def by_column(self) -> bool:
-        """Whether its costs are those of the columns, one for each."""
+    def has_column_costs(self) -> bool:
+        """Return whether the cost model has exactly one cost for each column."""
         return True
 
     def link(self, pair: Pair) -> LinkTable:
-        """The links this snooper makes."""
+        """Return the links that this attacker makes."""
         raise TypeError(f"{type(self).__name__} makes no links.")
 
-    def courses(self, pair: Pair) -> list[CostModel]:
-        """What pairs cost this snooper, field by field; Undefined where that cannot be said."""
-        raise Undefined(f"{type(self).__name__} does not add up costs.")
+    def cost_models(self, pair: Pair) -> list[CostModel]:
+        """Return the costs of pairs, field by field; Undefined where the attack has none."""
+        raise Undefined(f"{type(self).__name__} does not state costs of pairs.")
 
     def links(self, original: Microdata, masked: Microdata) -> LinkTable:
-        """The links, one line for each record of the masked file: what a link file is made of."""
-        return self.linked(original, masked)[1]
+        """Return the links, one row for each record of the masked file."""
+        return self.link_files(original, masked)[1]
 
-    def linked(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
-        """The two files as they were laid out, and the links between them."""
+    def link_files(self, original: Microdata, masked: Microdata) -> tuple[Pair, LinkTable]:
+        """Return the two files as laid out for linking, and the links between them."""
         pair = self.pair(original, masked, self.check_variables(original))
         return pair, self.link(pair)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         table = self.links(original, masked)
         rate = table.rate
-        believed = float(table.found[table.zone()].sum()) / len(table.found)
+        believed = float(table.correct[table.zone()].sum()) / len(table.correct)
         return Estimate(value=self.inclusion * rate, parts={"prosecutor": rate, "zone": believed, **table.facts})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The calibrated link probability of each record: the share of true links among links of such a margin."""
+        """Return the calibrated link probability of each record.
+
+        It is the share of true links among links with such a margin.
+        """
         return self.inclusion * self.links(original, masked).probability
 
     def pair(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Pair:
-        """The snooper's file and the masked one, laid out for linking."""
+        """Lay out the attacker's file and the masked file for linking."""
         if masked.origin is None and len(masked) != len(original):
             raise Undefined(
-                "the masked file does not say which record each of its rows was, so no link is true or false."
+                "the masked file does not tell which original record each row comes from, so links cannot be checked."
             )
         if len(masked) == 0:
             raise Undefined("the masked file has no records.")
-        known, person = self._snooper(original)
+        known, person = self._known_file(original)
         if len(known) == 0:
-            raise Undefined("the snooper's file has no records.")
+            raise Undefined("the attacker's file has no records.")
         return lay_out(known, person, original, masked, names)
 
-    def _snooper(self, original: Microdata) -> tuple[Microdata, Array]:
-        """The snooper's file, and the original's row that each of its records is."""
+    def _known_file(self, original: Microdata) -> tuple[Microdata, Array]:
+        """Return the attacker's file, and the original row of each of its records."""
         if not self.archive:
             return original, np.arange(len(original))
         key = "archive", self.archive, self.sha256, self.row, self.variables(original)
-        return original.remember(key, lambda: self._read(original))
+        return original.remember(key, lambda: self._read_archive(original))
 
-    def _read(self, original: Microdata) -> tuple[Microdata, Array]:
+    def _read_archive(self, original: Microdata) -> tuple[Microdata, Array]:
+        """Read the archive, and the original row of each of its records (number of rows: not in the data)."""
         known = read_archive(self.archive, self.sha256, original, self.variables(original))
         if not self.row:
             if len(known) != len(original):
                 raise SchemaError(
-                    f"{self.archive} has {len(known)} records and the data {len(original)}: name in `row` the column "
-                    "that says which row of the data each is."
+                    f"{self.archive} has {len(known)} records and the data {len(original)}. Name in `row` the column "
+                    "of the archive with the row number in the data."
                 )
             return known, np.arange(len(known))
         whole = open_archive(self.archive, self.sha256)
         if self.row not in whole.names:
             raise SchemaError(f"{self.archive} has no column {self.row!r} of row numbers.")
         row = read(whole.only([self.row]), kinds={self.row: "numeric"}).numbers(self.row)
-        held = row[~np.isnan(row)]
-        if (held != held.astype(np.int64)).any() or (held < 0).any() or (held >= len(original)).any():
+        rows = row[~np.isnan(row)]
+        if (rows != rows.astype(np.int64)).any() or (rows < 0).any() or (rows >= len(original)).any():
             raise SchemaError(f"{self.row!r} of {self.archive} must hold whole numbers from 0 to {len(original) - 1}.")
-        if len(np.unique(held)) < len(held):
+        if len(np.unique(rows)) < len(rows):
             raise SchemaError(f"{self.row!r} of {self.archive} names a row of the data twice.")
         return known, np.where(np.isnan(row), len(original), row).astype(np.int64)

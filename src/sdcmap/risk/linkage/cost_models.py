@@ -1,8 +1,8 @@
-"""Attacks that add up what a pair of records costs, field by field: who is found, and the links.
+"""Cost models: what a pair of records costs, and the links with the least cost.
 
-An attack states its costs (`Attack.courses`); here each released record is linked to the cheapest known one, or all to one
-another one to one. A rate alone needs no links: the true record is outrun or it is not, and most targets are decided after
-a few known records.
+An attack states its costs in `Attack.cost_models`. The functions here link each released record to its cheapest known
+record, or all records one to one. The share of true links needs no links at all: it is enough to know whether some known
+record costs less than the true one, which is decided for most targets after a few known records.
 """
 
 from __future__ import annotations
@@ -15,179 +15,203 @@ import numpy as np
 
 from sdcmap.core import Array, Method
 from sdcmap.risk.linkage import file_pair
-from sdcmap.risk.linkage.assignment import dense, one_to_one
+from sdcmap.risk.linkage.assignment import assign_all_pairs, assign_from_candidates
 from sdcmap.risk.linkage.field_costs import SAME, Cost, block_costs, mean_costs, mean_of_pairs
-from sdcmap.risk.linkage.file_pair import KEEP, LinkTable, Pair, link_nearest
+from sdcmap.risk.linkage.file_pair import CANDIDATES_PER_RECORD, LinkTable, Pair, link_nearest
 from sdcmap.risk.linkage.link_search import Links, best_links
-from sdcmap.risk.linkage.pair_search import Race, Search
-from sdcmap.risk.linkage.stated_columns import certain_columns
+from sdcmap.risk.linkage.pair_search import CheapestSearch, RivalSearch
+from sdcmap.risk.linkage.stated_columns import find_certain_columns
 
-PARTS, LEAST_PART = 16, 64  # in which targets are attacked, and how many a part has at least
-MATRIX_PAIRS = 2_000_000  # up to so many pairs one-to-one links are made from every cost at once
-CERTAIN = 1e6  # what a value costs that cannot be
+TARGET_PARTS = 16  # parts in which targets are attacked; after each part an attack that cannot lead is stopped
+MIN_TARGETS_PER_PART = 64  # so that the overhead of a part stays small
+MAX_MATRIX_PAIRS = 2_000_000  # pairs; larger files are assigned from candidates, to bound memory
+IMPOSSIBLE_COST = 1e6  # of a value that cannot belong to the record; more than all other fields together
 
 
 class CostModel(NamedTuple):
-    """What pairs cost, for some of the released records (places): all of them, or those of a fold."""
+    """The costs of pairs for some of the released records: all of them, or those of a fold."""
 
-    places: Array
+    positions: Array  # of the released records to which the costs apply
     costs: list[Cost]
-    mean: bool = False  # over the fields that both have, in place of the sum
+    mean: bool = False  # take the mean over the fields present in both records instead of the sum
 
     def block(self, known: Array | slice, released: Array) -> Array:
-        """The costs of these known records (rows) against these released ones (columns)."""
+        """Return the costs of these known records (rows) against these released records (columns)."""
         return (mean_costs if self.mean else block_costs)(self.costs, known, released)
 
 
-def cost_model_of(pair: Pair, costs: Sequence[Cost], *, mean: bool = False) -> CostModel:
-    """The course of all released records; without a field, every pair costs nothing."""
+def build_cost_model(pair: Pair, costs: Sequence[Cost], *, mean: bool = False) -> CostModel:
+    """Return a cost model for all released records; without any field, every pair costs 0."""
     zeros = np.zeros(len(pair.known)), np.zeros(len(pair.released))
     return CostModel(np.arange(len(pair.released)), list(costs) or [Cost(SAME, *zeros)], mean)
 
 
 class Hits(NamedTuple):
-    """How targets fared, one after the other; those that were left out count as found."""
+    """The result of an attack for each target; targets that were not attacked count as re-identified."""
 
-    found: Array  # the probability that the snooper takes the true record: of t that tie, one
-    possible: Array  # whether the true record is among the cheapest: what one-to-one links could find of it
-    complete: bool = True  # False: the attack was left as soon as it could not lead; its shares are upper bounds
+    correct: Array  # the probability that the attacker takes the true record: 1/t if it ties with t - 1 others
+    is_cheapest: Array  # whether the true record is among the cheapest, so that one-to-one links could find it
+    complete: bool = True  # False: the attack was stopped when it could no longer lead; its shares are upper bounds
 
     @property
     def rate(self) -> float:
-        return math.fsum(self.found) / len(self.found)
+        """Return the share of targets that are re-identified."""
+        return math.fsum(self.correct) / len(self.correct)
 
     @property
     def potential(self) -> float:
-        return float(self.possible.mean())
+        """Return the share of targets whose true record is among the cheapest."""
+        return float(self.is_cheapest.mean())
 
 
 class BestSoFar(NamedTuple):
-    """The best shares so far: found, and with the true record among the cheapest."""
+    """The best shares of all attacks so far, which an attack must reach to be continued."""
 
     rate: float
     potential: float
 
 
-NOBODY = BestSoFar(0.0, 0.0)
+NO_RESULT = BestSoFar(0.0, 0.0)
 
 
-def certain_fields(pair: Pair, method: Method | None) -> dict[int, Cost]:
-    """The columns, by their place, that a snooper without errors asks to be equal."""
-    columns = certain_columns(pair, method).items()
-    return {place: Cost(SAME, *sides, cap=CERTAIN, one=CERTAIN) for place, sides in columns}
+def find_certain_fields(pair: Pair, method: Method | None) -> dict[int, Cost]:
+    """Return a cost, by column index, for columns that must be equal for an attacker without errors."""
+    columns = find_certain_columns(pair, method)
+    return {index: _equality_cost(known, released) for index, (known, released) in columns.items()}
 
 
-def open_fields(pair: Pair) -> dict[int, Cost]:
-    """The columns, by their place, that were released as they were, of everybody, and are not the same for all: a snooper
-    without errors who has read which these are asks them to be equal. None, where he holds a file of his own."""
-    held = np.flatnonzero(pair.truth >= 0)
+def find_open_fields(pair: Pair) -> dict[int, Cost]:
+    """Return a cost, by column index, for columns that were released unchanged for all records and are not constant.
+
+    An attacker who holds the original records, and has read which columns these are, requires them to be equal. Empty
+    for an attacker with their own archive, which may contain errors.
+    """
+    with_truth = np.flatnonzero(pair.truth >= 0)
     fields = {}
-    for place, known in enumerate(pair.known_columns if pair.originals and len(held) else ()):
-        ours, theirs = known[pair.truth[held]], pair.released[held, place]
-        alike = (known == known[0]) | (np.isnan(known) & np.isnan(known[0]))
-        if not alike.all() and ((ours == theirs) | (np.isnan(ours) & np.isnan(theirs))).all():
-            fields[place] = Cost(SAME, known, pair.released[:, place], cap=CERTAIN, one=CERTAIN)
+    for index, known in enumerate(pair.known_columns if pair.holds_originals and len(with_truth) else ()):
+        known_values, released_values = known[pair.truth[with_truth]], pair.released[with_truth, index]
+        is_constant = ((known == known[0]) | (np.isnan(known) & np.isnan(known[0]))).all()
+        unchanged = (known_values == released_values) | (np.isnan(known_values) & np.isnan(released_values))
+        if not is_constant and unchanged.all():
+            fields[index] = _equality_cost(known, pair.released[:, index])
     return fields
 
 
-def asking_first(courses: Sequence[CostModel], certain: Mapping[int, Cost], *, by_column: bool) -> list[CostModel]:
-    """The attack that asks for equality first, on the columns (by their place) whose values are certain; by_column: it has
-    one cost for each column, in whose place the question comes."""
-    if not by_column:
-        return [course._replace(costs=[*course.costs, *certain.values()]) for course in courses]
-    return [c._replace(costs=[certain.get(place, cost) for place, cost in enumerate(c.costs)]) for c in courses]
+def _equality_cost(known: Array, released: Array) -> Cost:
+    """Return a cost that rules out pairs with different values."""
+    return Cost(SAME, known, released, cap=IMPOSSIBLE_COST, one=IMPOSSIBLE_COST)
 
 
-def hits(pair: Pair, courses: Sequence[CostModel], targets: Array, lead: BestSoFar = NOBODY) -> Hits:
-    """Who is found among the released records at these places, each by the cheapest known record.
+def require_equality(
+    models: Sequence[CostModel], certain: Mapping[int, Cost], *, has_column_costs: bool
+) -> list[CostModel]:
+    """Return the cost models with equality required on the certain columns (by column index).
 
-    The targets are attacked in parts; the attack is left as soon as it cannot reach the lead, whatever the rest bring.
+    has_column_costs : the models have one cost for each column, which the equality replaces; otherwise it is added
     """
-    races = [(course.places, Race(course.costs, pair.truth, mean=course.mean)) for course in courses]
-    found, possible = np.ones(len(targets)), np.ones(len(targets), dtype=np.bool_)
-    for part in np.array_split(np.arange(len(targets)), min(PARTS, max(1, len(targets) // LEAST_PART))):
-        for places, race in races:
-            mine = part[np.isin(targets[part], places)]
-            beaten, ties = race(targets[mine])
-            found[mine], possible[mine] = np.where(beaten, 0.0, 1.0 / np.maximum(ties, 1)), ~beaten
-        sofar = Hits(found, possible, complete=False)
-        if part[-1] + 1 < len(targets) and sofar.rate < lead.rate and sofar.potential < lead.potential:
-            return sofar
-    return Hits(found, possible)
+    if not has_column_costs:
+        return [model._replace(costs=[*model.costs, *certain.values()]) for model in models]
+    return [c._replace(costs=[certain.get(index, cost) for index, cost in enumerate(c.costs)]) for c in models]
 
 
-def links_of_cheapest(pair: Pair, courses: Sequence[CostModel]) -> LinkTable:
-    """Each released record linked to its cheapest known record."""
+def attack_targets(pair: Pair, models: Sequence[CostModel], targets: Array, best_so_far: BestSoFar = NO_RESULT) -> Hits:
+    """Link each target (position of a released record) to its cheapest known record, and return the hits.
+
+    The targets are attacked in parts. The attack stops as soon as it cannot reach `best_so_far` any more, whatever the
+    remaining targets bring.
+    """
+    searches = [(model.positions, RivalSearch(model.costs, pair.truth, mean=model.mean)) for model in models]
+    # Targets not attacked yet count as hits, so that the rate of an unfinished attack is an upper bound.
+    correct, is_cheapest = np.ones(len(targets)), np.ones(len(targets), dtype=np.bool_)
+    parts = min(TARGET_PARTS, max(1, len(targets) // MIN_TARGETS_PER_PART))
+    for part in np.array_split(np.arange(len(targets)), parts):
+        for positions, search in searches:
+            selected = part[np.isin(targets[part], positions)]
+            beaten, ties = search(targets[selected])
+            correct[selected], is_cheapest[selected] = np.where(beaten, 0.0, 1.0 / np.maximum(ties, 1)), ~beaten
+        result = Hits(correct, is_cheapest, complete=False)
+        if part[-1] + 1 < len(targets) and result.rate < best_so_far.rate and result.potential < best_so_far.potential:
+            return result
+    return Hits(correct, is_cheapest)
+
+
+def link_to_cheapest(pair: Pair, models: Sequence[CostModel]) -> LinkTable:
+    """Link each released record to its cheapest known record."""
     every = np.arange(len(pair.released))
-    return link_nearest(pair, lambda known, keep: _best(courses, known)(every, keep))
+    return link_nearest(pair, lambda known, keep: _cheapest_search(models, known)(every, keep))
 
 
-def links_to(pair: Pair, courses: Sequence[CostModel], wanted: Array) -> LinkTable:
-    """The links of `links_of_cheapest` to the known records at these places, and no others; calibrated among themselves.
+def link_to_known(pair: Pair, models: Sequence[CostModel], known_positions: Array) -> LinkTable:
+    """Return the links of `link_to_cheapest` to the known records at these positions.
 
-    A released record is linked to one of them where the cheapest of them is outrun by nobody: for most that is soon known.
+    Their probabilities are calibrated among themselves. This avoids linking every record of a large file: a released
+    record is linked to one of them only if no other known record costs less than the cheapest of them.
     """
-    groups = np.unique(pair.known_group[wanted])
-    heads = np.unique(pair.known_group, return_index=True)[1][groups]
-    reach = np.zeros(len(pair.released), dtype=np.bool_)
-    for course in courses:
-        guess = np.full(len(pair.released), -1)
-        guess[course.places] = heads[_among(course, heads)(course.places, 1)[0][:, 0]]
-        reach[course.places] = ~Race(course.costs, guess, mean=course.mean)(course.places)[0]
-    rows = np.flatnonzero(reach)
-    return link_nearest(pair, lambda known, keep: _best(courses, known)(rows, keep), rows, groups)
+    groups = np.unique(pair.known_group[known_positions])
+    first_of_group = np.unique(pair.known_group, return_index=True)[1][groups]
+    is_reached = np.zeros(len(pair.released), dtype=np.bool_)
+    for model in models:
+        # Take the cheapest wanted record as if it were the true one; a rival that costs less rules the link out.
+        candidate = np.full(len(pair.released), -1)
+        candidate[model.positions] = first_of_group[_search_among(model, first_of_group)(model.positions, 1)[0][:, 0]]
+        is_reached[model.positions] = ~RivalSearch(model.costs, candidate, mean=model.mean)(model.positions)[0]
+    rows = np.flatnonzero(is_reached)
+    return link_nearest(pair, lambda known, keep: _cheapest_search(models, known)(rows, keep), rows, groups)
 
 
-def links_one_to_one(pair: Pair, courses: Sequence[CostModel]) -> LinkTable:
-    """Each known record takes one released record at most, and the costs in sum are the least.
+def link_one_to_one_by_cost(pair: Pair, models: Sequence[CostModel]) -> LinkTable:
+    """Link each known record to at most one released record, so that the sum of costs is least.
 
     Records with equal values are exchanged at random, as in `link_one_to_one`.
     """
     n, m = len(pair.known), len(pair.released)
     file_pair.check_sizes(n, m)
-    if n * m <= MATRIX_PAIRS:
+    if n * m <= MAX_MATRIX_PAIRS:
         score = np.empty((m, n))
-        for course in courses:
-            score[course.places] = -course.block(slice(None), course.places).T
-        partner, gap, links = dense(score), 0.0, best_links(score, 2)
+        for model in models:
+            score[model.positions] = -model.block(slice(None), model.positions).T
+        partner, gap, links = assign_all_pairs(score), 0.0, best_links(score, 2)
     else:
-        best = _best(courses)
-        links = best(np.arange(m), KEEP)
-        partner, gap = one_to_one(links, best, n, limit=file_pair.CANDIDATES)
-    taken = np.flatnonzero(partner >= 0)
-    known = partner[taken]
-    weight = score[taken, known] if n * m <= MATRIX_PAIRS else _weights(courses, known, taken)
-    second = links.index.shape[1] > 1
-    other = np.where(links.index[taken, 0] == known, links.score[taken, 1], links.score[taken, 0]) if second else weight
-    return file_pair.one_to_one_table(pair, taken, known, weight, other, gap)
+        best = _cheapest_search(models)
+        links = best(np.arange(m), CANDIDATES_PER_RECORD)
+        partner, gap = assign_from_candidates(links, best, n, limit=file_pair.MAX_CANDIDATES)
+    released = np.flatnonzero(partner >= 0)
+    known = partner[released]
+    weight = score[released, known] if n * m <= MAX_MATRIX_PAIRS else _pair_scores(models, known, released)
+    # The margin compares the link with the best other candidate; with a single known record there is none.
+    other = weight
+    if links.index.shape[1] > 1:
+        is_first = links.index[released, 0] == known
+        other = np.where(is_first, links.score[released, 1], links.score[released, 0])
+    return file_pair.one_to_one_table(pair, released, known, weight, other, gap)
 
 
-def _weights(courses: Sequence[CostModel], known: Array, released: Array) -> Array:
-    """Minus the costs of pairs, one by one."""
+def _pair_scores(models: Sequence[CostModel], known: Array, released: Array) -> Array:
+    """Return the scores (minus the costs) of these pairs."""
     weight = np.empty(len(known))
-    for course in courses:
-        mine = np.flatnonzero(np.isin(released, course.places))
-        pairs = known[mine], released[mine]
-        each = (field.pairs(*pairs) for field in course.costs)
-        weight[mine] = -(mean_of_pairs(course.costs, *pairs) if course.mean else sum(each, np.zeros(len(mine))))
+    for model in models:
+        selected = np.flatnonzero(np.isin(released, model.positions))
+        pairs = known[selected], released[selected]
+        each = (field.pairs(*pairs) for field in model.costs)
+        weight[selected] = -(mean_of_pairs(model.costs, *pairs) if model.mean else sum(each, np.zeros(len(selected))))
     return weight
 
 
-def _best(courses: Sequence[CostModel], known: Array | slice = slice(None)) -> Callable[[Array, int], Links]:
-    """The cheapest known records, of those at some places, of released ones."""
-    searches = [_among(course, known) for course in courses]
+def _cheapest_search(models: Sequence[CostModel], known: Array | slice = slice(None)) -> Callable[[Array, int], Links]:
+    """Return a function that finds the cheapest of these known records for released records."""
+    searches = [_search_among(model, known) for model in models]
 
     def best(rows: Array, keep: int) -> Links:
-        count = min(keep, len(courses[0].costs[0].known[known]))
+        count = min(keep, len(models[0].costs[0].known[known]))
         links = Links(np.full((len(rows), count), -1, dtype=np.int32), np.full((len(rows), count), -np.inf))
-        for course, search in zip(courses, searches, strict=True):
-            here = np.flatnonzero(np.isin(rows, course.places))
-            links.index[here], links.score[here] = search(rows[here], count)
+        for model, search in zip(models, searches, strict=True):
+            selected = np.flatnonzero(np.isin(rows, model.positions))
+            links.index[selected], links.score[selected] = search(rows[selected], count)
         return links
 
     return best
 
 
-def _among(course: CostModel, known: Array | slice) -> Search:
-    """The search among the known records at these places."""
-    return Search([cost._replace(known=cost.known[known]) for cost in course.costs], mean=course.mean)
+def _search_among(model: CostModel, known: Array | slice) -> CheapestSearch:
+    """Return the search among these known records."""
+    return CheapestSearch([cost._replace(known=cost.known[known]) for cost in model.costs], mean=model.mean)

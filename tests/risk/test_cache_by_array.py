@@ -1,4 +1,4 @@
-"""What is cached of an array, and for how long."""
+"""The cache of results by array, and when it forgets them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import weakref
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.risk.linkage.pair_search import cached_by_array
+from sdcmap.risk.linkage.pair_search import cache_by_array
 
 
-def closed(values: list[float]) -> Array:
+def read_only(values: list[float]) -> Array:
     array = np.array(values)
     array.flags.writeable = False
     return array
@@ -28,10 +28,10 @@ class Doubling:
         return (2 * array,)
 
 
-def test_an_array_that_is_closed_to_writing_is_computed_once() -> None:
+def test_read_only_array_is_computed_once() -> None:
     doubling = Doubling()
-    double = cached_by_array(doubling)
-    first, second, writable = closed([1, 2]), closed([1, 2]), np.array([1.0, 2.0])
+    double = cache_by_array(doubling)
+    first, second, writable = read_only([1, 2]), read_only([1, 2]), np.array([1.0, 2.0])
     assert double(first)[0].tolist() == double(first)[0].tolist() == double(second)[0].tolist() == [2, 4]
     assert double(first)[0] is double(first)[0] and doubling.count == 2
     assert double(writable)[0].tolist() == [2, 4]
@@ -39,11 +39,11 @@ def test_an_array_that_is_closed_to_writing_is_computed_once() -> None:
     assert double(writable)[0].tolist() == [10, 4]
 
 
-def test_a_result_goes_with_its_array() -> None:
-    double = cached_by_array(Doubling())
+def test_result_is_freed_with_its_array() -> None:
+    double = cache_by_array(Doubling())
     results = []
     for k in range(50):  # addresses in memory are used again
-        (result,) = double(closed([k, 1.0]))
+        (result,) = double(read_only([k, 1.0]))
         assert result.tolist() == [2 * k, 2]
         results.append(weakref.ref(result))
     del result
@@ -51,13 +51,13 @@ def test_a_result_goes_with_its_array() -> None:
     assert [alive for alive in results if alive() is not None] == []
 
 
-def test_beyond_its_bytes_the_least_used_result_goes() -> None:
+def test_least_recently_used_result_is_evicted() -> None:
     doubling = Doubling()
-    double = cached_by_array(doubling, max_bytes=100)
-    arrays = [closed([k] * 5) for k in range(3)]  # 40 bytes each
+    double = cache_by_array(doubling, max_bytes=100)
+    arrays = [read_only([k] * 5) for k in range(3)]  # 40 bytes each
     for array in (*arrays, arrays[2], arrays[1]):
         double(array)
     assert doubling.count == 3
     assert double(arrays[0])[0].tolist() == [0] * 5 and doubling.count == 4  # computed again
-    large = closed([1.0] * 50)
+    large = read_only([1.0] * 50)
     assert double(large)[0].tolist() == double(large)[0].tolist() and doubling.count == 6  # too large to keep

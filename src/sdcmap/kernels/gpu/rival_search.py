@@ -17,8 +17,8 @@ TIE, TINY = 1e-9, 1e-12  # costs so near, relative and absolute, are equal
 FIRST = 2048  # known records of the first look
 
 
-class Race:
-    """The twin of `risk.linkage.pair_search.Race`: both files laid out once, for targets that come in parts."""
+class RivalSearch:
+    """Search for rivals of the true record; the twin of `risk.linkage.pair_search.RivalSearch`."""
 
     def __init__(self, costs: Sequence[Field], truth: Array, *, mean: bool = False) -> None:
         self.truth = truth
@@ -26,7 +26,7 @@ class Race:
             self.files = OnCard(laid_fields(costs, mean=mean))
 
     def __call__(self, targets: Array, *, threads: int | None = None) -> tuple[Array, Array]:
-        """For each target: whether it is outrun, and, where not, how many known records cost as much as its true one."""
+        """Return for each target whether a rival beats its true record, and how many known records cost the same."""
         beaten, ties = np.ones(len(targets), dtype=np.bool_), np.zeros(len(targets), dtype=np.int64)
         left = np.flatnonzero(self.truth[targets] >= 0)
         with cuda.alone():
@@ -61,7 +61,7 @@ def limits(own: Array) -> tuple[Array, Array]:
     return own - slack, own + slack
 
 
-def plain_race(cost: Array, truth: Array) -> tuple[Array, Array]:
+def plain_rival_search(cost: Array, truth: Array) -> tuple[Array, Array]:
     """The same from all costs (target, known record)."""
     held = truth >= 0
     own = np.where(held, cost[np.arange(len(cost)), truth], 0.0)

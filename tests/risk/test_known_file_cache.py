@@ -1,4 +1,4 @@
-"""What an attack needs of the known file is laid out once, however many releases it is compared with."""
+"""What an attack needs from the known file is computed once for all releases."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ METHODS: tuple[Method, ...] = (
 )  # fmt: skip
 
 
-def counted(monkeypatch: pytest.MonkeyPatch, count: Counter[str], module: Any, name: str) -> None:
+def count_calls(monkeypatch: pytest.MonkeyPatch, count: Counter[str], module: Any, name: str) -> None:
     function: Callable[..., Any] = getattr(module, name)
 
     def counting(*given: Any, **named: Any) -> Any:
@@ -48,28 +48,28 @@ def counted(monkeypatch: pytest.MonkeyPatch, count: Counter[str], module: Any, n
     monkeypatch.setattr(module, name, counting)
 
 
-def test_the_known_file_is_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four methods, three draws each, by seven attacks: its order, weights, scales and turned coordinates once."""
+def test_known_file_is_laid_out_once_per_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four methods with three draws each and seven attacks: order, weights, ranges and whitening are computed once."""
     count: Counter[str] = Counter()
-    counted(monkeypatch, count, file_pair, "_known_side")
-    counted(monkeypatch, count, record_linkage, "frequency_weights")
-    counted(monkeypatch, count, nearest_record, "whitening")
-    counted(monkeypatch, count, nearest_record, "ranges")
+    count_calls(monkeypatch, count, file_pair, "_sort_known_file")
+    count_calls(monkeypatch, count, record_linkage, "frequency_weights")
+    count_calls(monkeypatch, count, nearest_record, "whitening_matrix")
+    count_calls(monkeypatch, count, nearest_record, "column_ranges")
     data = people()
     scores = sm.sweep(data, sm.Plan(METHODS, [sm.WorstLinkage()], replicates=3, seed=1))
     assert len(scores.candidate) >= 12
-    assert count == {"_known_side": 1, "frequency_weights": 1, "whitening": 1, "ranges": 1}
+    assert count == {"_sort_known_file": 1, "frequency_weights": 1, "whitening_matrix": 1, "column_ranges": 1}
 
 
-def test_columns_that_every_release_is_compared_with_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_columns_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sorted_columns: list[Array] = []
-    compute = pair_search._coded
+    compute = pair_search._distinct_values
 
     def counting(values: Array) -> tuple[Array, Array]:
         sorted_columns.append(values)
         return compute(values)
 
-    monkeypatch.setattr(pair_search, "_CODED", pair_search.cached_by_array(counting))
+    monkeypatch.setattr(pair_search, "_CACHED_DISTINCT", pair_search.cache_by_array(counting))
     data, attack = people(), sm.WorstLinkage()
     sizes = []
     for seed in range(3):
@@ -85,7 +85,7 @@ def test_columns_that_every_release_is_compared_with_are_sorted_once(monkeypatch
     [sm.WorstLinkage(), sm.risk.Linkage("l"), sm.risk.NearestRecord("mahalanobis"), sm.risk.NearestRecord("gower")],
     ids=lambda attack: attack.text,
 )
-def test_what_is_kept_changes_no_value(attack: Attack) -> None:
+def test_cache_does_not_change_values(attack: Attack) -> None:
     data = people()
     for method in (
         *METHODS,
@@ -102,9 +102,15 @@ def test_what_is_kept_changes_no_value(attack: Attack) -> None:
         assert kept == attack.for_informed_attacker(method).score(fresh, moved, default_rng(1))
 
 
-def test_what_is_kept_is_closed_to_writing() -> None:
+def test_cached_arrays_are_read_only() -> None:
     data, attack = people(), sm.risk.NearestRecord("mahalanobis")
     pair = attack.pair(data, METHODS[0].apply(data, Stream.of_seed(1)), NUMBERS)
-    for kept in (pair.known, pair.known_columns[0], pair.known_rows, pair.known_group, attack._known_columns(pair)[0]):
+    for kept in (
+        pair.known,
+        pair.known_columns[0],
+        pair.known_rows,
+        pair.known_group,
+        attack._known_coordinates(pair)[0],
+    ):
         with pytest.raises(ValueError, match="read-only"):
             kept[0] = 1
