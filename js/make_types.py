@@ -55,10 +55,10 @@ def declarations(document: dict[str, Any]) -> str:
 
 def write(target: Path) -> None:
     from sdcmap.web.service import make_app
-    from sdcmap.web.workspace import Room
+    from sdcmap.web.workspace import Workspace
 
     with tempfile.TemporaryDirectory() as folder:
-        document = make_app(Room(Path(folder).resolve())).openapi()
+        document = make_app(Workspace(Path(folder).resolve())).openapi()
     target.write_text(declarations(document), encoding="utf-8")
 
 

@@ -46,7 +46,7 @@ def test_from_an_unseen_file_to_a_release(unseen: Path) -> None:
     contract = ("--profile", "scientific-use")
     said = sdcmap(*documented("look", "umfrage.csv", "--sensitive", "lohn", *contract, "-o", "plan.toml"))
     assert "identifier" in said.stdout  # it sees who must not leave
-    assert "is sound" in sdcmap(*documented("check", "plan.toml")).stdout
+    assert "is valid" in sdcmap(*documented("check", "plan.toml")).stdout
     sdcmap(*documented("sweep", "plan.toml", "-o", "study", "--workers", 1))
     assert sdcmap(*documented("choose", "study")).stdout.startswith("Release ")
     sdcmap(*documented("map", "study", "-o", "map.html"))

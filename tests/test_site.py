@@ -104,7 +104,7 @@ def test_the_link_checker_finds_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_docs_opens_the_pages_or_says_how_to_make_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "PAGES", tmp_path / "index.html")
+    monkeypatch.setattr(serve, "DOCS_PAGE", tmp_path / "index.html")
     assert "`make site`" in sdcmap("docs", code=2).stderr
     (tmp_path / "index.html").touch()
     assert sdcmap("docs", "--where").stdout.strip() == str(tmp_path / "index.html")

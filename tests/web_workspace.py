@@ -1,4 +1,4 @@
-"""What the tests of the workbench share: a folder with a file and a study, and a server over it."""
+"""Helpers of the workbench's tests: folders with a file and studies, and servers over them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ import uvicorn
 
 import sdcmap as sm
 from sdcmap.explore.looking import source_of
-from sdcmap.web.entrance import Entrance
-from sdcmap.web.server import settings
+from sdcmap.web.server import uvicorn_config
 from sdcmap.web.service import make_app
+from sdcmap.web.sessions import Authenticator
 from sdcmap.web.workspace import Workspace
 from sizes import GUARD
 
@@ -50,7 +50,7 @@ def plan_of(
     measures: Sequence[sm.Measure] = (),
     **more: Any,
 ) -> sm.Plan:
-    """A small plan whose rule some candidates pass and some do not."""
+    """Return a small plan with candidates on both sides of its risk limit."""
     source = source_of(file, ROLES, {})
     data = source.read(folder)
     limit = round(0.95 * sm.score(data, data, sm.SmallCells())["SmallCells"].value, 4)
@@ -61,12 +61,12 @@ def plan_of(
 
 
 def endless_plan(folder: Path) -> sm.Plan:
-    """A plan whose sweep is never over while a test looks on: few candidates, so that counting them is quick, each slow."""
+    """Return a plan whose sweep does not end during a test: few candidates, but slow ones."""
     return plan_of(folder, replicates=100, measures=[sm.utility.QueryError(queries=20_000)])
 
 
-def decided(folder: Path, name: str = "known") -> sm.Plan:
-    """A folder with people.csv and a finished study of what intruder and society know; some is safe, some not."""
+def sweep_decision_study(folder: Path, name: str = "known") -> sm.Plan:
+    """Write people.csv and a finished study of the decision-theoretic measures; some candidates are safe, some not."""
     if not (folder / "people.csv").exists():
         people(folder)
     source = source_of("people.csv", ROLES, {})
@@ -86,8 +86,8 @@ def decided(folder: Path, name: str = "known") -> sm.Plan:
     return plan
 
 
-def swept(folder: Path, name: str = "cps", **how: Any) -> sm.Plan:
-    """A folder with people.csv and a finished study of this name."""
+def sweep_study(folder: Path, name: str = "cps", **how: Any) -> sm.Plan:
+    """Write people.csv and a finished study with this name."""
     if not (folder / "people.csv").exists():
         people(folder)
     plan = plan_of(folder, **how)
@@ -105,11 +105,11 @@ def finished_studies(folder: Path) -> None:
     """people.csv and studies of it: `cps` of swaps, `axes` with more measures, one without any value, `small`, `blank`
     that masks the keys unnamed, and a chain, `known` of what intruder and society know, `found` by a search; `resample` was
     not begun."""
-    fresh = swept(folder)
+    fresh = sweep_study(folder)
     (folder / "fresh.toml").write_text(fresh.toml())
-    swept(folder, "axes", rates=(0.05,), replicates=2, measures=[COUNTED, SILENT, ALIKE], risk="SmallCells")
-    swept(folder, "small", rates=(0.05,), replicates=1)
-    decided(folder)
+    sweep_study(folder, "axes", rates=(0.05,), replicates=2, measures=[COUNTED, SILENT, ALIKE], risk="SmallCells")
+    sweep_study(folder, "small", rates=(0.05,), replicates=1)
+    sweep_decision_study(folder)
     source = source_of("people.csv", ROLES, {})
     chain = sm.Chain((sm.Noise(on="wage", variance=0.3), sm.Swap("Sex", 0.05)))
     blank = sm.Plan(
@@ -117,11 +117,11 @@ def finished_studies(folder: Path) -> None:
     )
     (folder / "blank.toml").write_text(blank.toml())
     sm.sweep(source.read(folder), blank, folder / "blank", workers=1)
-    searched(folder)
+    sweep_and_search(folder)
 
 
-def searched(folder: Path) -> None:
-    """few.csv and the study `found` of a search on it."""
+def sweep_and_search(folder: Path) -> None:
+    """Write few.csv and the study `found` of a search on it."""
     columns = {"Age": "key", "Sex": "key", "wage": "numeric"}
     sm.write(sm.demo.population(120, seed=8).only(list(columns)), folder / "few.csv")
     source = source_of("few.csv", columns, {})
@@ -132,10 +132,12 @@ def searched(folder: Path) -> None:
 
 
 @contextmanager
-def served(room: Workspace, entrance: Entrance | None = None, **client: Any) -> Iterator[httpx.Client]:
-    """The application over `room` behind a real socket, in a thread of this process, and a client that has the token."""
-    app = make_app(room, entrance or Entrance(TOKEN), workers=1)
-    server = uvicorn.Server(settings(app))
+def serve_app(
+    workspace: Workspace, authenticator: Authenticator | None = None, **client: Any
+) -> Iterator[httpx.Client]:
+    """Yield a client with the token, for the application behind a real socket in a thread of this process."""
+    app = make_app(workspace, authenticator or Authenticator(TOKEN), workers=1)
+    server = uvicorn.Server(uvicorn_config(app))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -154,7 +156,7 @@ def served(room: Workspace, entrance: Entrance | None = None, **client: Any) -> 
 
 @dataclass
 class Server:
-    """`sdcmap serve` as a process of its own."""
+    """`sdcmap serve` as a separate process."""
 
     folder: Path
     process: subprocess.Popen[str]
@@ -176,15 +178,15 @@ class Server:
 
     @property
     def base(self) -> str:
-        """What stands before every path of a browser."""
+        """The base path of browsers."""
         return "/".join(self.address.split("/")[:4])
 
     @property
     def port(self) -> int:
         return int(self.address.split("/")[2].rpartition(":")[2])
 
-    def came_in(self) -> None:
-        """A browser has used the address: the next one has another."""
+    def read_next_address(self) -> None:
+        """Read the address for the next browser, after a login."""
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip().removeprefix("for another browser: ")
 
@@ -193,7 +195,7 @@ class Server:
         return {"authorization": f"Bearer {self.token}"}
 
     def end(self, how: int = signal.SIGINT) -> tuple[str, str]:
-        """Stop it; what it printed besides its address."""
+        """Stop the server, and return what it printed besides its address."""
         if self.process.poll() is None:
             self.process.send_signal(how)
         out, err = self.process.communicate(timeout=GUARD)
@@ -201,6 +203,6 @@ class Server:
 
 
 def ok(answer: httpx.Response, status: int = 200) -> Any:
-    """What a service answered, where its status is the one that was expected."""
+    """Return the content of a response, after checking its status."""
     assert answer.status_code == status, answer.text
     return answer.json()

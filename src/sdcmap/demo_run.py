@@ -1,4 +1,4 @@
-"""The whole workflow on demo data: a plan, a study, a map, a choice, a release and a report."""
+"""`sdcmap demo`: run the whole workflow on demo data, from a plan to a release and a report."""
 
 from __future__ import annotations
 
@@ -18,48 +18,49 @@ MARK = "made by sdcmap demo"
 ROLES = ("keys", "sensitive", "numeric", "household", "weight")
 
 
-def tour(folder: Path, rows: int = 1500) -> Iterator[str]:
-    """Run the whole workflow in `folder` and say what was made, line by line; an earlier demo there is replaced.
+def run_demo(folder: Path, rows: int = 1500) -> Iterator[str]:
+    """Run the whole workflow in `folder` and yield a line for each result; an earlier demo in the folder is replaced.
 
-    A candidate that does not pass the release checks is followed by the next one in the order of the rule.
+    If a candidate fails the release checks, the next one in the order of the rule is tried.
     """
     if (folder / MARK).exists():
         shutil.rmtree(folder)
     elif folder.exists() and any(folder.iterdir()):
-        raise sm.errors.SdcmapError(f"{folder} is not empty: name another folder.")
+        raise sm.errors.SdcmapError(f"{folder} is not empty. Name another folder.")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).touch()
-    made = sm.demo.population(rows)
-    sm.write(made, folder / "population.csv")
-    roles: dict[str, Any] = {role: getattr(made, role) for role in ROLES}
-    source = sm.Source("population.csv", **roles, other=made.schema.of_role("other"))
+    population = sm.demo.population(rows)
+    sm.write(population, folder / "population.csv")
+    roles: dict[str, Any] = {role: getattr(population, role) for role in ROLES}
+    source = sm.Source("population.csv", **roles, other=population.schema.of_role("other"))
     people = source.read(folder)
     plan = starting_plan(people, find_profile("public-use"), source)
     plan.write(folder / "plan.toml")
-    yield f"{folder / 'plan.toml'}: {plan.count:,} candidates of {rows:,} persons"
+    yield f"{folder / 'plan.toml'}: {plan.count:,} candidates for a file of {rows:,} persons"
     scores = sm.sweep(people, plan, folder / "study")
-    yield f"{folder / 'study'}: every candidate made and scored"
+    yield f"{folder / 'study'}: every candidate was created and scored"
     ru = sm.RUMap.of_plan(scores, plan)
     study = sm.Study.open(folder / "study")
     rule = plan.rule or sm.Threshold(risk=1.0)
     first = choice = ru.choose(rule)
     before = ru.points.filter("anchor")["risk"][0]
-    yield f"unmasked, the risk is {before:.1f} times its limit; chosen: {first.risk or 0.0:.2f} times"
+    yield f"Risk of the unmasked file: {before:.1f} times its limit. Risk of the choice: {first.risk or 0.0:.2f} times."
     yield first.reason
     while choice.candidate is not None:
         try:
             sm.release(people, plan, choice, study=study, ledger=folder / "ledger").write(folder / "public")
         except sm.errors.Refused as refused:
-            yield f"{choice.name} does not pass the release checks, so the next candidate is tried ({refused})"
+            yield f"{choice.name} failed the release checks, so the next candidate is tried ({refused})"
+            # Without the method that failed, the rule chooses the next best one.
             scores = replace(scores, candidate=scores.candidate.filter(pl.col("method") != choice.method))
             choice = replace(ru, scores=scores).choose(rule)
         else:
-            yield f"{folder / 'public'}: {choice.name}, released with its note, codebook and checksums"
+            yield f"{folder / 'public'}: {choice.name}, released with method note, codebook and checksums"
             break
     else:
-        yield "No candidate passes the release checks, so nothing is released. Map and report show the study."
+        yield "No candidate passed the release checks, so nothing was released. Map and report describe the study."
         choice = first
     ru.draw(mark=choice).save(folder / "map.html")
     yield f"{folder / 'map.html'}: the R-U map"
     sm.report(study, choice).save(folder / "report.html")
-    yield f"{folder / 'report.html'}: the report for the board"
+    yield f"{folder / 'report.html'}: the report for the review board"

@@ -96,8 +96,8 @@ def test_the_second_file_is_made_from_the_first_and_tells_the_ledger_of_both(her
     assert pl.read_csv(folder / "data.csv").columns == ["region", "sex", "age", "wage"], "a part of the first's columns"
     with sm.Study.open(tmp_path / "puf-study") as study:
         (entry,) = study.manifest["releases"]
-        page = sm.report(study).html.split('<h2 id="pair">')[1].split("<h2")[0]
-    assert "scientific-use" in page and "300 records is to be released" in page, "one dossier for the pair"
+        page = sm.report(study).html.split('<h2 id="parent">')[1].split("<h2")[0]
+    assert "scientific-use" in page and "(300 records)" in page, "one dossier for the pair"
     assert "in one hand is" in page and "by who holds the truth is" in page
     assert entry["nested"]["within"] == str(here / "suf-study") and len(entry["nested"]["told"]) == 2
     third = plan_of(sm.Noise(on=["wage"], variance=0.2), measures=MEASURES, seed=SEED + 2)

@@ -19,7 +19,7 @@ from sdcmap.bundle.pairing import PairChoice, TriedPair, least_loss, shortlist
 from sdcmap.cli import app
 from sdcmap.errors import PlanError, Refused, StudyDamaged, StudyMismatch
 from sdcmap.methods import Synthesize
-from sdcmap.reports.decision import pair_of
+from sdcmap.reports.decision import parent_file
 from sdcmap.study.plan import Candidate
 
 DECIMALS = {"age": 2, "wage": 1}
@@ -198,7 +198,7 @@ def test_both_are_released_and_one_dossier_tells_of_both(
     with sm.Study.open(chosen.study) as study:
         own = sm.workflow.own_choice(study)
         assert own and own.candidate == chosen.second.candidate and study.manifest["pair"]["tried"] == len(chosen.pairs)
-        told = pair_of(study)
+        told = parent_file(study)
         assert told and not told["when"] and chosen.first.name in told["decision"][0]
         with pytest.raises(Refused, match="release the scientific-use file first"):
             sm.release(study.data, study.plan, chosen.second, study=study)
@@ -209,9 +209,9 @@ def test_both_are_released_and_one_dossier_tells_of_both(
     with sm.Study.open(chosen.study) as study:
         going = sm.release(study.data, study.plan, chosen.second, study=study, override=PAST_THE_GATE)
         folder = going.write(tmp_path / "puf-out")
-        page = sm.report(study).html.split('<h2 id="pair">')[1].split("<h2")[0]
+        page = sm.report(study).html.split('<h2 id="parent">')[1].split("<h2")[0]
         outside = sm.report(study, audience="external").html
-    assert "in one hand" not in outside and "scientific-use file" not in outside and 'id="pair"' not in outside
+    assert "in one hand" not in outside and "scientific-use file" not in outside and 'id="parent"' not in outside
     assert len(pl.read_csv(folder / "data.csv")) == PEOPLE
     assert (
         "scientific-use, released" in page

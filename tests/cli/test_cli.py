@@ -1,4 +1,4 @@
-"""The command line: the whole line from a file to a release, JSON, exit codes, help."""
+"""The command line: the workflow from a file to a release, JSON, exit codes, help."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ COMMANDS = [
 
 
 def process(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """`sdcmap` as a user starts it."""
+    """Run `sdcmap` as a user does."""
     command = [sys.executable, "-m", "sdcmap.cli", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=GUARD)
 
 
-PAST = [word for name, reason in PAST_THE_GATE.items() for word in ("--override", f"{name}={reason}")]
+OVERRIDES = [word for name, reason in PAST_THE_GATE.items() for word in ("--override", f"{name}={reason}")]
 
 
 @pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a file, a plan and a finished study."""
-    folder = tmp_path_factory.mktemp("room")
+    folder = tmp_path_factory.mktemp("workflow")
     people = sm.demo.population(1500, seed=8)
     sm.write(people, folder / "people.csv")
     roles = {"keys": ["Age", "Sex", "Educ", "Race"], "other": ["WrkTyp", "MarStat", "Hours", "Income"],
@@ -55,17 +55,17 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_as_a_process_of_its_own(room: Path) -> None:
-    """The same words and exit codes from `python -m sdcmap.cli`: done, bad input, nothing may be released."""
+def test_cli_as_process_has_same_output_and_exit_codes(folder: Path) -> None:
+    """`python -m sdcmap.cli` gives the same output and exit codes: success, invalid input, nothing can be released."""
     helped = process("--help")
     assert helped.returncode == 0 and helped.stdout.splitlines()[1:] == sdcmap("--help").stdout.splitlines()[1:]
-    bad, none = process("look", "absent.csv"), process("choose", room / "study", "--max-risk=-1", "--json")
+    bad, none = process("look", "absent.csv"), process("choose", folder / "study", "--max-risk=-1", "--json")
     assert (bad.returncode, bad.stdout, bad.stderr) == (2, "", sdcmap("look", "absent.csv", code=2).stderr)
     assert none.returncode == 3 and json.loads(none.stdout)["candidate"] is None
     assert not any("Traceback" in said.stderr for said in (helped, bad, none))
 
 
-def test_help_shows_every_command_and_each_an_example() -> None:
+def test_help_of_every_command_has_an_example() -> None:
     text = sdcmap("--help").stdout
     assert [command.name or command.callback.__name__ for command in app.registered_commands] == COMMANDS  # type: ignore[union-attr]
     for command in COMMANDS:
@@ -73,12 +73,12 @@ def test_help_shows_every_command_and_each_an_example() -> None:
         assert f"Example: sdcmap {command}" in " ".join(sdcmap(command, "--help").stdout.split())
 
 
-def test_look_proposes_roles_and_a_plan_that_checks(room: Path, tmp_path: Path) -> None:
+def test_look_writes_plan_that_passes_check(folder: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
-    shown = sdcmap("look", room / "people.csv", "-o", plan).stdout
+    shown = sdcmap("look", folder / "people.csv", "-o", plan).stdout
     assert "household?" in shown
     assert "weight?" in shown
-    seen = json.loads(sdcmap("look", room / "people.csv", "--json").stdout)
+    seen = json.loads(sdcmap("look", folder / "people.csv", "--json").stdout)
     roles = {v["name"]: v["role"] for v in seen["variables"]}
     assert (roles["household"], roles["weight"], roles["Sex"], roles["wage"]) == (
         "household",
@@ -93,8 +93,8 @@ def test_look_proposes_roles_and_a_plan_that_checks(room: Path, tmp_path: Path) 
     assert checked["seconds"] > 0
 
 
-def test_check_reports_every_problem(room: Path, tmp_path: Path) -> None:
-    text = (room / "plan.toml").read_text().replace('type = "Hellinger"', 'type = "Helinger"').replace("0.2", "2.0")
+def test_check_reports_every_problem(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "plan.toml").read_text().replace('type = "Hellinger"', 'type = "Helinger"').replace("0.2", "2.0")
     (tmp_path / "plan.toml").write_text(text)
     out = sdcmap("check", tmp_path / "plan.toml", code=2).stdout
     assert "Did you mean 'Hellinger'" in out
@@ -104,10 +104,10 @@ def test_check_reports_every_problem(room: Path, tmp_path: Path) -> None:
     assert sdcmap("check", tmp_path / "absent.toml", code=2).stdout.count("\n") == 2
 
 
-def test_score_prints_one_json_document(room: Path, tmp_path: Path) -> None:
+def test_score_prints_one_json_document(folder: Path, tmp_path: Path) -> None:
     masked = tmp_path / "masked.study.csv"
-    sdcmap("mask", room / "people.csv", "--method", "Swap(on='Sex', rate=0.1)", "-o", masked)
-    arguments = ("score", room / "people.csv", masked, "--keys", "Age,Sex,Educ,Race", "--numeric", "wage")
+    sdcmap("mask", folder / "people.csv", "--method", "Swap(on='Sex', rate=0.1)", "-o", masked)
+    arguments = ("score", folder / "people.csv", masked, "--keys", "Age,Sex,Educ,Race", "--numeric", "wage")
     out = sdcmap(
         *arguments,
         "--measure",
@@ -118,85 +118,87 @@ def test_score_prints_one_json_document(room: Path, tmp_path: Path) -> None:
         "KnownIndex(on='wage')",
         "--json",
     )
-    found = json.loads(out.stdout)
-    assert list(found) == ["SmallCells", "SmallCells(n=5)", "KnownIndex(on='wage')"]
-    assert 0 < found["SmallCells"]["value"] < found["SmallCells(n=5)"]["value"] < 1
-    assert found["SmallCells"]["se"] is None
-    assert found["KnownIndex(on='wage')"]["value"] is None  # infinite: null, never Infinity
-    assert found["KnownIndex(on='wage')"]["status"] == "infinite"
-    every = sdcmap("score", room / "people.csv", masked, "--keys", "all", "--measure", "Hellinger")
-    assert every.stdout.startswith("Hellinger")
+    scores = json.loads(out.stdout)
+    assert list(scores) == ["SmallCells", "SmallCells(n=5)", "KnownIndex(on='wage')"]
+    assert 0 < scores["SmallCells"]["value"] < scores["SmallCells(n=5)"]["value"] < 1
+    assert scores["SmallCells"]["se"] is None
+    assert scores["KnownIndex(on='wage')"]["value"] is None  # infinite: null, never Infinity
+    assert scores["KnownIndex(on='wage')"]["status"] == "infinite"
+    every = sdcmap("score", folder / "people.csv", masked, "--keys", "all", "--measure", "Hellinger")
+    assert every.stdout.startswith(sm.Hellinger().title) and "[Hellinger]" in every.stdout
 
 
-def test_score_of_the_reference_file(shared: Path, tmp_path: Path) -> None:
-    """Unswapped cps8d: risk .0149461529 (gomatam2003.md)."""
+def test_score_reproduces_reference_value(shared: Path, tmp_path: Path) -> None:
+    """Unswapped cps8d: risk 0.0149461529 (gomatam2003.md)."""
     file = shared / "data" / "cps8d.csv"
     out = sdcmap("score", file, file, "--keys", "all", "--measure", "SmallCells", "--measure", "Hellinger", "--json")
-    found = json.loads(out.stdout)
-    assert found["SmallCells"]["value"] == pytest.approx(0.0149461529, abs=5e-11)
-    assert found["Hellinger"]["value"] == 0
+    scores = json.loads(out.stdout)
+    assert scores["SmallCells"]["value"] == pytest.approx(0.0149461529, abs=5e-11)
+    assert scores["Hellinger"]["value"] == 0
 
 
-def test_a_file_made_elsewhere_comes_on_the_map(room: Path, tmp_path: Path) -> None:
+def test_score_adds_external_file_to_map(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.csv"
-    pl.read_csv(room / "people.csv").with_columns(Sex=pl.lit("Male")).write_csv(other)
+    pl.read_csv(folder / "people.csv").with_columns(Sex=pl.lit("Male")).write_csv(other)
     arguments = ("--keys", "Age,Sex,Educ,Race", "--measure", "SmallCells", "--measure", "Hellinger")
-    sdcmap("score", room / "people.csv", other, *arguments, "--study", room / "study", "--name", "one sex")
-    sdcmap("map", room / "study", "-o", tmp_path / "map.csv")
+    sdcmap("score", folder / "people.csv", other, *arguments, "--study", folder / "study", "--name", "one sex")
+    sdcmap("map", folder / "study", "-o", tmp_path / "map.csv")
     assert "one sex" in pl.read_csv(tmp_path / "map.csv")["method"].to_list()
 
 
-def test_score_for_a_study_takes_its_roles_codes_and_measures(room: Path, tmp_path: Path) -> None:
+def test_score_uses_roles_codes_and_measures_of_study(folder: Path, tmp_path: Path) -> None:
     masked = tmp_path / "masked.study.csv"
-    sdcmap("mask", room / "people.csv", "--method", "Swap(on='Sex', rate=0.1)", "-o", masked)
-    done = sdcmap("score", room / "people.csv", masked, "--study", room / "study", "--name", "by hand", "--json")
-    assert "on its maps as 'by hand'" in done.stderr
-    with sm.Study.open(room / "study") as study:
+    sdcmap("mask", folder / "people.csv", "--method", "Swap(on='Sex', rate=0.1)", "-o", masked)
+    done = sdcmap("score", folder / "people.csv", masked, "--study", folder / "study", "--name", "by hand", "--json")
+    assert "added to the maps as 'by hand'" in done.stderr
+    with sm.Study.open(folder / "study") as study:
         own = sm.score(study.data, masked, study.plan.measures)
     assert {name: row["value"] for name, row in json.loads(done.stdout).items()} == {n: e.value for n, e in own.items()}
-    another = sdcmap("score", masked, masked, "--study", room / "study", code=2)
+    another = sdcmap("score", masked, masked, "--study", folder / "study", code=2)
     assert "is not the file of" in another.stderr
     assert "at least one --measure" in sdcmap("score", masked, masked, code=2).stderr
 
 
-def test_map_choose_report_release(room: Path, tmp_path: Path) -> None:
-    sdcmap("map", room / "study", "--risk", "SmallCells", "--utility", "Hellinger", "-o", tmp_path / "map.html")
+def test_map_choose_report_release(folder: Path, tmp_path: Path) -> None:
+    sdcmap("map", folder / "study", "--risk", "SmallCells", "--utility", "Hellinger", "-o", tmp_path / "map.html")
     page = (tmp_path / "map.html").read_text()
     assert "window.vegaEmbed(" in page
     assert "SmallCells (share of records)" in page
-    told = sdcmap("map", room / "study", "--utility", "Hellinger", "--as-subsample", "-o", tmp_path / "curve.csv")
-    assert "random subsamples of the original: about " in told.stderr
+    result = sdcmap("map", folder / "study", "--utility", "Hellinger", "--as-subsample", "-o", tmp_path / "curve.csv")
+    assert "random subsamples of the original: about " in result.stderr
     curve = pl.read_csv(tmp_path / "curve.csv")
     assert curve.columns == ["thrown", "risk", "utility"] and curve["utility"].is_sorted()
-    choice = json.loads(sdcmap("choose", room / "study", "--json").stdout)
-    limit = sm.Study.open(room / "study").plan.rule.risk  # type: ignore[union-attr]
+    choice = json.loads(sdcmap("choose", folder / "study", "--json").stdout)
+    limit = sm.Study.open(folder / "study").plan.rule.risk  # type: ignore[union-attr]
     assert 0 < choice["risk"] <= limit
     assert choice["reason"].startswith(f"Release {choice['name']}: ") and " swapped " in choice["name"]
-    again = json.loads(sdcmap("choose", room / "study", "--max-risk", limit, "--json", "--keep").stdout)
+    again = json.loads(sdcmap("choose", folder / "study", "--max-risk", limit, "--json", "--keep").stdout)
     assert again["candidate"] == choice["candidate"]
-    kept = list((room / "study" / "kept").iterdir())
+    kept = list((folder / "study" / "kept").iterdir())
     assert [path.name for path in kept] == [f"{choice['candidate']}.study.parquet"]
-    said = sdcmap("choose", room / "study", "--slope", 0.05).stdout
-    assert "swapped" in said and f"Next: sdcmap release {room / 'study'} " in said
-    assert "ideal point" in sdcmap("choose", room / "study", "--ideal", "--by", "mean").stdout
-    sdcmap("report", room / "study", "-o", tmp_path / "report.html")
-    sdcmap("report", room / "study", "--external", "-o", tmp_path / "external.html")
+    said = sdcmap("choose", folder / "study", "--slope", 0.05).stdout
+    assert "swapped" in said and f"Next: sdcmap release {folder / 'study'} " in said
+    assert "ideal point" in sdcmap("choose", folder / "study", "--ideal", "--by", "mean").stdout
+    sdcmap("report", folder / "study", "-o", tmp_path / "report.html")
+    sdcmap("report", folder / "study", "--external", "-o", tmp_path / "external.html")
     assert (tmp_path / "report.html").stat().st_size > (tmp_path / "external.html").stat().st_size > 5000
     ledger = ("--ledger", tmp_path / "ledger")
-    made = json.loads(sdcmap("release", room / "study", "-o", tmp_path / "public", *ledger, *PAST, "--json").stdout)
+    made = json.loads(
+        sdcmap("release", folder / "study", "-o", tmp_path / "public", *ledger, *OVERRIDES, "--json").stdout
+    )
     assert "data.csv" in made["files"]
     assert not any(".study." in name for name in made["files"])
-    refused = sdcmap("release", room / "study", "-o", tmp_path / "public", *ledger, *PAST, code=2)
+    refused = sdcmap("release", folder / "study", "-o", tmp_path / "public", *ledger, *OVERRIDES, code=2)
     assert "not empty" in refused.stderr
 
 
-def test_nothing_passes_is_exit_code_three(room: Path, tmp_path: Path) -> None:
-    out = sdcmap("choose", room / "study", "--max-risk=-1", "--json", code=3)
+def test_exit_code_is_three_if_nothing_can_be_released(folder: Path, tmp_path: Path) -> None:
+    out = sdcmap("choose", folder / "study", "--max-risk=-1", "--json", code=3)
     assert json.loads(out.stdout)["candidate"] is None
-    scored = sm.Study.open(room / "study").scores().column("SmallCells").filter(kind="candidate")
+    scored = sm.Study.open(folder / "study").scores().column("SmallCells").filter(kind="candidate")
     name = scored.sort("value", descending=True)["id"][0]
-    refused = sdcmap("release", room / "study", name, "-o", tmp_path / "no", "--ledger", tmp_path / "ledger", code=3)
-    assert refused.stderr.startswith("not released:")
+    refused = sdcmap("release", folder / "study", name, "-o", tmp_path / "no", "--ledger", tmp_path / "ledger", code=3)
+    assert refused.stderr.startswith("Not released.")
     assert not (tmp_path / "no").exists()
 
 
@@ -208,25 +210,25 @@ def test_nothing_passes_is_exit_code_three(room: Path, tmp_path: Path) -> None:
         (("sweep", "absent.toml", "-o", "s"), "cannot be read as a plan"),
         (("map", "nowhere", "-o", "m.html"), "is not a study"),
         (("choose", "nowhere"), "is not a study"),
-        (("mask", "{room}/people.csv", "--method", "Swp(on='Sex')", "-o", "m.study.csv"), "Did you mean 'Swap'"),
-        (("mask", "{room}/people.csv", "--method", "Swap(on='Sex')", "-o", "m.csv"), "must be named *.study.*"),
-        (("mask", "{room}/people.csv", "--method", "Swap(on='wage')", "-o", "m.study.csv"), "'wage' is numeric"),
-        (("score", "{room}/people.csv", "x.csv", "--keys", "Ages", "--measure", "SmallCells"), "Did you mean 'Age'"),
-        (("score", "{room}/people.csv", "{room}/people.csv", "--measure", "Smallcell"), "Did you mean 'SmallCells'"),
-        (("choose", "{room}/study", "--slope", "1", "--ideal"), "give one rule"),
-        (("choose", "{room}/study", "--slope", "-1"), "Linear.slope must be in [0, inf)"),
-        (("release", "{room}/study", "zzzz", "-o", "{room}/pub"), "no candidate"),
-        (("map", "{room}/study", "--risk", "Smallcells", "-o", "m.html"), "Did you mean 'SmallCells'"),
+        (("mask", "{folder}/people.csv", "--method", "Swp(on='Sex')", "-o", "m.study.csv"), "Did you mean 'Swap'"),
+        (("mask", "{folder}/people.csv", "--method", "Swap(on='Sex')", "-o", "m.csv"), "must be named *.study.*"),
+        (("mask", "{folder}/people.csv", "--method", "Swap(on='wage')", "-o", "m.study.csv"), "'wage' is numeric"),
+        (("score", "{folder}/people.csv", "x.csv", "--keys", "Ages", "--measure", "SmallCells"), "Did you mean 'Age'"),
+        (("score", "{folder}/people.csv", "{folder}/people.csv", "--measure", "Smallcell"), "Did you mean 'SmallCells'"),
+        (("choose", "{folder}/study", "--slope", "1", "--ideal"), "Give only one rule"),
+        (("choose", "{folder}/study", "--slope", "-1"), "Linear.slope must be in [0, inf)"),
+        (("release", "{folder}/study", "zzzz", "-o", "{folder}/pub"), "no candidate"),
+        (("map", "{folder}/study", "--risk", "Smallcells", "-o", "m.html"), "Did you mean 'SmallCells'"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_sentence_and_exit_code_two(room: Path, arguments: tuple[str, ...], words: str) -> None:
-    result = sdcmap(*(part.format(room=room) for part in arguments), code=2)
+def test_invalid_input_is_one_sentence_with_exit_code_two(folder: Path, arguments: tuple[str, ...], words: str) -> None:
+    result = sdcmap(*(part.format(folder=folder) for part in arguments), code=2)
     assert words in result.stderr
     assert result.stderr.startswith("error: ")
 
 
 def refuse(times: int) -> Callable[[Release, Path], Path]:
-    """`Release.write` whose first calls are refused."""
+    """Return a `Release.write` whose first calls fail the release checks."""
     calls, write = iter(range(times)), Release.write
 
     def write_or_refuse(self: Release, folder: Path) -> Path:
@@ -237,44 +239,44 @@ def refuse(times: int) -> Callable[[Release, Path], Path]:
     return write_or_refuse
 
 
-def test_demo_releases_the_next_candidate_where_the_first_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a fixed seed, so that the study is the same each time; the first writing of a file is refused."""
+def test_demo_tries_next_candidate_after_failed_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a fixed seed, so that the study is reproducible; the first release fails its checks."""
     monkeypatch.setattr("secrets.randbits", lambda bits: 2**255 + 4)
     monkeypatch.setattr(Release, "write", refuse(1))
     (tmp_path / "demo").mkdir()
-    for name in (MARK, "old.html"):  # an earlier demo, which is made anew
+    for name in (MARK, "old.html"):  # an earlier demo, which is replaced
         (tmp_path / "demo" / name).touch()
     out = sdcmap("demo", "-o", tmp_path / "demo", "--rows", 1000).stdout
     assert not (tmp_path / "demo" / "old.html").exists()
     for name in ("plan.toml", "map.html", "report.html", "public"):
         assert str(tmp_path / "demo" / name) in out
         assert (tmp_path / "demo" / name).exists()
-    assert out.count("does not pass the release checks, so the next candidate is tried") == 1
+    assert out.count("failed the release checks, so the next candidate is tried") == 1
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").touch()
     assert "not empty" in sdcmap("demo", "-o", tmp_path / "mine", code=2).stderr
 
 
-def test_demo_ends_well_where_no_candidate_can_be_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 100 persons; whatever the rule chooses is refused."""
+def test_demo_without_releasable_candidate_writes_map_and_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 100 persons; every choice fails the release checks."""
     monkeypatch.setattr("secrets.randbits", lambda bits: 2**255 + 4)
     monkeypatch.setattr(Release, "write", refuse(1_000))
     out = sdcmap("demo", "-o", tmp_path / "demo", "--rows", 100).stdout
-    assert "No candidate passes the release checks, so nothing is released." in out
+    assert "No candidate passed the release checks, so nothing was released." in out
     assert (tmp_path / "demo" / "map.html").exists() and (tmp_path / "demo" / "report.html").exists()
     assert not (tmp_path / "demo" / "public").exists()
 
 
-def test_a_fault_of_ours_tells_type_and_place_but_no_value(
-    room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_internal_error_prints_type_and_line_but_no_value(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fault(study: sm.Study, plan: sm.Plan) -> sm.Scores:
         raise ValueError("the wage of this person is 4,711")
 
     monkeypatch.setattr(sm.Study, "scores", fault)
-    result = sdcmap("map", room / "study", "-o", tmp_path / "map.html", code=1)
+    result = sdcmap("map", folder / "study", "-o", tmp_path / "map.html", code=1)
     assert result.stderr.startswith("sdcmap failed: ValueError in test_cli.py")
     assert "4,711" not in result.stderr
     assert len(result.stderr.splitlines()) == 1

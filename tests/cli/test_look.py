@@ -1,4 +1,4 @@
-"""`sdcmap look` on a file as agencies have them: what it prints, and a plan that reads the same ever after."""
+"""`sdcmap look` on a realistic file: what it prints, and the plan that it writes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_is_printed(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_look_prints_dialect_roles_and_codes(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     shown = sdcmap("look", file, "--missing", "lohn=-8 (entf\u00e4llt)", "-o", tmp_path / "plan.toml").stdout
     assert "umfrage.csv is read with semicolons, decimal commas, thousands by dots, Latin-1." in shown
@@ -40,7 +40,7 @@ def test_what_is_printed(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert facts["alone"]["all released columns"][1] == facts["rows"] == 300
 
 
-def test_files_that_cannot_be_looked_at(tmp_path: Path) -> None:
+def test_look_rejects_malformed_files(tmp_path: Path) -> None:
     cases = {
         "1;2\n3;4\n": "seems to have no header",
         "a;b\n1;2\n3\n": "rows with more or fewer fields",
@@ -50,12 +50,12 @@ def test_files_that_cannot_be_looked_at(tmp_path: Path) -> None:
         (tmp_path / "x.csv").write_text(text)
         assert message in sdcmap("look", tmp_path / "x.csv", code=2).stderr
     (tmp_path / "x.csv").write_text("a:b\n1:2\n")
-    assert "It reads as one column" in sdcmap("look", tmp_path / "x.csv").stdout
+    assert "was read as one column" in sdcmap("look", tmp_path / "x.csv").stdout
     assert "sep must be one of" in sdcmap("look", tmp_path / "x.csv", "--sep", "x", code=2).stderr
 
 
-def test_proposed_edit_rules_stand_in_the_plan_to_be_taken(tmp_path: Path) -> None:
-    """As a comment: the plan reads without them, and with them once a person has taken the marks away."""
+def test_look_writes_proposed_edit_rules_as_comments(tmp_path: Path) -> None:
+    """The plan is valid without the commented rules, and with them once they are uncommented."""
     ages = [(7 * i) % 60 + 10 for i in range(600)]
     rows = [f"{age},{'never' if age < 18 or age % 2 else 'married'},{'fm'[age % 2]}" for age in ages]
     (tmp_path / "x.csv").write_text("\n".join(["age,marital,sex", *rows]))
@@ -63,13 +63,13 @@ def test_proposed_edit_rules_stand_in_the_plan_to_be_taken(tmp_path: Path) -> No
     rule = 'age < 18 -> marital = "never"'
     text = (tmp_path / "plan.toml").read_text()
     assert rule in shown and sm.Plan.from_toml(text).edits == ()
-    begin = text.index("# No record breaks these rules")
+    begin = text.index("# Every record satisfies these rules")
     end = text.index("# ]\n", begin) + 4
     taken = text[begin:end].replace("# ", "").partition("must hold: ")[2]
     assert rule in sm.Plan.from_toml(taken + text).edits
 
 
-def test_a_plan_that_cannot_be_swept_says_why(tmp_path: Path) -> None:
+def test_look_explains_plan_that_cannot_be_swept(tmp_path: Path) -> None:
     rows = [f"{i % 40 + 20},{'fm'[i % 2]},{i % 3 + 1}" for i in range(90)]
     (tmp_path / "x.csv").write_text("\n".join(["age,sex,wave", *rows]))
     said = sdcmap("look", tmp_path / "x.csv", "-o", tmp_path / "plan.toml").stderr

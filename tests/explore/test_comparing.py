@@ -249,7 +249,7 @@ def test_compare_takes_the_columns_that_were_named(folder: Path, tmp_path: Path)
     arguments = ("--keys", "Age,Sex", "--numeric", "wage", "--replicates", 1, "--workers", 1)
     shown = run(folder / "people.csv", *arguments, "-o", tmp_path / "out").stdout
     assert "by trees" in shown and "ClosestRecord(control_file='outside.study.parquet')" in shown
-    assert "Refine these 3: " in shown
+    assert "Methods to refine: " in shown
     assert f"sdcmap sweep {tmp_path / 'out' / 'refine.toml'}" in shown.replace("\n", "")
     plan = Plan.read(tmp_path / "out" / "plan.toml")
     assert plan.data is not None

@@ -489,7 +489,7 @@ def test_records_command_on_study_and_on_two_files(study: Path, tmp_path: Path) 
     assert pl.read_csv(tmp_path / "unsafe.csv")["row"].to_list() == table.unsafe.tolist()
     assert run_cli("records", study, "--frontier", "-o", tmp_path / "linked")[0] == 0
     assert (tmp_path / "linked" / "map.html").exists()
-    with pytest.raises(sm.errors.PlanError, match="outside there is the binned plot alone"):
+    with pytest.raises(sm.errors.PlanError, match="allows only the binned plot"):
         run_cli("records", *files, "--external", "-o", tmp_path / "t.csv")
 
 

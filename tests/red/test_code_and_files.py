@@ -26,11 +26,11 @@ from commands import sdcmap
 from sdcmap.core import value
 from sdcmap.files import formats, reading
 from sdcmap.files.weighing import check_decoded
-from sdcmap.web.answers import of_error
+from sdcmap.web.responses import response_to_error
 from sdcmap.web.workspace import Workspace
 from waiting import until
 from web_workspace import people as people_file
-from web_workspace import plan_of, served
+from web_workspace import plan_of, serve_app
 
 TRAPS = ("sdcmap", "pickle", "multiprocessing", "runpy", "json", "subprocess", "polars", "numpy", "uvicorn", "site")
 READ_AND_SWEEP = """
@@ -139,7 +139,7 @@ def test_a_plan_of_the_workbench_names_no_file_outside_the_room(room: Path) -> N
     digest = hashlib.sha256(secret.read_bytes()).hexdigest()[:16]
     base = tomllib.loads((room / "cps.toml").read_text())
     there = [str(secret), "../secret.csv", "link.csv", ".sdcmap/notes.csv"]
-    with served(Workspace(room)) as client:
+    with serve_app(Workspace(room)) as client:
         for way in namings("x"):
             answers = {}
             for path in [*there, "missing.csv"]:
@@ -160,7 +160,7 @@ def test_a_sweep_of_the_workbench_reads_files_of_its_room_and_runs_none(room: Pa
     """The owner's own files are found in the room, wherever the server stands, by the sweep's process too; and the
     attacker's module that lies in the served folder (item 1) is not imported."""
     mark = trapped(room)
-    with served(Workspace(room)) as client:
+    with serve_app(Workspace(room)) as client:
         chain = {"type": "Chain", "methods": ["Recode(on='Sex', hierarchy='sexes.csv')"]}
         table = client.get("/api/studies/cps").json()["table"] | {"methods": [chain]}
         kept = client.put("/api/studies/cps/plan", json={"toml": tomli_w.dumps(table)})
@@ -255,7 +255,7 @@ def test_the_service_knows_what_is_too_much(room: Path) -> None:
     deep: Any = 1
     for _ in range(600):
         deep = {"a": deep}
-    with served(Workspace(room)) as client:
+    with serve_app(Workspace(room)) as client:
         for name in ("dotted key", "few brackets", "more digits", "subsets"):
             answer = client.post("/api/plans", json={"toml": HOSTILE_TOML[name]})
             assert answer.status_code == 200 and len(answer.json()["problems"]) == 1
@@ -339,7 +339,7 @@ def test_an_error_holds_no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
             reader(tmp_path, ())
         except ValueError as fault:
             fault.args = ()
-            of_error(Request({"type": "http", "path": "/api", "headers": [], "server": ("x", 1)}), fault)
+            response_to_error(Request({"type": "http", "path": "/api", "headers": [], "server": ("x", 1)}), fault)
             assert held[1]() is None
     finally:
         gc.enable()

@@ -21,12 +21,12 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
-from sdcmap.web import safety, server
-from sdcmap.web.entrance import Entrance
-from sdcmap.web.workspace import KEPT, Busy, Workspace
+from sdcmap.web import request_guard, server
+from sdcmap.web.sessions import Authenticator
+from sdcmap.web.workspace import STATE_FOLDER, Busy, Workspace
 from sizes import GUARD
 from waiting import until
-from web_workspace import HEAD, TOKEN, Server, served
+from web_workspace import HEAD, TOKEN, Server, serve_app
 
 PEOPLE = b"a,b\n1,2\n"
 
@@ -47,17 +47,17 @@ class Interrupted(io.BytesIO):
 
 def kept(folder: Path) -> list[str]:
     """What lies in a folder, the server's own notes apart."""
-    return [path.name for path in folder.iterdir() if path.name != KEPT]
+    return [path.name for path in folder.iterdir() if path.name != STATE_FOLDER]
 
 
 # ---- 8: uploads of one name -----------------------------------------------------------------------------------
 def test_of_two_uploads_of_one_name_the_first_to_be_whole_is_kept(tmp_path: Path) -> None:
     """Of 12 uploads of one name at once two were lost and two left empty files: they shared the name of their parts, and
     each took the other's away."""
-    room = Workspace(tmp_path.resolve())
-    second = Interrupted(PEOPLE, lambda: room.take("people.csv", io.BytesIO(PEOPLE * 2)))
+    workspace = Workspace(tmp_path.resolve())
+    second = Interrupted(PEOPLE, lambda: workspace.store_upload("people.csv", io.BytesIO(PEOPLE * 2)))
     with pytest.raises(Busy, match="already"):
-        room.take("people.csv", second)
+        workspace.store_upload("people.csv", second)
     assert (tmp_path / "people.csv").read_bytes() == PEOPLE * 2
     assert kept(tmp_path) == ["people.csv"]
 
@@ -69,17 +69,17 @@ def test_a_disk_without_hard_links_takes_uploads(tmp_path: Path, monkeypatch: py
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", no_links)
-    Workspace(tmp_path.resolve()).take("people.csv", io.BytesIO(PEOPLE))
+    Workspace(tmp_path.resolve()).store_upload("people.csv", io.BytesIO(PEOPLE))
     assert (tmp_path / "people.csv").read_bytes() == PEOPLE and kept(tmp_path) == ["people.csv"]
 
 
 def test_an_upload_that_fails_leaves_nothing(tmp_path: Path) -> None:
     """Nor does the name of a file stand for an empty one at any time."""
-    room = Workspace(tmp_path.resolve())
+    workspace = Workspace(tmp_path.resolve())
     empty = Interrupted(b"", lambda: None)
     with pytest.raises(Exception, match="is empty"):
-        room.take("people.csv", empty)
-    room.take(
+        workspace.store_upload("people.csv", empty)
+    workspace.store_upload(
         "people.csv", Interrupted(PEOPLE, lambda: (tmp_path / "people.csv").exists() and pytest.fail("too early"))
     )
     assert kept(tmp_path) == ["people.csv"]
@@ -98,7 +98,7 @@ def heard(guest: socket.socket) -> bytes:
 def test_a_guest_without_the_token_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """205 connections that got a 401 and sent one byte more stayed open, and the owner got a 503."""
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
-    with served(Workspace(tmp_path.resolve())) as client:
+    with serve_app(Workspace(tmp_path.resolve())) as client:
         with connected(client) as guest:
             guest.sendall(b"GET /api/files HTTP/1.1\r\nhost: x\r\n\r\n")
             assert heard(guest).startswith(b"HTTP/1.1 401")
@@ -109,7 +109,7 @@ def test_a_guest_without_the_token_does_not_stay(tmp_path: Path, monkeypatch: py
             heard(owner)
 
 
-def crowd(client: httpx.Client, words: bytes, count: int = server.MOST_AT_ONCE + 5) -> list[socket.socket]:
+def crowd(client: httpx.Client, words: bytes, count: int = server.MAX_CONNECTIONS + 5) -> list[socket.socket]:
     """So many guests who say this and wait."""
     guests = [connected(client) for _ in range(count)]
     for guest in guests:
@@ -121,7 +121,7 @@ def crowd(client: httpx.Client, words: bytes, count: int = server.MOST_AT_ONCE +
 @pytest.mark.parametrize("words", [b"", b"G", b"POST /api/files HTTP/1.1\r\nhost: x\r\n"])
 def test_a_crowd_of_guests_does_not_shut_the_owner_out(tmp_path: Path, words: bytes) -> None:
     """205 connections that said nothing, or not all, took every place, and the owner got a 503: now guests go first."""
-    with served(Workspace(tmp_path.resolve())) as client, ExitStack() as stack:
+    with serve_app(Workspace(tmp_path.resolve())) as client, ExitStack() as stack:
         assert client.get("/api/files").status_code == 200
         for guest in crowd(client, words):
             stack.enter_context(guest)
@@ -132,8 +132,8 @@ def test_a_crowd_of_guests_does_not_shut_the_owner_out(tmp_path: Path, words: by
 def test_a_body_that_trickles_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A byte now and then was enough to stay: every byte bought half a minute more."""
     clock = iter(range(0, 10_000, 20))  # a byte every twenty seconds
-    monkeypatch.setattr(safety, "now", lambda: float(next(clock)), raising=False)
-    with served(Workspace(tmp_path.resolve())) as client, connected(client) as owner:
+    monkeypatch.setattr(request_guard, "now", lambda: float(next(clock)), raising=False)
+    with serve_app(Workspace(tmp_path.resolve())) as client, connected(client) as owner:
         head = f"POST /api/plans HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 20\r\n"
         owner.sendall(f"{head}content-type: application/json\r\n\r\n".encode())
         answer = b""
@@ -200,25 +200,25 @@ def test_no_command_line_holds_the_token(tmp_path: Path, told: Path) -> None:
 
 def test_a_file_leads_in_for_a_short_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no browser came, the file and its token stayed as long as the server."""
-    late, entrance = Entrance(TOKEN), Entrance(TOKEN)
-    assert late.exchange(late.brief(0.0)) is None
-    assert entrance.exchange("") is None and entrance.exchange(entrance.brief(60.0))
-    assert entrance.exchange("") is None
-    monkeypatch.setattr(server, "DOOR_SECONDS", 0.2)
+    late, authenticator = Authenticator(TOKEN), Authenticator(TOKEN)
+    assert late.exchange(late.issue_short_token(0.0)) is None
+    assert authenticator.exchange("") is None and authenticator.exchange(authenticator.issue_short_token(60.0))
+    assert authenticator.exchange("") is None
+    monkeypatch.setattr(server, "BROWSER_LOGIN_SECONDS", 0.2)
     monkeypatch.setattr(server.webbrowser, "open", lambda _: None)
-    with server._browser(Workspace(tmp_path.resolve()), entrance, str):
+    with server._open_browser(Workspace(tmp_path.resolve()), authenticator, str):
         assert len(list(tmp_path.rglob("open.html"))) == 1
         until(lambda: not list(tmp_path.rglob("open.html")), "the end of its time")
 
 
 def test_a_token_that_was_used_opens_nothing(tmp_path: Path) -> None:
     """An address in a history, or one that somebody else has seen, let in whoever had it."""
-    entrance = Entrance(TOKEN)
-    with served(Workspace(tmp_path.resolve()), entrance, headers={}) as client:
-        address = client.base_url.join(f"{entrance.place}/?token={entrance.once}")
+    authenticator = Authenticator(TOKEN)
+    with serve_app(Workspace(tmp_path.resolve()), authenticator, headers={}) as client:
+        address = client.base_url.join(f"{authenticator.base_path}/?token={authenticator.browser_token}")
         assert httpx.get(address, timeout=GUARD).status_code == 200
         assert httpx.get(address, timeout=GUARD).status_code == 401
-        fresh = client.base_url.join(f"{entrance.place}/?token={entrance.once}")
+        fresh = client.base_url.join(f"{authenticator.base_path}/?token={authenticator.browser_token}")
         assert httpx.get(fresh, timeout=GUARD).status_code == 200
 
 
@@ -235,14 +235,14 @@ def test_the_cookie_goes_to_no_other_server(tmp_path: Path) -> None:
         def log_message(self, *_: object) -> None:
             """Silence."""
 
-    entrance = Entrance(TOKEN)
+    authenticator = Authenticator(TOKEN)
     with (
-        served(Workspace(tmp_path.resolve()), entrance, headers={}) as client,
+        serve_app(Workspace(tmp_path.resolve()), authenticator, headers={}) as client,
         HTTPServer(("127.0.0.1", 0), Neighbor) as other,
     ):
         threading.Thread(target=other.serve_forever, daemon=True).start()
-        assert client.get(f"{entrance.place}/?token={entrance.once}").status_code == 200
-        assert client.get(f"{entrance.place}/api/files").status_code == 200  # by the cookie
+        assert client.get(f"{authenticator.base_path}/?token={authenticator.browser_token}").status_code == 200
+        assert client.get(f"{authenticator.base_path}/api/files").status_code == 200  # by the cookie
         client.get(f"http://127.0.0.1:{other.server_port}/")
         other.shutdown()
     assert heard == [""]

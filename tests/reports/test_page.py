@@ -1,4 +1,4 @@
-"""The report: what each audience is told, and what nobody is."""
+"""The report: what each audience sees, and what no audience may see."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOSTILE = "<script>alert(1)</script>"
 RULE = sm.Threshold(risk=0.06)
 
 
-def made_study(folder: Path, data: sm.Microdata, plan: sm.Plan) -> Study:
+def sweep_study(folder: Path, data: sm.Microdata, plan: sm.Plan) -> Study:
     sweep(data, plan, study=folder, workers=1)
     return Study.open(folder)
 
@@ -37,7 +37,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     data = sm.read(data, keys=["Age", "Educ", "Race"], sensitive=["wage"], household="household")
     methods = [*sm.grid(sm.Swap, on=["Age", "Educ"], rate=[0.05, 0.1]), sm.Swap(on="Race", rate=0.5)]
     plan = sm.Plan(methods, [sm.SmallCells(n=10), sm.Hellinger()], replicates=5, rule=RULE, seed=SEED)
-    return made_study(tmp_path_factory.mktemp("report") / "study", data, plan)
+    return sweep_study(tmp_path_factory.mktemp("report") / "study", data, plan)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def text_of(page: str) -> str:
     return unescape(re.sub(r"<[^>]+>", " ", bare))
 
 
-def test_the_board_reads_what_was_done_and_why(study: Study, pages: dict[str, str]) -> None:
+def test_internal_report_contains_method_rule_and_reason(study: Study, pages: dict[str, str]) -> None:
     text = text_of(pages["internal"])
     ru = RUMap(study.scores(), study.plan.risk, study.plan.utility)
     choice = ru.choose(RULE)
@@ -69,7 +69,7 @@ def test_the_board_reads_what_was_done_and_why(study: Study, pages: dict[str, st
     assert "Swap(on='Race', rate=0.5)" in text and "admissible pairs" in text
     assert "weight: agreed by the board" in text
     assert "/x/out" in text and "public-use" in text
-    assert "The snooper knows the key variables of somebody" in text
+    assert sm.SmallCells.description in text
     for word in ("700 records", "nominal", "1 (unique)", "Cramér's V", f"sdcmap {sm.__version__}", "release nothing"):
         assert word in text
     for method in ru.means.filter("frontier")["method"]:
@@ -78,20 +78,20 @@ def test_the_board_reads_what_was_done_and_why(study: Study, pages: dict[str, st
 
 
 @pytest.mark.parametrize("audience", ["internal", "external", "shown"])
-def test_neither_seed_nor_digest_is_told(study: Study, pages: dict[str, str], audience: str) -> None:
+def test_report_contains_neither_seed_nor_digest(study: Study, pages: dict[str, str], audience: str) -> None:
     page = pages[audience].lower()
     for secret in (f"{SEED:x}", str(SEED), study.manifest["data"], study.data.digest):
         assert secret not in page and secret[:12] not in page
 
 
 @pytest.mark.parametrize("audience", ["internal", "external", "shown"])
-def test_the_page_loads_nothing(pages: dict[str, str], audience: str) -> None:
+def test_report_loads_nothing(pages: dict[str, str], audience: str) -> None:
     page = pages[audience]
     assert not re.findall(r"(?:src|href)\s*=|@import|url\(\s*['\"]?https?:|<script", page)
     assert page.startswith("<!doctype html>")
 
 
-def test_outside_no_single_release_and_two_digits(study: Study, pages: dict[str, str]) -> None:
+def test_external_report_has_no_single_release_and_two_digits(study: Study, pages: dict[str, str]) -> None:
     page, text = pages["shown"], text_of(pages["shown"])
     scores = study.scores()
     assert not [name for name in scores.candidate["id"] if name in page]
@@ -103,12 +103,12 @@ def test_outside_no_single_release_and_two_digits(study: Study, pages: dict[str,
         assert len(digits) <= 2, number
     for word in ("median", "quartile", "admissible", "agreed by the board", "/x/out", "draw 1", "2026-01"):
         assert word not in text
-    assert "Some candidates of the plan could not be made" in text and "releases</th>" not in page
+    assert "Some candidates of the plan could not be created" in text and "releases</th>" not in page
     exact = [f"{value:.4g}" for value in scores.column("Hellinger")["value"] if value > 0]
     assert not [value for value in exact if value in page]
 
 
-def test_outside_no_risk_is_told_unless_somebody_says_why(study: Study, pages: dict[str, str]) -> None:
+def test_external_report_shows_risk_only_with_a_reason(study: Study, pages: dict[str, str]) -> None:
     text, shown, scores = text_of(pages["external"]), text_of(pages["shown"]), study.scores()
     assert "Values of risk are not published." in text and "because" not in text
     assert "Values of risk are shown because: the board asked for it" in shown
@@ -125,12 +125,12 @@ def test_outside_no_risk_is_told_unless_somebody_says_why(study: Study, pages: d
         report(study, show_risk="why not")
 
 
-def test_ten_external_reports_tell_no_more_than_one(study: Study, pages: dict[str, str]) -> None:
+def test_external_reports_are_identical(study: Study, pages: dict[str, str]) -> None:
     again = [report(study, audience="external").html for _ in range(2)]
     assert set(again) == {pages["external"]}  # nothing is drawn anew that could be averaged
 
 
-def test_outside_the_picture_shows_rounded_means_alone(study: Study) -> None:
+def test_external_map_shows_rounded_means_only(study: Study) -> None:
     scores = study.scores()
     public = round_scores(scores, 700)
     assert public.candidate["method"].is_unique().all()
@@ -142,7 +142,7 @@ def test_outside_the_picture_shows_rounded_means_alone(study: Study) -> None:
     assert told == {method: float(f"{value:.2g}") for method, value in pooled.items()}
 
 
-def test_outside_no_count_of_a_few_records() -> None:
+def test_external_counts_below_ten_are_hidden() -> None:
     to = Audience("external", rows=500)
     assert to.count(9) == "under 10 records" and to.count(10) == "10" and to.count(0) == "0"
     assert to.percent(3) == "under 10 records" and to.percent(497) == "all but under 10 records"
@@ -153,7 +153,7 @@ def test_outside_no_count_of_a_few_records() -> None:
         Audience("press")
 
 
-def test_small_categories_are_merged() -> None:
+def test_merge_small_categories() -> None:
     assert merge_small({"a": (50, 50), "b": (20, 20)}) == {"a": (50, 50), "b": (20, 20)}
     assert merge_small({"a": (95, 95), "b": (5, 5)}) == {"2 other categories": (100, 100)}
     assert merge_small({"a": (50, 50), "b": (20, 20), "c": (8, 8), "d": (5, 5)})["2 other categories"] == (13, 13)
@@ -163,7 +163,7 @@ def test_small_categories_are_merged() -> None:
     assert len(many) == 12 and sum(before for before, _ in many.values()) == sum(100 + i for i in range(40))
 
 
-def test_numbers_are_rounded_by_significance() -> None:
+def test_format_significant_digits() -> None:
     assert [format_significant(v, 2) for v in (123456, 0.0999, 1.0, float("inf"), -0.0149)] == [
         "120,000",
         "0.10",
@@ -173,11 +173,11 @@ def test_numbers_are_rounded_by_significance() -> None:
     ]
 
 
-def test_numbers_before_and_after(tmp_path: Path) -> None:
+def test_report_compares_numeric_columns(tmp_path: Path) -> None:
     data = sm.demo.population(200, seed=2)
     measures = [sm.risk.KnownIndex(on="wage"), sm.utility.MeanPrecision(on="wage")]
     plan = sm.Plan([sm.Noise(on="wage", variance=0.5)], measures, replicates=3, rule=sm.Threshold(risk=1.0), seed=SEED)
-    kept = made_study(tmp_path / "study", data, plan)
+    kept = sweep_study(tmp_path / "study", data, plan)
     inside, outside = (text_of(report(kept, audience=name).html) for name in ("internal", "external"))
     wage = data.numbers("wage")
     assert format_significant(float(wage.mean()), 4) in inside and "upper quartile" in inside and "infinite" in inside
@@ -186,10 +186,10 @@ def test_numbers_before_and_after(tmp_path: Path) -> None:
     )
 
 
-def test_without_a_rule_there_is_no_choice(tmp_path: Path) -> None:
+def test_report_without_rule_has_no_choice(tmp_path: Path) -> None:
     data = sm.demo.population(150, seed=2)
     plan = sm.Plan([sm.Swap(on="Sex", rate=0.1)], [sm.SmallCells(), sm.Hellinger()], seed=SEED)
-    kept = made_study(tmp_path / "study", data, plan)
+    kept = sweep_study(tmp_path / "study", data, plan)
     text = text_of(report(tmp_path / "study").html)
     assert "No choice was made." in text and "fixed before" not in text.split("The map")[0].split("report again")[1]
     nothing = RUMap(kept.scores(), plan.risk, plan.utility).choose(sm.Threshold(risk=1e-9))
@@ -197,27 +197,27 @@ def test_without_a_rule_there_is_no_choice(tmp_path: Path) -> None:
         assert "Release nothing" in text_of(report(kept, nothing, audience=audience).html)
 
 
-def test_no_feasible_candidate(tmp_path: Path) -> None:
+def test_report_without_feasible_candidate(tmp_path: Path) -> None:
     data = sm.read(pl.DataFrame({"a": ["x"] * 30, "b": ["u", "v"] * 15}), keys=["a", "b"])
     plan = sm.Plan([sm.Swap(on="a", rate=0.1)], [sm.SmallCells(), sm.Hellinger()], rule=sm.Linear(slope=1.0), seed=SEED)
-    made_study(tmp_path / "study", data, plan)
+    sweep_study(tmp_path / "study", data, plan)
     for audience in ("internal", "external"):
         text = text_of(report(tmp_path / "study", audience=audience).html)
         assert "Release nothing" in text
-        assert ("No masked candidate could be made and scored." in text) == (audience == "internal")
+        assert ("No masked candidate could be created and scored." in text) == (audience == "internal")
 
 
-def test_a_hostile_name_is_only_text(tmp_path: Path) -> None:
+def test_report_escapes_hostile_names(tmp_path: Path) -> None:
     frame = pl.DataFrame({HOSTILE: ["x", "y", HOSTILE] * 40, "b": ["u", "v"] * 60})
     data = sm.read(frame, keys=[HOSTILE, "b"])
     plan = sm.Plan([sm.Swap(on=HOSTILE, rate=0.1)], [sm.SmallCells(), sm.Hellinger()], rule=RULE, seed=SEED)
-    kept = made_study(tmp_path / "study", data, plan)
+    kept = sweep_study(tmp_path / "study", data, plan)
     for audience in ("internal", "external"):
         page = report(kept, audience=audience).html
         assert "<script" not in page and HOSTILE in unescape(page)
 
 
-def test_saving(study: Study, tmp_path: Path) -> None:
+def test_save_writes_the_page(study: Study, tmp_path: Path) -> None:
     made = report(study)
     assert made.save(tmp_path / "report.html").read_text(encoding="utf-8") == made.html
     assert "html" not in repr(made)
@@ -225,25 +225,27 @@ def test_saving(study: Study, tmp_path: Path) -> None:
         made.save(tmp_path / "no" / "report.html")
 
 
-def test_the_board_reads_what_could_not_be_tried(tmp_path: Path) -> None:
+def test_internal_report_lists_skipped_attacks(tmp_path: Path) -> None:
     data = sm.demo.population(120, seed=6)
     chain = sm.Chain((sm.Noise("wage", 1.0), sm.RankSwap("wage", 0.3), sm.Noise("interest", 1.0)))
     plan = sm.Plan(
         [chain], [sm.WorstLinkage(on=("wage", "interest")), sm.IL1s(on="wage")], rule=sm.Threshold(risk=0.3), seed=SEED
     )
-    study = made_study(tmp_path / "study", data, plan)
+    study = sweep_study(tmp_path / "study", data, plan)
     inside, outside = (text_of(report(study, audience=audience).html) for audience in ("internal", "external"))
-    assert "Not tried on the chosen release" in inside and "informed on wage: " in inside
+    assert "These attacks could not run on the chosen release" in inside and "informed on wage: " in inside
     assert "informed on wage" not in outside
 
 
-TEN_QUESTIONS = {  # of a member of the board -> the element that answers, and a word that must stand there
+BOARD_QUESTIONS = {  # question -> id of the section that answers it, and a text that the section must contain
     "What are we asked to decide?": ("decision", "Release"),
-    "By what rule, and was it fixed before anybody saw a score?": ("decision", "fixed before the first score"),
-    "How much safer is the release than the file itself?": ("fall", "<svg"),
-    "Who was assumed to attack?": ("snoopers", "register of the key variables"),
-    "And who was not?": ("snoopers", "an insider who knows the seed"),
-    "What was done to each column, and whom does it still give away?": ("columns", "swapped"),
+    "What was tested, and what was not?": ("decision", "What was not tested"),
+    "Who is responsible?": ("decision", "Who is responsible"),
+    "Was the rule fixed before the first score?": ("decision", "fixed before the first score"),
+    "How much safer is the release than the unmasked file?": ("risk-chart", "<svg"),
+    "Which attackers were considered?": ("attackers", "register that contains the key variables"),
+    "Which attackers were not considered?": ("attackers", "an insider who knows the seed"),
+    "What was done to each column, and which records does it still identify?": ("columns", "swapped"),
     "What else could have been released?": ("map", "frontier"),
     "What will users get wrong?": ("utility", "subgroups that changed most"),
     "What was overridden, and why?": ("history", "agreed by the board"),
@@ -251,13 +253,13 @@ TEN_QUESTIONS = {  # of a member of the board -> the element that answers, and a
 }
 
 
-@pytest.mark.parametrize("question", TEN_QUESTIONS)
-def test_a_question_of_the_board_is_answered(pages: dict[str, str], question: str) -> None:
-    name, word = TEN_QUESTIONS[question]
+@pytest.mark.parametrize("question", BOARD_QUESTIONS)
+def test_report_answers_questions_of_the_board(pages: dict[str, str], question: str) -> None:
+    name, word = BOARD_QUESTIONS[question]
     assert word in pages["internal"].split(f'<h2 id="{name}">')[1].split("<h2")[0]
 
 
-def test_what_is_planted_is_not_told_outside(tmp_path: Path) -> None:
+def test_external_report_contains_no_planted_value(tmp_path: Path) -> None:
     """Values, a label of a rare category and a file's name that may not leave, looked for in every external page."""
     planted = {"value": 987654.321, "level": "Zyxwvut", "title": "Qponml"}
     frame = pl.DataFrame(
@@ -266,13 +268,13 @@ def test_what_is_planted_is_not_told_outside(tmp_path: Path) -> None:
     data = sm.read(frame, keys=["group"], sensitive=["amount"])
     measures = [sm.SmallCells(n=3), sm.Hellinger(), sm.IL1s(on="amount")]
     plan = sm.Plan(sm.Noise("amount", 0.5), measures, rule=sm.Threshold(risk=1.0), seed=SEED)
-    study = made_study(tmp_path / planted["title"], data, plan)
+    study = sweep_study(tmp_path / planted["title"], data, plan)
     for why in ("", "asked for"):
         page = report(study, audience="external", show_risk=why).html
         assert not [word for word in ("987654", "987,654", planted["level"], planted["title"]) if str(word) in page]
 
 
-def test_a_release_is_remembered_with_what_could_not_be_tried_on_it(tmp_path: Path) -> None:
+def test_manifest_records_skipped_attacks_of_a_release(tmp_path: Path) -> None:
     data = sm.demo.population(60, seed=6).only(["wage", "interest"])
     chain = sm.Chain((sm.Noise("wage", 0.1), sm.RankSwap("wage", 0.4), sm.Noise("interest", 1.0)))
     plan = sm.Plan([chain], [sm.WorstLinkage(), sm.IL1s(on="wage")], rule=sm.Threshold(risk=1.0), seed=SEED)
@@ -285,7 +287,7 @@ def test_a_release_is_remembered_with_what_could_not_be_tried_on_it(tmp_path: Pa
         not_tried = study.manifest["releases"][0]["not_tried"]
         assert any(line.startswith("informed on wage: ") for line in not_tried)
         assert not_tried[-1].startswith("at most ") and not_tried[-1].endswith(": the file before RankSwap")
-        assert "not tried: informed on wage: " in text_of(report(study).html)
+        assert "not tested: informed on wage: " in text_of(report(study).html)
         assert "by the file before RankSwap" in text_of(report(study).html)
     told = [path.read_bytes() for path in (tmp_path / "public").iterdir()]
     assert not any(b"informed on" in content or b"file before" in content for content in told)

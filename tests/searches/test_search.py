@@ -321,7 +321,7 @@ def test_search_command_prints_the_report_as_json(room: Path) -> None:
 
 def test_search_command_prints_the_result(room: Path) -> None:
     said = sdcmap("search", room / "plan.toml", "-o", room / "study", "--budget", 24, "--workers", 1, "--quiet").stdout
-    assert "24 methods were evaluated" in said and "by fresh draws" in said
+    assert "24 methods were evaluated" in said and "by new draws" in said
     assert "Release " in said and "Hellinger" in said
     assert "Release " in sdcmap("choose", room / "study").stdout
     told = sdcmap("search", room / "plan.toml", "-o", room / "s2", "--budget", 5, code=2).stderr

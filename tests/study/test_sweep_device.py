@@ -13,7 +13,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.kernels import device, gpu
 from sdcmap.kernels.device import GpuUnavailable, OnTheCPU, present_card
-from sdcmap.reports.study_rows import history
+from sdcmap.reports.report_tables import history
 from sdcmap.study import device_choice as settling
 from sdcmap.study.folder import Study
 from sdcmap.study.progress import progress_bar

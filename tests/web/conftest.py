@@ -1,6 +1,6 @@
-"""What tests of the workbench share, each made once: finished studies, a server, a Chromium, and a browser that is let in.
+"""Fixtures of the workbench's tests: finished studies, a server, a Chromium, and a logged-in browser.
 
-A test that changes a study takes a copy under a name of its own: `copied(server.folder, "cps", "mine")`.
+A test that changes a study uses its own copy of it.
 """
 
 from __future__ import annotations
@@ -13,55 +13,55 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from browser_pages import LoggedInBrowser
 from sdcmap.web import service
 from sdcmap.web.workspace import Workspace
-from visiting import Inside
-from web_workspace import Server, finished_studies, served
+from web_workspace import Server, finished_studies, serve_app
 
-ALONE = ("--no-sandbox", "--disable-gpu", "--in-process-gpu")  # pictures are made by the processor, in fewer processes
-service.QUIET_SECONDS = 1e6  # a server in the tests' own process draws what is asked for, when it is
+CHROMIUM_OPTIONS = ("--no-sandbox", "--disable-gpu", "--in-process-gpu")  # render on the CPU, in few processes
+service.PRELOAD_DELAY_SECONDS = 1e6  # servers in the test process preload nothing
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """people.csv and its finished studies, to be copied: nobody writes here."""
+def template_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with people.csv and finished studies, which tests copy and never change."""
     home = tmp_path_factory.mktemp("finished").resolve()
     finished_studies(home)
     return home
 
 
 @pytest.fixture(scope="module")
-def folder(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A module's own copy, for servers in this process."""
-    return shutil.copytree(finished, tmp_path_factory.mktemp("served").resolve() / "home")
+def folder(template_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy for each module, for servers in this process."""
+    return shutil.copytree(template_folder, tmp_path_factory.mktemp("served").resolve() / "home")
 
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[httpx.Client]:
-    """Who asks a server in this process over the module's folder."""
-    with served(Workspace(folder, ledger=folder / ".ledger")) as made:
-        yield made
+    """A client of a server in this process over the module's folder."""
+    with serve_app(Workspace(folder, ledger=folder / ".ledger")) as http_client:
+        yield http_client
 
 
 @pytest.fixture(scope="session")
-def server(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """`sdcmap serve` over a copy, for every story in a browser."""
-    made = Server.start(shutil.copytree(finished, tmp_path_factory.mktemp("served").resolve() / "home"))
-    yield made
-    made.end()
+def server(template_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """`sdcmap serve` over a copy, for the tests in a browser."""
+    server = Server.start(shutil.copytree(template_folder, tmp_path_factory.mktemp("served").resolve() / "home"))
+    yield server
+    server.end()
 
 
 @pytest.fixture(scope="module")  # its event loop ends with the module: others have their own
 def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=ALONE)
+        running = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_OPTIONS)
         yield running
         running.close()
 
 
 @pytest.fixture(scope="module")
-def inside(browser: Browser, server: Server) -> Iterator[Inside]:
-    """A browser that has used the server's address: a story opens pages in it."""
-    made = Inside(browser, server)
-    yield made
-    made.context.close()
+def browser_session(browser: Browser, server: Server) -> Iterator[LoggedInBrowser]:
+    """A logged-in browser in which tests open pages."""
+    session = LoggedInBrowser(browser, server)
+    yield session
+    session.context.close()

@@ -1,4 +1,4 @@
-"""Whatever the OpenAPI document allows, and much that it does not: never a fault of ours.
+"""Requests that the OpenAPI document allows, and many that it does not, cause no server error.
 
 Run by test_web_requests.py in a process of its own, the only one that loads the plugin of schemathesis.
 """
@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, uvicorn_config
 from schemathesis.checks import not_a_server_error
 
 from sdcmap.web.service import make_app
 from sdcmap.web.workspace import Workspace
 from sizes import size
-from web_workspace import HEAD, served, swept
+from web_workspace import HEAD, serve_app, sweep_study
 
 schema = schemathesis.openapi.from_dict(make_app(Workspace(Path("/nowhere"))).openapi())
 SLOW_OR_LASTING = (
@@ -28,20 +28,20 @@ SLOW_OR_LASTING = (
     "/preview",
     "/name",
     "/copies",
-)  # asked of a real study in test_web_api.py and test_web_shelf.py
+)  # asked of a real study in test_web_api.py and test_web_study_store.py
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home = tmp_path_factory.mktemp("served").resolve()
-    swept(home, rates=(0.05,), replicates=2)
-    with served(Workspace(home, upload_limit=1 << 20, ledger=home / ".ledger")) as client:
+    sweep_study(home, rates=(0.05,), replicates=2)
+    with serve_app(Workspace(home, upload_limit=1 << 20, ledger=home / ".ledger")) as client:
         yield str(client.base_url)
 
 
 @schema.parametrize()
-@settings(max_examples=size(2, 100), suppress_health_check=list(HealthCheck))
-def test_no_request_makes_the_server_fail(case: schemathesis.Case, address: str) -> None:
+@uvicorn_config(max_examples=size(2, 100), suppress_health_check=list(HealthCheck))
+def test_no_request_causes_a_server_error(case: schemathesis.Case, address: str) -> None:
     if "name" in case.path_parameters and not case.path.endswith(SLOW_OR_LASTING) and case.method != "DELETE":
         case.path_parameters["name"] = "cps"
     case.call_and_validate(base_url=address, headers=HEAD, checks=[not_a_server_error])

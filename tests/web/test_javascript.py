@@ -18,7 +18,7 @@ INSTALL_SECONDS = 300
 
 @pytest.fixture(scope="session")
 def npm() -> str:
-    """npm, with the pinned packages installed; they are fetched again only when the lock file has changed."""
+    """Return npm after installing the pinned packages; they are installed again only if the lock file changed."""
     found = shutil.which("npm")
     if found is None or shutil.which("node") is None:
         pytest.skip("no Node: install Node 20 or later with npm to check the JavaScript")
@@ -44,8 +44,8 @@ def test_javascript_passes(npm: str, script: str) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_types_find_a_field_that_no_answer_has(npm: str, tmp_path: Path) -> None:
-    """The type check can fail: a page reads `choice.reasons`, and the service answers with `reason`."""
+def test_type_check_finds_unknown_field(npm: str, tmp_path: Path) -> None:
+    """A page that reads `choice.reasons` fails, because the service sends `reason`."""
     types = tmp_path / "api.d.ts"
     subprocess.run([sys.executable, HOME / "make_types.py", types], check=True)
     (tmp_path / "page.js").write_text(
@@ -65,7 +65,7 @@ def test_types_find_a_field_that_no_answer_has(npm: str, tmp_path: Path) -> None
     assert ran.returncode and "'reasons' does not exist" in ran.stdout and ran.stdout.count("error TS") == 1
 
 
-def test_lock_file_names_no_address_and_pins_every_package() -> None:
+def test_lock_file_pins_every_package_without_address() -> None:
     text = (HOME / "package-lock.json").read_text("utf-8")
     assert "://" not in text
     assert "resolved" not in text

@@ -1,4 +1,4 @@
-"""Saved pages in a real browser: they draw themselves with no network."""
+"""Saved pages work in a browser without a network."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sizes import GUARD
 pytestmark = pytest.mark.slow
 
 
-def drawn(browser: Browser, file: Path, mark: str) -> str:
-    """The page once this mark is drawn; whatever it asks for outside is refused, and nothing may go wrong in it."""
+def open_page(browser: Browser, file: Path, mark: str) -> str:
+    """Return the page once this element is drawn; requests to other sites fail the test."""
     context = browser.new_context(offline=True)
     wrong: list[str] = []
     try:
@@ -30,7 +30,7 @@ def drawn(browser: Browser, file: Path, mark: str) -> str:
     return content
 
 
-def test_map_and_report_draw_themselves_offline(browser: Browser, tmp_path: Path) -> None:
+def test_map_and_report_work_offline(browser: Browser, tmp_path: Path) -> None:
     people = sm.demo.population(500, seed=3)
     plan = sm.Plan(
         sm.grid(sm.Swap, on=sm.subsets(["Age", "Sex", "Race"], 1, 2), rate=[0.05]), [sm.SmallCells(), sm.Hellinger()],
@@ -39,6 +39,6 @@ def test_map_and_report_draw_themselves_offline(browser: Browser, tmp_path: Path
     scores = sm.sweep(people, plan, tmp_path / "study", workers=1)
     ru = sm.RUMap(scores, plan.risk, plan.utility)
     ru.draw(mark=ru.choose(plan.rule)).save(tmp_path / "map.html")
-    assert "vega-embed" in drawn(browser, tmp_path / "map.html", "canvas")
+    assert "vega-embed" in open_page(browser, tmp_path / "map.html", "canvas")
     sm.report(tmp_path / "study").save(tmp_path / "report.html")
-    assert "The decision" in drawn(browser, tmp_path / "report.html", "svg")
+    assert "The decision" in open_page(browser, tmp_path / "report.html", "svg")

@@ -1,4 +1,4 @@
-"""The report in a real browser: narrow and wide, light and dark, and printed on A4; for people who do not see it, too."""
+"""The report in a browser: narrow and wide, light and dark, printed on A4, and accessible."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-def opened(browser: Browser, file: Path, width: int, scheme: str) -> Page:
+def open_report(browser: Browser, file: Path, width: int, scheme: str) -> Page:
     how = {"offline": True, "viewport": {"width": width, "height": 900}, "color_scheme": scheme}
     page = browser.new_context(**how).new_page()  # type: ignore[arg-type]
     page.goto(file.as_uri())
@@ -43,24 +43,24 @@ def opened(browser: Browser, file: Path, width: int, scheme: str) -> Page:
 
 @pytest.mark.parametrize("audience", ["internal", "external"])
 @pytest.mark.parametrize(("width", "scheme"), [(320, "dark"), (320, "light"), (1600, "dark"), (1600, "light")])
-def test_nothing_stands_in_a_readers_way(
+def test_report_has_no_accessibility_problem(
     browser: Browser, report: dict[str, Path], audience: str, width: int, scheme: str
 ) -> None:
-    page = opened(browser, report[audience], width, scheme)
+    page = open_report(browser, report[audience], width, scheme)
     assert [wrong for check in CHECKS for wrong in page.evaluate(check)] == []
     page.context.close()
 
 
-def test_the_check_can_fail(browser: Browser, tmp_path: Path) -> None:
+def test_accessibility_check_of_report_finds_planted_faults(browser: Browser, tmp_path: Path) -> None:
     bad = "<h1>a</h1><h3>b</h3><table><tr><td>1</td></tr></table><svg></svg><script>1</script>"
     (tmp_path / "bad.html").write_text(f"<!doctype html><html lang='en'><title>t</title><body>{bad}</body></html>")
-    page = opened(browser, tmp_path / "bad.html", 800, "light")
+    page = open_report(browser, tmp_path / "bad.html", 800, "light")
     assert len(page.evaluate(CHECKS[1])) == 4
     page.context.close()
 
 
-def test_pictures_keep_their_size_on_a_narrow_screen(browser: Browser, report: dict[str, Path]) -> None:
-    page = opened(browser, report["internal"], 320, "light")
+def test_charts_keep_their_size_on_narrow_screens(browser: Browser, report: dict[str, Path]) -> None:
+    page = open_report(browser, report["internal"], 320, "light")
     widths = page.evaluate(
         "[...document.querySelectorAll('figure svg')].map((one) => one.getBoundingClientRect().width)"
     )
@@ -68,8 +68,8 @@ def test_pictures_keep_their_size_on_a_narrow_screen(browser: Browser, report: d
     page.context.close()
 
 
-def test_it_prints_on_a4_without_cutting_anything_off(browser: Browser, report: dict[str, Path]) -> None:
-    page = opened(browser, report["internal"], 1600, "dark")
+def test_report_prints_on_a4_without_clipping(browser: Browser, report: dict[str, Path]) -> None:
+    page = open_report(browser, report["internal"], 1600, "dark")
     content = page.pdf(prefer_css_page_size=True)
     boxes = re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)\s*\]", content)
     assert boxes and all(

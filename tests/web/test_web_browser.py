@@ -1,4 +1,4 @@
-"""The workbench in a real Chromium: the whole story, by mouse and by keyboard, narrow and wide, light and dark."""
+"""The workbench in Chromium: the whole workflow, by mouse and keyboard, narrow and wide, light and dark."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 import sdcmap as sm
+from browser_pages import SLOW, LoggedInBrowser, ready, until
 from sdcmap.core.value import decode
 from sdcmap.web.pages import render
-from visiting import SLOW, Inside, ready, until
 from web_workspace import Server, people, plan_of
 
 pytestmark = pytest.mark.slow
@@ -36,9 +36,9 @@ CHECK = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8")
 # ---- the whole story ------------------------------------------------------------------------------------------
 
 
-def test_from_an_upload_to_a_downloaded_release(inside: Inside, server: Server, tmp_path: Path) -> None:
+def test_workflow_from_upload_to_download(browser_session: LoggedInBrowser, server: Server, tmp_path: Path) -> None:
     home, sent = server.folder, people(tmp_path, name="sent.csv", seed=9)  # others than those of the other studies
-    with inside.at("/", height=900) as page:
+    with browser_session.at("/", height=900) as page:
         assert "token" not in page.url
         page.set_input_files("#file", sent)
         page.click("#upload button")
@@ -74,7 +74,7 @@ def test_from_an_upload_to_a_downloaded_release(inside: Inside, server: Server, 
         ready(page)
         expect(page.locator("#choice")).to_contain_text("Release ")
         page.click("#check-form button")
-        expect(page.locator("#checks")).to_contain_text("This may not be released as it is.", timeout=SLOW)
+        expect(page.locator("#checks")).to_contain_text("This candidate cannot be released as it is.", timeout=SLOW)
         for name in ("unmasked", "gate"):
             page.fill(f"#override-{name}", "made-up people")
         page.click("#check-form button")
@@ -93,27 +93,27 @@ def test_from_an_upload_to_a_downloaded_release(inside: Inside, server: Server, 
     assert sm.Study.open(home / "story").rule_was_fixed_first
 
 
-def test_a_file_that_leads_in_does_so_once(browser: Browser, server: Server, tmp_path: Path) -> None:
-    """What `--open` opens: a page of a file, from which no redirect would carry a strict cookie."""
+def test_login_file_works_once(browser: Browser, server: Server, tmp_path: Path) -> None:
+    """`--open` opens a local file; a redirect from it would lose the strict cookie."""
     door = tmp_path / "open.html"
-    door.write_text(render("enter.html", place=server.address))
+    door.write_text(render("enter.html", address=server.address))
     context = browser.new_context()
     page = context.new_page()
     page.goto(door.as_uri())
     page.wait_for_url(f"{server.base}/")
-    server.came_in()
+    server.read_next_address()
     expect(page.get_by_role("link", name="cps")).to_be_visible()
     page.reload()
     expect(page.get_by_role("link", name="cps")).to_be_visible()
     context.close()
     stranger = browser.new_context().new_page()
     stranger.goto(door.as_uri())
-    expect(stranger.locator("body")).to_contain_text("each opens one browser, once")
+    expect(stranger.locator("body")).to_contain_text("Each address logs in one browser, once")
     stranger.context.close()
 
 
-def test_a_value_made_of_parts_is_written_in_its_form(inside: Inside) -> None:
-    with inside.at("/studies/known/plan") as page:
+def test_nested_value_is_edited_in_its_form(browser_session: LoggedInBrowser) -> None:
+    with browser_session.at("/studies/known/plan") as page:
         text = page.locator("#toml")
         attack = page.locator("#measures .item").first.get_by_label("Linkage, step 1")
         expect(attack.get_by_role("textbox", name="on", exact=True)).to_have_value("wage, interest, benefits")
@@ -126,8 +126,8 @@ def test_a_value_made_of_parts_is_written_in_its_form(inside: Inside) -> None:
         expect(page.locator("#problems")).to_contain_text("Did you mean 'Linkage'?")
 
 
-def test_the_keyboard_is_enough(inside: Inside, server: Server) -> None:
-    with inside.at("/") as page:
+def test_pages_work_with_keyboard_only(browser_session: LoggedInBrowser, server: Server) -> None:
+    with browser_session.at("/") as page:
         page.keyboard.press("Tab")
         until(page, "document.activeElement.textContent === 'Skip to the content'")
         page.keyboard.press("Enter")
@@ -185,7 +185,7 @@ LOOKED_UP = """async ([script, part, name, values]) => {
 }"""
 
 
-def test_the_choice_that_is_looked_up_is_the_maps_choice(inside: Inside, server: Server) -> None:
+def test_looked_up_choice_equals_service_choice(browser_session: LoggedInBrowser, server: Server) -> None:
     scores = sm.Study.open(server.folder / "cps").scores()
     draw = random.Random(5)
     script = f"{server.base}/static/levers.js"
@@ -194,7 +194,7 @@ def test_the_choice_that_is_looked_up_is_the_maps_choice(inside: Inside, server:
         (sm.Linear(slope=0.1), "slope", [10 ** draw.uniform(-3, 2) for _ in range(40)]),
         (sm.IdealPoint(weight=0.5), "weight", [draw.uniform(0, 1) for _ in range(40)]),
     ]
-    with inside.at("/studies/cps/map") as page:
+    with browser_session.at("/studies/cps/map") as page:
         for rule, name, values in rules:
             page.select_option("#rule", type(rule).__name__)
             page.fill("#lever-number", str(getattr(rule, name)))
@@ -213,8 +213,8 @@ def test_the_choice_that_is_looked_up_is_the_maps_choice(inside: Inside, server:
             assert page.evaluate("workbench.state.best?.id ?? null") == best
 
 
-def test_levers_and_lines_can_be_dragged(inside: Inside) -> None:
-    with inside.at("/studies/cps/map") as page:
+def test_sliders_and_limit_lines_can_be_dragged(browser_session: LoggedInBrowser) -> None:
+    with browser_session.at("/studies/cps/map") as page:
         box = page.locator(".plot .grip").bounding_box()
         assert box is not None
         x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -248,16 +248,16 @@ def test_levers_and_lines_can_be_dragged(inside: Inside) -> None:
         with page.expect_download() as download:
             page.click("#csv")
         page.locator("#table button").last.click()
-        page.click("text=Beside the choice")
+        page.click("text=Compare with the choice")
         expect(page.locator("[data-ready]")).to_have_count(2)
         assert "frontier" in Path(download.value.path()).read_text().splitlines()[0]
 
 
-def test_limits_are_dragged_on_the_planes_of_decision_theory(inside: Inside, server: Server) -> None:
+def test_limits_can_be_dragged_on_decision_planes(browser_session: LoggedInBrowser, server: Server) -> None:
     plan = sm.Study.open(server.folder / "known").plan
     ru = sm.RUMap(sm.Study.open(server.folder / "known").scores(), plan.risk, plan.utility)
     draw = random.Random(6)
-    with inside.at("/studies/known/decision") as page:
+    with browser_session.at("/studies/known/decision") as page:
         rule = page.evaluate("workbench.state.rule")
         script = f"{server.base}/static/levers.js"
         for name in ("agency_limit", "intruder_limit"):
@@ -299,8 +299,8 @@ COUNT_ANSWERS = """() => {  // what a page does with an answer is done in the tu
 }"""
 
 
-def test_a_study_that_measures_no_knowledge_is_offered_the_measures(inside: Inside) -> None:
-    with inside.at("/studies/small/decision") as page:
+def test_decision_page_offers_missing_measures(browser_session: LoggedInBrowser) -> None:
+    with browser_session.at("/studies/small/decision") as page:
         both = re.compile(r"takes about ([\d.]+) (s|min|h) .*as it is, and about ([\d.]+) (s|min|h) with them")
         expect(page.locator("#price")).to_contain_text(both)
         page.evaluate(COUNT_ANSWERS)
@@ -340,8 +340,8 @@ def test_a_study_that_measures_no_knowledge_is_offered_the_measures(inside: Insi
 
 
 @pytest.mark.parametrize("place", PAGES)
-def test_every_page_is_legible_labeled_and_fits(inside: Inside, place: str) -> None:
-    with inside.at(place, width=WIDTHS[0], height=900) as page:
+def test_every_page_is_accessible_and_fits(browser_session: LoggedInBrowser, place: str) -> None:
+    with browser_session.at(place, width=WIDTHS[0], height=900) as page:
         page.emulate_media(reduced_motion="reduce")  # no color on its way to another
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
@@ -358,7 +358,7 @@ def test_every_page_is_legible_labeled_and_fits(inside: Inside, place: str) -> N
         assert {*page.evaluate(canvases)} <= {"invert(1) hue-rotate(180deg)"}
 
 
-def test_the_accessibility_check_can_fail(browser: Browser) -> None:
+def test_accessibility_check_finds_planted_faults(browser: Browser) -> None:
     page = browser.new_page()
     page.set_content(
         "<p style='color:#999;background:#fff'>pale</p><input><img src='data:,'><canvas></canvas><h1>a</h1><h1>b</h1>"

@@ -1,4 +1,4 @@
-"""A candidate by the service: its relations, its records, its way to a release, and what parameters matter."""
+"""Routes for one candidate: relations, records, release, and influence of parameters."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import pytest
 
 import sdcmap as sm
 from samples import PAST_THE_GATE
-from web_workspace import decided, ok, swept
+from web_workspace import ok, sweep_decision_study, sweep_study
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("served").resolve()
-    swept(home, rates=(0.05, 0.2), replicates=1)
-    decided(home)
+    sweep_study(home, rates=(0.05, 0.2), replicates=1)
+    sweep_decision_study(home)
     return home
 
 
 def made(folder: Path, study: str, words: str) -> tuple[str, sm.Microdata, sm.Microdata]:
-    """The id of a candidate whose method's text holds these words, the data, and the candidate itself."""
+    """Return the id of a candidate whose method contains this text, the data, and the candidate."""
     with sm.Study.open(folder / study) as opened:
         plan, data = opened.plan, opened.data
     candidate = next(one for one in plan.candidates if words in one.method.text)
     return candidate.id, data, plan.make(data, candidate)
 
 
-def test_numbers_are_densities_and_relations_are_heat_maps(client: httpx.Client, folder: Path) -> None:
+def test_changes_use_densities_and_heat_maps(client: httpx.Client, folder: Path) -> None:
     name, data, masked = made(folder, "known", "Noise")
     charts = ok(client.get(f"/api/studies/known/candidates/{name}/changes"))["charts"]
     assert {row["file"] for row in charts["wage"]["data"]["values"]} == {"before", "after"}
@@ -47,7 +47,7 @@ def test_numbers_are_densities_and_relations_are_heat_maps(client: httpx.Client,
         ok(client.get(f"/api/studies/known/candidates/{name}/relations", params=pair), 422)
 
 
-def test_a_record_leads_to_its_values_before_and_after(client: httpx.Client, folder: Path) -> None:
+def test_record_values_before_and_after(client: httpx.Client, folder: Path) -> None:
     name, data, masked = made(folder, "cps", "rate=0.2")
     column = next(iter(masked.changes))
     row = int(np.flatnonzero(data[column] != masked[column])[0])
@@ -61,7 +61,7 @@ def test_a_record_leads_to_its_values_before_and_after(client: httpx.Client, fol
         ok(client.get(f"/api/studies/cps/candidates/{name}/records/{outside}"), 404)
 
 
-def test_which_parameters_matter_is_told_of_enough_methods(client: httpx.Client) -> None:
+def test_parameter_charts_need_enough_methods(client: httpx.Client) -> None:
     charts = ok(client.get("/api/studies/cps/parameters"))
     axes = {row["axis"] for row in charts["coordinates"]["layer"][0]["data"]["values"]}
     assert {"risk", "loss", "Swap rate", "Swap on"} == axes and charts["importance"]
@@ -69,7 +69,7 @@ def test_which_parameters_matter_is_told_of_enough_methods(client: httpx.Client)
     assert few["importance"] is None and "at least 8 methods" in few["reason"]
 
 
-def test_what_would_leave_is_seen_before_it_is_written(client: httpx.Client, folder: Path) -> None:
+def test_checks_preview_files_of_release(client: httpx.Client, folder: Path) -> None:
     seen = ok(client.post("/api/studies/cps/checks", json={}))
     files = {file["name"]: file for file in seen["files"]}
     assert next(iter(files)) == "README.md" and {"data.csv", "codebook.md", "note.md"} <= set(files)
@@ -87,7 +87,7 @@ def test_what_would_leave_is_seen_before_it_is_written(client: httpx.Client, fol
     assert ok(client.get("/api/studies"))["studies"][0]["released"] == listed["name"]
 
 
-def test_a_report_is_framed_by_our_own_pages_alone_and_tells_who_chose(client: httpx.Client, folder: Path) -> None:
+def test_report_preview_is_sandboxed_and_states_who_chose(client: httpx.Client, folder: Path) -> None:
     name, *_ = made(folder, "cps", "rate=0.2")
     asked = {"audience": "internal", "candidate": name, "reason": "least distortion of <b>age</b>"}
     page = client.get("/api/studies/cps/report/preview", params=asked)
@@ -95,5 +95,5 @@ def test_a_report_is_framed_by_our_own_pages_alone_and_tells_who_chose(client: h
     assert page.status_code == 200 and page.headers["x-frame-options"] == "SAMEORIGIN"
     assert "sandbox;" in policy and "script" not in policy and "frame-ancestors 'self'" in policy
     assert "was picked by a person: least distortion of &lt;b&gt;age&lt;/b&gt;" in page.text
-    assert "picked by a person, not by a rule" in page.text
+    assert "A person picked the release of this report, not a rule." in page.text
     assert client.get("/").headers["x-frame-options"] == "DENY"

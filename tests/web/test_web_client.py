@@ -1,4 +1,4 @@
-"""The whole story by a client that knows the OpenAPI document alone."""
+"""The whole workflow by a client that is generated from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from sdcmap.explore.looking import source_of
 from sdcmap.web.service import make_app
 from sdcmap.web.workspace import Workspace
 from waiting import until
-from web_workspace import KEYS, ROLES, TOKEN, people, plan_of, served
+from web_workspace import KEYS, ROLES, TOKEN, people, plan_of, serve_app
 from webclient import Generated
 
 
-def test_a_generated_client_goes_from_an_upload_to_a_release(tmp_path: Path) -> None:
+def test_generated_client_runs_the_workflow(tmp_path: Path) -> None:
     home = tmp_path / "served"
     home.mkdir()
     content = people(tmp_path, 400).read_bytes()
-    with served(Workspace(home.resolve(), ledger=tmp_path / "ledger")) as http:
+    with serve_app(Workspace(home.resolve(), ledger=tmp_path / "ledger")) as http:
         api = Generated(http)
         assert api.upload(file=("people.csv", content))["name"] == "people.csv"
         assert [file["name"] for file in api.files()["files"]] == ["people.csv"]
@@ -85,7 +85,7 @@ def test_a_generated_client_goes_from_an_upload_to_a_release(tmp_path: Path) -> 
         assert swapped["risk"]["after"] is not None
 
 
-def test_every_operation_has_a_typed_answer() -> None:
+def test_every_operation_has_a_typed_response() -> None:
     document = make_app(Workspace(Path("/nowhere"))).openapi()
     for path, methods in document["paths"].items():
         for operation in methods.values():
@@ -98,8 +98,8 @@ def test_every_operation_has_a_typed_answer() -> None:
                 assert typed, (path, operation["operationId"])
 
 
-def test_python_of_the_page_goes_from_an_upload_to_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over a small file, by a plan of one synthetic file; the address and the token are those of this server."""
+def test_documented_python_client_runs_the_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a small file with a plan of one synthetic file, using the address and token of this server."""
     home = tmp_path / "served"
     home.mkdir()
     monkeypatch.chdir(tmp_path)
@@ -111,7 +111,7 @@ def test_python_of_the_page_goes_from_an_upload_to_a_release(tmp_path: Path, mon
         [synthetic], [risk, sm.Hellinger()], profile="scientific-use", rule=rule, data=stated, seed=(1 << 200) + 11
     )
     plan.write("plan.toml")
-    with served(Workspace(home.resolve(), ledger=tmp_path / "ledger")) as http:
+    with serve_app(Workspace(home.resolve(), ledger=tmp_path / "ledger")) as http:
         here = str(http.base_url).rstrip("/")
         smaller = {
             "http://127.0.0.1:41207": here,

@@ -1,11 +1,11 @@
-"""The map and the planes of decision theory in a real Chromium: what the hand does is what the line does."""
+"""The map and the decision planes in Chromium: dragging moves the limits."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from visiting import Inside, dragged, ready, until
+from browser_pages import LoggedInBrowser, drag, ready, until
 from web_workspace import COUNTED, SILENT, Server
 
 pytestmark = pytest.mark.slow
@@ -13,17 +13,17 @@ LIMIT_PIXEL = "workbench.plot.pixel({ utility: workbench.plot.x[0], risk: workbe
 PLANE_PIXEL = "workbench.risk.at(workbench.state.rule.agency_limit, workbench.state.rule.intruder_limit)"
 
 
-def test_the_limit_follows_the_hand_and_reaches_the_choice(inside: Inside) -> None:
-    with inside.at("/studies/cps/map") as page:
+def test_dragged_limit_reaches_the_choice(browser_session: LoggedInBrowser) -> None:
+    with browser_session.at("/studies/cps/map") as page:
         expect(page.locator("#choice-head")).to_have_text("The choice")
         expect(page.locator("#table th").last).to_have_text("loss")
         page.select_option("#rows", "all")
         assert {*page.locator("#table tbody td:nth-child(3)").all_inner_texts()} == {"1", "2", "3"}  # draws
         page.locator("#lever").fill("950")
         before = page.evaluate(LIMIT_PIXEL)
-        dragged(page, ".plot .grip", 0, 200)
+        drag(page, ".plot .grip", 0, 200)
         assert page.evaluate(LIMIT_PIXEL) - before == pytest.approx(200, abs=3)
-        dragged(page, ".plot .grip", 0, -90)
+        drag(page, ".plot .grip", 0, -90)
         assert page.evaluate(LIMIT_PIXEL) - before == pytest.approx(110, abs=6)
         limit = page.evaluate("workbench.state.rule.risk")
         until(page, "limit => workbench.state.choice?.rule.includes(String(limit))", limit)
@@ -42,20 +42,20 @@ def test_the_limit_follows_the_hand_and_reaches_the_choice(inside: Inside) -> No
         expect(page.locator("#rule-said")).to_contain_text("the plan's rule")
 
 
-def test_limits_off_the_picture_other_axes_and_axes_without_values(inside: Inside, server: Server) -> None:
-    with inside.at("/studies/axes/map") as page:
+def test_map_with_hidden_limits_other_axes_and_empty_axes(browser_session: LoggedInBrowser, server: Server) -> None:
+    with browser_session.at("/studies/axes/map") as page:
         page.fill("#lever-number", "500")
         page.keyboard.press("Enter")
-        expect(page.locator(".plot .off")).to_contain_text("500, lies above the picture")
+        expect(page.locator(".plot .off")).to_contain_text("500, is above the visible range")
         assert page.locator(".plot .limit").count() == 0
         page.locator("#table button").first.click()
-        first = picked(page)
+        first = point_state(page)
         page.select_option("#utility", COUNTED.text)
         until(page, "workbench.state.map.utility.startsWith('QueryError')")
         expect(page.locator("#choice-head")).to_have_text("No rule yet")  # a limit of other axes means nothing here
         until(page, "before => JSON.stringify(before) !== JSON.stringify(document.querySelector('#point').textContent)",
               first["words"])  # fmt: skip
-        second = picked(page)
+        second = point_state(page)
         assert second["ring"] == pytest.approx(second["point"], abs=0.5)
         page.select_option("#utility", SILENT.text)
         expect(page.locator("#silent")).to_be_visible()
@@ -71,8 +71,8 @@ def test_limits_off_the_picture_other_axes_and_axes_without_values(inside: Insid
         expect(page.locator("#choice-head")).to_have_text("What this rule would choose")
 
 
-def picked(page: Page) -> dict[str, object]:
-    """Where the ring is, where the picked point lies on the axes of now, and what is said of it."""
+def point_state(page: Page) -> dict[str, object]:
+    """Return the position of the ring, the selected point on the current axes, and its description."""
     return page.evaluate(  # type: ignore[no-any-return]
         """() => {
           const { plot, state } = workbench, ring = document.querySelector(".plot .picked");
@@ -83,12 +83,12 @@ def picked(page: Page) -> dict[str, object]:
     )
 
 
-def test_limits_of_the_planes_follow_the_hand(inside: Inside) -> None:
-    with inside.at("/studies/known/decision") as page:
+def test_dragged_limits_of_planes_move(browser_session: LoggedInBrowser) -> None:
+    with browser_session.at("/studies/known/decision") as page:
         page.locator("#agency-limit").fill("800")
         page.locator("#intruder-limit").fill("800")
         x, y = page.evaluate(PLANE_PIXEL)
-        dragged(page, "#risk-plane .grip:not(.side)", 0, 120)
-        dragged(page, "#risk-plane .grip.side", -120, 0)
+        drag(page, "#risk-plane .grip:not(.side)", 0, 120)
+        drag(page, "#risk-plane .grip.side", -120, 0)
         moved = page.evaluate(PLANE_PIXEL)
         assert moved == pytest.approx([x - 120, y + 120], abs=3)

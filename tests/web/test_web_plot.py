@@ -1,4 +1,4 @@
-"""The map under the hand, in a real Chromium: look, zoom, select, limits, generations, the address; and what it costs."""
+"""The map in Chromium: tooltips, zoom, selection, limits, generations, the address, and its speed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import sdcmap as sm
+from browser_pages import LoggedInBrowser, drag, until
 from sdcmap.charts.page_labels import page_labels
-from visiting import Inside, dragged, until
 from web_workspace import ALIKE, Server
 
 pytestmark = pytest.mark.slow
@@ -60,9 +60,9 @@ def steps(page: Page, x: float, y: float, to: tuple[float, float]) -> None:
 # ---- looking ----------------------------------------------------------------------------------------------------
 
 
-def test_a_point_tells_what_the_reports_chart_tells(inside: Inside, server: Server) -> None:
+def test_tooltip_equals_tooltip_of_report_chart(browser_session: LoggedInBrowser, server: Server) -> None:
     ru = sm.RUMap(sm.Study.open(server.folder / "cps").scores(), "SmallCells", "Hellinger")
-    with inside.at("/studies/cps/map") as page:
+    with browser_session.at("/studies/cps/map") as page:
         tip = page.locator(".plot .tip")
         row = ru.points.filter("frontier").to_dicts()[0]
         x, y, *_ = spot(page, row["id"])
@@ -95,9 +95,9 @@ LABELS = (
 )
 
 
-def test_labels_stand_where_python_places_them_and_touch_no_other(inside: Inside, server: Server) -> None:
+def test_labels_are_where_python_places_them(browser_session: LoggedInBrowser, server: Server) -> None:
     ru = sm.RUMap(sm.Study.open(server.folder / "cps").scores(), "SmallCells", "Hellinger")
-    with inside.at("/studies/cps/map") as page:
+    with browser_session.at("/studies/cps/map") as page:
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 900})
             page.evaluate(SETTLED)
@@ -124,7 +124,7 @@ def test_labels_stand_where_python_places_them_and_touch_no_other(inside: Inside
         assert page.evaluate(TOUCHING) == []
 
 
-def test_a_plot_that_had_no_width_is_drawn_when_it_has_one(inside: Inside) -> None:
+def test_hidden_plot_is_drawn_when_shown(browser_session: LoggedInBrowser) -> None:
     ink = """() => {
       const { canvas } = workbench.plot, { width, height } = canvas;
       if (!width) return false;
@@ -132,7 +132,7 @@ def test_a_plot_that_had_no_width_is_drawn_when_it_has_one(inside: Inside) -> No
       pen.drawImage(canvas, 0, 0);
       return pen.getImageData(0, 0, width, height).data.some((value) => value > 0);
     }"""
-    with inside.at("/studies/cps/map") as page:
+    with browser_session.at("/studies/cps/map") as page:
         assert page.evaluate(ink)
         page.evaluate("document.querySelector('#plot').style.display = 'none'")
         page.evaluate(SETTLED)
@@ -147,8 +147,8 @@ def test_a_plot_that_had_no_width_is_drawn_when_it_has_one(inside: Inside) -> No
 # ---- zoom ---------------------------------------------------------------------------------------------------------
 
 
-def test_wheel_buttons_and_keys_zoom_and_the_address_keeps_it(inside: Inside) -> None:
-    with inside.at("/studies/cps/map") as page:
+def test_zoom_by_wheel_buttons_and_keys_is_in_the_address(browser_session: LoggedInBrowser) -> None:
+    with browser_session.at("/studies/cps/map") as page:
         x, y = map(round, spot(page)[:2])
         under = page.evaluate(UNDER, [x, y])
         page.mouse.move(x, y)
@@ -185,8 +185,8 @@ def test_wheel_buttons_and_keys_zoom_and_the_address_keeps_it(inside: Inside) ->
 # ---- selecting ----------------------------------------------------------------------------------------------------
 
 
-def test_a_box_selects_what_lies_in_it_and_rows_are_ticked_by_keyboard(inside: Inside) -> None:
-    with inside.at("/studies/cps/map") as page:
+def test_selection_by_box_and_keyboard(browser_session: LoggedInBrowser) -> None:
+    with browser_session.at("/studies/cps/map") as page:
         frame = page.evaluate(FRAME)
         left, right, top, bottom = frame
         start, end = (left + 0.3 * (right - left), top + 0.45 * (bottom - top)), (right - 60, bottom - 20)
@@ -215,10 +215,10 @@ def test_a_box_selects_what_lies_in_it_and_rows_are_ticked_by_keyboard(inside: I
 # ---- limits -------------------------------------------------------------------------------------------------------
 
 
-def test_several_limits_hold_at_once_each_in_its_own_unit(inside: Inside, server: Server) -> None:
+def test_several_limits_apply_at_once(browser_session: LoggedInBrowser, server: Server) -> None:
     scores = sm.Study.open(server.folder / "axes").scores()
     levels = sorted(scores.column(ALIKE.text)["value"].to_list())
-    with inside.at("/studies/axes/map") as page:
+    with browser_session.at("/studies/axes/map") as page:
         lever = page.get_by_label(f"Limit of {ALIKE.text}", exact=True)
         number = page.get_by_label(f"Limit of {ALIKE.text} as a number")
         number.fill(str(levels[6]))
@@ -234,7 +234,7 @@ def test_several_limits_hold_at_once_each_in_its_own_unit(inside: Inside, server
         page.get_by_label("Limit of SmallCells as a number").fill("0.0150")
         page.get_by_label("Limit of SmallCells as a number").press("Enter")
         before = page.evaluate("workbench.plot.sy.at(workbench.state.limits.SmallCells)")
-        dragged(page, ".plot .grip.held", 0, 60)  # the rule's own line stays where it is
+        drag(page, ".plot .grip.held", 0, 60)  # the rule's own line stays where it is
         page.evaluate(SETTLED)
         assert page.evaluate("workbench.plot.sy.at(workbench.state.limits.SmallCells)") - before == pytest.approx(
             60, abs=3
@@ -263,8 +263,8 @@ def test_several_limits_hold_at_once_each_in_its_own_unit(inside: Inside, server
 # ---- searches -----------------------------------------------------------------------------------------------------
 
 
-def test_a_search_is_colored_by_generation_with_the_plan_as_its_own_mark(inside: Inside) -> None:
-    with inside.at("/studies/found/map") as page:
+def test_search_is_colored_by_generation(browser_session: LoggedInBrowser) -> None:
+    with browser_session.at("/studies/found/map") as page:
         page.select_option("#color", "era")
         expect(page.locator(".key")).to_contain_text("your plan")
         expect(page.locator(".key")).to_contain_text("starts")
@@ -273,9 +273,9 @@ def test_a_search_is_colored_by_generation_with_the_plan_as_its_own_mark(inside:
         own = page.evaluate("workbench.plot.list.find((row) => row.era === 0).id")
         x, y, *_ = spot(page, own)
         page.mouse.move(x, y, steps=4)
-        expect(page.locator(".plot .tip")).to_contain_text("made by")
+        expect(page.locator(".plot .tip")).to_contain_text("origin")
         until(page, "location.search.includes('color=era')")
-    with inside.at("/studies/cps/map") as page:
+    with browser_session.at("/studies/cps/map") as page:
         expect(page.locator("#color")).to_be_hidden()
 
 
@@ -344,12 +344,12 @@ TURNED = """([clientX, clientY]) => {  // forty turns of the wheel with no rest 
 }"""
 
 
-def test_ten_thousand_points_are_drawn_only_where_they_move(inside: Inside) -> None:
-    with inside.at("/studies/cps/map") as page:
+def test_plot_of_ten_thousand_points_redraws_only_changes(browser_session: LoggedInBrowser) -> None:
+    with browser_session.at("/studies/cps/map") as page:
         assert page.evaluate(MANY) == 10_000
         page.evaluate(SETTLED)
         page.evaluate(WATCH)
-        dragged(page, ".plot .grip", 0, 100)
+        drag(page, ".plot .grip", 0, 100)
         found = page.evaluate("watched()")
         assert found["points"] == 0  # a limit that moves lays lines alone
         assert page.evaluate("new Set(workbench.plot.list.map((row) => row.id)).size") == 10_000

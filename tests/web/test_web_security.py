@@ -1,4 +1,4 @@
-"""The workbench and hostile guests: no token, other sites, huge and strange uploads, slow clients, paths, logs."""
+"""The workbench and hostile clients: no token, other sites, huge and malformed uploads, slow clients, paths, logs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ import sdcmap as sm
 from sdcmap.errors import SchemaError
 from sdcmap.files.formats import format_of
 from sdcmap.files.weighing import check_decoded
-from sdcmap.web import safety, server
-from sdcmap.web.entrance import Entrance
+from sdcmap.web import request_guard, server
 from sdcmap.web.service import make_app
-from sdcmap.web.workspace import KEPT, Workspace
+from sdcmap.web.sessions import Authenticator
+from sdcmap.web.workspace import STATE_FOLDER, Workspace
 from sizes import GUARD
 from waiting import until
-from web_workspace import HEAD, TOKEN, Server, endless_plan, people, served, swept
+from web_workspace import HEAD, TOKEN, Server, endless_plan, people, serve_app, sweep_study
 
 SMALL = 1 << 20
 NOISE = random.Random(1).randbytes(400)
@@ -38,7 +38,7 @@ NOISE = random.Random(1).randbytes(400)
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[httpx.Client]:
-    with served(Workspace(folder, upload_limit=2 * SMALL, ledger=folder / ".ledger")) as made:
+    with serve_app(Workspace(folder, upload_limit=2 * SMALL, ledger=folder / ".ledger")) as made:
         yield made
 
 
@@ -46,7 +46,7 @@ def client(folder: Path) -> Iterator[httpx.Client]:
 
 
 def addresses() -> list[tuple[str, str]]:
-    """Every address of the application, with names filled in."""
+    """Yield every address of the application, with names filled in."""
     filled = {
         "{name}": "cps",
         "{step}": "map",
@@ -73,11 +73,11 @@ def addresses() -> list[tuple[str, str]]:
     return [*found, *(("GET", page) for page in (*pages, "/api/openapi.json")), ("OPTIONS", "/")]
 
 
-def test_without_the_token_every_request_gets_401(client: httpx.Client) -> None:
+def test_requests_without_token_get_401(client: httpx.Client) -> None:
     stranger = httpx.Client(base_url=client.base_url, timeout=GUARD)
     with stranger:
         for method, path in addresses():
-            if method == "GET" and path in safety.PUBLIC:
+            if method == "GET" and path in request_guard.PUBLIC_PATHS:
                 continue
             for head in (
                 {},
@@ -87,38 +87,38 @@ def test_without_the_token_every_request_gets_401(client: httpx.Client) -> None:
             ):
                 assert stranger.request(method, path, headers=head).status_code == 401, (method, path, head)
         assert stranger.get("/?token=wrong").status_code == 401
-        for path in safety.PUBLIC:  # how the page looks that tells him how to come in
+        for path in request_guard.PUBLIC_PATHS:  # how the page looks that tells him how to come in
             assert stranger.get(path).content == (Path(sm.__file__).parent / "web" / path.lstrip("/")).read_bytes()
         assert stranger.get("/", headers={"accept": "text/html"}).text.count(TOKEN) == 0
 
 
-def entered(client: httpx.Client, entrance: Entrance, page: str = "/") -> httpx.Response:
-    """The first answer to a browser."""
-    return client.get(f"{entrance.place}{page}", params={"token": entrance.once})
+def log_in(client: httpx.Client, authenticator: Authenticator, page: str = "/") -> httpx.Response:
+    """Return the first response to a browser that logs in."""
+    return client.get(f"{authenticator.base_path}{page}", params={"token": authenticator.browser_token})
 
 
-def test_the_token_becomes_a_strict_cookie_and_goes_out_of_the_address(folder: Path) -> None:
-    entrance = Entrance(TOKEN, port=7)
-    with served(Workspace(folder), entrance, headers={}) as visitor:
-        address = f"{entrance.place}/studies/cps/map?by=mean&token={entrance.once}"
+def test_login_token_becomes_strict_cookie(folder: Path) -> None:
+    authenticator = Authenticator(TOKEN, port=7)
+    with serve_app(Workspace(folder), authenticator, headers={}) as visitor:
+        address = f"{authenticator.base_path}/studies/cps/map?by=mean&token={authenticator.browser_token}"
         first = visitor.get(address)
         name, *facts = first.headers["set-cookie"].split("; ")
         assert name.startswith("sdcmap-7=") and TOKEN not in name
-        assert {"HttpOnly", "SameSite=Strict", f"Path={entrance.place}"} == set(facts)
-        assert f'content="0; url={entrance.place}/studies/cps/map?by=mean"' in first.text
-        assert visitor.get(f"{entrance.place}/studies/cps/map").status_code == 200
+        assert {"HttpOnly", "SameSite=Strict", f"Path={authenticator.base_path}"} == set(facts)
+        assert f'content="0; url={authenticator.base_path}/studies/cps/map?by=mean"' in first.text
+        assert visitor.get(f"{authenticator.base_path}/studies/cps/map").status_code == 200
         again = visitor.get(address)  # a browser that goes back
         assert again.status_code == 200 and "set-cookie" not in again.headers
         assert visitor.get("/studies/cps/map").status_code == 401  # elsewhere the session is none
-        assert visitor.get(f"//elsewhere.example/x?token={entrance.once}").status_code == 401
+        assert visitor.get(f"//elsewhere.example/x?token={authenticator.browser_token}").status_code == 401
 
 
-def test_writes_come_from_this_sites_own_pages(folder: Path) -> None:
-    entrance, body = Entrance(TOKEN), {"toml": ""}
-    with served(Workspace(folder), entrance, headers={}) as browser:
+def test_writes_from_other_sites_are_rejected(folder: Path) -> None:
+    authenticator, body = Authenticator(TOKEN), {"toml": ""}
+    with serve_app(Workspace(folder), authenticator, headers={}) as browser:
         own = f"http://{browser.base_url.netloc.decode()}"
-        assert entered(browser, entrance).status_code == 200
-        plans = f"{entrance.place}/api/plans"
+        assert log_in(browser, authenticator).status_code == 200
+        plans = f"{authenticator.base_path}/api/plans"
         assert browser.post(plans, headers={"origin": own}, json=body).status_code == 200
         for origin in (
             "http://evil.example",
@@ -133,7 +133,7 @@ def test_writes_come_from_this_sites_own_pages(folder: Path) -> None:
         assert browser.post("/api/plans", headers=HEAD, json=body).status_code == 200
 
 
-def test_every_answer_has_strict_headers(client: httpx.Client) -> None:
+def test_every_response_has_security_headers(client: httpx.Client) -> None:
     for path in ("/", "/api/files", "/static/vega.js", "/nothing"):
         head = client.get(path).headers
         policy = head["content-security-policy"]
@@ -143,7 +143,7 @@ def test_every_answer_has_strict_headers(client: httpx.Client) -> None:
     assert client.get("/api/files").headers["cache-control"] == "no-store"
 
 
-def test_no_page_loads_or_runs_anything_of_others(folder: Path) -> None:
+def test_pages_load_nothing_from_other_sites(folder: Path) -> None:
     web = Path(sm.__file__).parent / "web"
     for file in [*web.glob("templates/*.html"), *web.glob("static/*")]:
         text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
@@ -160,7 +160,7 @@ def upload(client: httpx.Client, name: str, content: bytes) -> httpx.Response:
     return client.post("/api/files", files={"file": (name, content)})
 
 
-def test_a_huge_upload_is_refused_before_and_while_it_comes(client: httpx.Client, folder: Path) -> None:
+def test_huge_upload_is_rejected(client: httpx.Client, folder: Path) -> None:
     before = sorted(folder.iterdir())
     assert client.get("/api/files").json()["upload_limit"] == 2 * SMALL
     assert "at most 2 MB" in client.get("/", headers={"accept": "text/html"}).text
@@ -186,7 +186,7 @@ def test_a_huge_upload_is_refused_before_and_while_it_comes(client: httpx.Client
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"null", b'{"toml": 3}', b'{"toml": "\xff"}', b'{"table": {"a": null}}', b"[" * 100_000]
 )
-def test_malformed_json_is_one_sentence(client: httpx.Client, body: bytes) -> None:
+def test_malformed_json_gives_one_sentence(client: httpx.Client, body: bytes) -> None:
     answer = client.post("/api/plans", content=body, headers={"content-type": "application/json"})
     assert answer.status_code in (200, 400, 422), answer.text
     assert answer.status_code == 200 or answer.json()["error"]
@@ -197,11 +197,11 @@ def test_malformed_json_is_one_sentence(client: httpx.Client, body: bytes) -> No
     ["../up.csv", "/etc/up.csv", "..\\up.csv", ".hidden.csv", "a\0b.csv", "<script>.csv", "up.exe", "up.csv.sh", "",
      "a/../../up.csv", "con\nfig.csv", "x" * 300 + ".csv", "=cmd.csv", "-rf.csv", "cps.toml", "people.csv"],
 )  # fmt: skip
-def test_hostile_file_names_write_nothing_outside(client: httpx.Client, folder: Path, name: str) -> None:
+def test_hostile_file_names_write_nothing_outside_workspace(client: httpx.Client, folder: Path, name: str) -> None:
     around = {path: path.stat().st_mtime_ns for path in folder.parent.rglob("*") if path.is_file()}
     answer = upload(client, name, b"a,b\n1,2\n")
     written = {path for path in folder.parent.rglob("*") if path.is_file()} - set(around)
-    written -= {folder / KEPT / "uploads.lock"}  # empty: who names an upload holds it
+    written -= {folder / STATE_FOLDER / "uploads.lock"}  # empty: who names an upload holds it
     assert answer.status_code in (201, 400, 409, 422), answer.text
     assert {path.parent for path in written} <= {folder}
     assert {path.name for path in written} <= {"up.csv"}  # what a browser would have sent of it
@@ -213,7 +213,7 @@ def test_hostile_file_names_write_nothing_outside(client: httpx.Client, folder: 
 @pytest.mark.parametrize(
     "name", ["../people.csv", "%2e%2e", "/etc/passwd", "link.csv", "%2e%2e/x.csv", "cps/plan.toml", ".ledger"]
 )
-def test_paths_are_confined(client: httpx.Client, folder: Path, name: str) -> None:
+def test_paths_are_confined_to_workspace(client: httpx.Client, folder: Path, name: str) -> None:
     (folder.parent / "people.csv").write_text("a\n1\n")
     if not (folder / "link.csv").is_symlink():
         (folder / "link.csv").symlink_to(folder.parent / "people.csv")
@@ -230,14 +230,14 @@ def test_paths_are_confined(client: httpx.Client, folder: Path, name: str) -> No
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/etc/passwd", "../people.csv"])
-def test_a_plan_names_files_of_the_room_only(client: httpx.Client, folder: Path, path: str) -> None:
+def test_plan_may_name_only_files_of_the_workspace(client: httpx.Client, folder: Path, path: str) -> None:
     (folder.parent / "people.csv").write_text("a\n1\n")
     text = (folder / "cps.toml").read_text()
     table = tomllib.loads(text)
     table["measures"].append({"type": "ExternalLink", "archive": path})
     assert "there is no file" in client.post("/api/plans", json={"table": table}).json()["problems"][0]
     moved = text.replace('"people.csv"', f'"{path}"')
-    assert "of that name here" in client.post("/api/plans", json={"toml": moved}).json()["problems"][0]
+    assert "with that name here" in client.post("/api/plans", json={"toml": moved}).json()["problems"][0]
 
 
 def test_formulas_stay_text(client: httpx.Client, folder: Path) -> None:
@@ -255,7 +255,7 @@ def bomb(rows: int) -> bytes:
     return made.getvalue()
 
 
-def test_a_parquet_bomb_is_weighed_by_its_header(tmp_path: Path) -> None:
+def test_parquet_bomb_is_rejected_by_its_header(tmp_path: Path) -> None:
     packed = bomb(2_000_000)
     assert len(packed) < 50_000
     (tmp_path / "bomb.parquet").write_bytes(packed)
@@ -264,14 +264,14 @@ def test_a_parquet_bomb_is_weighed_by_its_header(tmp_path: Path) -> None:
     check_decoded(tmp_path / "bomb.parquet", 100 << 20)
 
 
-def test_a_sav_bomb_is_weighed_by_its_header(tmp_path: Path) -> None:
+def test_sav_bomb_is_rejected_by_its_header(tmp_path: Path) -> None:
     data = sm.read(pl.select(pl.repeat(7.0, 200_000).alias("a")), numeric="all")
     sm.write(data, tmp_path / "bomb.sav")
     with pytest.raises(SchemaError, match="when it is decoded"):
         check_decoded(tmp_path / "bomb.sav", 1 << 20)
 
 
-def test_a_bomb_whose_header_tells_no_number_of_records_is_weighed_by_reading_it(tmp_path: Path) -> None:
+def test_bomb_without_record_count_is_rejected_while_reading(tmp_path: Path) -> None:
     data = sm.read(pl.select(pl.repeat(7.0, 200_000).alias("a")), numeric="all")
     path = sm.write(data, tmp_path / "bomb.sav")
     content = bytearray(path.read_bytes())
@@ -284,7 +284,7 @@ def test_a_bomb_whose_header_tells_no_number_of_records_is_weighed_by_reading_it
     check_decoded(path, 10 << 20)
 
 
-def test_what_is_no_parquet_is_refused_and_leaves_nothing(client: httpx.Client, folder: Path) -> None:
+def test_invalid_parquet_is_rejected_and_not_stored(client: httpx.Client, folder: Path) -> None:
     before = sorted(folder.iterdir())
     for name, content in (("odd.parquet", b"PAR1" + NOISE + b"PAR1"), ("odd.sav", b"$FL2" + NOISE)):
         answer = upload(client, name, content)
@@ -296,8 +296,8 @@ def test_what_is_no_parquet_is_refused_and_leaves_nothing(client: httpx.Client, 
 # ---- patience -------------------------------------------------------------------------------------------------
 
 
-def test_a_request_that_comes_too_slowly_is_cut_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(safety, "PATIENCE", 0.2)
+def test_slow_request_is_cut_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_guard, "MAX_SILENCE_SECONDS", 0.2)
     sent: list[dict[str, Any]] = []
     scope = {
         "type": "http", "method": "POST", "path": "/api/plans", "raw_path": b"/api/plans", "query_string": b"",
@@ -312,14 +312,14 @@ def test_a_request_that_comes_too_slowly_is_cut_off(folder: Path, monkeypatch: p
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(make_app(Workspace(folder), Entrance(TOKEN))(scope, never, send))  # type: ignore[arg-type]
+    asyncio.run(make_app(Workspace(folder), Authenticator(TOKEN))(scope, never, send))  # type: ignore[arg-type]
     assert sent[0]["status"] == 408
 
 
-def test_a_connection_that_asks_nothing_is_closed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connection_is_closed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
     with (
-        served(Workspace(folder)) as client,
+        serve_app(Workspace(folder)) as client,
         socket.create_connection((client.base_url.host, client.base_url.port)) as slow,
     ):
         slow.settimeout(GUARD)
@@ -332,14 +332,14 @@ def test_a_connection_that_asks_nothing_is_closed(folder: Path, monkeypatch: pyt
 # ---- faults, logs and files -----------------------------------------------------------------------------------
 
 
-def test_a_fault_of_ours_tells_type_and_place_but_no_value(
+def test_internal_error_shows_type_and_line_but_no_value(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(self: Workspace) -> None:
         raise RuntimeError("a secret value, 31415")
 
     monkeypatch.setattr(Workspace, "files", fail)
-    with served(Workspace(folder)) as client:
+    with serve_app(Workspace(folder)) as client:
         answers = [client.get("/api/files"), client.get("/", headers={"accept": "text/html"})]
     for answer in answers:
         assert answer.status_code == 500 and "RuntimeError in test_web_security.py" in answer.text
@@ -347,9 +347,9 @@ def test_a_fault_of_ours_tells_type_and_place_but_no_value(
     assert "31415" not in printed and all("31415" not in answer.text for answer in answers)
 
 
-def test_the_process_prints_its_address_first_and_no_value_or_seed_ever(tmp_path: Path) -> None:
+def test_server_prints_address_first_and_never_data(tmp_path: Path) -> None:
     people(tmp_path, 300)
-    plan = swept(tmp_path, rates=(0.05,), replicates=1)
+    plan = sweep_study(tmp_path, rates=(0.05,), replicates=1)
     running = Server.start(tmp_path)
     try:
         assert running.address.startswith("http://127.0.0.1:") and len(running.token) >= 32
@@ -371,7 +371,7 @@ def test_the_process_prints_its_address_first_and_no_value_or_seed_ever(tmp_path
     assert stat.S_IMODE((tmp_path / ".sdcmap").stat().st_mode) == 0o700 if (tmp_path / ".sdcmap").exists() else True
 
 
-def test_what_comes_in_is_private(tmp_path: Path) -> None:
+def test_uploads_are_private(tmp_path: Path) -> None:
     running = Server.start(tmp_path)
     try:
         with httpx.Client(base_url=running.base, headers=running.head, timeout=GUARD) as client:
@@ -381,30 +381,30 @@ def test_what_comes_in_is_private(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "a.csv").stat().st_mode) == 0o600
 
 
-def test_the_external_report_over_http_holds_no_seed_and_no_digest(client: httpx.Client, folder: Path) -> None:
+def test_external_report_over_http_contains_no_seed_or_digest(client: httpx.Client, folder: Path) -> None:
     manifest = sm.Study.open(folder / "cps").manifest
     page = client.get("/api/studies/cps/report", params={"audience": "external"}).text
     assert manifest["seed"].removeprefix("0x") not in page and manifest["data"] not in page
 
 
-def test_without_fastapi_one_sentence_says_what_to_install() -> None:
+def test_missing_fastapi_gives_one_sentence() -> None:
     script = (
         "import sys; sys.modules['fastapi'] = None; sys.argv = ['sdcmap', 'serve']; from sdcmap.cli import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=GUARD)
     assert done.returncode == 2
-    assert done.stderr == "error: the workbench needs: pip install 'sdcmap[web]'\n"
+    assert done.stderr == "error: The workbench needs more packages. Run: pip install 'sdcmap[web]'\n"
 
 
-def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
+def test_port_in_use_gives_one_sentence(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         command = [sys.executable, "-m", "sdcmap.cli", "serve", "--folder", str(tmp_path), "--port", str(port)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=GUARD)
-    assert done.returncode == 2 and done.stderr.startswith(f"error: 127.0.0.1:{port} cannot be listened at")
+    assert done.returncode == 2 and done.stderr.startswith(f"error: 127.0.0.1:{port} cannot be used")
 
 
-def test_a_sweep_ends_with_its_server_and_the_next_one_goes_on(tmp_path: Path) -> None:
+def test_sweep_ends_with_server_and_next_server_resumes_it(tmp_path: Path) -> None:
     people(tmp_path)
     (tmp_path / "long.toml").write_text(endless_plan(tmp_path).toml())
 

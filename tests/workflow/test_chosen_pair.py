@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import sdcmap as sm
 from samples import PAST_THE_GATE
 from sdcmap.cli import app
-from sdcmap.web.drawing import make_picture
+from sdcmap.web.renderer import make_picture
 from sdcmap.web.workspace import Workspace
 from web_workspace import ok, served, swept
 

@@ -1,6 +1,6 @@
-"""The command line: one command a verb, thin callers of the package.
+"""The command line: each command calls one function of the package.
 
-Exit codes: 0 done; 1 a fault of sdcmap; 2 bad input, in one sentence; 3 nothing may be released; 130 Ctrl-C; 143 SIGTERM.
+Exit codes: 0 success; 1 internal error; 2 invalid input; 3 nothing can be released; 130 Ctrl-C; 143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -24,16 +24,23 @@ _ORDER = [
     "look", "check", "schema", "sweep", "score", "mask", "map", "choose", "pair", "records", "release", "report",
     "correct", "compare", "search", "serve", "demo", "docs",
 ]  # fmt: skip
-for _module in iter_modules(__path__):  # each adds its commands to the app
+# Importing a module registers its commands.
+for _module in iter_modules(__path__):
     if _module.name not in ("__main__", "app"):
         import_module(f"{__name__}.{_module.name}")
 app.registered_commands.sort(key=lambda command: _ORDER.index(command.name or str(command.callback.__name__)))  # type: ignore[union-attr]
 
-DISK = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO)  # the disk's fault, not ours
+DISK_ERRORS = (
+    errno.ENOSPC,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EDQUOT,
+    errno.EIO,
+)  # reported as invalid input, not as a bug
 
 
 def main() -> None:
-    """Run the command line: our errors become one sentence and an exit code, and a warning a note."""
+    """Run the command line; print errors and warnings as one sentence each."""
     from sdcmap.errors import OtherOrder, StudyChanged
 
     with warnings.catch_warnings():
@@ -41,8 +48,9 @@ def main() -> None:
         warnings.simplefilter("always", OtherOrder)
         warnings.filterwarnings("always", "the attacks run on the CPU")
         warnings.showwarning = lambda message, *_, **__: note(str(message))
-        with _told_to_go():
-            if any(Path(tempfile.gettempdir()).glob("sdcmap-*/lock")):  # a command that was killed left them
+        with _exit_on_sigterm():
+            # Temporary folders of a killed command contain data.
+            if any(Path(tempfile.gettempdir()).glob("sdcmap-*/lock")):
                 from sdcmap.data.private_folder import remove_left
 
                 remove_left()
@@ -50,8 +58,8 @@ def main() -> None:
 
 
 @contextmanager
-def _told_to_go() -> Iterator[None]:
-    """SIGTERM ends a command as Ctrl-C does, so that its temporary folders go with it."""
+def _exit_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM end a command like Ctrl-C does, so that its temporary folders are deleted."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield
@@ -65,7 +73,7 @@ def _run() -> None:
     try:
         app()
     except Refused as error:
-        note("not released:\n" + "\n".join(f"- {check}" for check in error.checks))
+        note("Not released. These checks failed:\n" + "\n".join(f"- {check}" for check in error.checks))
         sys.exit(3)
     except SdcmapError as error:
         note(f"error: {error}")
@@ -73,13 +81,16 @@ def _run() -> None:
     except Exception as error:
         if "SDCMAP_TRACEBACK" in os.environ:
             raise
-        if isinstance(error, OSError) and error.errno in DISK:
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             note(f"error: {error.filename or 'a file'} cannot be written ({error.strerror}).")
             sys.exit(2)
-        place = traceback.extract_tb(error.__traceback__)[-1]  # the text may hold a data value: type and place are told
-        where = f"{Path(place.filename).name}, line {place.lineno}"
-        note(f"sdcmap failed: {type(error).__name__} in {where}. SDCMAP_TRACEBACK=1 shows more, and may show data.")
+        # The text of the error may contain a data value, so only its type and line are printed.
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}, line {frame.lineno}"
+        note(
+            f"sdcmap failed: {type(error).__name__} in {where}. SDCMAP_TRACEBACK=1 prints details, which may include data."
+        )
         sys.exit(1)
     except KeyboardInterrupt:
-        note("stopped; what is done is kept, and the same command goes on from there.")
+        note("Stopped. Results so far are saved; run the same command again to continue.")
         sys.exit(130)

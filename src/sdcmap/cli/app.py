@@ -1,4 +1,4 @@
-"""What all commands share: the app, common options, and how results are printed."""
+"""What all commands share: the app, the options for reading a file, and printing."""
 
 from __future__ import annotations
 
@@ -16,40 +16,47 @@ from sdcmap.cli.options import Names
 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 app = Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
-    help="Choose what to release: many candidate releases, their disclosure risk and utility, one map, one justified "
-    "choice.\n\nExample: sdcmap demo",
-    epilog="Exit codes: 0 done; 2 bad input; 3 nothing may be released; 130 stopped by Ctrl-C.",
-)  # fmt: skip
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Create many candidate releases of a microdata file, measure their disclosure risk and utility, draw the R-U map, "
+    "and choose one by a stated rule.\n\nExample: sdcmap demo",
+    epilog="Exit codes: 0 success; 2 invalid input; 3 nothing can be released; 130 stopped by Ctrl-C.",
+)
 
 ROLES = ("keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum")
-WRITTEN = {  # how a text file is written
-    "sep": "Separator of a text file: , ; | or tab; else sensed.",
-    "decimal": "Decimal mark: . or , else sensed.",
-    "thousands": "Thousands mark: . , ' a blank, or none; else sensed.",
-    "quote": "Quotation mark, or none; else sensed.",
-    "encoding": "utf-8, latin-1, cp1252 or utf-16; else sensed.",
+DIALECT_OPTIONS = {  # of a text file
+    "sep": "Separator of a text file: , ; | or tab. Default: detected.",
+    "decimal": "Decimal mark: . or , (default: detected).",
+    "thousands": "Thousands separator: . , ' a blank, or none. Default: detected.",
+    "quote": "Quotation mark, or none. Default: detected.",
+    "encoding": "utf-8, latin-1, cp1252 or utf-16. Default: detected.",
 }
-MISSING = "Codes for missing values: N for every column, income=-8 for one; with commas."
+MISSING_HELP = "Codes for missing values, comma-separated: N applies to every column, income=-8 to one."
 
 
-def reads_a_file(*roles: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options for these roles and for how a text file is written; it takes them as one table, `given`,
-    of those that were stated: names as lists (`all` stays a word), a mark as a mark."""
-    texts = WRITTEN | {"missing": MISSING}
+def add_file_options(*roles: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that adds options for these roles and for the dialect of a text file to a command.
+
+    The command receives the options that were stated as one dictionary, `given`: names as lists ("all" stays a string),
+    dialect options as strings.
+    """
+    texts = DIALECT_OPTIONS | {"missing": MISSING_HELP}
     options: dict[str, Any] = dict.fromkeys(roles, Names)
-    options |= {name: Annotated[str, Option(help=words)] for name, words in texts.items()}
+    options |= {name: Annotated[str, Option(help=text)] for name, text in texts.items()}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True).parameters
         added = [inspect.Parameter(name, KEYWORD, default="", annotation=kind) for name, kind in options.items()]
-        kept = [part.replace(kind=KEYWORD) for name, part in own.items() if name != "given"]
-        parameters = sorted([*kept[:1], *added, *kept[1:]], key=lambda part: part.default is not part.empty)
+        others = [part.replace(kind=KEYWORD) for name, part in own.items() if name != "given"]
+        # Python requires parameters without a default to come first.
+        parameters = sorted([*others[:1], *added, *others[1:]], key=lambda part: part.default is not part.empty)
 
         def run(**stated: Any) -> None:
             texts = {name: text for name in options if (text := stated.pop(name))}
-            whole = {name for name, text in texts.items() if text == "all" or name in WRITTEN}
-            command(**stated, given={n: text if n in whole else text.split(",") for n, text in texts.items()})
+            unsplit = {name for name, text in texts.items() if text == "all" or name in DIALECT_OPTIONS}
+            command(**stated, given={n: text if n in unsplit else text.split(",") for n, text in texts.items()})
 
         run.__name__, run.__doc__ = command.__name__, command.__doc__
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -64,7 +71,7 @@ def print_json(document: object) -> None:
 
 
 def _plain(value: object) -> object:
-    """Return a value as JSON holds it: NaN and infinity are null, a dataclass is a table of its fields."""
+    """Return a value that JSON supports: NaN and infinity become null, a dataclass a table of its fields."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if is_dataclass(value):
@@ -78,7 +85,7 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.2g} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""Every method on one map, from the roles of a file alone."""
+"""`sdcmap compare`: every method on one map, using only the roles of a file."""
 
 from __future__ import annotations
 
@@ -8,30 +8,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from sdcmap.cli import options
-from sdcmap.cli.app import ROLES, app, note, print_json, reads_a_file
+from sdcmap.cli.app import ROLES, add_file_options, app, note, print_json
 
 if TYPE_CHECKING:
     from sdcmap.explore.comparing import Comparison
 
 
 @app.command()
-@reads_a_file(*ROLES)
+@add_file_options(*ROLES)
 def compare(
-    file: Annotated[Path, Argument(help="A data file; or a plan, for its data, measures, axes, limits and rule.")],
+    file: Annotated[
+        Path, Argument(help="A data file, or a plan whose data, measures, axes, limits and rule are used.")
+    ],
     given: dict[str, Any],
-    out: Annotated[Path, Option("-o", "--out", help="Folder to make.")] = Path("comparison"),
-    control: Annotated[Path | None, Option(help="People not in the file; else a fifth of it is set aside.")] = None,
+    out: Annotated[Path, Option("-o", "--out", help="Folder to create.")] = Path("comparison"),
+    control: Annotated[
+        Path | None, Option(help="File of people who are not in the data. Default: a fifth of the data is set aside.")
+    ] = None,
     replicates: Annotated[int, Option(min=1, help="Random draws of each method.")] = 3,
     risk: Annotated[str, Option(help="Risk measure of the map, such as AttributeInference.")] = "",
     utility: Annotated[str, Option(help="Utility measure of the map, such as TableError.")] = "",
-    workers: options.Workers = 0, as_json: options.Json = False,
-) -> None:  # fmt: skip
-    """Every method that fits a file, at two or three strengths, on one R-U map: a first look before a plan of your own.
+    workers: options.Workers = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Compare all suitable methods on one R-U map.
 
-    Without keys and numbers, the roles that `sdcmap look` proposes are taken. The folder holds plan.toml, the study, the
-    map and the files that were compared: none of it may be released.
+    Each method is tried at two or three strengths. Use it before you write your own plan. Without --keys and --numeric,
+    the roles that `sdcmap look` proposes are used. The folder contains plan.toml, the study, the map and the compared
+    files; none of them may be released.
 
-    A plan in place of the file (.toml) gives data, roles, measures, axes, limits and rule; its methods are not asked.
+    If you pass a plan (.toml), its data, roles, measures, axes, limits and rule are used, but not its methods.
 
     Example: sdcmap compare adult.csv --sensitive income -o adult-comparison
 
@@ -41,13 +47,21 @@ def compare(
     from sdcmap.cli.plans import data_and_plan
 
     data, plan = data_and_plan(file) if file.suffix == ".toml" else (sm.read(file, **given), None)
-    compared = sm.compare(data, out, plan=plan, control=control, replicates=replicates, risk=risk, utility=utility,
-                          workers=workers or None)  # fmt: skip
+    compared = sm.compare(
+        data,
+        out,
+        plan=plan,
+        control=control,
+        replicates=replicates,
+        risk=risk,
+        utility=utility,
+        workers=workers or None,
+    )
     for role, names in compared.proposed.items():
         note(f"{role}: {', '.join(names)}")
     if compared.outside is not None:
-        apart, records = len(compared.outside), len(compared.inside) + len(compared.outside)
-        note(f"{apart:,} of {records:,} records are set aside as people who are not in the file.")
+        held_out, records = len(compared.outside), len(compared.inside) + len(compared.outside)
+        note(f"{held_out:,} of {records:,} records are set aside as people who are not in the data.")
     if as_json:
         ru, skipped = compared.map, compared.not_on_the_map
         facts = {"risk": ru.risk[0], "utility": ru.utility, "methods": compared.table.to_dicts()}
@@ -55,20 +69,20 @@ def compare(
     else:
         _show(file.name, compared)
         print(f"{out}: plan.toml, refine.toml, study, map.html, map.png.")
-        _lead_on(compared, out)
+        _show_next_steps(compared, out)
 
 
-def _lead_on(compared: Comparison, out: Path) -> None:
-    """What the rule would choose here, and what to try next."""
+def _show_next_steps(compared: Comparison, out: Path) -> None:
+    """Print what the rule would choose, and what to try next."""
     import polars as pl
 
     if compared.choice is not None:
         print(f"By the plan's rule: {compared.choice.reason}")
-    brief = {measure.text: measure.brief for measure in compared.plan.measures}
-    if within := [f"{brief[name]} {limit:g}" for name, limit in compared.plan.limits.items()]:
+    titles = {m.text: f"{m.title} [{m.brief}]" for m in compared.plan.measures}
+    if within := [f"{titles[name]}: {limit:g}" for name, limit in compared.plan.limits.items()]:
         count = sum(compared.table.filter(~pl.col("anchor"))["within"])
-        print(f"{count} of {len(compared.table) - 1} methods are within every limit: {', '.join(within)}.")
-    print(f"Refine these {len(compared.refine)}: {' | '.join(compared.refine)}")
+        print(f"{count} of {len(compared.table) - 1} methods are within every limit ({'; '.join(within)}).")
+    print(f"Methods to refine: {' | '.join(compared.refine)}")
     print(f"  sdcmap sweep {out / 'refine.toml'} -o {out / 'refined'}")
 
 
@@ -84,4 +98,4 @@ def _show(title: str, compared: Comparison) -> None:
     risk, utility = compared.map.labels
     print(f"risk: {risk}\nutility: {utility}")
     skipped = (f"Not on the map: {name}: {reason}" for name, reason in compared.not_on_the_map.items())
-    print("On the frontier: the share of draws for which no other method is better on both.", *skipped, sep="\n")
+    print("On the frontier: share of draws for which no other method is better on both axes.", *skipped, sep="\n")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Exit, Option
 
 from sdcmap.cli import options
-from sdcmap.cli.app import app, duration, note, print_json
+from sdcmap.cli.app import app, format_duration, note, print_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,20 +17,28 @@ if TYPE_CHECKING:
     from sdcmap.core.rule import Rule
     from sdcmap.map import RUMap
 
-CURVE_DRAWS = 10  # of each share
+CURVE_DRAWS = 10  # random subsamples of each size
 
 
 @app.command("map")
 def draw_map(
     study: options.StudyFolder,
-    out: Annotated[Path, Option("-o", "--out", help="map.html, .svg, .png, or .csv for the numbers.")],
-    risk: options.Risks = [], utility: options.Utility = "",  # noqa: B006
-    by: Annotated[str, Option(help="release (every candidate) or mean (one point a method).")] = "",
-    facet: Annotated[str, Option(help="Small multiples by `method` or by a parameter, such as rate.")] = "",
+    out: Annotated[
+        Path, Option("-o", "--out", help="File to write: .html, .svg or .png for the map, .csv for the numbers.")
+    ],
+    risk: options.Risks = [],  # noqa: B006
+    utility: options.Utility = "",
+    by: Annotated[str, Option(help="release (a point for each candidate) or mean (a point for each method).")] = "",
+    facet: Annotated[
+        str, Option(help="Draw one panel for each `method`, or for each value of a parameter such as rate.")
+    ] = "",
     as_subsample: Annotated[
-        bool, Option(help="Random subsamples of the original as a curve: what a loss costs in records.")] = False,
-) -> None:  # fmt: skip
-    """Draw the R-U map of a study, with its frontier and, on the plan's own axis of risk, the choice of its rule.
+        bool, Option(help="Add a curve of random subsamples of the original, to read losses in records.")
+    ] = False,
+) -> None:
+    """Draw the R-U map of a study with its frontier.
+
+    The choice of the plan's rule is marked if the risk axis is the plan's.
 
     Example: sdcmap map cps-study --risk SmallCells --utility Hellinger -o map.html
     """
@@ -48,7 +56,7 @@ def draw_map(
 
 
 def _subsamples(ru: RUMap, study: Path) -> pl.DataFrame:
-    """Score random subsamples; the price is printed first."""
+    """Return the scores of random subsamples; print the expected run time first."""
     import sdcmap as sm
     from sdcmap.study.subsamples import estimate_subsample_cost
 
@@ -56,22 +64,28 @@ def _subsamples(ru: RUMap, study: Path) -> pl.DataFrame:
         data = opened.data
     measures = [ru.scores.values[name] for name in (*ru.risk, ru.utility)]
     count, seconds = estimate_subsample_cost(data, measures, CURVE_DRAWS)
-    note(f"Scoring {count} random subsamples of the original: about {duration(seconds)} of one core.")
+    note(f"Scoring {count} random subsamples of the original: about {format_duration(seconds)} of one core.")
     return ru.subsamples(data, draws=CURVE_DRAWS)
 
 
 @app.command()
 def choose(
     study: options.StudyFolder,
-    max_risk: Annotated[float | None, Option(help="Best utility with at most this risk.")] = None,
-    slope: Annotated[float | None, Option(help="Least risk + slope * loss.")] = None,
-    ideal: Annotated[bool, Option("--ideal", help="Nearest to the ideal point.")] = False,
-    by: Annotated[str, Option(help="release, mean or quantile.")] = "",
-    risk: options.Risks = [], utility: options.Utility = "",  # noqa: B006
-    keep: Annotated[bool, Option("--keep", help="Keep the chosen file as kept/<id>.study.parquet.")] = False,
+    max_risk: Annotated[float | None, Option(help="Choose the best utility with at most this risk.")] = None,
+    slope: Annotated[float | None, Option(help="Minimize risk + slope * loss.")] = None,
+    ideal: Annotated[bool, Option("--ideal", help="Choose the candidate nearest to the ideal point.")] = False,
+    by: Annotated[
+        str, Option(help="Compare single releases, or methods by mean or quantile: release, mean, quantile.")
+    ] = "",
+    risk: options.Risks = [],  # noqa: B006
+    utility: options.Utility = "",
+    keep: Annotated[bool, Option("--keep", help="Save the chosen file as kept/<id>.study.parquet.")] = False,
     as_json: options.Json = False,
-) -> None:  # fmt: skip
-    """Choose by the plan's rule, or by the rule given here; says why, and names the runners-up.
+) -> None:
+    """Choose a candidate by a rule, and print the reason.
+
+    The rule is the plan's, or one given here. Runners-up are listed as well. The exit code is 3 if no candidate can be
+    released.
 
     Example: sdcmap choose cps-study --max-risk 0.012
     """
@@ -84,7 +98,7 @@ def choose(
     rules += [sm.Linear(slope=slope, **how)] if slope is not None else []
     rules += [sm.IdealPoint(**how)] if ideal else []
     if len(rules) > 1:
-        raise sm.errors.PlanError("give one rule: --max-risk, --slope or --ideal.")
+        raise sm.errors.PlanError("Give only one rule: --max-risk, --slope or --ideal.")
     with sm.Study.open(study) as opened:
         choice = choose_in(opened, *rules, on=open_map(opened, risk, utility))
         if keep and choice.candidate:
@@ -104,24 +118,36 @@ def choose(
 @app.command()
 def release(
     study: options.StudyFolder,
-    candidate: Annotated[str, Argument(help="Its name as `choose` prints it, or its id (default: the rule's).")] = "",
-    out: Annotated[Path, Option("-o", "--out", help="Folder to make.")] = Path("public"),
-    profile: Annotated[str, Option(help="For whom the file is, where the plan does not say it.")] = "",
-    max_risk: Annotated[float | None, Option(help="The line, where the plan states none.")] = None,
-    again: Annotated[bool, Option("--again", help="Another release of the same records.")] = False,
-    override: Annotated[list[str], Option(help="CHECK=REASON for a check that may be overridden.")] = [],  # noqa: B006
+    candidate: Annotated[str, Argument(help="Name as printed by `choose`, or id. Default: the rule's choice.")] = "",
+    out: Annotated[Path, Option("-o", "--out", help="Folder to create.")] = Path("public"),
+    profile: Annotated[
+        str, Option(help="Release profile, if the plan states none: public-use, scientific-use, teaching or business.")
+    ] = "",
+    max_risk: Annotated[float | None, Option(help="Risk limit, if the plan states none.")] = None,
+    again: Annotated[bool, Option("--again", help="Allow another release of the same records.")] = False,
+    override: Annotated[
+        list[str], Option(help="CHECK=REASON: override a check that may be overridden; repeatable.")
+    ] = [],  # noqa: B006
     confirm_roles: Annotated[
-        bool, Option("--confirm-roles", help="Confirm every role that the plan marks as proposed; it is recorded.")
+        bool,
+        Option("--confirm-roles", help="Confirm every role that the plan marks as proposed; the study records it."),
     ] = False,
     ledger: options.Ledger = None,
-    form: Annotated[str, Option("--format", help="csv, parquet, sav, dta or xpt; by default that of the data.")] = "",
-    title: options.Title = "", owner: options.Owner = "", as_json: options.Json = False,
-) -> None:  # fmt: skip
-    """Make a candidate again, check it, and write it with README, codebook, method note, citation and checksums.
+    form: Annotated[
+        str, Option("--format", help="csv, parquet, sav, dta or xpt. Default: the format of the data.")
+    ] = "",
+    title: options.Title = "",
+    owner: options.Owner = "",
+    as_json: options.Json = False,
+) -> None:
+    """Check a candidate and write its release folder.
+
+    The folder contains data, README, codebook, method note, citation and checksums. The candidate is created again from
+    the seed of the study. The exit code is 3 if a check fails.
 
     Example: sdcmap release cps-study "Age swapped 5 %, draw 7" -o public/
 
-    Example: sdcmap release cps-study -o public/ --format sav --title "Labour force survey" --owner "Office of Statistics"
+    Example: sdcmap release cps-study -o public/ --format sav --title "Labor force survey" --owner "Office of Statistics"
     """
     import sdcmap as sm
     from sdcmap.workflow import choose as choose_in
@@ -131,15 +157,26 @@ def release(
     with sm.Study.open(study) as opened:
         choice = choose_in(opened, candidate=candidate)
         bundle = prepare_release(
-            opened, choice, profile=profile or None, max_risk=max_risk, again=again, override=reasons, ledger=ledger,
-            confirm_roles=confirm_roles, form=form, title=title, owner=owner,
-        )  # fmt: skip
+            opened,
+            choice,
+            profile=profile or None,
+            max_risk=max_risk,
+            again=again,
+            override=reasons,
+            ledger=ledger,
+            confirm_roles=confirm_roles,
+            form=form,
+            title=title,
+            owner=owner,
+        )
         try:
-            folder = bundle.write(out, tell=None if as_json else _tell)
+            folder = bundle.write(out, tell=None if as_json else _print_checks)
         except sm.errors.Refused as refused:
             if all(check.is_measured for check in refused.checks) and choice.runners_up:
                 other = choice.runners_up[0].name
-                note(f'Next: measured anew it is over a line; a runner-up: sdcmap release {study} "{other}" -o {out}')
+                note(
+                    f'It exceeds a limit when measured again. Try a runner-up: sdcmap release {study} "{other}" -o {out}'
+                )
             raise
     files = sorted(path.name for path in folder.iterdir())
     if as_json:
@@ -148,24 +185,31 @@ def release(
         print(f"{folder}: {', '.join(files)}")
 
 
-def _tell(checks: list[Check]) -> None:
-    """What the gate found, line by line; what was refused is said by the refusal."""
-    told = [check for check in checks if check.passed and check.name in ("unmasked", "gate", "told")]
-    print(*told, sep="\n", end="\n" if told else "")
+def _print_checks(checks: list[Check]) -> None:
+    """Print the results of the release checks; failed checks are part of the error message instead."""
+    passed = [check for check in checks if check.passed and check.name in ("unmasked", "gate", "told")]
+    print(*passed, sep="\n", end="\n" if passed else "")
 
 
 @app.command()
 def report(
     study: options.StudyFolder,
-    out: Annotated[Path, Option("-o", "--out", help="One HTML file.")] = Path("report.html"),
-    external: Annotated[bool, Option("--external", help="Only what may leave the room.")] = False,
-    records: Annotated[str, Option(help="A rule of safety, such as \"Unsafe(on='wage', k=5)\".")] = "",
-    title: options.Title = "", owner: options.Owner = "",
-    show_risk: Annotated[str, Option(help="Why an external report shows values of risk, in a sentence.")] = "",
-) -> None:  # fmt: skip
-    """Write the report for the board, or for anybody. A browser prints it on A4 or into a PDF.
+    out: Annotated[Path, Option("-o", "--out", help="HTML file to write.")] = Path("report.html"),
+    external: Annotated[
+        bool, Option("--external", help="Write the external report, which contains only what may be published.")
+    ] = False,
+    records: Annotated[
+        str, Option(help="Add the confidentiality plot with this rule, such as \"Unsafe(on='wage', k=5)\".")
+    ] = "",
+    title: options.Title = "",
+    owner: options.Owner = "",
+    show_risk: Annotated[str, Option(help="Show risk in an external report, for this reason (a sentence).")] = "",
+) -> None:
+    """Write the report for the review board or the public.
 
-    Example: sdcmap report cps-study -o report.html --title "Labour force survey 2026" --owner "Office of Statistics"
+    The report is one HTML file; print it from a browser on A4 or as a PDF.
+
+    Example: sdcmap report cps-study -o report.html --title "Labor force survey 2026" --owner "Office of Statistics"
 
     Example: sdcmap report cps-study --external -o public-report.html
     """
@@ -181,17 +225,26 @@ def report(
 @app.command()
 def pair(
     study: options.StudyFolder,
-    public: Annotated[Path, Argument(help="The plan of the public file; its [data] say the roles of the columns.")],
-    out: Annotated[Path, Option("-o", "--out", help="Folder; an existing one is gone on with.")] = Path("pair"),
-    most: Annotated[int, Option(min=1, help="Candidates of each file that are paired, the best by its rule.")] = 5,
-    joint: Annotated[float | None, Option(help="Most that who holds both files may find, a share.")] = None,
+    public: Annotated[Path, Argument(help="The plan of the public file; its [data] part states the roles.")],
+    out: Annotated[Path, Option("-o", "--out", help="Folder for the pair; existing results are continued.")] = Path(
+        "pair"
+    ),
+    most: Annotated[int, Option(min=1, help="Number of candidates of each file that are paired, best first.")] = 5,
+    joint: Annotated[
+        float | None, Option(help="Largest share of people that an attacker with both files may re-identify.")
+    ] = None,
     weights: Annotated[
-        str, Option(help="W1,W2: least W1 * scientific + W2 * public loss; else the scientific file first.")] = "",
-    workers: options.Workers = 0, engine: options.Engine = "", quiet: options.Quiet = False, as_json: options.Json = False,
-) -> None:  # fmt: skip
-    """Choose a scientific-use file and a public-use file made from it together: both rules, and both files in one hand.
+        str, Option(help="W1,W2: minimize W1 * scientific loss + W2 * public loss. Default: scientific loss first.")
+    ] = "",
+    workers: options.Workers = 0,
+    engine: options.Engine = "",
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Choose a scientific-use and a public-use file together.
 
-    STUDY is that of the scientific candidates, which has released nothing yet.
+    The public-use file is made from the scientific-use file. Both rules must hold, and an attacker with both files is
+    considered. STUDY contains the scientific candidates and must not have released anything yet.
 
     Example: sdcmap pair suf-study public.toml -o pair/
 
@@ -204,15 +257,22 @@ def pair(
         if shares is not None and len(shares) != 2:
             raise ValueError
     except ValueError:
-        raise sm.errors.PlanError("--weights are two numbers, such as 1,2.") from None
+        raise sm.errors.PlanError("--weights needs two numbers, such as 1,2.") from None
     pair = sm.choose_pair(
-        study, sm.Plan.read(public), out, most=most, joint=joint, weights=shares, workers=workers or None,
-        engine=engine or None, progress=(lambda *_: None) if quiet or as_json else None,
-    )  # fmt: skip
+        study,
+        sm.Plan.read(public),
+        out,
+        most=most,
+        joint=joint,
+        weights=shares,
+        workers=workers or None,
+        engine=engine or None,
+        progress=(lambda *_: None) if quiet or as_json else None,
+    )
     if as_json:
         chosen = {"first": pair.first and pair.first.candidate, "second": pair.second and pair.second.candidate}
-        place = None if pair.study is None else str(pair.study)
-        print_json({**chosen, "study": place, "reason": pair.reason, "pairs": pair.pairs, "unused": pair.unused})
+        folder = None if pair.study is None else str(pair.study)
+        print_json({**chosen, "study": folder, "reason": pair.reason, "pairs": pair.pairs, "unused": pair.unused})
     else:
         print(pair.reason)
         if pair.first and pair.second:

@@ -1,4 +1,4 @@
-"""`sdcmap look`: how a file is written, its columns, who is alone, what was noticed, and a plan to start from."""
+"""`sdcmap look`: the format and columns of a file, unique records, remarks, and a starting plan."""
 
 from __future__ import annotations
 
@@ -11,98 +11,111 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from sdcmap.cli import options
-from sdcmap.cli.app import ROLES, app, note, print_json, reads_a_file
+from sdcmap.cli.app import ROLES, add_file_options, app, note, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from sdcmap.explore.looking import ColumnSummary, Look
 
-MOST_SHOWN = 60  # columns of the first table; more are counted
+MAX_COLUMNS_SHOWN = 60  # in the table of columns; --json lists all
+MAX_CODES_SHOWN = 20  # codes that look like missing values, and columns with mixed values
 
 
-def show(title: str, seen: Look) -> None:
-    """Print everything; counts only, but for codes that look like missing values."""
+def show(title: str, overview: Look) -> None:
+    """Print the summary of a file. It shows counts only, except for codes that look like missing values."""
     from rich.console import Console
 
-    console = Console(markup=False, emoji=False, highlight=False)  # a name is a name, :b: and [red] too
-    if seen.source is not None and seen.source.dialect.words:
-        console.print(f"{title} is read with {seen.source.dialect.words}.")
-    if len(seen.variables) == 1:
-        console.print("It reads as one column: is that right? Else state the separator, such as --sep ';'.")
-    for part in (_columns(title, seen), *_who_is_alone(seen), *(f"- {line}" for line in _noticed(seen))):
+    # Column names are printed literally, even if they look like markup.
+    console = Console(markup=False, emoji=False, highlight=False)
+    if overview.source is not None and overview.source.dialect.words:
+        console.print(f"{title} is read with {overview.source.dialect.words}.")
+    if len(overview.variables) == 1:
+        console.print("The file was read as one column. If that is wrong, state the separator, such as --sep ';'.")
+    for part in (
+        _column_table(title, overview),
+        *_unique_record_tables(overview),
+        *(f"- {line}" for line in _remarks(overview)),
+    ):
         console.print(part)
 
 
-def _columns(title: str, seen: Look) -> Table:
+def _column_table(title: str, overview: Look) -> Table:
     from rich.table import Table
 
-    table = Table(title=f"{title}: {seen.rows:,} rows")
-    for word in ("variable", "kind", "role", "distinct", "missing", "alone", "told by"):
-        table.add_column(word, overflow="fold")  # a name is shown whole
-    for g in seen.variables[:MOST_SHOWN]:
-        role = g.role if g.stated else f"{g.role}?"
-        table.add_row(g.name, g.kind, role, f"{g.distinct:,}", f"{g.missing:,}", f"{g.once:,}", _why(g))
-    if len(seen.variables) > MOST_SHOWN:
-        table.caption = f"and {len(seen.variables) - MOST_SHOWN:,} more columns; --json lists them all"
+    table = Table(title=f"{title}: {overview.rows:,} rows")
+    for head in ("variable", "kind", "role", "distinct", "missing", "unique", "reason"):
+        table.add_column(head, overflow="fold")  # long names are wrapped, not cut
+    for column in overview.variables[:MAX_COLUMNS_SHOWN]:
+        role = column.role if column.stated else f"{column.role}?"
+        counts = f"{column.distinct:,}", f"{column.missing:,}", f"{column.once:,}"
+        table.add_row(column.name, column.kind, role, *counts, _explain_role(column))
+    if len(overview.variables) > MAX_COLUMNS_SHOWN:
+        table.caption = f"and {len(overview.variables) - MAX_COLUMNS_SHOWN:,} more columns; --json lists them all"
     return table
 
 
-def _why(glance: ColumnSummary) -> str:
-    formula = f"= {glance.formula}" if glance.formula else ""
-    harbor = f"Safe Harbor {glance.safe_harbor}" if glance.safe_harbor else ""
-    return "; ".join(part for part in (glance.why, formula, harbor) if part)
+def _explain_role(column: ColumnSummary) -> str:
+    formula = f"= {column.formula}" if column.formula else ""
+    harbor = f"Safe Harbor {column.safe_harbor}" if column.safe_harbor else ""
+    return "; ".join(part for part in (column.why, formula, harbor) if part)
 
 
-def _who_is_alone(seen: Look) -> tuple[Table, Table]:
-    """Records alone by what a snooper knows, and by the columns that tell most."""
+def _unique_record_tables(overview: Look) -> tuple[Table, Table]:
+    """Return the unique records by what an attacker knows, and by the most identifying columns."""
     from rich.table import Table
 
-    known = Table("a snooper who knows", "columns", "records alone", "share", title="Who is alone")
-    for words, (columns, alone) in seen.alone.items():
-        known.add_row(words, f"{columns:,}", f"{alone:,}", f"{alone / seen.rows:.1%}")
-    telling = Table("columns", "records alone", "share", title="Which columns tell most", caption=seen.telling.words)
-    for names, alone in seen.telling.sets:
-        telling.add_row(", ".join(names), f"{alone:,}", f"{alone / seen.rows:.1%}")
-    return known, telling
+    by_knowledge = Table("the attacker knows", "columns", "unique records", "share", title="Unique records")
+    for knowledge, (columns, count) in overview.alone.items():
+        by_knowledge.add_row(knowledge, f"{columns:,}", f"{count:,}", f"{count / overview.rows:.1%}")
+    caption = overview.telling.words
+    by_columns = Table("columns", "unique records", "share", title="Most identifying columns", caption=caption)
+    for names, count in overview.telling.sets:
+        by_columns.add_row(", ".join(names), f"{count:,}", f"{count / overview.rows:.1%}")
+    return by_knowledge, by_columns
 
 
-def _noticed(seen: Look) -> Iterator[str]:
+def _remarks(overview: Look) -> Iterator[str]:
     from sdcmap.data.identifiers import SAFE_HARBOR
 
-    small = ", ".join(f"{count:,} in cells of {words}" for words, count in seen.sizes.items())
-    yield f"The keys make {seen.cells:,} combinations; records {small}." if seen.sizes else "No keys."
-    if codes := ",".join(seen.codes[:MOST_CODES]):
-        yield f'These look like codes for missing values; state those that are: --missing "{codes}"'
-    todo = "state its codes for missing values, or leave it as text."
-    for name, count in list(seen.mixed.items())[:MOST_CODES]:
-        yield f"{name} holds numbers and {count:,} values that are none: {todo}"
-    if classes := sorted({glance.safe_harbor for glance in seen.variables} - {""}):
+    small = ", ".join(f"{count:,} in cells of {size}" for size, count in overview.sizes.items())
+    yield f"The keys have {overview.cells:,} combinations; records {small}." if overview.sizes else "No keys."
+    if codes := ",".join(overview.codes[:MAX_CODES_SHOWN]):
+        yield f'These values look like codes for missing values. State those that are: --missing "{codes}"'
+    advice = "State its codes for missing values, or leave it as text."
+    for name, count in list(overview.mixed.items())[:MAX_CODES_SHOWN]:
+        yield f"Column {name} contains numbers and {count:,} values that are not numbers. {advice}"
+    if classes := sorted({column.safe_harbor for column in overview.variables} - {""}):
         yield f"Safe Harbor classes: {'; '.join(f'{letter}, {SAFE_HARBOR[letter]}' for letter in classes)}."
-    yield "A role with ? is proposed: state it. `alone` counts records whose value no other record has."
+    yield "Roles with ? are proposed; confirm them. `unique` counts records whose value no other record has."
 
 
 @app.command()
-@reads_a_file(*ROLES, "other", "drop", "replicate", "psu", "wave", "case")
+@add_file_options(*ROLES, "other", "drop", "replicate", "psu", "wave", "case")
 def look(
-    file: options.File, given: dict[str, Any],
-    census: Annotated[bool, Option("--census", help="Everybody of the population is in the file.")] = False,
-    edits: Annotated[bool, Option("--edits", help="Propose edit rules; they show values of the file.")] = False,
-    known_by: Annotated[
-        list[str], Option(help='Who could know columns: "q1,q2=respondent only: why nobody else could".')] = [],  # noqa: B006
+    file: options.File,
+    given: dict[str, Any],
+    census: Annotated[bool, Option("--census", help="The file contains the whole population.")] = False,
+    edits: Annotated[bool, Option("--edits", help="Propose edit rules; they contain values of the file.")] = False,
+    known_by: Annotated[list[str], Option(help='Who can know columns: "q1,q2=respondent only: the reason".')] = [],  # noqa: B006
     profile: Annotated[
-        str, Option(help="For whom the file is: public-use, scientific-use, teaching or business.")] = "public-use",
+        str, Option(help="Release profile: public-use, scientific-use, teaching or business.")
+    ] = "public-use",
     ddi: Annotated[
-        Path | None, Option(help="A DDI-Codebook (codebook.xml): labels, universes, codes for missing values.")] = None,
+        Path | None, Option(help="DDI Codebook (codebook.xml) with labels, universes and codes for missing values.")
+    ] = None,
     within: Annotated[
-        Path | None, Option(help="The study that released this file, for a public-use file made from it.")] = None,
+        Path | None, Option(help="Study that released this file, to make a public-use file from it.")
+    ] = None,
     tables: Annotated[
-        list[Path], Option(help="A table that was published of the same people: columns and `count`; repeat it.")
+        list[Path], Option(help="Published table of the same people, with columns and `count`; repeatable.")
     ] = [],  # noqa: B006
-    out: Annotated[Path | None, Option("-o", "--out", help="Write a plan to start from.")] = None,
+    out: Annotated[Path | None, Option("-o", "--out", help="Write a starting plan to this file.")] = None,
     as_json: options.Json = False,
-) -> None:  # fmt: skip
-    """How the file is written, kinds, proposed roles, who is alone, and a starting plan.
+) -> None:
+    """Show the columns, proposed roles and unique records of a file.
+
+    With -o, a starting plan is written.
 
     Example: sdcmap look cps.csv --sensitive Income --profile public-use -o plan.toml
 
@@ -120,52 +133,54 @@ def look(
     from sdcmap.explore.proposed_edits import proposed_edits
     from sdcmap.study.profiles import to_profile
 
-    every = any(names == "all" for names in given.values())
+    has_all = any(names == "all" for names in given.values())
     paths = {name: str(path.resolve()) for name, path in (("ddi", ddi), ("within", within)) if path is not None}
     named = {name: names for name, names in given.items() if names != "all"}
     source = sm.Source(str(file), **named, **paths, census=census, known_by=tuple(known_by)).sensed()  # type: ignore[arg-type]
-    held = to_profile(profile)
-    seen = look_at(source if not every else sm.read(file, **given, census=census, known_by=known_by, ddi=source.ddi))
-    seen = replace(seen, source=source)
-    rules = proposed_edits(seen.data) if edits and seen.data is not None else []
+    release_profile = to_profile(profile)
+    overview = look_at(
+        source if not has_all else sm.read(file, **given, census=census, known_by=known_by, ddi=source.ddi)
+    )
+    overview = replace(overview, source=source)
+    rules = proposed_edits(overview.data) if edits and overview.data is not None else []
     if as_json:
-        print_json(seen.facts)
+        print_json(overview.facts)
     else:
-        show(file.name, seen)
+        show(file.name, overview)
         if edits:
-            head = "Rules that no record breaks (for `edits` in the plan; judge each):"
+            head = "Rules that every record satisfies (for `edits` in the plan; check each):"
             print(head, *(rules or ["none."]), sep="\n  ")
     if out is not None:
-        plan = seen.plan(file.resolve(), held, [table.resolve() for table in tables])
-        write_whole(out, _header(seen, rules) + plan.toml())
-        idle = plan.count == 1 and plan.data is not None and seen.data is not None  # it masks nothing: why?
-        wrong = plan.problems_with(plan.data.applied(seen.data)) if idle else []  # type: ignore[union-attr, arg-type]
+        plan = overview.plan(file.resolve(), release_profile, [table.resolve() for table in tables])
+        write_whole(out, _header(overview, rules) + plan.toml())
+        # A plan with one candidate masks nothing: explain why.
+        is_empty = plan.count == 1 and plan.data is not None and overview.data is not None
+        problems = plan.problems_with(plan.data.applied(overview.data)) if is_empty else []  # type: ignore[union-attr, arg-type]
         next_steps = f"sdcmap check {out}; sdcmap sweep {out} -o study; sdcmap release study"
-        advice = f"Look at every proposed role and limit, then: {next_steps}"
-        advice = f"It cannot be swept yet: {' '.join(wrong)}" if wrong else advice
-        note(f"{out} holds a starting plan of {plan.count} candidates for {held.words}. {advice}")
+        advice = f"Review every proposed role and limit, then run: {next_steps}"
+        advice = f"It cannot be swept yet: {' '.join(problems)}" if problems else advice
+        note(f"{out} contains a starting plan with {plan.count} candidates for {release_profile.words}. {advice}")
 
 
-def _header(seen: Look, rules: Sequence[str]) -> str:
-    """What stands above a starting plan: what to do, and what was seen but not applied."""
+def _header(overview: Look, rules: Sequence[str]) -> str:
+    """Return the comment at the top of a starting plan: what to do, and what was noticed but not applied."""
     text = _PLAN_HEADER
-    if codes := ", ".join(f'"{code}"' for code in seen.codes[:MOST_CODES]):
-        text += f"# These look like codes for missing values; state those that are: missing = [{codes}]\n#\n"
-    if held := "".join(f"#   {json.dumps(rule, ensure_ascii=False)},\n" for rule in rules):
-        text += f"# No record breaks these rules; state those that must hold: edits = [\n{held}# ]\n#\n"
+    if codes := ", ".join(f'"{code}"' for code in overview.codes[:MAX_CODES_SHOWN]):
+        text += f"# These values look like codes for missing values. State those that are: missing = [{codes}]\n#\n"
+    if lines := "".join(f"#   {json.dumps(rule, ensure_ascii=False)},\n" for rule in rules):
+        text += f"# Every record satisfies these rules. State those that must hold: edits = [\n{lines}# ]\n#\n"
     return text + "\n"
 
 
-MOST_CODES = 20
 _PLAN_HEADER = """\
-# A starting plan: every line is yours to change, before the first score.
-#   [profile]  For whom the file is, and how much risk that allows. The numbers are ours to start from: none is law. A
-#              release is held to them on the written file, every column being known that others could know.
-#   [rule]     The least loss among what holds every limit: the risk axis is the worst share of its limit, at most 1.
-#   [data]     The roles of the columns named in `proposed` are guesses: take a name out of it when its role is right.
-#              What only the respondent knows, with the reason: known_by = ["q1,q2=respondent only: an opinion, asked once"]
+# A starting plan. Change any line, but do so before the first score.
+#   [profile]  For whom the file is, and how much risk that allows. The numbers are defaults, not law. The release checks
+#              compare the written file with them, assuming an attacker who knows every column that others could know.
+#   [rule]     The smallest loss among candidates within every limit. The risk axis is the largest share of a limit.
+#   [data]     Roles of columns in `proposed` are guesses. Remove a name from `proposed` once its role is right.
+#              What only respondents know, with the reason: known_by = ["q1,q2=respondent only: an opinion, asked once"]
 # Then: sdcmap sweep plan.toml -o study; sdcmap choose study; sdcmap release study --confirm-roles
-# Where nothing holds: drop columns, sample, state what only respondents know, or choose another profile with its contract.
+# If no candidate is within the limits: drop columns, sample, state what only respondents know, or use another profile.
 # The seed is never written here.
 #
 """

@@ -1,4 +1,4 @@
-"""`sdcmap paper NAME`: a seed paper's experiment, beside its printed numbers."""
+"""`sdcmap paper NAME`: repeat the experiment of a paper and compare it with the printed numbers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from sdcmap.cli.app import app, note, print_json
 if TYPE_CHECKING:
     from sdcmap.papers.reference import Result
 
-WORDS = "A seed paper's experiment, beside its printed numbers."
-paper = Typer(no_args_is_help=True, rich_markup_mode=None, help=WORDS)
+HELP = "Repeat the experiment of a paper, beside its printed numbers.\n\nExample: sdcmap paper duncan2001"
+paper = Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 app.add_typer(paper, name="paper")
 
 DataFolder = Annotated[
-    Path | None, Option("--data", help="Folder of reference files (data/, golden/); default: $SDCMAP_DATA.")
+    Path | None, Option("--data", help="Folder with reference files (data/, golden/). Default: $SDCMAP_DATA.")
 ]
-Figures = Annotated[Path | None, Option("-o", "--out", help="Folder to write the figures to, as HTML, SVG and PNG.")]
+Figures = Annotated[Path | None, Option("-o", "--out", help="Folder for the figures, as HTML, SVG and PNG.")]
 
 
 def show(result: Result, out: Path | None, as_json: bool) -> None:
-    """Write the figures, then print the document or the lines."""
+    """Write the figures, then print the result as JSON or as text."""
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         for name, chart in result.figures.items():
@@ -41,10 +41,12 @@ def show(result: Result, out: Path | None, as_json: bool) -> None:
 def trottini2001(
     agency_limit: Annotated[float, Option(help="t_A, limit of the intruder's estimated knowledge.")] = -40.0,
     intruder_limit: Annotated[float, Option(help="t_INT, limit of the risk of discredit harm.")] = -0.8,
-    seed: Annotated[int, Option(min=0, help="Of the candidates of the worked choice.")] = 1,
-    data: DataFolder = None, out: Figures = None, as_json: options.Json = False,
-) -> None:  # fmt: skip
-    """Trottini (2001): global risk and global utility of example 1, figures 1 and 2, and the choice on a real file.
+    seed: Annotated[int, Option(min=0, help="Seed of the candidates in the worked example.")] = 1,
+    data: DataFolder = None,
+    out: Figures = None,
+    as_json: options.Json = False,
+) -> None:
+    """Trottini (2001): global risk and utility of example 1, figures 1 and 2, and a choice on a real file.
 
     Example: sdcmap paper trottini2001 -o figures
     """
@@ -60,10 +62,12 @@ def duncan2001(
     p: Annotated[float, Option(help="Percentile as a share, figures 3 and 4.")] = 0.99,
     max_risk: Annotated[float, Option(help="Largest tolerable risk, figures 2 to 4.")] = 5.0,
     replicates: Annotated[int, Option(min=2, help="Draws of each masking, figures 5 to 7 (paper: 200).")] = 1000,
-    seed: Annotated[int | None, Option(min=0, help="Of the simulation; by default a fresh one.")] = None,
-    data: DataFolder = None, out: Figures = None, as_json: options.Json = False,
-) -> None:  # fmt: skip
-    """Duncan, Keller-McNulty, Stokes (2001): the R-U map, figures 2 to 7, beside the printed values.
+    seed: Annotated[int | None, Option(min=0, help="Seed of the simulation. Default: a new random seed.")] = None,
+    data: DataFolder = None,
+    out: Figures = None,
+    as_json: options.Json = False,
+) -> None:
+    """Duncan, Keller-McNulty, Stokes (2001): the R-U map, figures 2 to 7, compared with the printed values.
 
     Example: sdcmap paper duncan2001 --replicates 200 -o figures
     """
@@ -74,14 +78,17 @@ def duncan2001(
 
 @paper.command()
 def yancey2002(
-    seeds: Annotated[int, Option(min=1, help="Random draws of each row of Tables 1 to 3.")] = 20,
-    large: Annotated[bool, Option("--large", help="All 59,315 records of the large file, not a sixth.")] = False,
-    seed: options.Seed = None, workers: options.Workers = 0, data: DataFolder = None, out: Figures = None,
+    seeds: Annotated[int, Option(min=1, help="Random draws for each row of tables 1 to 3.")] = 20,
+    large: Annotated[bool, Option("--large", help="Use all 59,315 records of the large file, not a sixth.")] = False,
+    seed: options.Seed = None,
+    workers: options.Workers = 0,
+    data: DataFolder = None,
+    out: Figures = None,
     as_json: options.Json = False,
-) -> None:  # fmt: skip
-    """Yancey, Winkler, Creecy (2002): noise, rank swaps and linkage, Tables 1 to 9 beside the printed cells.
+) -> None:
+    """Yancey, Winkler, Creecy (2002): noise, rank swapping and record linkage, compared with tables 1 to 9.
 
-    Takes a few minutes on two cores, with --large a minute or two more.
+    It takes a few minutes on two cores, and a minute or two more with --large.
 
     Example: sdcmap paper yancey2002 --seeds 20 -o figures
     """
@@ -93,10 +100,13 @@ def yancey2002(
 @paper.command()
 def gomatam2003(
     seeds: Annotated[int, Option(min=1, help="Random draws of each condition.")] = 100,
-    seed: options.Seed = None, workers: options.Workers = 0, data: DataFolder = None, out: Figures = None,
+    seed: options.Seed = None,
+    workers: options.Workers = 0,
+    data: DataFolder = None,
+    out: Figures = None,
     as_json: options.Json = False,
-) -> None:  # fmt: skip
-    """Gomatam, Karr, Sanil (2003): 108 swaps and two constrained collections, figures 2 to 4, the linear optimum.
+) -> None:
+    """Gomatam, Karr, Sanil (2003): 108 swaps and two constrained sets of swaps, figures 2 to 4, the linear optimum.
 
     Example: sdcmap paper gomatam2003 --seeds 100 -o figures
     """
@@ -108,11 +118,13 @@ def gomatam2003(
 @paper.command()
 def seri2005(
     alpha: Annotated[float, Option(help="Share of wrong pairs in a neighborhood.")] = 0.05,
-    k: Annotated[int, Option(min=1, help="So many neighbors are safe.")] = 15,
-    r: Annotated[float, Option(help="So much perturbation is safe.")] = 0.15,
-    seed: Annotated[int, Option(min=0, help="Of the noise on the two real files.")] = 1,
-    data: DataFolder = None, out: Figures = None, as_json: options.Json = False,
-) -> None:  # fmt: skip
+    k: Annotated[int, Option(min=1, help="Number of neighbors that makes a record safe.")] = 15,
+    r: Annotated[float, Option(help="Perturbation that makes a record safe.")] = 0.15,
+    seed: Annotated[int, Option(min=0, help="Seed of the noise on the two real files.")] = 1,
+    data: DataFolder = None,
+    out: Figures = None,
+    as_json: options.Json = False,
+) -> None:
     """Seri (2005): the confidentiality plot, figures 1 and 3, on 157 firms and two real files.
 
     Example: sdcmap paper seri2005 -o figures

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Exit, Option
 
 from sdcmap.cli import options
-from sdcmap.cli.app import app, duration, note, print_json
+from sdcmap.cli.app import app, format_duration, note, print_json
 
 if TYPE_CHECKING:
     from sdcmap.data.microdata import Microdata
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @app.command()
 def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
-    """Every problem of a plan at once; the number of candidates; a cost guess; what the plan is given unasked.
+    """Check a plan and estimate its run time.
+
+    The output lists all problems, or the number of candidates, the run time and the defaults that apply. The exit code
+    is 2 if the plan has a problem.
 
     Example: sdcmap check plan.toml
     """
@@ -37,7 +40,7 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
         if as_json:
             print_json({"problems": problems})
         else:
-            print(f"{len(problems)} problem(s) in {plan}:", *problems, sep="\n- ")
+            print(f"{plan} has {len(problems)} problem{'' if len(problems) == 1 else 's'}:", *problems, sep="\n- ")
         raise Exit(2)
     seconds, told = estimate_seconds(data, parsed), list(remarks(data, parsed, written))
     if as_json:
@@ -45,18 +48,18 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
         print_json({"problems": [], "candidates": parsed.count, "seconds": seconds, "remarks": told, "policy": policy})
     else:
         counts = f"{parsed.count:,} candidates, {len(parsed.measures)} measures"
-        print(f"{plan} is sound: {counts}; about {duration(seconds)} of one core.")
+        print(f"{plan} is valid: {counts}; about {format_duration(seconds)} on one core.")
         print(*told, f"Release policy: {parsed.policy.description}", sep="\n")
 
 
 def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:
-    """The plan and its data; where memory is limited, by way of a working copy in `folder`."""
+    """Return the data and the plan; with a memory limit, the data are read through a working copy in `folder`."""
     import sdcmap as sm
 
     plan = sm.Plan.read(path)
     if plan.data is None:
-        advice = "add a [data] part with path and roles, as `sdcmap look -o` writes it."
-        raise sm.errors.PlanError(f"{path} names no data: {advice}")
+        advice = "Add a [data] part with path and roles, as `sdcmap look -o` writes it."
+        raise sm.errors.PlanError(f"{path} names no data. {advice}")
     if memory:
         return sm.files.read_in_blocks(plan.data, folder, below=path.parent, memory=memory), plan
     return plan.data.read(path.parent), plan
@@ -64,9 +67,11 @@ def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[M
 
 @app.command()
 def schema(
-    out: Annotated[Path | None, Option("-o", "--out", help="The file to write; else it is printed.")] = None,
+    out: Annotated[Path | None, Option("-o", "--out", help="File to write. Default: print it.")] = None,
 ) -> None:
-    """The JSON Schema of plan.toml, for editors that complete and check; plug-ins that are installed are in it.
+    """Print the JSON Schema of plan.toml for text editors.
+
+    It includes installed plug-ins; editors use it to complete and check plans.
 
     Example: sdcmap schema -o plan.schema.json
     """
@@ -81,16 +86,22 @@ def schema(
         note(f"{out}: {SCHEMA_HINT}")
 
 
-SCHEMA_HINT = 'write "#:schema ./plan.schema.json" as the first line of a plan, and an editor of TOML finds it.'
+SCHEMA_HINT = 'start a plan with the line "#:schema ./plan.schema.json" so that TOML editors use it.'
 
 
 @app.command()
 def sweep(
-    plan: options.PlanFile, out: options.NewStudy, workers: options.Workers = 0, engine: options.Engine = "",
-    memory: Annotated[str, Option(help="Most memory to use, such as 2GB; the data are then read in blocks.")] = "",
-    device: options.Device = "cpu", quiet: options.Quiet = False,
-) -> None:  # fmt: skip
-    """Make and score every candidate of a plan; go on where an earlier sweep stopped.
+    plan: options.PlanFile,
+    out: options.NewStudy,
+    workers: options.Workers = 0,
+    engine: options.Engine = "",
+    memory: Annotated[str, Option(help="Memory limit, such as 2GB; the data are then read in blocks.")] = "",
+    device: options.Device = "cpu",
+    quiet: options.Quiet = False,
+) -> None:
+    """Create and score every candidate of a plan.
+
+    Run the same command to continue an interrupted sweep.
 
     Example: sdcmap sweep plan.toml -o cps-study --workers 2
 
@@ -105,27 +116,41 @@ def sweep(
     data, parsed = data_and_plan(plan, out / "incoming", limit)
     with progress_bar(False if quiet else None, where.gpu) as progress:
         scores = sm.sweep(
-            data, parsed, out, workers=workers or None, engine=engine or None, progress=progress, memory=limit,
+            data,
+            parsed,
+            out,
+            workers=workers or None,
+            engine=engine or None,
+            progress=progress,
+            memory=limit,
             device=where.name,
-        )  # fmt: skip
+        )
     counts = dict(scores.candidate.group_by("status").len().iter_rows())
     print(f"{out}: " + ", ".join(f"{counts[status]:,} {status}" for status in sorted(counts, reverse=True)) + ".")
 
 
 @app.command()
 def search(
-    plan: Annotated[Path, Argument(help="A plan in TOML, with a [data] part; a [search] part says what is fixed.")],
+    plan: Annotated[Path, Argument(help="A plan in TOML, with a [data] part; a [search] part states what is fixed.")],
     out: options.NewStudy,
-    budget: Annotated[int | None, Option(help="Full evaluations of new methods (else the plan's, or 200).")] = None,
-    minutes: Annotated[float | None, Option(min=0, help="End after the generation in which so many passed.")] = None,
-    workers: options.Workers = 0, engine: options.Engine = "", device: options.Device = "cpu",
-    charts: Annotated[bool, Option("--charts", help="Draw what was found into STUDY/search.")] = False,
-    quiet: options.Quiet = False, as_json: options.Json = False,
-) -> None:  # fmt: skip
-    """Find the releases that nothing beats: generation after generation of methods, and fresh draws of the best.
+    budget: Annotated[
+        int | None, Option(help="Number of new methods to evaluate. Default: the plan's budget, or 200.")
+    ] = None,
+    minutes: Annotated[
+        float | None, Option(min=0, help="Stop after the generation in which this time is over.")
+    ] = None,
+    workers: options.Workers = 0,
+    engine: options.Engine = "",
+    device: options.Device = "cpu",
+    charts: Annotated[bool, Option("--charts", help="Write charts of the search to STUDY/search.")] = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Search for methods on the risk-utility frontier.
 
-    The plan's own methods come first and are outside the budget, so the result is never worse than they are. The same
-    command goes on where a search was stopped. The study is as `sdcmap sweep` makes it: map, choose and release read it.
+    The search works in generations and scores new draws of the best methods. The plan's own methods come first and do
+    not count towards the budget, so the result is never worse than they are. Run the same command to continue a stopped
+    search. The study can be used with map, choose and release, as after a sweep.
 
     Example: sdcmap search plan.toml -o study --budget 200
 
@@ -135,51 +160,61 @@ def search(
 
     data, parsed = data_and_plan(plan)
     silent = (lambda *_: None) if quiet or as_json else None
-    found = sm.search(
-        data, parsed, budget, minutes=minutes, study=out, workers=workers or None, engine=engine or None,
-        device=device, progress=silent, watch=silent,
-    )  # fmt: skip
+    result = sm.search(
+        data,
+        parsed,
+        budget,
+        minutes=minutes,
+        study=out,
+        workers=workers or None,
+        engine=engine or None,
+        device=device,
+        progress=silent,
+        watch=silent,
+    )
     if as_json:
-        print_json(found.facts)
+        print_json(result.facts)
         return
-    _show_found(found)
+    _show_result(result)
     if charts:
-        folder = found.save_charts(out / "search")
+        folder = result.save_charts(out / "search")
         print(f"{folder}: {', '.join(sorted(file.name for file in folder.glob('*.html')))}.")
 
 
-def _show_found(found: SearchResult) -> None:
+def _show_result(result: SearchResult) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    risk, utility = found.map.labels
-    table = Table("frontier", "risk", "fresh", "utility", "fresh", "under the limit")
+    risk, utility = result.map.labels
+    table = Table("method on the frontier", "risk", "new draws", "utility", "new draws", "within the limit")
     table.columns[0].ratio = 1
-    for member in found.members:
+    for member in result.members:
         under = "" if member.under is None else f"{round(member.under * member.tried)} of {member.tried}"
         fresh = ["-" if value is None else f"{value:.3g}" for value in (member.fresh_risk, member.fresh_utility)]
         table.add_row(member.name, f"{member.risk:.3g}", fresh[0], f"{member.utility:.3g}", fresh[1], under)
     Console().print(table)
-    print(f"risk: {risk}\nutility: {utility}\nfresh: the mean of draws that it was not chosen by")
-    before, after = found.fresh_areas
-    left = f"{found.dominated_early} of them left when others had less risk and less loss already"
-    print(f"{found.evaluations:,} methods were evaluated ({left}); it stopped because {found.history.stopped}.")
-    first, last = found.history.areas[0], found.history.areas[-1]
-    print(f"Share of the area: {first:.3f} by the plan, {last:.3f} by the search.")
-    print(f"Of the frontier above: {before:.3f} as it was found, {after:.3f} by fresh draws.")
-    for row in found.losses.iter_rows(named=True):
-        free = "on the axis" if row["loss"] == found.plan.utility else "watched"
-        bound = free if row["bound"] is None else f"bound {row['bound']:.4g}"
-        loss = found.map.scores.brief_of(row["loss"])
-        print(f"{loss} ({bound}): plan {_span(row, 'plan')}, found {_span(row, 'found')}.")
-    if found.choice is not None:
-        print(found.choice.reason)
-        if found.choice.member is not None:
-            print(f"  id {found.choice.member.candidate}")
+    print(f"risk: {risk}\nutility: {utility}\nnew draws: mean of draws that did not influence the selection")
+    before, after = result.fresh_areas
+    stopped = f"{result.dominated_early} of them stopped early because others already had less risk and less loss"
+    print(
+        f"{result.evaluations:,} methods were evaluated ({stopped}). The search ended because {result.history.stopped}."
+    )
+    first, last = result.history.areas[0], result.history.areas[-1]
+    print(f"Dominated share of the area: {first:.3f} by the plan, {last:.3f} by the search.")
+    print(f"For the frontier above: {before:.3f} by the selected draws, {after:.3f} by new draws.")
+    for row in result.losses.iter_rows(named=True):
+        free = "on the axis" if row["loss"] == result.plan.utility else "not limited"
+        bound = free if row["bound"] is None else f"limit {row['bound']:.4g}"
+        loss = result.map.scores.title_of(row["loss"])
+        print(f"{loss} ({bound}): plan {_span(row, 'plan')}, search {_span(row, 'found')}.")
+    if result.choice is not None:
+        print(result.choice.reason)
+        if result.choice.member is not None:
+            print(f"  id {result.choice.member.candidate}")
 
 
-def _span(row: dict[str, float | None], whose: str) -> str:
-    low, high = row[f"{whose}_low"], row[f"{whose}_high"]
+def _span(row: dict[str, float | None], prefix: str) -> str:
+    low, high = row[f"{prefix}_low"], row[f"{prefix}_high"]
     if low is None or high is None:
         return "no value"
     return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"

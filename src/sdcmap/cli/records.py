@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Option
 
 from sdcmap.cli import options
-from sdcmap.cli.app import app, note, print_json, reads_a_file
+from sdcmap.cli.app import add_file_options, app, note, print_json
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.neighborhood import Unsafe
@@ -21,31 +21,49 @@ Neighborhood = Literal["distance", "fellegi-sunter", "frequency"]
 
 
 @app.command()
-@reads_a_file("keys", "numeric", "weight")
+@add_file_options("keys", "numeric", "weight")
 def records(
     original: Annotated[Path, Argument(help="A study folder, or the original file.")],
     given: dict[str, Any],
-    masked: Annotated[str, Argument(help="A candidate's name or id (default: the rule's), or the masked file.")] = "",
-    out: Annotated[Path, Option("-o", "--out", help=".html, .svg, .png; .csv: the table.")] = Path("records.html"),
-    on: Annotated[str, Option(help="Comma-separated variables to compare; default: the keys.")] = "",
-    alpha: Annotated[float | None, Option(help="Share of wrong pairs in a neighborhood (0.05).")] = None,
-    delta: Annotated[float | None, Option(help="The critical distance, instead of alpha.")] = None,
-    k: Annotated[int | None, Option(help="So many neighbors are safe (15).")] = None,
-    r: Annotated[float | None, Option(help="So much perturbation is safe (0.15).")] = None,
-    q: Annotated[float | None, Option(help="Shape of the safety line (1: straight).")] = None,
-    scale: Annotated[Scale | None, Option(help="Of the variables.")] = None,
-    distance: Annotated[Distance | None, Option(help="Relative to the record's size, or absolute.")] = None,
-    neighborhood: Annotated[Neighborhood | None, Option(help="Who is a neighbor.")] = None,
-    population: Annotated[bool, Option("--population", help="Frequencies of the population, by weights.")] = False,
-    leave_out: Annotated[bool, Option("--leave-out", help="Leave out records without a place on the scale.")] = False,
-    by: Annotated[str, Option(help="An id column in both files that says which record is which.")] = "",
+    masked: Annotated[
+        str, Argument(help="Name or id of a candidate (default: the rule's choice), or the masked file.")
+    ] = "",
+    out: Annotated[
+        Path, Option("-o", "--out", help="File to write: .html, .svg or .png for the plot, .csv for the table.")
+    ] = Path("records.html"),
+    on: Annotated[str, Option(help="Comma-separated variables to compare. Default: the keys.")] = "",
+    alpha: Annotated[float | None, Option(help="Share of wrong pairs in a neighborhood. Default: 0.05.")] = None,
+    delta: Annotated[float | None, Option(help="Critical distance, instead of alpha.")] = None,
+    k: Annotated[int | None, Option(help="Number of neighbors that makes a record safe. Default: 15.")] = None,
+    r: Annotated[float | None, Option(help="Perturbation that makes a record safe. Default: 0.15.")] = None,
+    q: Annotated[
+        float | None, Option(help="Shape of the boundary between safe and unsafe; 1 is a straight line.")
+    ] = None,
+    scale: Annotated[Scale | None, Option(help="Scale of the variables.")] = None,
+    distance: Annotated[
+        Distance | None, Option(help="Distance relative to the size of the record, or absolute.")
+    ] = None,
+    neighborhood: Annotated[Neighborhood | None, Option(help="Definition of a neighbor.")] = None,
+    population: Annotated[
+        bool, Option("--population", help="Use population frequencies, estimated with weights.")
+    ] = False,
+    leave_out: Annotated[
+        bool, Option("--leave-out", help="Leave out records that have no value on the scale.")
+    ] = False,
+    by: Annotated[str, Option(help="Id column in both files that matches the records.")] = "",
     figure: Annotated[Literal["plot", "zoom", "densities"], Option(help="What to draw.")] = "plot",
     unsafe: Annotated[Path | None, Option(help="Write the rows of unsafe records to this CSV file.")] = None,
-    frontier: Annotated[bool, Option("--frontier", help="The map, linked to plots, in a folder.")] = False,
-    external: Annotated[bool, Option("--external", help="Binned counts alone, none under 10.")] = False,
+    frontier: Annotated[
+        bool, Option("--frontier", help="Write the map and linked plots of all frontier candidates to a folder.")
+    ] = False,
+    external: Annotated[
+        bool, Option("--external", help="Show binned counts only, none below 10, for publication.")
+    ] = False,
     as_json: options.Json = False,
-) -> None:  # fmt: skip
-    """Draw the confidentiality plot: each record by its neighbors and its perturbation.
+) -> None:
+    """Draw the confidentiality plot of a candidate or a file.
+
+    The plot shows each record by its number of neighbors and its perturbation.
 
     Example: sdcmap records cps-study 3f2a91 -o records.html
 
@@ -54,9 +72,19 @@ def records(
     import sdcmap as sm
     from sdcmap.workflow import choose
 
-    stated = {"alpha": alpha, "delta": delta, "k": k, "r": r, "q": q, "scale": scale, "distance": distance,
-             "neighborhood": neighborhood, "frequency": "population" if population else None,
-             "on": on.split(",") if on else None, "leave_out": leave_out or None}  # fmt: skip
+    stated = {
+        "alpha": alpha,
+        "delta": delta,
+        "k": k,
+        "r": r,
+        "q": q,
+        "scale": scale,
+        "distance": distance,
+        "neighborhood": neighborhood,
+        "frequency": "population" if population else None,
+        "on": on.split(",") if on else None,
+        "leave_out": leave_out or None,
+    }
     rule = sm.recordwise.Unsafe(**{name: value for name, value in stated.items() if value is not None})  # type: ignore[arg-type]
     if original.is_dir():
         with sm.Study.open(original) as study:
@@ -67,7 +95,7 @@ def records(
             table = sm.records(data, study.plan.make(data, masked or choose(study)), rule=rule)
     else:
         if not masked or frontier:
-            raise sm.errors.PlanError(f"{original} is no study folder: name the masked file beside it.")
+            raise sm.errors.PlanError(f"{original} is not a study folder. Name the masked file as well.")
         table = sm.records(sm.read(original, **given), masked, rule=rule, by=by or None)
     _show(table, out, unsafe, figure, external, as_json)
 
@@ -93,7 +121,7 @@ def _show(table: RecordTable, out: Path, unsafe: Path | None, figure: str, exter
     from sdcmap.errors import PlanError
 
     if external and (figure != "plot" or out.suffix == ".csv" or unsafe is not None or as_json):
-        raise PlanError("outside there is the binned plot alone: no table, list, zoom or density.")
+        raise PlanError("--external allows only the binned plot: no table, list, zoom or density.")
     if out.suffix == ".csv":
         write_whole(out, table.frame().write_csv())
     elif figure == "plot":
@@ -102,12 +130,14 @@ def _show(table: RecordTable, out: Path, unsafe: Path | None, figure: str, exter
         (table.draw_zoom() if figure == "zoom" else table.draw_densities()).save(out)
     if unsafe is not None:
         write_whole(unsafe, pl.DataFrame({"row": table.unsafe}).write_csv())
-        note(f"{unsafe}: {len(table.unsafe):,} rows of the masked file, counted from 0. Not to leave the room.")
+        note(f"{unsafe}: {len(table.unsafe):,} rows of the masked file, counted from 0. Do not publish this file.")
     facts = table.summary()
     if as_json:
         print_json({"out": str(out), "rule": table.rule.text, **facts})
     elif external:
         print(out)
     else:
-        print(f"{out}: {len(table):,} records, {facts['unsafe']:,} unsafe, {facts['links_in_reach']:,} linked in their "
-              f"neighborhood, {facts['nearest_links']:,} nearest to their own original.")  # fmt: skip
+        print(
+            f"{out}: {len(table):,} records, {facts['unsafe']:,} unsafe, {facts['links_in_reach']:,} with their "
+            f"original in the neighborhood, {facts['nearest_links']:,} nearest to their own original."
+        )

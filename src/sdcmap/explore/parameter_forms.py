@@ -53,9 +53,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Form:
-    """The form of one class: its first sentence, its unit where it has one, and its fields."""
+    """The form of one class: its label and description for people, its unit if it has one, and its fields."""
 
     type: str
+    label: str
     summary: str
     axis: str
     unit: str
@@ -120,8 +121,10 @@ def form_of(cls: type[Value]) -> Form:
     shown = sorted(fields(cls), key=lambda f: (f.kw_only, f.name not in own))  # what the class adds comes first
     entries = tuple(_entry(f.name, kinds[f.name], f.default, sentences.get(f.name, "")) for f in shown)
     facts = getattr(cls, "kinds", ()) if issubclass(cls, Measure | Method) else ()
-    masks, summary = facts if isinstance(facts, tuple) else (), docstring(cls).summary
-    return Form(type_name(cls), summary, getattr(cls, "axis", ""), getattr(cls, "unit", ""), masks, entries)
+    masks = facts if isinstance(facts, tuple) else ()
+    label, summary = getattr(cls, "label", ""), getattr(cls, "description", "") or docstring(cls).summary
+    name = type_name(cls)
+    return Form(name, label or name, summary, getattr(cls, "axis", ""), getattr(cls, "unit", ""), masks, entries)
 
 
 def _entry(name: str, kind: Any, default: object, words: str) -> Entry:

@@ -1,1 +1,1 @@
-"""The report for the board: one HTML file that says what was done, what was found and what was chosen."""
+"""The report for the review board: one HTML file with the decision, the tests, the results and what was not tested."""

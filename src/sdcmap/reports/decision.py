@@ -1,74 +1,121 @@
-"""What was decided, in three sentences for somebody who has never read a risk measure; the fall of each risk; and what the
-report of a file says of the file that it was made from."""
+"""The decision of a study for readers without statistics, the reduction of each risk, and the facts about a parent file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from sdcmap.charts.before_after import Fall
 from sdcmap.choose import Threshold
 from sdcmap.core.audience import RECORD_SHARES, format_significant
-from sdcmap.core.limit import count_verdicts
+from sdcmap.core.limit import Verdict, count_verdicts
 from sdcmap.core.rule import Choice
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.scores import Scores
 
-CHANCES = (*RECORD_SHARES, "probability")  # units that a person says as so many in 100
+SHARE_UNITS = (*RECORD_SHARES, "probability")  # values in these units are shown in percent
+TESTED = ("met", "exceeded")  # statuses of a limit that was compared with an estimate
 
 
-def three_sentences(plan: Plan, scores: Scores, choice: Choice, rows: int) -> list[str]:
-    """What is to be released, what its risk is, and what it costs."""
+class LimitRow(NamedTuple):
+    """One risk limit on the first page: what it means, the limit, the original, the release, and the result.
+
+    result : "met", "exceeded", "not tested" or "no value". reason : why it was not tested.
+    """
+
+    title: str
+    description: str
+    class_name: str
+    limit: str
+    before: str
+    after: str
+    compared: str
+    result: str
+    reason: str
+
+
+def decision_sentences(plan: Plan, scores: Scores, choice: Choice, rows: int) -> list[str]:
+    """Return three sentences: what is released, its risk, and its utility loss."""
     if choice.candidate is None:
         return [
-            f"Nothing is to be released of these {rows:,} records.",
-            "None of the candidates that were tried is within all limits that were stated.",
-            "What to do next stands in the reason below.",
+            f"The recommendation is to release nothing from these {rows:,} records.",
+            "No candidate is within all stated risk limits.",
+            "The reason below says what to do next.",
         ]
-    limits = f" It {count_verdicts(choice.verdicts)}." if choice.verdicts else ""
-    what = f"A masked file of these {rows:,} records is to be released: {choice.name or choice.method}."
-    return [what, _risk(plan, scores, choice) + limits, _cost(plan, scores, choice)]
+    limits = f" The release {count_verdicts(choice.verdicts)}." if choice.verdicts else ""
+    name = choice.name or choice.method
+    what = f"The recommendation is to release a masked version of the file ({rows:,} records): {name}."
+    return [what, _risk_sentence(plan, scores, choice) + limits, _utility_sentence(plan, scores, choice)]
 
 
-def _risk(plan: Plan, scores: Scores, choice: Choice) -> str:
-    falls = falls_of(plan, scores, choice)
-    name = max(falls, key=lambda name: falls[name].after) if falls else plan.risk[0]
+def _risk_sentence(plan: Plan, scores: Scores, choice: Choice) -> str:
+    # The most critical measure is the one that uses the largest part of its limit.
+    changes = risk_changes(plan, scores, choice)
+    name = max(changes, key=lambda name: changes[name].after) if changes else plan.risk[0]
     unit, limit = scores.measure.row(by_predicate=pl.col("name") == name, named=True)["unit"], _limits(plan).get(name)
-    before, after = (_told(value, unit) for value in values_of(scores, name, choice))
-    by = f"By the most critical of {len(falls)} measures of risk" if len(falls) > 1 else "By its measure of risk"
-    line = "" if limit is None else f"; at most {_told(limit, unit)} is tolerated"
-    return f"{by}, {scores.title_of(name)}, it is {after}, where the unmasked file has {before}{line}."
+    before, after = (format_score(value, unit) for value in values_of(scores, name, choice))
+    which = f"the most critical of {len(changes)} risk measures" if len(changes) > 1 else "the risk measure"
+    allowed = "" if limit is None else f" The limit is {format_score(limit, unit)}."
+    return f"By {which} ({scores.title_of(name)}), the risk is {after}; for the unmasked file it is {before}.{allowed}"
 
 
-def _cost(plan: Plan, scores: Scores, choice: Choice) -> str:
+def _utility_sentence(plan: Plan, scores: Scores, choice: Choice) -> str:
     measure = scores.measure.row(by_predicate=pl.col("name") == plan.utility, named=True)
-    nothing, unit = measure["baseline_value"], measure["unit"]
-    after = _told(values_of(scores, plan.utility, choice)[1], unit)
-    end = "" if nothing is None else f"; releasing nothing would have {_told(nothing, unit)}"
-    what = "loss" if measure["direction"] == "lower" else "worth"
-    return f"Its {what} for users by {scores.title_of(plan.utility)} is {after}{end}."
+    baseline, unit = measure["baseline_value"], measure["unit"]
+    after = format_score(values_of(scores, plan.utility, choice)[1], unit)
+    comparison = "" if baseline is None else f"; if nothing were released, it would be {format_score(baseline, unit)}"
+    what = "utility loss" if measure["direction"] == "lower" else "utility"
+    return f"The {what} for users ({scores.title_of(plan.utility)}) is {after}{comparison}."
 
 
-def falls_of(plan: Plan, scores: Scores, choice: Choice | None) -> dict[str, Fall]:
-    """Each risk measure with a limit, before and after, as multiples of that limit; one where more is safer is left out,
-    and so is one without both values."""
-    falls: dict[str, Fall] = {}
+def limit_rows(scores: Scores, choice: Choice | None) -> list[LimitRow]:
+    """Return one row for each risk limit, whether it was tested or not; none if nothing was chosen."""
     if choice is None or choice.candidate is None:
-        return falls
-    rising = scores.measure.filter((pl.col("axis") == "risk") & (pl.col("direction") == "lower"))["name"].to_list()
+        return []
+    return [_limit_row(scores, choice, verdict) for verdict in choice.verdicts]
+
+
+def _limit_row(scores: Scores, choice: Choice, verdict: Verdict) -> LimitRow:
+    measure, unit = verdict.limit.measure, verdict.limit.measure.unit
+    before = values_of(scores, measure.text, choice)[0] if measure.text in scores.values else None
+    estimate = None if verdict.estimate is None else verdict.estimate.value
+    return LimitRow(
+        title=measure.title,
+        description=measure.description,
+        class_name=type(measure).__name__,
+        limit=("at most " if verdict.limit.is_upper else "at least ") + format_score(verdict.limit.value, unit),
+        before=format_score(before, unit),
+        after=format_score(estimate, unit) if verdict.status in TESTED else verdict.status,
+        compared=format_score(verdict.end, unit) if verdict.status in TESTED else "",
+        result=verdict.status,
+        reason=verdict.reason,
+    )
+
+
+def risk_changes(plan: Plan, scores: Scores, choice: Choice | None) -> dict[str, Fall]:
+    """Return each limited risk measure before and after masking, as multiples of its limit.
+
+    Measures for which higher values are safer are left out, and so are measures without both values.
+    """
+    changes: dict[str, Fall] = {}
+    if choice is None or choice.candidate is None:
+        return changes
+    lower_is_safer = scores.measure.filter((pl.col("axis") == "risk") & (pl.col("direction") == "lower"))[
+        "name"
+    ].to_list()
     for name, limit in _limits(plan).items():
-        before, after = values_of(scores, name, choice) if name in rising and limit > 0 else (None, None)
+        before, after = values_of(scores, name, choice) if name in lower_is_safer and limit > 0 else (None, None)
         if before is not None and after is not None:
-            falls[name] = Fall(scores.title_of(name), before / limit, after / limit)
-    return falls
+            changes[name] = Fall(scores.title_of(name), before / limit, after / limit)
+    return changes
 
 
-def without_value(plan: Plan, scores: Scores, choice: Choice | None) -> list[str]:
-    """The risk measures that the original has a value of and the chosen release has none, in words."""
+def measures_without_value(plan: Plan, scores: Scores, choice: Choice | None) -> list[str]:
+    """Return the titles of the risk measures that have a value for the original but none for the chosen release."""
     if choice is None or choice.candidate is None:
         return []
     values = {name: values_of(scores, name, choice) for name in plan.risk}
@@ -76,61 +123,71 @@ def without_value(plan: Plan, scores: Scores, choice: Choice | None) -> list[str
 
 
 def values_of(scores: Scores, name: str, choice: Choice) -> tuple[float | None, float | None]:
-    """A measure of the original, and of the chosen release; None where it has no value."""
+    """Return a measure's value for the original and for the chosen release; None if it has no value."""
     known = scores.column(name).drop_nulls("value")
-    whole = [method for method, kind in scores.kinds.items() if kind == "identity"]
-    before = known.filter(pl.col("method").is_in(whole))["value"]
+    unmasked = [method for method, kind in scores.kinds.items() if kind == "identity"]
+    before = known.filter(pl.col("method").is_in(unmasked))["value"]
     after = known.filter(pl.col("id") == (choice.candidate or ""))["value"]
     return next(iter(before), None), next(iter(after), None)
 
 
 def _limits(plan: Plan) -> Mapping[str, float]:
-    """The limit of each risk measure in its own unit; that of a single threshold where the plan names none."""
+    """Return the limit of each risk measure in its own unit; without any, that of a single threshold rule."""
     if plan.limits:
         return plan.limits
-    line = getattr(plan.rule, "risk", None)
-    return {plan.risk[0]: float(line)} if isinstance(line, int | float) and len(plan.risk) == 1 else {}
+    threshold = getattr(plan.rule, "risk", None)
+    is_single = isinstance(threshold, int | float) and len(plan.risk) == 1
+    return {plan.risk[0]: float(threshold)} if is_single and threshold is not None else {}
 
 
-def _told(value: float | None, unit: str) -> str:
-    """A score as a person says it; a share of records as so many in 100."""
+def format_score(value: float | None, unit: str) -> str:
+    """Return a score for readers: shares in percent, everything with three significant digits.
+
+    >>> format_score(0.03171, "share of records"), format_score(0.5, "distance"), format_score(None, "")
+    ('3.17 %', '0.5', 'no value')
+    """
     if value is None:
-        return "not known"
-    return f"{format_significant(100 * value, 3)} in 100" if unit in CHANCES else format_significant(value, 3)
+        return "no value"
+    return f"{format_significant(100 * value, 3)} %" if unit in SHARE_UNITS else format_significant(value, 3)
 
 
-def pair_of(study: Study) -> dict[str, Any] | None:
-    """Of a study whose data are a file that another study released, or may release; None of any other.
+def parent_file(study: Study) -> dict[str, Any] | None:
+    """Return the facts about the file that this study's data were made from; None if they are an original file.
 
-    The first file: its profile, when it was released (empty: not yet), its decision in three sentences; what was measured
-    of both when the second was released, nothing before that; and, where the two were chosen together, the reason, and
-    every pair that was tried: both names, what each loses, what both find in one hand, and what speaks against it.
+    The data may be a file that another study released or may release. The facts are its profile, when it was released
+    (empty: not yet) and its decision; what was measured for both files together when the second was released; and, if the
+    two files were chosen together, the reason and every pair that was tried.
     """
     source = study.plan.data
     if source is None or not source.within:
         return None
-    chosen = study.manifest.get("pair") or {}
-    told = [line for entry in study.manifest.get("releases", []) for line in entry.get("nested", {}).get("told", [])]
-    tried = [{**pair, "problem": next(iter(pair["problems"]), "")} for pair in chosen.get("pairs", [])]
-    said = {"profile": "", "when": "", "decision": [], "told": told, "reason": chosen.get("reason", ""), "tried": tried}
+    pair = study.manifest.get("pair") or {}
+    releases = study.manifest.get("releases", [])
+    joint_risks = [line for entry in releases for line in entry.get("nested", {}).get("told", [])]
+    tried = [{**row, "problem": next(iter(row["problems"]), "")} for row in pair.get("pairs", [])]
+    facts = {"profile": "", "when": "", "decision": [], "joint_risks": joint_risks}
+    facts |= {"reason": pair.get("reason", ""), "tried": tried}
     with Study.open(source.within) as first:
         plan = first.plan
-        made, when, profile = _first_of(plan, first, Path(source.path).parent.resolve(), chosen.get("first", ""))
-        if made is None:
-            return said
-        rule, name = plan.rule or Threshold(risk=1.0), plan.name_of(made)
-        choice = Choice(made.id, made.method.text, made.replicate, None, None, rule, "", name=name)
-        decision = three_sentences(plan, first.scores(), choice, len(first.data))
-    return {**said, "profile": profile, "when": when, "decision": decision}
+        folder = Path(source.path).parent.resolve()
+        candidate, when, profile = _find_parent(plan, first, folder, pair.get("first", ""))
+        if candidate is None:
+            return facts
+        rule, name = plan.rule or Threshold(risk=1.0), plan.name_of(candidate)
+        choice = Choice(candidate.id, candidate.method.text, candidate.replicate, None, None, rule, "", name=name)
+        decision = decision_sentences(plan, first.scores(), choice, len(first.data))
+    return {**facts, "profile": profile, "when": when, "decision": decision}
 
 
-def _first_of(plan: Plan, first: Study, folder: Path, chosen: str) -> tuple[Candidate | None, str, str]:
-    """The candidate that the first file is, when it was released, and for whom: the one that was released into this folder,
-    or the one that was chosen together with the second."""
+def _find_parent(plan: Plan, first: Study, folder: Path, chosen: str) -> tuple[Candidate | None, str, str]:
+    """Return the candidate that is the parent file, when it was released, and its profile.
+
+    It is the candidate that was released into this folder, or the one that was chosen together with the second file.
+    """
     candidates = {(c.method.text, c.replicate): c for c in plan.candidates}
     for entry in first.manifest.get("releases", [])[::-1]:
-        made = candidates.get((entry["method"], int(entry["replicate"])))
-        if made is not None and (Path(entry["folder"]) == folder or made.id == chosen):
-            return made, str(entry["when"])[:10], str(entry["profile"])
-    made = next((candidate for candidate in candidates.values() if candidate.id == chosen), None)
-    return made, "", plan.profile.name if plan.profile else "scientific-use"
+        candidate = candidates.get((entry["method"], int(entry["replicate"])))
+        if candidate is not None and (Path(entry["folder"]) == folder or candidate.id == chosen):
+            return candidate, str(entry["when"])[:10], str(entry["profile"])
+    candidate = next((candidate for candidate in candidates.values() if candidate.id == chosen), None)
+    return candidate, "", plan.profile.name if plan.profile else "scientific-use"

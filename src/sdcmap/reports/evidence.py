@@ -1,7 +1,7 @@
-"""What was assessed, in the terms of those who ask: snoopers that were and were not considered, and the terms of
-frameworks, each with a number and its definition, a fact, or "not assessed".
+"""What was assessed: the attackers that were and were not considered, and the evidence for the terms of frameworks.
 
-The vocabulary is the file frameworks.toml beside this one: another edition is an edit there. No legal conclusion is drawn.
+Each term of a framework gets a number with its definition, a fact, or "not assessed". The vocabulary is in frameworks.toml;
+a new edition of a framework needs only a change there. No legal conclusion is drawn.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ NONE_FOUND = "none found by name, label or value"
 
 
 class Evidence(NamedTuple):
-    """A term of a framework, and what there is to say: sentences, or that it was not assessed."""
+    """A term of a framework, its definition, and the evidence in sentences."""
 
     term: str
     definition: str
-    found: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 class Framework(NamedTuple):
@@ -42,8 +42,8 @@ class Framework(NamedTuple):
     rows: tuple[Evidence, ...]
 
 
-class Snoopers(NamedTuple):
-    """Who was assumed to attack, each with the measures that hold it; and who was not considered."""
+class Attackers(NamedTuple):
+    """The attackers that were considered, each with the measures that test it, and those that were not."""
 
     considered: tuple[tuple[str, tuple[str, ...]], ...]
     not_considered: tuple[str, ...]
@@ -51,64 +51,68 @@ class Snoopers(NamedTuple):
 
 @cache
 def vocabulary() -> Mapping[str, Any]:
-    """The snoopers and frameworks with their terms."""
+    """Return the attackers, and the frameworks with their terms."""
     return tomllib.loads(VOCABULARY.read_text(encoding="utf-8"))
 
 
-def snoopers(scores: Scores, facts: Mapping[str, str]) -> Snoopers:
-    """Every kind of snooper that a board may ask about, by whether a measure or a check of this study holds it."""
-    held = {}
-    for entry in vocabulary()["snooper"]:
-        by = [scores.title_of(name) for name in _measures(scores, entry.get("measures", ()))]
-        by += [facts[name] for name in entry.get("facts", ()) if facts.get(name)]
-        held[str(entry["name"])] = tuple(by)
-    return Snoopers(tuple((name, by) for name, by in held.items() if by), tuple(n for n, by in held.items() if not by))
+def list_attackers(scores: Scores, facts: Mapping[str, str]) -> Attackers:
+    """Return every kind of attacker a board may ask about, by whether a measure or check of this study tests it."""
+    tests_by_name = {}
+    for entry in vocabulary()["attacker"]:
+        tests = [scores.title_of(name) for name in _measures(scores, entry.get("measures", ()))]
+        tests += [facts[name] for name in entry.get("facts", ()) if facts.get(name)]
+        tests_by_name[str(entry["name"])] = tuple(tests)
+    considered = tuple((name, tests) for name, tests in tests_by_name.items() if tests)
+    return Attackers(considered, tuple(name for name, tests in tests_by_name.items() if not tests))
 
 
-def evidence(scores: Scores, choice: Choice | None, facts: Mapping[str, str], to: Audience) -> list[Framework]:
-    """One table a framework; a number is the chosen release's."""
-    chosen = None if choice is None or choice.candidate is None else choice
+def framework_evidence(
+    scores: Scores, choice: Choice | None, facts: Mapping[str, str], to: Audience
+) -> list[Framework]:
+    """Return one table for each framework; numbers are those of the chosen release."""
+    release = None if choice is None or choice.candidate is None else choice
 
     def row(term: Mapping[str, Any]) -> Evidence:
-        told = [f"{name}: {facts[name]}" for name in term.get("facts", ()) if facts.get(name)]
-        for name in _measures(scores, term.get("measures", ())) if chosen else ():
-            if chosen and (value := values_of(scores, name, chosen)[1]) is not None:
-                told.append(f"{scores.title_of(name)}: {to.number(value)} ({scores.values[name].unit})")
-        return Evidence(str(term["name"]), str(term["definition"]), tuple(told) or (NOT_ASSESSED,))
+        lines = [f"{name}: {facts[name]}" for name in term.get("facts", ()) if facts.get(name)]
+        for name in _measures(scores, term.get("measures", ())) if release else ():
+            if release and (value := values_of(scores, name, release)[1]) is not None:
+                lines.append(f"{scores.title_of(name)}: {to.number(value)} ({scores.values[name].unit})")
+        return Evidence(str(term["name"]), str(term["definition"]), tuple(lines) or (NOT_ASSESSED,))
 
     return [Framework(str(entry["name"]), tuple(map(row, entry["term"]))) for entry in vocabulary()["framework"]]
 
 
 def _measures(scores: Scores, classes: Sequence[str]) -> list[str]:
-    """The measures of the study that are of these classes, in the order of the vocabulary."""
+    """Return the study's measures of these classes, in the order of the vocabulary."""
     names = scores.measure.filter(pl.col("axis") == "risk")["name"].to_list()
     return [name for cls in classes for name in names if type(scores.values[name]).__name__ == cls]
 
 
 def study_facts(study: Study, data: Microdata, choice: Choice | None) -> dict[str, str]:
-    """What the study itself is evidence of, by the names that frameworks.toml uses."""
+    """Return the facts that the study itself provides, by the names that frameworks.toml uses."""
     plan, manifest, source = study.plan, study.manifest, study.plan.data
-    held = () if source is None else (*source.identifiers, *source.drop)  # no copy of the study has these columns
+    # The study's own copies of the data never contain these columns.
+    removed = () if source is None else (*source.identifiers, *source.drop)
     overrides, releases = manifest.get("overrides", []), manifest.get("releases", [])
     return {
         "records": f"{len(data):,} records, {len(data.names)} columns",
         "keys": join_names(data.keys),
         "sensitive columns": join_names(data.sensitive),
-        "held back": join_names(held),
+        "removed columns": join_names(removed),
         "profile": plan.profile.name if plan.profile else "",
         "method": (choice.name or choice.method) if choice is not None and choice.candidate else "",
         "utility": study.scores().title_of(plan.utility),
         "candidates tried": f"{plan.count:,}",
         "rule fixed first": "yes" if study.rule_was_fixed_first else "no",
         "overrides": join_names([str(entry.get("check", "")) for entry in overrides]) or "none",
-        "earlier releases": f"{len(releases)} from this study; the ledger is looked into at each release",
-    }  # fmt: skip
+        "earlier releases": f"{len(releases)} from this study; each release is checked against the ledger",
+    }
 
 
 def safe_harbor(data: Microdata) -> list[tuple[str, str, str]]:
-    """The 18 classes of 45 CFR 164.514(b)(2)(i): letter, words, and the columns of the file that look like it."""
+    """Return the 18 classes of 45 CFR 164.514(b)(2)(i): letter, text, and the columns of the file that look like it."""
     marks = {name: mark.letter for name in data.names if (mark := scan(data, name)) is not None}
     return [
-        (letter, words, ", ".join(name for name, found in marks.items() if found == letter) or NONE_FOUND)
-        for letter, words in SAFE_HARBOR.items()
+        (letter, text, ", ".join(name for name, own in marks.items() if own == letter) or NONE_FOUND)
+        for letter, text in SAFE_HARBOR.items()
     ]

@@ -1,4 +1,4 @@
-"""The report put together and written."""
+"""Assemble the report and write it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,30 @@ from sdcmap.explore.looking import SMALL_CELLS, look
 from sdcmap.map import RUMap
 from sdcmap.recordwise.neighborhood import Unsafe
 from sdcmap.recordwise.table import records as record_table
-from sdcmap.reports import study_rows
-from sdcmap.reports.decision import falls_of, pair_of, three_sentences, without_value
-from sdcmap.reports.evidence import evidence, safe_harbor, snoopers, study_facts, vocabulary
-from sdcmap.reports.masked_columns import changes, column_rows, given_back, what_holds
-from sdcmap.reports.questions import answers, in_records, numbers_of, subgroup_means, worst_subgroups
-from sdcmap.reports.view import View, external_view, internal_view
+from sdcmap.reports import report_tables
+from sdcmap.reports.audience_view import View, external_view, internal_view
+from sdcmap.reports.decision import (
+    TESTED,
+    decision_sentences,
+    limit_rows,
+    measures_without_value,
+    parent_file,
+    risk_changes,
+)
+from sdcmap.reports.evidence import framework_evidence, list_attackers, safe_harbor, study_facts, vocabulary
+from sdcmap.reports.masked_columns import change_tables, check_constraints, column_rows, describe_recoverable
+from sdcmap.reports.user_questions import (
+    answer_questions,
+    numbers_of,
+    subgroup_means,
+    subsample_equivalents,
+    worst_subgroups,
+)
 from sdcmap.study.folder import Study
 from sdcmap.study.profiles import explain_unmeasured
 
 TEMPLATES = Path(__file__).parent / "templates"
-MOST_PICTURES = 6  # distributions drawn before and after
+MAX_PICTURES = 6  # distributions drawn before and after
 
 Page = dict[str, object]
 
@@ -39,126 +52,147 @@ class Report:
     audience: str = "internal"
 
     def save(self, path: str | Path = "report.html") -> Path:
-        """Write the page; it needs no network, and a browser prints it on A4 or into a PDF."""
+        """Write the page. It loads nothing from the network, and prints on A4."""
         return write_whole(Path(path), self.html, private=self.audience == "internal")
 
 
 def make_report(
-    study: Study, ru: RUMap, choice: Choice | None, *, audience: str, records: Unsafe | None, title: str, owner: str,
+    study: Study,
+    ru: RUMap,
+    choice: Choice | None,
+    *,
+    audience: str,
+    records: Unsafe | None,
+    title: str,
+    owner: str,
     show_risk: str,
-) -> Report:  # fmt: skip
-    """Return the report of a study from its map and what was chosen; `sdcmap.report` explains every option."""
-    why = show_risk.strip()
+) -> Report:
+    """Return the report of a study from its map and choice; `sdcmap.report` documents every option."""
+    reason = show_risk.strip()
     if show_risk and audience == "internal":
-        raise PlanError("show_risk is for an external report; the internal one shows risk anyway.")
+        raise PlanError("show_risk applies to external reports only; the internal report always shows risk.")
     to = Audience(audience, len(study.data))
-    view = external_view(study, ru, choice, bool(why)) if to.is_external else internal_view(study, ru, choice)
+    view = external_view(study, ru, choice, bool(reason)) if to.is_external else internal_view(study, ru, choice)
     own_title = "" if to.is_external or study.path is None else study.data.schema.title or study.path.name
-    page = _common(study, view) | _compared(study, choice, view, records)
-    page |= {} if to.is_external else _for_the_board(study, view)
-    page |= {"title": title or own_title, "owner": owner, "show_risk": why, "day": datetime.now(UTC).date().isoformat()}
-    return Report(_rendered(page, to), audience)
+    page = _shared_sections(study, view) | _release_sections(study, choice, view, records)
+    page |= {} if to.is_external else _board_sections(study, view)
+    today = datetime.now(UTC).date().isoformat()
+    page |= {"title": title or own_title, "owner": owner, "show_risk": reason, "day": today}
+    return Report(_render(page, to), audience)
 
 
-def _for_the_board(study: Study, view: View) -> Page:
-    """Return what the board alone reads."""
+def _board_sections(study: Study, view: View) -> Page:
+    """Return the sections that only the board sees."""
     plan, data, scores, choice = view.plan, study.data, view.map.scores, view.choice
-    known, falls = study_facts(study, data, choice), falls_of(plan, scores, choice)
+    facts, changes = study_facts(study, data, choice), risk_changes(plan, scores, choice)
+    limits = limit_rows(scores, choice)
     return {
-        "decision": three_sentences(plan, scores, choice, len(data)) if choice is not None else [],
-        "fall": draw_before_after(list(falls.values())).svg() if falls else "",
-        "unvalued": without_value(plan, scores, choice),
-        "snoopers": snoopers(scores, known),
-        "frameworks": evidence(scores, choice, known, view.to),
+        "decision": decision_sentences(plan, scores, choice, len(data)) if choice is not None else [],
+        "tested_limits": [row for row in limits if row.result in TESTED],
+        "untested_limits": [row for row in limits if row.result not in TESTED],
+        "risk_chart": draw_before_after(list(changes.values())).svg() if changes else "",
+        "without_value": measures_without_value(plan, scores, choice),
+        "attackers": list_attackers(scores, facts),
+        "frameworks": framework_evidence(scores, choice, facts, view.to),
         "edition": vocabulary()["edition"],
         "safe_harbor": safe_harbor(data),
-        "pair": pair_of(study),
-        "tried": study_rows.tried(scores, choice, study.manifest.get("search", {})),
-        "untried": study_rows.untried(scores, choice),
-        "missing": study_rows.missing_candidates(scores),
+        "parent": parent_file(study),
+        "search_summary": report_tables.summarize_search(scores, choice, study.manifest.get("search", {})),
+        "skipped_attacks": report_tables.skipped_attacks(scores, choice),
+        "missing": report_tables.missing_candidates(scores),
         "releases": [] if view.map.is_expectation else view.map.frontier.to_dicts(),
     }
 
 
-def _common(study: Study, view: View) -> Page:
-    """Return what both audiences read, each at its own precision; what tells a risk only where it may be told."""
-    scores, seen = view.map.scores, look(study.data)
-    tables = {axis: study_rows.score_table(scores, view.choice, axis, view.to, view.map.limits_by_name)
-              for axis in ("risk", "utility")}  # fmt: skip
+def _shared_sections(study: Study, view: View) -> Page:
+    """Return the sections for both audiences, each with its own precision; risk only if it may be shown."""
+    scores, overview = view.map.scores, look(study.data)
+    tables = {
+        axis: report_tables.score_table(scores, view.choice, axis, view.to, view.map.limits_by_name)
+        for axis in ("risk", "utility")
+    }
     return {
         "external": view.to.is_external,
         "view": view,
         "plan": view.plan,
         "choice": view.choice,
         "name_of": scores.name_of,
-        "rows": seen.rows,
+        "rows": overview.rows,
         "keys": study.data.keys,
-        "columns_seen": [(seen_one, study.data.schema[seen_one.name].label) for seen_one in seen.variables],
-        "rare": dict(zip(SMALL_CELLS, seen.sizes.values(), strict=False)) if view.tells_risk else {},
-        "axes": study_rows.axes_of(view.plan),
-        "limits": study_rows.limits_of(view.plan),
-        "methods": study_rows.methods_of(view.plan),
+        "original_columns": [(column, study.data.schema[column.name].label) for column in overview.variables],
+        "rare": dict(zip(SMALL_CELLS, overview.sizes.values(), strict=False)) if view.shows_risk else {},
+        "axes": report_tables.axes_of(view.plan),
+        "limits": report_tables.limits_of(view.plan),
+        "methods": report_tables.methods_of(view.plan),
         "not_measured": explain_unmeasured(study.data, view.plan.measures),
-        "frontier": study_rows.frontier_rows(view) if view.tells_risk else [],
-        "risks": tables["risk"] if view.tells_risk else [],
+        "frontier": report_tables.frontier_rows(view) if view.shows_risk else [],
+        "risks": tables["risk"] if view.shows_risk else [],
         "utilities": tables["utility"],
-        "is_synthetic": study_rows.is_synthetic(scores, view.choice),
-        "all_made": set(scores.candidate["status"]) <= {"ok"},
+        "is_synthetic": report_tables.is_synthetic(scores, view.choice),
+        "all_created": set(scores.candidate["status"]) <= {"ok"},
         "fixed_first": study.rule_was_fixed_first,
-        "history": study_rows.history(study.manifest, view.public_name),
-        "maps": _maps(view) if view.tells_risk else [],
-        "versions": study_rows.versions(),
+        "history": report_tables.history(study.manifest, view.public_name),
+        "maps": _draw_maps(view) if view.shows_risk else [],
+        "versions": report_tables.versions(),
     }
 
 
-def _maps(view: View) -> list[str]:
-    """The map by release and, where methods have several, by mean; outside, and where a measure is an expectation, by mean
-    alone."""
+def _draw_maps(view: View) -> list[str]:
+    """Return the map of single releases and, if methods have several draws, the map of means.
+
+    External readers, and studies with a measure that is an expectation, get the map of means only.
+    """
     shown = view.shown
-    several = int(shown.means["count"].max() or 0) > 1  # type: ignore[arg-type]
-    layers = (
-        ["mean"] if view.to.is_external or shown.is_expectation else ["release", "mean"] if several else ["release"]
-    )
+    has_draws = int(shown.means["count"].max() or 0) > 1  # type: ignore[arg-type]
+    means_only = view.to.is_external or shown.is_expectation
+    layers = ["mean"] if means_only else ["release", "mean"] if has_draws else ["release"]
     return [draw_map(shown, mark=view.choice, by=layer).svg() for layer in layers]
 
 
-def _compared(study: Study, choice: Choice | None, view: View, rule: Unsafe | None) -> Page:
-    """Return the chosen candidate made again, beside the original; nothing where there is no candidate of ours."""
+def _release_sections(study: Study, choice: Choice | None, view: View, rule: Unsafe | None) -> Page:
+    """Return the comparison of the chosen release with the original; empty without a candidate made by a method."""
     plan, data, to = study.plan, study.data, view.to
     if choice is None or choice.candidate is None or study.scores().kinds.get(choice.method) == "file":
         return {}
+    # The release is not stored: it is created again from the plan's seed.
     method, masked = plan.resolve_choice(choice).method, plan.make(data, choice)
     names = method.masks(data)
-    page: Page = {"changes": changes(data, masked, names, to)}
-    if rule is not None and view.tells_risk:
+    page: Page = {"changes": change_tables(data, masked, names, to), "steps": report_tables.method_steps(method)}
+    if rule is not None and view.shows_risk:
         page["records"] = record_table(data, masked, rule=rule).draw(audience=to.name, title="Every record").svg()
     if to.is_external:
         return page
     return page | {
+        # What a step preserves, a later step may change, so this is shown for single methods only.
+        "preserved": method.kept if len(method.steps) == 1 else "",
+        "distorted": [step.distorted for step in method.steps if step.distorted],
         "columns": column_rows(data, masked, method),
-        "holds": [*what_holds(plan, data, masked)],
-        "given": given_back(plan, data, masked, names),
-        "answers": answers(data, masked),
+        "constraints": [*check_constraints(plan, data, masked)],
+        "recoverable": describe_recoverable(plan, data, masked, names),
+        "answers": answer_questions(data, masked),
         "subgroups": worst_subgroups(data, masked),
         "subgroup_means": subgroup_means(data, masked, plan.measures),
-        "readings": in_records(data, study.scores(), choice, plan.seed),
-        "pictures": _pictures(data, masked, names),
+        "readings": subsample_equivalents(data, study.scores(), choice, plan.seed),
+        "pictures": _draw_pictures(data, masked, names),
     }
 
 
-def _pictures(data: Microdata, masked: Microdata, names: tuple[str, ...]) -> list[str]:
-    """The masked numbers before and after, in bins, and the correlations of all numbers. Categories are in tables, where
-    small ones are merged."""
-    amounts = numbers_of(data, masked)
-    drawn = [draw_change(data, masked, name).svg() for name in amounts if name in names]
-    return [*drawn[:MOST_PICTURES], *([draw_correlations(data, masked, amounts).svg()] if len(amounts) > 1 else [])]
+def _draw_pictures(data: Microdata, masked: Microdata, names: tuple[str, ...]) -> list[str]:
+    """Return histograms of the masked numbers before and after, and the correlations of all numbers.
+
+    Categories are shown in tables instead, where small ones are merged.
+    """
+    numbers = numbers_of(data, masked)
+    charts = [draw_change(data, masked, name).svg() for name in numbers if name in names]
+    correlations = [draw_correlations(data, masked, numbers).svg()] if len(numbers) > 1 else []
+    return [*charts[:MAX_PICTURES], *correlations]
 
 
-def _rendered(page: Page, to: Audience) -> str:
+def _render(page: Page, to: Audience) -> str:
     import jinja2
 
     loader = jinja2.FileSystemLoader(TEMPLATES)
     templates = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     templates.filters |= {"significant": format_significant, "number": to.number, "score": to.score, "count": to.count}
-    templates.filters |= {"percent": to.percent, "story": study_rows.story_of}
+    templates.filters |= {"percent": to.percent, "explanation": report_tables.explanation_of}
     return templates.get_template("report.html").render(page)

@@ -1,4 +1,4 @@
-"""The service, part five: one candidate: its scores, what masking did to columns, relations and records."""
+"""Routes for one candidate: its scores, and what masking did to columns, relations and records."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from sdcmap.charts.change_charts import draw_change, draw_correlations, draw_den
 from sdcmap.core.audience import Audience
 from sdcmap.core.formatting import join_names
 from sdcmap.core.rule import Rule
-from sdcmap.reports.masked_columns import Table
-from sdcmap.reports.masked_columns import changes as changes_of
-from sdcmap.reports.study_rows import MeasureRow, score_table
-from sdcmap.web.models import Answer, Columns
+from sdcmap.reports.masked_columns import Table, change_tables
+from sdcmap.reports.report_tables import MeasureRow, MethodStep, method_steps, score_table
+from sdcmap.web.response_models import Columns, ResponseModel
 from sdcmap.web.workbench import Bench, Workbench
-from sdcmap.web.workspace import Absent
+from sdcmap.web.workspace import NotFound
 
 router = APIRouter(prefix="/api/studies/{name}", tags=["candidates"])
-Made: TypeAlias = tuple[sm.Plan, sm.Microdata, sm.Microdata, tuple[str, ...]]
-MOST_CORRELATED = 10  # columns of the picture of correlations
-MOST_CATEGORIES = 60  # of a column that a table is offered of
-MOST_COUNTED = 50_000  # records whose neighbors are all counted; of more, COUNT_TO each
-COUNT_TO = 100
-MOST_CHARTS = 8
-MOST_LISTED = 500  # unsafe records
+RemadeCandidate: TypeAlias = tuple[sm.Plan, sm.Microdata, sm.Microdata, tuple[str, ...]]
+MAX_CORRELATED_COLUMNS = 10  # in the chart of correlations
+MAX_TABLE_CATEGORIES = 60  # of a column that is offered for a two-way table
+FULL_COUNT_RECORDS = 50_000  # in larger files neighbors are counted only up to ...
+NEIGHBOR_COUNT_CAP = 100  # ... this number per record, which keeps the request fast
+MAX_CHARTS = 8  # of variables before and after
+MAX_UNSAFE_LISTED = 500  # records in the list of unsafe ones
 
 
-class CandidateMeasures(Answer):
+class CandidateMeasures(ResponseModel):
     risk: list[MeasureRow]
     utility: list[MeasureRow]
 
 
-class CandidateFacts(Answer):
-    """A candidate: its method and parameters, and every measure with its band."""
+class CandidateFacts(ResponseModel):
+    """A candidate: the steps of its method, its parameters, and every measure with its interval."""
 
     id: str
     name: str
     method: str
+    steps: list[MethodStep]
     spec: dict[str, Any]
     replicate: int
     masked: tuple[str, ...]
@@ -52,15 +52,18 @@ class CandidateFacts(Answer):
     measures: CandidateMeasures
 
 
-class Changes(Answer):
-    """Each masked variable before and after; charts are Vega-Lite."""
+class Changes(ResponseModel):
+    """Each masked variable before and after; charts are Vega-Lite specifications."""
 
     tables: list[Table]
     charts: dict[str, dict[str, Any]]
 
 
-class Records(Answer):
-    """The confidentiality plot (Vega-Lite), its counts and the unsafe records, in columns; a chart of null has a reason."""
+class Records(ResponseModel):
+    """The confidentiality plot (Vega-Lite), its counts and the unsafe records, in columns.
+
+    reason : why there is no plot, if `chart` is null.
+    """
 
     chart: dict[str, Any] | None
     reason: str
@@ -71,8 +74,8 @@ class Records(Answer):
     rows: Columns | None = None
 
 
-class RecordValue(Answer):
-    """One column of one record; an original of null is not known: the record is nobody's."""
+class RecordValue(ResponseModel):
+    """One column of one record; `original` is null if the record has no original."""
 
     name: str
     role: str
@@ -81,10 +84,10 @@ class RecordValue(Answer):
     changed: bool
 
 
-class RecordValues(Answer):
-    """A record of the masked file (`row`, from 0) beside the one it was made from. It never leaves the room.
+class RecordValues(ResponseModel):
+    """A record of the masked file (`row`, from 0) beside its original. For internal use only.
 
-    reason : why there is no original, where there is none.
+    reason : why there is no original, if `original_row` is null.
     """
 
     row: int
@@ -93,10 +96,10 @@ class RecordValues(Answer):
     values: list[RecordValue]
 
 
-class Relations(Answer):
-    """Correlations and the table of two columns, before and after (Vega-Lite); null where there is none.
+class Relations(ResponseModel):
+    """Correlations and a two-way table, before and after (Vega-Lite); null if there are none.
 
-    columns : categorical columns that a table can be of.
+    columns : the categorical columns that a table can show.
     """
 
     correlations: dict[str, Any] | None
@@ -108,130 +111,154 @@ class Relations(Answer):
 
 @router.get("/candidates/{candidate}")
 def candidate_facts(bench: Bench, name: str, candidate: str) -> CandidateFacts:
-    """A candidate: its method and parameters, and every measure with its band."""
+    """Return a candidate: its method and parameters, and every measure with its interval."""
     with bench.views.study(name) as opened:
         plan = opened.plan
         scores = opened.scores(plan)
-    made = plan.find(candidate)
-    method = made.method
-    row = sm.Choice(made.id, method.text, made.replicate, None, None, Rule(), "")
-    states = scores.candidate.filter(pl.col("id") == made.id).select("status", "reason").rows()
-    status, reason = states[0] if states else ("not made yet", "")
+    match = plan.find(candidate)
+    method = match.method
+    row = sm.Choice(match.id, method.text, match.replicate, None, None, Rule(), "")
+    states = scores.candidate.filter(pl.col("id") == match.id).select("status", "reason").rows()
+    status, reason = states[0] if states else ("not created yet", "")
     tables = [score_table(scores, row, axis, Audience("internal"), plan.limits) for axis in ("risk", "utility")]
     return CandidateFacts(
-        made.id, plan.name_of(made), method.text, method.spec(), made.replicate, method.masked_names, status, reason,
+        match.id,
+        plan.name_of(match),
+        method.text,
+        method_steps(method),
+        method.spec(),
+        match.replicate,
+        method.masked_names,
+        status,
+        reason,
         CandidateMeasures(*tables),
-    )  # fmt: skip
+    )
 
 
 @router.get("/candidates/{candidate}/changes")
 def changes(bench: Bench, name: str, candidate: str) -> Changes:
-    """Each masked variable before and after, as tables and charts, and the relations that changed most.
+    """Return each masked variable before and after, as tables and charts, and the relations that changed most.
 
-    A number is drawn as two densities on one axis, categories as bars."""
-    _, data, masked, names = made_again(bench, name, candidate)
+    Numbers are drawn as two densities on one axis, categories as bars.
+    """
+    _, data, masked, names = remake_candidate(bench, name, candidate)
     charts = {}
-    for variable in names[:MOST_CHARTS]:
+    for variable in names[:MAX_CHARTS]:
         draw = draw_density_change if has_density(data, masked, variable) else draw_change
         charts[variable] = draw(data, masked, variable).to_dict()
-    return Changes(changes_of(data, masked, names, Audience("internal", len(data))), charts)
+    return Changes(change_tables(data, masked, names, Audience("internal", len(data))), charts)
 
 
-def made_again(bench: Workbench, name: str, candidate: str) -> Made:
-    """A candidate of a study made again, or as it was made a moment ago: its plan, the data, the masked file, and what it
-    masks (the keys, where its method names nothing)."""
-    plan, data, masked = bench.views.masked(name, candidate)
+def remake_candidate(bench: Workbench, name: str, candidate: str) -> RemadeCandidate:
+    """Return the plan, the data, a candidate created again (or from the cache), and the names of the masked columns.
+
+    The masked columns are the keys if the method names none.
+    """
+    plan, data, masked = bench.views.remake(name, candidate)
     return plan, data, masked, masked_names(data, plan.find(candidate).method, masked)
 
 
 @router.get("/candidates/{candidate}/records")
 def records(bench: Bench, name: str, candidate: str) -> Records:
-    """The confidentiality plot, its counts and the unsafe records; a reason where a candidate has none.
+    """Return the confidentiality plot, its counts and the unsafe records, or the reason why there is no plot.
 
-    Neighbors are counted in the masked numeric variables, else in the keys, with the k of the plan's KAnonymity.
+    Neighbors are counted on the masked numeric variables; without any, on the keys with the k of the plan's KAnonymity.
     """
-    plan, data, masked, names = made_again(bench, name, candidate)
+    plan, data, masked, names = remake_candidate(bench, name, candidate)
     numbers = tuple(variable for variable in names if variable in data.numeric)
     rule = sm.recordwise.Unsafe(on=numbers or data.keys or names, leave_out=True)
-    held = next((m for m in plan.measures if isinstance(m, sm.KAnonymity) and not numbers), None)
-    rule = rule if held is None else replace(rule, k=held.k)
+    measure = next((m for m in plan.measures if isinstance(m, sm.KAnonymity) and not numbers), None)
+    rule = rule if measure is None else replace(rule, k=measure.k)
     try:
-        table = sm.records(data, masked, rule=rule, count_to=COUNT_TO if len(data) > MOST_COUNTED else None)
+        table = sm.records(
+            data, masked, rule=rule, count_to=NEIGHBOR_COUNT_CAP if len(data) > FULL_COUNT_RECORDS else None
+        )
     except sm.errors.SdcmapError as error:
         return Records(None, str(error))
     unsafe = table.frame().filter(~pl.col("safe")).select("row", "neighbors", "perturbation").sort("neighbors", "row")
     return Records(
-        table.draw().to_dict(), "", table.summary(), table.rule.text, _line_words(table.rule, held), len(unsafe),
-        unsafe.head(MOST_LISTED).to_dict(as_series=False),
-    )  # fmt: skip
+        table.draw().to_dict(),
+        "",
+        table.summary(),
+        table.rule.text,
+        _describe_unsafe_rule(table.rule, measure),
+        len(unsafe),
+        unsafe.head(MAX_UNSAFE_LISTED).to_dict(as_series=False),
+    )
 
 
-def _line_words(rule: sm.recordwise.Unsafe, held: sm.KAnonymity | None) -> str:
-    """What "unsafe" means in this plot, and whose line it is."""
+def _describe_unsafe_rule(rule: sm.recordwise.Unsafe, measure: sm.KAnonymity | None) -> str:
+    """Return what "unsafe" means in this plot, and where the threshold comes from."""
     on = join_names(rule.on)
     if rule.neighborhood == "frequency":
-        own = f"this plot's own line, k = {rule.k}, not a measure's"
-        whose = f"the line of {held.text} in the plan" if held else own
+        default = f"the default of this plot (k = {rule.k}), not a limit of the plan"
+        source = f"the k of {measure.text} in the plan" if measure else default
         return (
-            f"A record is called unsafe here where fewer than {rule.k} records share its combination of {on}; a missing "
-            f"value agrees with every value. That is {whose}."
+            f"A record is unsafe in this plot if fewer than {rule.k} records share its combination of {on}; a missing "
+            f"value matches every value. The threshold is {source}."
         )
     return (
-        f"A record is called unsafe here where few others are like it in {on} and masking moved it little: fewer than "
-        f"{rule.k} neighbors, moved by less than {rule.r:g} of its size, and not enough of both together. That is this "
-        f"plot's own line (Seri 2005), not a measure's."
+        f"A record is unsafe in this plot if few records are similar to it in {on} and masking changed it little: fewer "
+        f"than {rule.k} neighbors, changed by less than {rule.r:g} of its size, and not enough of both combined. These "
+        f"thresholds are defaults of this plot (Seri 2005), not limits of the plan."
     )
 
 
 @router.get("/candidates/{candidate}/relations")
 def relations(
-    bench: Bench, name: str, candidate: str,
+    bench: Bench,
+    name: str,
+    candidate: str,
     down: Annotated[str, Query(description="A categorical column of the table.")] = "",
     across: Annotated[str, Query(description="The other one.")] = "",
-) -> Relations:  # fmt: skip
-    """Correlations of the numbers and the table of two categorical columns, before and after masking, as heat maps."""
-    _, data, masked, names = made_again(bench, name, candidate)
-    shared = [name for name in data.describing if name in masked.names]  # those that were masked first
+) -> Relations:
+    """Return the correlations of the numeric columns and a two-way table, before and after masking, as heat maps."""
+    _, data, masked, names = remake_candidate(bench, name, candidate)
+    # Masked columns come first: they are what the user wants to see.
+    shared = [name for name in data.describing if name in masked.names]
     shared.sort(key=lambda name: (name not in names, data.names.index(name)))
-    numbers = [n for n in shared if n in data.numeric and masked.column(n).levels is None][:MOST_CORRELATED]
+    numbers = [n for n in shared if n in data.numeric and masked.column(n).levels is None][:MAX_CORRELATED_COLUMNS]
     named = [n for n in shared if data.column(n).levels is not None and masked.column(n).levels is not None]
-    columns = [name for name in named if data.level_count(name) <= MOST_CATEGORIES]
-    pair = _pair(columns, down, across)
+    columns = [name for name in named if data.level_count(name) <= MAX_TABLE_CATEGORIES]
+    pair = _table_columns(columns, down, across)
     return Relations(
         draw_correlations(data, masked, numbers).to_dict() if len(numbers) > 1 else None,
-        draw_table_change(data, masked, *pair).to_dict() if pair else None, columns, pair,
-        "" if numbers or columns else "This file has neither two numbers nor two categorical columns.",
-    )  # fmt: skip
+        draw_table_change(data, masked, *pair).to_dict() if pair else None,
+        columns,
+        pair,
+        "" if numbers or columns else "This file has neither two numeric nor two categorical columns.",
+    )
 
 
-def _pair(columns: list[str], down: str, across: str) -> list[str]:
+def _table_columns(columns: list[str], down: str, across: str) -> list[str]:
     if len(columns) < 2:
         return []
     if not {down, across} <= {"", *columns}:
-        raise sm.errors.PlanError("a table is of two categorical columns that are released.")
+        raise sm.errors.PlanError("a table needs two categorical columns that are released.")
     first = down or next(name for name in columns if name != across)
     second = across or next(name for name in columns if name != first)
     if first == second:
-        raise sm.errors.PlanError("a table is of two different columns.")
+        raise sm.errors.PlanError("a table needs two different columns.")
     return [first, second]
 
 
 @router.get("/candidates/{candidate}/records/{row}")
 def record_values(bench: Bench, name: str, candidate: str, row: int) -> RecordValues:
-    """One record of the masked file (`row` from 0) beside the one it was made from, column by column."""
-    _, data, masked, _ = made_again(bench, name, candidate)
+    """Return one record of the masked file (`row` from 0) beside its original, column by column."""
+    _, data, masked, _ = remake_candidate(bench, name, candidate)
     if not 0 <= row < len(masked):
-        raise Absent("the masked file has no such row.")
-    place = None if not masked.paired else row if masked.origin is None else int(masked.origin[row])
+        raise NotFound("the masked file has no such row.")
+    original_row = None if not masked.paired else row if masked.origin is None else int(masked.origin[row])
     values = _values(masked, row)
-    before = {} if place is None else _values(data, place)
+    before = {} if original_row is None else _values(data, original_row)
     roles = {variable.name: variable.role or "" for variable in data.schema.variables}
+    is_known = original_row is not None
     rows = [
-        RecordValue(name, roles.get(name, ""), before.get(name), value, place is not None and before.get(name) != value)
+        RecordValue(name, roles.get(name, ""), before.get(name), value, is_known and before.get(name) != value)
         for name, value in values.items()
     ]
-    reason = "" if place is not None else "This file is made up: none of its records is anybody's."
-    return RecordValues(row, place, reason, rows)
+    reason = "" if is_known else "The file is fully synthetic: its rows do not correspond to people."
+    return RecordValues(row, original_row, reason, rows)
 
 
 def _values(data: sm.Microdata, row: int) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The service, part one: files, their roles, and a first look."""
+"""Routes for data files: list, upload, and a first look at columns and roles."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.explore.bars import Bars
 from sdcmap.explore.looking import ColumnSummary, source_of
 from sdcmap.files.reading import Source
-from sdcmap.web.models import Answer
+from sdcmap.web.response_models import ResponseModel
 from sdcmap.web.workbench import Bench
 from sdcmap.web.workspace import DataFile
 
 router = APIRouter(prefix="/api", tags=["files"])
-PREVIEW = 12
+PREVIEW_ROWS = 12  # first records of a file that are shown
 Name = Annotated[str, StringConstraints(min_length=1, max_length=120)]
 Roles = dict[Name, Name]
 Codes = list[Annotated[str, StringConstraints(min_length=1, max_length=300)]]
 
 
-class Stated(BaseModel):
-    """A file, and what a person states of its columns: roles (or `numeric`), kinds where the inferred is wrong, and codes
-    for missing values as a plan writes them, such as "income=-8 (not applicable)"."""
+class FileDescription(BaseModel):
+    """A file, and what the user states about its columns.
+
+    roles : column -> role (or `numeric`). kinds : column -> kind, if the inferred one is wrong. missing : codes for missing
+    values as in a plan, such as "income=-8 (not applicable)".
+    """
 
     file: Annotated[str, StringConstraints(min_length=1, max_length=300)]
     roles: Roles = Field(default_factory=dict, max_length=5000)
@@ -38,38 +41,39 @@ class Stated(BaseModel):
         return source_of(self.file, self.roles, self.kinds, self.missing)
 
 
-class Files(Answer):
-    """The data files, and how many bytes a file that is sent may have."""
+class Files(ResponseModel):
+    """The data files, and the largest upload in bytes."""
 
     files: list[DataFile]
     upload_limit: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeenColumn(ColumnSummary):
-    """What is seen of one column, how its values are spread, and the codes that count as missing, with their words."""
+class ColumnDetails(ColumnSummary):
+    """The summary of one column, the distribution of its values, and the codes that count as missing, with labels."""
 
     spread: Bars
     missing_codes: list[str]
 
 
-class Preview(Answer):
+class Preview(ResponseModel):
     """The first records, as text."""
 
     columns: list[str]
     rows: list[list[str]]
 
 
-class SeenFile(Answer):
+class FileSummary(ResponseModel):
     """A first look at a file.
 
     cells : combinations of the keys that occur. sizes : records in combinations of fewer than 2, 3, 5, 10 records. alone :
-    by what is known, the columns and the records alone on them. codes : values that look like codes for missing ones.
+    for each kind of attacker, the number of columns they know and of records that are unique on them. codes : values that
+    look like codes for missing values.
     """
 
     file: str
     rows: int
-    variables: list[SeenColumn]
+    variables: list[ColumnDetails]
     cells: int
     sizes: dict[str, int]
     alone: dict[str, tuple[int, int]]
@@ -80,17 +84,17 @@ class SeenFile(Answer):
     preview: Preview
 
 
-class TellingSet(Answer):
-    """A set of columns, and how many records are alone on it."""
+class IdentifyingSet(ResponseModel):
+    """A set of columns, and how many records are unique on it."""
 
     keys: tuple[str, ...]
     alone: int
 
 
-class TellingColumns(Answer):
-    """Which columns tell the most: sets of up to three, and pairs of `names` (on the diagonal, one column)."""
+class IdentifyingColumns(ResponseModel):
+    """The most identifying columns: sets of up to three, and pairs of `names` (on the diagonal, one column)."""
 
-    sets: list[TellingSet]
+    sets: list[IdentifyingSet]
     words: str
     names: tuple[str, ...]
     pairs: list[list[int]]
@@ -99,42 +103,53 @@ class TellingColumns(Answer):
 
 @router.get("/files")
 def files(bench: Bench) -> Files:
-    """Data files below the served folder, and how large one that is sent may be."""
-    return Files(bench.room.files(), bench.room.upload_limit)
+    """Return the data files below the served folder, and the largest upload in bytes."""
+    return Files(bench.workspace.files(), bench.workspace.upload_limit)
 
 
 @router.post("/files", status_code=201)
 def upload(bench: Bench, file: UploadFile) -> DataFile:
-    """Send a data file, in any format that is read."""
-    path = bench.room.take(file.filename or "", file.file)
+    """Upload a data file, in any supported format."""
+    path = bench.workspace.store_upload(file.filename or "", file.file)
     return DataFile(path.name, path.stat().st_size)
 
 
 @router.post("/looks")
-def look(bench: Bench, stated: Stated) -> SeenFile:
-    """Kinds, roles (stated, else proposed), uniques, missing values and codes for them, how the values of each column are
-    spread, class sizes, a preview."""
-    views, source = bench.views, stated.source
-    data, seen, bars = views.data(source), views.look(source), views.bars(source)
-    frame = data.take(np.arange(min(PREVIEW, len(data)))).frame()
+def look(bench: Bench, description: FileDescription) -> FileSummary:
+    """Return kinds, roles (stated or proposed), unique records, missing values and their codes, the distribution of each
+    column, the sizes of key combinations, and a preview."""
+    views, source = bench.views, description.source
+    data, overview, bars = views.data(source), views.look(source), views.bars(source)
+    frame = data.take(np.arange(min(PREVIEW_ROWS, len(data)))).frame()
     rows = [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()]
-    columns = [SeenColumn(**vars(v), spread=bars[v.name], missing_codes=_codes(data, v.name)) for v in seen.variables]
-    return SeenFile(
-        stated.file, seen.rows, columns, seen.cells, seen.sizes, seen.alone, seen.class_sizes, seen.codes, seen.mixed,
-        seen.census, Preview(frame.columns, rows),
-    )  # fmt: skip
+    columns = [
+        ColumnDetails(**vars(v), spread=bars[v.name], missing_codes=_codes(data, v.name)) for v in overview.variables
+    ]
+    return FileSummary(
+        description.file,
+        overview.rows,
+        columns,
+        overview.cells,
+        overview.sizes,
+        overview.alone,
+        overview.class_sizes,
+        overview.codes,
+        overview.mixed,
+        overview.census,
+        Preview(frame.columns, rows),
+    )
 
 
-@router.post("/looks/telling")
-def telling(bench: Bench, stated: Stated) -> TellingColumns:
-    """Which columns tell the most: the sets of up to three, and the pairs, that leave the most records alone."""
-    _, sets, pairs = bench.views.telling(stated.source)
-    named = [TellingSet(names, count) for names, count in sets.sets]
-    return TellingColumns(named, sets.words, pairs.names, pairs.alone.tolist(), pairs.words)
+@router.post("/looks/identifying")
+def identifying_columns(bench: Bench, description: FileDescription) -> IdentifyingColumns:
+    """Return the most identifying columns: the sets of up to three and the pairs on which the most records are unique."""
+    _, sets, pairs = bench.views.identifying_columns(description.source)
+    named = [IdentifyingSet(names, count) for names, count in sets.sets]
+    return IdentifyingColumns(named, sets.words, pairs.names, pairs.alone.tolist(), pairs.words)
 
 
 def _codes(data: Microdata, name: str) -> list[str]:
-    """The codes for missing values that hold for a column, stated or the file's own, each with its words."""
+    """Return the codes for missing values of a column, stated or the file's own, each with its label."""
     variable = data.schema[name]
     words = dict(variable.values)
     ends = (code if isinstance(code, tuple) else (code,) for code in variable.missing)

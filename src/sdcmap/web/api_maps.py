@@ -1,4 +1,4 @@
-"""The service, part four: scores, maps and choices."""
+"""Routes for scores, R-U maps and choices."""
 
 from __future__ import annotations
 
@@ -18,35 +18,38 @@ from sdcmap.core.value import decode
 from sdcmap.errors import PlanError
 from sdcmap.searches.parameter_importance import Parameters
 from sdcmap.study.folder import Study
-from sdcmap.web.answers import Table, download
-from sdcmap.web.drawing import make_picture
-from sdcmap.web.models import Answer, Columns, Map
+from sdcmap.web.renderer import render_map
+from sdcmap.web.response_models import Columns, Map, ResponseModel
+from sdcmap.web.responses import Table, download
 from sdcmap.web.views import measures_on
 from sdcmap.web.workbench import Bench
 from sdcmap.workflow import choose as choose_in
 from sdcmap.workflow import open_map
 
 router = APIRouter(prefix="/api/studies/{name}", tags=["maps"])
-Risk = Annotated[list[str] | None, Query(description="Risk measures; several are taken at their worst.")]
+Risk = Annotated[list[str] | None, Query(description="Risk measures; of several, the worst counts.")]
 Utility = Annotated[str, Query(description="Utility measure; by default the plan's.")]
-Pixels = Annotated[int, Query(ge=50, le=4000, description="Of the frame that the axes enclose.")]
-MEDIA = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv; charset=utf-8"}
+Pixels = Annotated[int, Query(ge=50, le=4000, description="Size of the plot area inside the axes, in pixels.")]
+MEDIA_TYPES = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv; charset=utf-8"}
 
 
-def _limits(
+def parse_limits(
     limits: Annotated[
-        str, Query(description='Limits by measure, as JSON: {"KAnonymity": 0.01}; {} for none; by default the plan\'s.')
+        str, Query(description='Limits by measure, as JSON: {"KAnonymity": 0.01}; {} for none. Default: the plan\'s.')
     ] = "",
 ) -> dict[str, float] | None:
     try:
         return TypeAdapter(dict[str, float]).validate_json(limits) if limits else None
     except ValidationError:
-        raise PlanError('limits are JSON, such as {"KAnonymity": 0.01}.') from None
+        raise PlanError('limits must be JSON, such as {"KAnonymity": 0.01}.') from None
 
 
-class Asked(BaseModel):
-    """A rule as a table with its `type`, such as {"type": "Threshold", "risk": 0.01}, and limits by measure, such as
-    {"KAnonymity": 0.01}; None for the plan's. Axes."""
+class RuleRequest(BaseModel):
+    """A rule, limits and axes.
+
+    rule : a table with its `type`, such as {"type": "Threshold", "risk": 0.01}; null: the plan's rule. limits : by measure,
+    such as {"KAnonymity": 0.01}; null: the plan's limits. risk, utility : the axes; empty: the plan's.
+    """
 
     rule: Table | None = None
     limits: dict[str, float] | None = None
@@ -54,16 +57,16 @@ class Asked(BaseModel):
     utility: str = ""
 
 
-class MeasureScores(Answer):
-    """One measure, in columns: of every candidate, and pooled by method."""
+class MeasureScores(ResponseModel):
+    """One measure, in columns: for every candidate, and pooled by method."""
 
     measure: str
     candidates: Columns
     methods: Columns
 
 
-class ChosenCandidate(Answer):
-    """What was chosen; a candidate of null means: release nothing."""
+class ChosenCandidate(ResponseModel):
+    """What was chosen; if `candidate` is null, nothing can be released."""
 
     candidate: str | None
     name: str
@@ -77,8 +80,8 @@ class ChosenCandidate(Answer):
     runners_up: tuple[RunnerUp, ...]
 
 
-class CriterionPlanes(Answer):
-    """The planes of decision theory; null where the plan lacks one of the four measures."""
+class CriterionPlanes(ResponseModel):
+    """The two planes of the decision-theoretic criterion; null if the plan lacks one of the four measures."""
 
     rule: dict[str, Any] | None
     rows: Columns | None
@@ -86,19 +89,19 @@ class CriterionPlanes(Answer):
     numeric: list[str]
 
 
-class ParameterCharts(Answer):
-    """What the parameters of all methods have to do with risk and loss (Vega-Lite); null has a reason."""
+class ParameterCharts(ResponseModel):
+    """How the parameters of all methods relate to risk and loss (Vega-Lite); `reason` says why a chart is null."""
 
     importance: dict[str, Any] | None = None
     coordinates: dict[str, Any] | None = None
     reason: str = ""
 
 
-class LeverAnswer(Answer):
-    """What a rule chooses, and what it would choose while one number moves and all else stays.
+class LeverAnswer(ResponseModel):
+    """What a rule chooses, and what it would choose if one of its numbers changed.
 
-    rule : by the rule's field. limits : by measure, stated or not; none where the risk axis moves with them. methods : of
-    each candidate in a lever, its method. The first start of a lever is null: it is below every value.
+    rule : a lever for each number of the rule. limits : a lever for each measure; none if the risk axis depends on limits.
+    methods : candidate -> its method. The first start of a lever is null: it is below every value.
     """
 
     choice: ChosenCandidate
@@ -107,15 +110,15 @@ class LeverAnswer(Answer):
     methods: dict[str, str]
 
 
-class PageLabels(Answer):
-    """The labels of a map of some size."""
+class PageLabels(ResponseModel):
+    """The labels of a map of a given size."""
 
     labels: list[PageLabel]
 
 
 @router.get("/scores")
 def scores(bench: Bench, name: str, measure: str) -> MeasureScores:
-    """One measure of every candidate: id, method, replicate, value, standard error; and pooled by method."""
+    """Return one measure of every candidate (id, method, replicate, value, standard error), and pooled by method."""
     with bench.views.study(name) as opened:
         scored = opened.scores()
     single = scored.column(measure).select("id", "method", "replicate", "value", "se")
@@ -124,95 +127,120 @@ def scores(bench: Bench, name: str, measure: str) -> MeasureScores:
 
 @router.get("/map", response_model=Map)
 def ru_map(
-    bench: Bench, name: str, limits: Annotated[dict[str, float] | None, Depends(_limits)], risk: Risk = None,
+    bench: Bench,
+    name: str,
+    limits: Annotated[dict[str, float] | None, Depends(parse_limits)],
+    risk: Risk = None,
     utility: Utility = "",
-) -> Response:  # fmt: skip
-    """The R-U map in columns: points, means with bands and frontier membership, anchors, axes, generations of a search."""
+) -> Response:
+    """Return the R-U map in columns: points, means with intervals and frontier membership, anchors, axes, generations."""
     return Response(bench.views.map_json(name, tuple(risk or ()), utility, limits), media_type="application/json")
 
 
 @router.get(
-    "/map.{form}", response_class=Response, responses={200: {"content": {media: {} for media in MEDIA.values()}}}
+    "/map.{form}", response_class=Response, responses={200: {"content": {media: {} for media in MEDIA_TYPES.values()}}}
 )
 def picture(
-    bench: Bench, name: str, form: Literal["png", "svg", "csv"], risk: Risk = None, utility: Utility = "",
+    bench: Bench,
+    name: str,
+    form: Literal["png", "svg", "csv"],
+    risk: Risk = None,
+    utility: Utility = "",
     by: Literal["", "release", "mean"] = "",
-) -> Response:  # fmt: skip
-    """The map as a picture with the choice of the plan's rule, or its numbers as CSV."""
+) -> Response:
+    """Return the map as a picture with the choice of the plan's rule, or its numbers as CSV."""
     axes = tuple(risk or ()), utility
     if form == "csv":
         ru = bench.views.map(name, *axes)[0]
         content = (ru.means if by == "mean" else ru.points).write_csv()
     else:
-        content = bench.drawing.run(make_picture, bench.room.study(name), form, *axes, by)
-    return download(content, f"map.{form}", MEDIA[form])
+        content = bench.renderer.run(render_map, bench.workspace.study(name), form, *axes, by)
+    return download(content, f"map.{form}", MEDIA_TYPES[form])
 
 
 @router.post("/choices")
-def choose(bench: Bench, name: str, asked: Asked) -> ChosenCandidate:
-    """What a rule chooses, why, and the runners-up; a candidate of null means: release nothing."""
+def choose(bench: Bench, name: str, request: RuleRequest) -> ChosenCandidate:
+    """Return what a rule chooses, why, and the runners-up; a null candidate means that nothing can be released."""
     with bench.views.study(name) as opened:
-        return of_choice(chosen(opened, asked))
+        return choice_response(resolve_choice(opened, request))
 
 
-def of_choice(choice: Choice) -> ChosenCandidate:
-    """A choice as it is answered."""
+def choice_response(choice: Choice) -> ChosenCandidate:
+    """Return a choice as a response."""
     return ChosenCandidate(
-        choice.candidate, choice.name, choice.method, choice.replicate, choice.risk, choice.utility, choice.reason,
-        choice.searched, choice.rule.text, choice.runners_up,
-    )  # fmt: skip
+        choice.candidate,
+        choice.name,
+        choice.method,
+        choice.replicate,
+        choice.risk,
+        choice.utility,
+        choice.reason,
+        choice.searched,
+        choice.rule.text,
+        choice.runners_up,
+    )
 
 
-def chosen(study: Study, asked: Asked, candidate: str = "", reason: str = "") -> Choice:
-    """What was picked, or what the rule that is asked for chooses on the map that is asked for."""
+def resolve_choice(study: Study, request: RuleRequest, candidate: str = "", reason: str = "") -> Choice:
+    """Return the candidate that a person picked, or what the requested rule chooses on the requested map."""
     if candidate:
         return choose_in(study, candidate=candidate, reason=reason)
-    rule = None if asked.rule is None else decode(asked.rule, Rule)
-    return choose_in(study, rule, on=open_map(study, asked.risk, asked.utility, asked.limits))
+    rule = None if request.rule is None else decode(request.rule, Rule)
+    return choose_in(study, rule, on=open_map(study, request.risk, request.utility, request.limits))
 
 
 @router.post("/levers")
-def levers(bench: Bench, name: str, asked: Asked) -> LeverAnswer:
-    """What a rule chooses, and at every value of its numbers and of the limits by measure."""
+def levers(bench: Bench, name: str, request: RuleRequest) -> LeverAnswer:
+    """Return what a rule chooses, and what it would choose at every value of its numbers and limits."""
     with bench.views.study(name) as study:
-        ru = open_map(study, asked.risk, asked.utility, asked.limits)
-        choice = chosen(study, asked)
+        ru = open_map(study, request.risk, request.utility, request.limits)
+        choice = resolve_choice(study, request)
     risks = [Limit(ru.scores.measure_named(name), 1.0) for name in measures_on(ru, "risk")]
-    found = find_levers(ru, choice.rule, risks)
-    ids = {one for lever in (*found.rule.values(), *found.limits.values()) for one in lever.candidates if one}
+    levers_by_name = find_levers(ru, choice.rule, risks)
+    ids = {
+        one
+        for lever in (*levers_by_name.rule.values(), *levers_by_name.limits.values())
+        for one in lever.candidates
+        if one
+    }
     rows = ru.points.filter(ru.points["id"].is_in(list(ids))).select("id", "method")
-    return LeverAnswer(of_choice(choice), found.rule, found.limits, dict(rows.iter_rows()))
+    return LeverAnswer(choice_response(choice), levers_by_name.rule, levers_by_name.limits, dict(rows.iter_rows()))
 
 
 @router.get("/map/labels")
 def map_labels(
-    bench: Bench, name: str, width: Pixels, height: Pixels, risk: Risk = None, utility: Utility = "",
+    bench: Bench,
+    name: str,
+    width: Pixels,
+    height: Pixels,
+    risk: Risk = None,
+    utility: Utility = "",
     by: Literal["release", "mean"] = "release",
-    part: Annotated[str, Query(description="The part that is shown: x low, x high, y low, y high, by commas.")] = "",
-) -> PageLabels:  # fmt: skip
-    """Where the labels of a map of this size stand; none touches another, and what finds no room has none."""
+    part: Annotated[str, Query(description="The region shown: x low, x high, y low, y high, comma-separated.")] = "",
+) -> PageLabels:
+    """Return the positions of the labels on a map of this size; labels never overlap, and some points have none."""
     ru = bench.views.map(name, tuple(risk or ()), utility)[0]
-    return PageLabels(page_labels(ru, by, width, height, _part(part)))
+    return PageLabels(page_labels(ru, by, width, height, _parse_region(part)))
 
 
-def _part(text: str) -> tuple[tuple[float, float], tuple[float, float]] | None:
+def _parse_region(text: str) -> tuple[tuple[float, float], tuple[float, float]] | None:
     if not text:
         return None
     try:
         left, right, low, high = map(float, text.split(","))
     except ValueError:
-        raise PlanError("a part of a map is four numbers: x low, x high, y low, y high.") from None
+        raise PlanError("a region of the map is four numbers: x low, x high, y low, y high.") from None
     if not (left < right and low < high):
-        raise PlanError("a part of a map goes from a lower number to a higher one on both axes.")
+        raise PlanError("in a region of the map, low must be less than high on both axes.")
     return (left, right), (low, high)
 
 
 @router.get("/criterion")
 def criterion(bench: Bench, name: str) -> CriterionPlanes:
-    """The two planes of decision theory: a rule to start from, and the four numbers of all that it compares, by preference:
-    whatever the limits, the choice is the first row that is safe.
+    """Return the two planes of the decision-theoretic criterion: a rule to start from, and the four measures of each row.
 
-    The rule is null where the plan has no measure of one of the four; `numeric` are the variables that they can be about.
+    Rows are sorted by preference: whatever the limits, the choice is the first row that is safe. The rule is null if the
+    plan lacks one of the four measures; `numeric` lists the variables that they can use.
     """
     ru, plan = bench.views.map(name)
     rule = plan.rule if isinstance(plan.rule, GlobalCriterion) else GlobalCriterion.proposed(ru)
@@ -229,10 +257,10 @@ def criterion(bench: Bench, name: str) -> CriterionPlanes:
 
 @router.get("/parameters")
 def parameters(bench: Bench, name: str) -> ParameterCharts:
-    """What the parameters of all methods have to do with risk and loss: which matter, and parallel coordinates."""
+    """Return charts of how the parameters of all methods relate to risk and loss: importance, parallel coordinates."""
     ru, plan = bench.views.map(name)
     try:
-        found = Parameters.of(ru, plan.all_methods)
-        return ParameterCharts(found.draw_importance().to_dict(), found.draw_choices().to_dict())
+        charts = Parameters.of(ru, plan.all_methods)
+        return ParameterCharts(charts.draw_importance().to_dict(), charts.draw_choices().to_dict())
     except PlanError as error:
         return ParameterCharts(reason=str(error))

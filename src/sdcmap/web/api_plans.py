@@ -1,4 +1,4 @@
-"""The service, part two: studies and their plans, and what the editor of a plan asks for."""
+"""Routes for plans: write, check and save a plan, and what its editor needs (recodes, hierarchies, costs)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from sdcmap.risk import RISKS
 from sdcmap.study.plan import Plan
 from sdcmap.study.plan_remarks import remarks
 from sdcmap.utility import UTILITIES
-from sdcmap.web.answers import Table
-from sdcmap.web.api_files import Codes, Name, Roles, Stated
-from sdcmap.web.models import Answer
-from sdcmap.web.shelf import EarlierPlan, version_of
+from sdcmap.web.api_files import Codes, FileDescription, Name, Roles
+from sdcmap.web.response_models import ResponseModel
+from sdcmap.web.responses import Table
+from sdcmap.web.study_store import EarlierPlan, version_of
 from sdcmap.web.sweeps import SweepStatus
 from sdcmap.web.workbench import Bench, Workbench
 from sdcmap.web.workspace import Busy
@@ -43,8 +43,8 @@ Rows = Annotated[list[Annotated[list[Label], Field(min_length=1, max_length=20)]
 File = Annotated[str, StringConstraints(max_length=300)]
 
 
-class NewStudy(Stated):
-    """A study to begin: a name, a file, the roles of its columns, and for whom the release is."""
+class NewStudy(FileDescription):
+    """A new study: a name, a file, the roles of its columns, and for whom the release is."""
 
     name: Title
     roles: Roles
@@ -52,16 +52,15 @@ class NewStudy(Stated):
 
 
 class StatedRoles(BaseModel):
-    """The role of every column, kinds where the inferred is wrong, and codes for missing values (null: as they are)."""
+    """The role of every column, kinds if the inferred ones are wrong, and codes for missing values (null: unchanged)."""
 
     roles: Roles = Field(max_length=5000)
     kinds: Roles = Field(default_factory=dict, max_length=5000)
     missing: Codes | None = Field(default=None, max_length=5000)
 
 
-class Draft(BaseModel):
-    """A plan, as TOML text or as the table that the text stands for; `cost` asks for a guess, which takes seconds;
-    `study` is the study that the plan is for."""
+class PlanDraft(BaseModel):
+    """A plan to check, as TOML text or as a table; `cost` requests an estimate of the run time, which takes seconds."""
 
     toml: Toml | None = None
     table: Table | None = None
@@ -69,21 +68,21 @@ class Draft(BaseModel):
     study: Annotated[str, StringConstraints(max_length=100)] = ""
 
 
-class Text(BaseModel):
-    """A plan to keep; `version`: of the plan it was made from. Where another was kept meanwhile, the answer is 412."""
+class PlanText(BaseModel):
+    """A plan to save; `version` is that of the plan it was edited from. If another was saved since, the status is 412."""
 
     toml: Toml
     version: Annotated[str, StringConstraints(max_length=64)] = ""
 
 
 class RecodeDraft(BaseModel):
-    """A recode as a plan's table has it; it need not be whole yet."""
+    """A recode as in a plan's table; it may be incomplete."""
 
     method: Table
 
 
-class Choice(BaseModel):
-    """A class of methods or measures that somebody thinks of adding to a plan; "": none yet."""
+class ClassChoice(BaseModel):
+    """A class of methods or measures that the user may add to a plan; "" if none is selected."""
 
     toml: Toml
     group: Literal["methods", "measures"]
@@ -92,8 +91,7 @@ class Choice(BaseModel):
 
 
 class HierarchyDraft(BaseModel):
-    """Columns, and what is drawn up for their categories so far: the rows as given (none: to begin with), first characters,
-    or what a file of the folder holds."""
+    """Columns, and where their draft hierarchy starts: from given rows, from first characters, or from a file."""
 
     on: list[Name] = Field(max_length=5000)
     begin: Literal["rows", "prefixes", "file"] = "rows"
@@ -101,16 +99,16 @@ class HierarchyDraft(BaseModel):
     file: File = ""
 
 
-class HierarchyToKeep(BaseModel):
-    """A hierarchy to keep under a file's name; `version`: of the file that it replaces, empty where it is a new one."""
+class HierarchyFile(BaseModel):
+    """A hierarchy to save as a file; `version` is that of the file it replaces, empty for a new file."""
 
     file: File
     rows: Rows
     version: Annotated[str, StringConstraints(max_length=64)] = ""
 
 
-class Forms(Answer):
-    """The forms of every class; `parts`: of values that a field takes as a part, by the group it names."""
+class Forms(ResponseModel):
+    """The forms of every class; `parts` holds the forms of nested values, by group."""
 
     methods: list[Form]
     measures: list[Form]
@@ -118,8 +116,8 @@ class Forms(Answer):
     parts: dict[str, list[Form]]
 
 
-class SavedPlan(Answer):
-    """A plan as it was saved, and what does not fit its roles; `version` as in StudyPlan."""
+class SavedPlan(ResponseModel):
+    """A saved plan, and its problems with the stated roles; `version` as in StudyPlan."""
 
     name: str
     toml: str
@@ -128,9 +126,11 @@ class SavedPlan(Answer):
     problems: list[str]
 
 
-class StudyPlan(Answer):
-    """What a study is about: its plan as text and as a table, and how far it is. `version`: of the text; sent back with a
-    change, it guards against overwriting another's."""
+class StudyPlan(ResponseModel):
+    """The plan of a study as text and as a table, and the study's progress.
+
+    version : of the text. Sent back with a change, it prevents overwriting somebody else's.
+    """
 
     name: str
     toml: str
@@ -143,21 +143,21 @@ class StudyPlan(Answer):
 
 @dataclass(frozen=True)
 class ReplacedPlan(EarlierPlan):
-    """A plan that another one took the place of, and what the later one states differently."""
+    """A plan that was replaced, and what the later plan states differently."""
 
     changed: list[str]
 
 
-class EarlierPlans(Answer):
+class EarlierPlans(ResponseModel):
     plans: list[ReplacedPlan]
 
 
-class Axes(Answer):
+class Axes(ResponseModel):
     risk: tuple[str, ...]
     utility: str
 
 
-class PlanColumn(Answer):
+class PlanColumn(ResponseModel):
     name: str
     kind: str
     role: str | None
@@ -165,8 +165,10 @@ class PlanColumn(Answer):
 
 @dataclass
 class CheckedPlan:
-    """A plan as text and table, and every problem of it at once. `seconds` that one core would need, and `draw`, what one
-    more draw of each method adds, are guessed where that was asked for."""
+    """A plan as text and table, with all of its problems.
+
+    seconds : of one core, estimated on request. draw : what one more draw of each method adds, in seconds.
+    """
 
     toml: str
     table: dict[str, Any] | None
@@ -180,18 +182,18 @@ class CheckedPlan:
     columns: list[PlanColumn] = field(default_factory=list)
 
 
-class Recodes(Answer):
-    """What a recode makes of each column; `levels`: the coarsest of its hierarchy file, where it names one."""
+class Recodes(ResponseModel):
+    """The result of a recode for each column; `levels`: the coarsest level of its hierarchy file, if it has one."""
 
     columns: list[Recoded]
     levels: int | None
 
 
-class Prices(Answer):
-    """Seconds of one core, guessed: of the plan as it is, and what a choice would add to it.
+class Prices(ResponseModel):
+    """Estimated seconds of one core: for the plan as it is, and what an added class would cost.
 
-    draw : what one more draw of each method adds. stated : what each dear measure would add, by its formula. example : the
-    method or measure that was priced; empty: its fields must be filled in first.
+    draw : what one more draw of each method adds. stated : what each expensive measure would add, by its formula. example :
+    the method or measure that was priced; empty: its fields must be filled in first.
     """
 
     candidates: int
@@ -205,13 +207,13 @@ class Prices(Answer):
 
 @dataclass(frozen=True)
 class OpenedHierarchy(DraftHierarchy):
-    """A hierarchy that is drawn up; `version`: of the file that was opened, to replace it."""
+    """A draft hierarchy; `version` is that of the file that was opened."""
 
     version: str
 
 
-class KeptHierarchy(Answer):
-    """A hierarchy that was saved; `levels`: its coarsest."""
+class SavedHierarchy(ResponseModel):
+    """A saved hierarchy; `levels`: its coarsest level."""
 
     name: str
     version: str
@@ -220,7 +222,7 @@ class KeptHierarchy(Answer):
 
 @router.get("/forms")
 def forms() -> Forms:
-    """The fields of every method, measure and rule, and of their parts: type, range, default and words."""
+    """Return the fields of every method, measure and rule, and of nested values: type, range, default and help."""
     groups = parameter_forms.forms()
     methods, measures, rules = (groups.pop(group) for group in ("methods", "measures", "rules"))
     return Forms(methods, measures, rules, groups)
@@ -228,52 +230,59 @@ def forms() -> Forms:
 
 @router.post("/studies", status_code=201)
 def begin(bench: Bench, new: NewStudy) -> SavedPlan:
-    """Write a starting plan for a file; nothing is swept yet."""
-    path = bench.room.free_name(new.name)
+    """Write a starting plan for a file; no sweep starts."""
+    path = bench.workspace.new_plan_path(new.name)
     source = new.source
-    plan = replace(bench.views.look(source), source=source.sensed(bench.room.folder)).plan(source.path, new.profile)
+    plan = replace(bench.views.look(source), source=source.sensed(bench.workspace.folder)).plan(
+        source.path, new.profile
+    )
     plan.write(path)
-    return _saved(new.name, plan)
+    return _plan_response(new.name, plan)
 
 
 @router.get("/studies/{name}")
 def study(bench: Bench, name: str) -> StudyPlan:
-    """What a study is about: its plan, and how far it is."""
-    text = bench.room.plan(name).read_text(encoding="utf-8")
+    """Return the plan of a study and its progress."""
+    text = bench.workspace.plan(name).read_text(encoding="utf-8")
     return StudyPlan(
-        name, text, version_of(text), _table(text), bench.room.is_begun(name), bench.room.releases(name),
+        name,
+        text,
+        version_of(text),
+        _parse_table(text),
+        bench.workspace.is_begun(name),
+        bench.workspace.releases(name),
         bench.sweeps.status(name),
-    )  # fmt: skip
+    )
 
 
 @router.put("/studies/{name}/plan")
-def write_plan(bench: Bench, name: str, text: Text) -> SavedPlan:
-    """Keep a plan that has no problem; a study that was begun may grow by it."""
+def write_plan(bench: Bench, name: str, text: PlanText) -> SavedPlan:
+    """Save a valid plan; a study that was started may be extended by it."""
     plan = bench.views.plan(text.toml)
     if bench.sweeps.status(name).is_running:
-        raise Busy("a sweep of this study is running: pause it, then change the plan.")
-    bench.shelf.save_plan(name, plan.toml(), text.version)
-    return _saved(name, plan)
+        raise Busy("a sweep of this study is running. Pause it, then change the plan.")
+    bench.store.save_plan(name, plan.toml(), text.version)
+    return _plan_response(name, plan)
 
 
-def _saved(name: str, plan: Plan, problems: Sequence[str] = ()) -> SavedPlan:
+def _plan_response(name: str, plan: Plan, problems: Sequence[str] = ()) -> SavedPlan:
     text = plan.toml()
     return SavedPlan(name, text, version_of(text), plan.count, list(problems))
 
 
 @router.get("/studies/{name}/plans")
 def earlier_plans(bench: Bench, name: str) -> EarlierPlans:
-    """What was saved before the plan that counts, the newest first, and what was changed in it then."""
-    later = bench.room.plan(name).read_text(encoding="utf-8")
+    """Return the plans before the current one, the newest first, each with what the next one changed."""
+    later = bench.workspace.plan(name).read_text(encoding="utf-8")
     plans = []
-    for plan in bench.shelf.earlier_plans(name):
-        plans.append(ReplacedPlan(plan.saved, plan.toml, _changed(bench, plan.toml, later)))
+    for plan in bench.store.earlier_plans(name):
+        plans.append(ReplacedPlan(plan.saved, plan.toml, _describe_changes(bench, plan.toml, later)))
         later = plan.toml
     return EarlierPlans(plans)
 
 
-def _changed(bench: Workbench, before: str, after: str) -> list[str]:
-    """What the later of two plans states differently; nothing where one of them can no longer be read."""
+def _describe_changes(bench: Workbench, before: str, after: str) -> list[str]:
+    """Return what the later of two plans states differently; nothing if one of them can no longer be read."""
     try:
         differences = plan_differences(bench.views.plan(before), bench.views.plan(after))
     except SdcmapError:
@@ -283,29 +292,30 @@ def _changed(bench: Workbench, before: str, after: str) -> list[str]:
 
 @router.put("/studies/{name}/roles")
 def state_roles(bench: Bench, name: str, stated: StatedRoles) -> SavedPlan:
-    """Keep other roles in the plan of a study that was not begun; scores belong to the roles that they were made with."""
+    """Save other roles in the plan of a study that was not started; scores depend on the roles, so later it is too late."""
     plan = bench.views.plan_of(name)
-    if bench.room.is_begun(name):
-        raise Busy("the study was begun with the roles that its plan states: begin another one with these.")
+    if bench.workspace.is_begun(name):
+        raise Busy("the study already has scores for the roles in its plan. Start another study with the new roles.")
     if plan.data is None:
-        raise PlanError("the plan names no data: add a [data] part with path and roles.")
+        raise PlanError("the plan names no data. Add a [data] part with path and roles.")
     codes = plan.data.missing if stated.missing is None else stated.missing
     now = source_of(plan.data.path, stated.roles, stated.kinds, codes)
-    kept = {name: getattr(plan.data, name) for name in ("census", "known_by", *stated_fields(plan.data.dialect))}
-    plan = replace(plan, data=replace(now, **kept))
+    unchanged = {name: getattr(plan.data, name) for name in ("census", "known_by", *stated_fields(plan.data.dialect))}
+    plan = replace(plan, data=replace(now, **unchanged))
     problems = plan.problems_with(bench.views.data_of(plan))
-    bench.shelf.save_plan(name, plan.toml())
-    return _saved(name, plan, problems)
+    bench.store.save_plan(name, plan.toml())
+    return _plan_response(name, plan, problems)
 
 
 @router.post("/plans")
-def check(bench: Bench, draft: Draft) -> CheckedPlan:
-    """Every problem of a plan at once, its number of candidates, and the plan both as text and as a table."""
+def check(bench: Bench, draft: PlanDraft) -> CheckedPlan:
+    """Return all problems of a plan, its number of candidates, and the plan as text and as a table."""
     try:
         text = draft.toml if draft.toml is not None else tomli_w.dumps(draft.table or {})
     except (TypeError, ValueError, AttributeError):
-        raise PlanError("the table holds something that TOML cannot hold, such as null.") from None
-    checked = CheckedPlan(text, _table(text))
+        raise PlanError("the table contains a value that TOML does not support, such as null.") from None
+    # Fill in as much as is valid: the editor shows columns and counts even if the plan has problems.
+    checked = CheckedPlan(text, _parse_table(text))
     try:
         written = bench.views.plan(text)
         checked.candidates, checked.measures = written.count, [m.text for m in written.measures]
@@ -325,72 +335,76 @@ def check(bench: Bench, draft: Draft) -> CheckedPlan:
     return checked
 
 
-def _table(text: str) -> dict[str, Any] | None:
-    """The table that a TOML text stands for, dates and endless numbers as words, parts that are texts as tables; None where
-    it is no TOML."""
+def _parse_table(text: str) -> dict[str, Any] | None:
+    """Return the table of a TOML text, or None if the text is not TOML.
+
+    Dates and infinite numbers become text, which JSON supports; nested values written as text become tables.
+    """
     try:
-        table: dict[str, Any] = _worded(read_table(text))
+        table: dict[str, Any] = _to_json_value(read_table(text))
     except PlanError:
         return None
+    # The editor shows nested values as forms, so values written as text are parsed.
     for group in ("methods", "measures"):
         if isinstance(table.get(group), list):
             table[group] = [parameter_forms.formed(entry) for entry in table[group]]
     return table
 
 
-def _worded(part: Any) -> Any:
+def _to_json_value(part: Any) -> Any:
     if isinstance(part, dict):
-        return {key: _worded(value) for key, value in part.items()}
+        return {key: _to_json_value(value) for key, value in part.items()}
     if isinstance(part, list):
-        return [_worded(value) for value in part]
+        return [_to_json_value(value) for value in part]
     return part if isinstance(part, bool | int | float | str) else str(part)
 
 
-# ---- what the editor asks for: recodes, hierarchies and prices ---------------------------------------------------
+# ---- the editor: recodes, hierarchies and costs -----------------------------------------------------------------
 @router.post("/studies/{name}/recodes")
 def recodes(bench: Bench, name: str, draft: RecodeDraft) -> Recodes:
-    """What a recode makes of each column that it names: categories with their records, before and after."""
+    """Return the result of a recode for each of its columns: categories with their records, before and after."""
     data = bench.views.data_of(bench.views.plan_of(name), name)
     path, levels = draft.method.get("hierarchy"), None
-    with restrict_files_to(bench.room.folder):
+    with restrict_files_to(bench.workspace.folder):
         columns = recoded(data, draft.method)
         if isinstance(path, str) and path:
-            with suppress(SdcmapError):  # the problem of each column says why
+            # The problems of the columns report the same error with more detail.
+            with suppress(SdcmapError):
                 levels = Hierarchy.parse(read_verified(path, digest_of(path, "Recode.hierarchy")), path).levels
     return Recodes(columns, levels)
 
 
 @router.post("/studies/{name}/hierarchies/drafts")
 def draft_hierarchy(bench: Bench, name: str, draft: HierarchyDraft) -> OpenedHierarchy:
-    """Categories with their records, what each level makes of them, and why it cannot be saved yet."""
+    """Return the categories with their records, the groups at each level, and why the draft cannot be saved yet."""
     records = categories_of(bench.views.data_of(bench.views.plan_of(name), name), draft.on)
     version, rows = "", by_first_characters(list(records)) if draft.begin == "prefixes" else draft.rows
     if draft.begin == "file":
-        with restrict_files_to(bench.room.folder):
+        with restrict_files_to(bench.workspace.folder):
             version = digest_of(draft.file, "hierarchy")
             rows = Hierarchy.parse(read_verified(draft.file, version), draft.file).rows
     return OpenedHierarchy(**vars(drafted(records, rows)), version=version)
 
 
 @router.put("/studies/{name}/hierarchies")
-def keep_hierarchy(bench: Bench, name: str, given: HierarchyToKeep) -> KeptHierarchy:
-    """Keep a hierarchy as a private CSV file of the served folder; no file is replaced that was not opened as it is now."""
-    plan, folder = bench.views.plan_of(name), bench.room.folder
-    if plan.data is not None and folder / plan.data.path == folder / given.file:
-        raise Busy("that is the data file of this study: take another name.")
-    text = written(given.rows)
-    bench.room.keep(given.file, text, given.version)
-    return KeptHierarchy(given.file, version_of(text), len(given.rows[0]) - 1)
+def keep_hierarchy(bench: Bench, name: str, file: HierarchyFile) -> SavedHierarchy:
+    """Save a hierarchy as a private CSV file; a file that changed since it was opened is not replaced."""
+    plan, folder = bench.views.plan_of(name), bench.workspace.folder
+    if plan.data is not None and folder / plan.data.path == folder / file.file:
+        raise Busy("that is the data file of this study. Choose another name.")
+    text = written(file.rows)
+    bench.workspace.save_csv(file.file, text, file.version)
+    return SavedHierarchy(file.file, version_of(text), len(file.rows[0]) - 1)
 
 
 @router.post("/prices")
-def prices(bench: Bench, choice: Choice) -> Prices:
-    """What a plan costs, and what a method or measure would add to it, before it is chosen: guessed seconds of one core."""
+def prices(bench: Bench, choice: ClassChoice) -> Prices:
+    """Return the estimated seconds of one core for a plan, and for a method or measure that might be added."""
     plan, data, now = bench.views.cost(choice.toml, choice.study)
     base: type[Method | Measure] = Method if choice.group == "methods" else Measure
     cls = find_class(choice.type) if choice.type else base
     if not (isinstance(cls, type) and issubclass(cls, base)):
-        raise PlanError(f"there is no {base.__name__.lower()} of that name.")
+        raise PlanError(f"there is no {base.__name__.lower()} with that name.")
     example = parameter_forms.example_of(cls, data) if choice.type else None
     measures = (*RISKS, *UTILITIES) if choice.group == "measures" else ()
     stated = {m.__name__: price for m in measures if (price := parameter_forms.stated_price(m, data, plan)) is not None}

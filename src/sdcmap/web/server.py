@@ -1,4 +1,4 @@
-"""`sdcmap serve`: an address for one browser, printed first, and the token for programs; loopback unless told otherwise."""
+"""`sdcmap serve`: print an address for one browser and a token for programs, then serve, by default to this machine."""
 
 from __future__ import annotations
 
@@ -19,51 +19,56 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from sdcmap.data.private_folder import private_folder, remove_left
 from sdcmap.errors import SdcmapError
 from sdcmap.files.apart import import_nothing_from
-from sdcmap.web.entrance import Entrance, Kept
 from sdcmap.web.pages import render
-from sdcmap.web.safety import OWNER
+from sdcmap.web.request_guard import AUTHENTICATED
 from sdcmap.web.service import make_app
+from sdcmap.web.sessions import Authenticator, SavedSessions
 from sdcmap.web.workspace import Workspace
 
-HEADER_SECONDS = 15.0  # in which a client must have asked something
-KEEP_ALIVE_SECONDS = 20  # after an answer, until the next request begins
-MOST_AT_ONCE = 200  # connections; more than are accepted in one round, so that who asks at once is heard
-BACKLOG = 128
-OPEN_SECONDS = 0.5  # until the server listens
-DOOR_SECONDS = 60.0  # in which a browser that was told to must have come in
+HEADER_SECONDS = 15.0  # in which the header of a request must arrive
+KEEP_ALIVE_SECONDS = 20  # after a response, until the next request begins
+MAX_CONNECTIONS = 200  # more than BACKLOG, so that a burst of clients is accepted
+BACKLOG = 128  # connections that the operating system queues
+BROWSER_DELAY_SECONDS = 0.5  # before the browser is opened: the server must be listening
+BROWSER_LOGIN_SECONDS = 60.0  # how long the login token in the private file works
 
 
-class Impatient(H11Protocol):
-    """HTTP for clients that ask in time: a connection whose next request has not come whole up to its body is closed.
+class GuardedProtocol(H11Protocol):
+    """HTTP with a deadline for request headers and a limit on connections.
 
-    Where all places are taken, a newcomer gets that of a guest, who has shown no token yet, and else one where nothing is
-    being answered. A crowd of guests cannot shut the owner out: they send each other away, and his request shows the token.
+    When all connections are taken, a new client replaces a guest, a client that has shown no token yet; without guests it
+    replaces an idle connection. A crowd of guests cannot lock out the owner, whose requests carry the token: guests only
+    replace each other.
     """
 
-    _waiting: asyncio.TimerHandle | None = None
-    _began = 0.0
+    _deadline: asyncio.TimerHandle | None = None
+    _connected_at = 0.0
     _is_guest = True
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._began = self.loop.time()
-        self._make_room()
-        self._watch()
+        self._connected_at = self.loop.time()
+        self._close_one_if_full()
+        self._set_deadline()
 
     def on_response_complete(self) -> None:
-        self._is_guest = self._is_guest and OWNER not in self.scope
+        self._is_guest = self._is_guest and AUTHENTICATED not in self.scope
         super().on_response_complete()
 
-    def _make_room(self) -> None:
-        """Send one away where there are too many: of the address with most guests, the one who has been there longest."""
-        others = [other for other in self.connections if isinstance(other, Impatient) and other is not self]
+    def _close_one_if_full(self) -> None:
+        """Close one connection if there are too many: the oldest guest of the address with the most guests."""
+        # Connections that are already closing free their place by themselves.
+        others = [other for other in self.connections if isinstance(other, GuardedProtocol) and other is not self]
         others = [other for other in others if not other.transport.is_closing()]
-        if len(others) < MOST_AT_ONCE:
+        if len(others) < MAX_CONNECTIONS:
             return
-        crowds = Counter(other.address for other in others if other.is_guest)
-        guests = [other for other in others if other.is_guest and crowds[other.address] == max(crowds.values())]
-        free = guests or [other for other in others if other._is_idle()] or [self]
-        min(free, key=lambda other: other._began).transport.close()
+        # Close a guest of the largest crowd first, so that one address cannot displace the guests of others.
+        guest_counts = Counter(other.address for other in others if other.is_guest)
+        guests = [
+            other for other in others if other.is_guest and guest_counts[other.address] == max(guest_counts.values())
+        ]
+        closable = guests or [other for other in others if other._is_idle()] or [self]
+        min(closable, key=lambda other: other._connected_at).transport.close()
 
     @property
     def address(self) -> str:
@@ -71,42 +76,42 @@ class Impatient(H11Protocol):
 
     @property
     def is_guest(self) -> bool:
-        """Whether nobody has shown the token by this connection, in a request that was answered or is being answered."""
-        return self._is_guest and (self.scope is None or OWNER not in self.scope)
+        """Whether no request of this connection has been authenticated, including the current one."""
+        return self._is_guest and (self.scope is None or AUTHENTICATED not in self.scope)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch()
+        self._set_deadline()
 
     def _is_idle(self) -> bool:
-        """Whether no request is being answered: its header has not come yet, or not whole."""
+        """Return whether no request is being processed: its header has not arrived yet, or not completely."""
         cycle = getattr(self, "cycle", None)
         return cycle is None or cycle.response_complete
 
-    def _watch(self) -> None:
-        """A deadline for the header, counted from its first byte; more bytes do not move it."""
+    def _set_deadline(self) -> None:
+        """Start the deadline for a header at its first byte; later bytes do not extend it."""
         if not self._is_idle():
-            self._forget()
-        elif self._waiting is None:
-            self._waiting = asyncio.get_running_loop().call_later(HEADER_SECONDS, self._give_up)
+            self._cancel_deadline()
+        elif self._deadline is None:
+            self._deadline = asyncio.get_running_loop().call_later(HEADER_SECONDS, self._close_if_idle)
 
-    def _forget(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
-    def _give_up(self) -> None:
-        self._waiting = None
+    def _close_if_idle(self) -> None:
+        self._deadline = None
         if self._is_idle() and not self.transport.is_closing():
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._forget()
+        self._cancel_deadline()
         super().connection_lost(exc)
 
 
 def serve(
-    room: Workspace,
+    workspace: Workspace,
     *,
     host: str = "127.0.0.1",
     port: int = 0,
@@ -114,70 +119,96 @@ def serve(
     workers: int = 0,
     open_browser: bool = False,
 ) -> None:
-    """Serve until stopped. The first line printed is the address for one browser, the second the token for programs; when
-    the address was used, one for the next browser is printed."""
-    os.umask(0o077)  # uploads, plans and studies are private
-    import_nothing_from(room.folder)
-    listening, entrance = _door(room, host, port)
-    port = entrance.port
+    """Serve until stopped.
+
+    The first line printed is the address for one browser, the second the token for programs. After each login the address
+    for the next browser is printed.
+    """
+    # Uploads, plans and studies must be readable by their owner only.
+    os.umask(0o077)
+    import_nothing_from(workspace.folder)
+    listening, authenticator = _bind(workspace, host, port)
+    port = authenticator.port
     shown = f"[{host}]" if ":" in host else host
 
     def address(token: str) -> str:
-        return f"http://{shown}:{port}{entrance.place}{page}?token={token}"
+        return f"http://{shown}:{port}{authenticator.base_path}{page}?token={token}"
 
-    def used() -> None:
-        with suppress(OSError):  # nobody reads what is printed
-            print(f"for another browser: {address(entrance.once)}", flush=True)
+    def announce_next() -> None:
+        with suppress(OSError):  # standard output may be closed
+            print(f"for another browser: {address(authenticator.browser_token)}", flush=True)
 
-    entrance.used = used
-    app = make_app(room, entrance, workers=workers)
-    print(address(entrance.once), f"token for programs: {entrance.token}", sep="\n", flush=True)
-    remove_left(room.notes)
-    opening = _browser(room, entrance, address) if open_browser else nullcontext()
-    with opening, suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
-        uvicorn.Server(settings(app)).run(sockets=[listening])
+    authenticator.on_login = announce_next
+    app = make_app(workspace, authenticator, workers=workers)
+    print(address(authenticator.browser_token), f"token for programs: {authenticator.token}", sep="\n", flush=True)
+    remove_left(workspace.state_folder)
+    opening = _open_browser(workspace, authenticator, address) if open_browser else nullcontext()
+    with opening, suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to stop
+        uvicorn.Server(uvicorn_config(app)).run(sockets=[listening])
 
 
 @contextmanager
-def _browser(room: Workspace, entrance: Entrance, address: Callable[[str], str]) -> Iterator[None]:
-    """Open the address in a browser by a private file: what a command line says, every user of the machine can read. The
-    file goes when the browser has come in or has had its time, with the server, or, after a kill, with the next start."""
-    before = entrance.used
-    with private_folder(room.notes) as folder:
-        door = folder / "open.html"
-        door.touch(mode=0o600)
-        door.write_text(render("enter.html", place=address(entrance.brief(DOOR_SECONDS))))
+def _open_browser(workspace: Workspace, authenticator: Authenticator, address: Callable[[str], str]) -> Iterator[None]:
+    """Open the address in a browser through a private file that contains it.
 
-        def used() -> None:
-            door.unlink(missing_ok=True)
+    Every user of the machine can read command lines, so the token must not be on one. The file is deleted after the login,
+    after BROWSER_LOGIN_SECONDS, when the server ends, or, if the server was killed, at the next start.
+    """
+    before = authenticator.on_login
+    with private_folder(workspace.state_folder) as folder:
+        page_file = folder / "open.html"
+        page_file.touch(mode=0o600)
+        page_file.write_text(
+            render("enter.html", address=address(authenticator.issue_short_token(BROWSER_LOGIN_SECONDS)))
+        )
+
+        def delete_page() -> None:
+            page_file.unlink(missing_ok=True)
             before()
 
-        entrance.used = used
-        for seconds, act, given in ((OPEN_SECONDS, webbrowser.open, door.as_uri()), (DOOR_SECONDS, door.unlink, True)):
+        authenticator.on_login = delete_page
+        for seconds, act, given in (
+            (BROWSER_DELAY_SECONDS, webbrowser.open, page_file.as_uri()),
+            (BROWSER_LOGIN_SECONDS, page_file.unlink, True),
+        ):
             timer = threading.Timer(seconds, act, (given,))
             timer.daemon = True
             timer.start()
         yield
 
 
-def settings(app: FastAPI) -> uvicorn.Config:
-    """How the application is served."""
+def uvicorn_config(app: FastAPI) -> uvicorn.Config:
+    """Return the settings of uvicorn."""
     return uvicorn.Config(
-        app, port=0, http=Impatient, ws="none", log_level="critical", access_log=False, server_header=False,
-        backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE_SECONDS, timeout_graceful_shutdown=3, lifespan="on",
-    )  # fmt: skip
+        app,
+        port=0,
+        http=GuardedProtocol,
+        ws="none",
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=3,
+        lifespan="on",
+    )
 
 
-def _door(room: Workspace, host: str, port: int) -> tuple[socket.socket, Entrance]:
-    """Where to listen, and who is let in: on the port and path of the last server, so that its browsers are still in; where
-    its port is taken, as by another server of this folder, with nothing of it."""
-    note = room.notes / "sessions.json"
-    kept = Kept.read(note)
-    if kept.port and port in (0, kept.port):
+def _bind(workspace: Workspace, host: str, port: int) -> tuple[socket.socket, Authenticator]:
+    """Return the socket to listen on and the authenticator.
+
+    Port, path and sessions of the last server are reused, so that its browsers stay logged in. If its port is taken, for
+    instance by another server of this folder, everything is new.
+    """
+    state_file = workspace.state_folder / "sessions.json"
+    saved = SavedSessions.read(state_file)
+    if saved.port and port in (0, saved.port):
         with suppress(SdcmapError):
-            return _listen(host, kept.port), Entrance(note=note, **vars(kept))
+            return _listen(host, saved.port), Authenticator(state_file=state_file, **vars(saved))
     listening = _listen(host, port)
-    return listening, Entrance(port=listening.getsockname()[1], note=None if kept.port and port == 0 else note)
+    # A second server of the same folder must not overwrite the sessions of the first.
+    is_second = bool(saved.port) and port == 0
+    return listening, Authenticator(port=listening.getsockname()[1], state_file=None if is_second else state_file)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -186,4 +217,4 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SdcmapError(f"{host}:{port} cannot be listened at ({reason}).") from None
+        raise SdcmapError(f"{host}:{port} cannot be used ({reason}). Choose another port with --port.") from None

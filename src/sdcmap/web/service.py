@@ -1,4 +1,4 @@
-"""The application put together."""
+"""Build the application."""
 
 from __future__ import annotations
 
@@ -21,31 +21,35 @@ import sdcmap
 from sdcmap.data.private_folder import remove_left
 from sdcmap.errors import SdcmapError
 from sdcmap.web import pages
-from sdcmap.web.answers import Problem, asked_path, of_error
-from sdcmap.web.drawing import Drawing
-from sdcmap.web.entrance import Entrance
-from sdcmap.web.safety import Safety
-from sdcmap.web.shelf import Shelf
+from sdcmap.web.renderer import Renderer
+from sdcmap.web.request_guard import RequestGuard
+from sdcmap.web.responses import Problem, request_path, response_to_error
+from sdcmap.web.sessions import Authenticator
+from sdcmap.web.study_store import StudyStore
 from sdcmap.web.sweeps import Sweeps
 from sdcmap.web.workbench import BenchApp, Workbench
 from sdcmap.web.workspace import Workspace
 
-QUIET_SECONDS = 1.0  # after the first request to the service
-PROBLEMS: dict[int | str, dict[str, Any]] = {
+PRELOAD_DELAY_SECONDS = 1.0  # between the first request to the service and preloading
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": words}
     for status, words in {
-        401: "No token.", 403: "Another site asked.", 404: "There is no such thing here.",
-        409: "Somebody else is writing, or a release is refused, with every failed check.",
-        412: "It was changed meanwhile.", 413: "Too large.", 422: "It does not fit, with every problem.",
+        401: "The token is missing or wrong.",
+        403: "The request came from another site.",
+        404: "Not found.",
+        409: "Another process is writing, or the release checks failed; every failed check is listed.",
+        412: "It was changed by somebody else since it was read.",
+        413: "Too large.",
+        422: "The request is not valid; every problem is listed.",
     }.items()
-}  # fmt: skip
+}
 
 TOKEN_WORDS = "The token for programs that `sdcmap serve` printed."
 BEARER = {"token": {"type": "http", "scheme": "bearer", "description": TOKEN_WORDS}}
 
 
 class App(BenchApp):
-    """The application; its service (api_*.py), which loads numpy and polars, is put together when it is first needed."""
+    """The application. Its service (api_*.py) imports numpy and polars, so it is loaded on the first request to it."""
 
     has_service = False
     _loading = Lock()
@@ -70,30 +74,38 @@ class App(BenchApp):
         return document
 
 
-def make_app(room: Workspace, entrance: Entrance | None = None, *, workers: int = 0) -> App:
-    """The workbench and the service over one folder; every request needs a token or a session."""
-    sweeps, drawing = Sweeps(room, workers), Drawing()
+def make_app(workspace: Workspace, authenticator: Authenticator | None = None, *, workers: int = 0) -> App:
+    """Return the workbench and the service over one folder; every request needs a token or a session."""
+    sweeps, renderer = Sweeps(workspace, workers), Renderer()
 
     @asynccontextmanager
-    async def living(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         sweeps.open()
         yield
-        drawing.close()
+        renderer.close()
         sweeps.close()
 
     app = App(
-        title="sdcmap", version=sdcmap.__version__, lifespan=living, docs_url=None, redoc_url=None,
-        openapi_url="/api/openapi.json", swagger_ui_oauth2_redirect_url=None,
-        root_path_in_servers=False, generate_unique_id_function=lambda route: route.name, responses=PROBLEMS,
+        title="sdcmap",
+        version=sdcmap.__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        swagger_ui_oauth2_redirect_url=None,
+        root_path_in_servers=False,
+        generate_unique_id_function=lambda route: route.name,
+        responses=ERROR_RESPONSES,
         description="Choose what to release: the verbs of sdcmap as a web service.",
-    )  # fmt: skip
-    app.bench = Workbench(room, sweeps, drawing, Shelf(room, sweeps))
+    )
+    app.bench = Workbench(workspace, sweeps, renderer, StudyStore(workspace, sweeps))
     app.include_router(pages.router)
-    app.add_middleware(LateService, load=app.load_service, warm=partial(_warm, app))
-    app.add_middleware(Safety, room=room, entrance=entrance or Entrance())
+    # The last middleware added is the outermost: the guard sees requests before anything is loaded for them.
+    app.add_middleware(LazyService, load=app.load_service, preload=partial(_preload, app))
+    app.add_middleware(RequestGuard, workspace=workspace, authenticator=authenticator or Authenticator())
 
     async def answer(request: Request, error: Exception) -> Response:
-        return of_error(request, error)
+        return response_to_error(request, error)
 
     for kind in (SdcmapError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, answer)
@@ -101,26 +113,29 @@ def make_app(room: Workspace, entrance: Entrance | None = None, *, workers: int 
 
 
 @dataclass
-class LateService:
-    """Has the service loaded before the first request to it, and what the next pages need a moment after."""
+class LazyService:
+    """Load the service before the first request to it, and preload what later pages need shortly after."""
 
     app: ASGIApp
     load: Callable[[], None]
-    warm: Callable[[], None]
+    preload: Callable[[], None]
     _is_loaded: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not self._is_loaded and scope["type"] == "http" and asked_path(scope).startswith("/api"):
+        if not self._is_loaded and scope["type"] == "http" and request_path(scope).startswith("/api"):
             await run_in_threadpool(self.load)
+            # Several first requests may arrive at once; only one of them schedules the preloading.
             if not self._is_loaded:
                 self._is_loaded = True
-                asyncio.get_running_loop().call_later(QUIET_SECONDS, Thread(target=self.warm, daemon=True).start)
+                asyncio.get_running_loop().call_later(
+                    PRELOAD_DELAY_SECONDS, Thread(target=self.preload, daemon=True).start
+                )
         await self.app(scope, receive, send)
 
 
-def _warm(app: App) -> None:
-    """Draw a chart's script before somebody waits for it, and clean up after a kill."""
+def _preload(app: App) -> None:
+    """Prepare the charts' JavaScript while the server is idle, and clean up after a killed server."""
 
-    remove_left(app.bench.room.folder)
-    with suppress(Exception):  # the first page with a chart will say what is wrong
-        app.bench.drawing.vega()
+    remove_left(app.bench.workspace.folder)
+    with suppress(Exception):  # the first page with a chart will report the error
+        app.bench.renderer.vega()

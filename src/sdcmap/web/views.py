@@ -1,4 +1,4 @@
-"""What is asked again and again, made once: data, masked files, and maps, which are served while they are made anew."""
+"""Caches of data, masked files and maps; an outdated map is served while one thread computes the new one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
@@ -30,32 +30,32 @@ from sdcmap.study.cost import Cost, estimate_cost
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
 from sdcmap.study.search_settings import Proposal
-from sdcmap.web.models import Floor, Map, MapAxes, MapMeasure, Means, Points
+from sdcmap.web.response_models import Floor, Map, MapAxes, MapMeasure, Means, Points
 from sdcmap.web.workspace import Workspace
 from sdcmap.workflow import open_map, own_choice
 
 T = TypeVar("T")
 ColumnBars: TypeAlias = tuple[Column, Bars]
 Results: TypeAlias = Callable[[Hashable, Callable[[], Any]], Any]
-FRESH_SECONDS = 2.0  # a map that is this young is not made again
-KEPT = 6  # files and maps that are kept
-MOST_CHOICES = 200  # of studies in the list
-COLUMNS = 60  # columns that are kept with the codes for missing values that were tried on them
-MOST_METHODS = 20_000  # reading a plan makes each of them once
-MOST_CANDIDATES = 1_000_000
+MAP_MAX_AGE_SECONDS = 2.0  # a younger map is served even if the study has changed
+CACHE_SIZE = 6  # files, plans and maps per cache
+CHOICE_CACHE_SIZE = 200  # studies in the list whose choice is cached
+COLUMN_CACHE_SIZE = 60  # columns, read with the codes for missing values that the user tries
+MAX_METHODS = 20_000  # reading a plan creates an object for each
+MAX_CANDIDATES = 1_000_000
 
 
-def few_results(size: int = KEPT) -> Results:
-    """Return a function of a key and a maker: it keeps a few results, and the least used are forgotten first.
+def make_cache(size: int = CACHE_SIZE) -> Results:
+    """Return a function of a key and a maker that caches results; the least recently used are dropped first.
 
-    Threads that ask for one key wait for the first of them.
+    Threads that ask for the same key wait for the first of them.
     """
     keep = cached(LRUCache(size), key=lambda key, make: key, condition=threading.Condition())
     return keep(lambda key, make: make())
 
 
-class Told(NamedTuple):
-    """Which columns of a file tell the most, and the columns that this was counted of."""
+class IdentifyingResult(NamedTuple):
+    """The most identifying columns of a file, and the columns that this was computed from."""
 
     columns: list[Column]
     sets: Telling
@@ -63,64 +63,72 @@ class Told(NamedTuple):
 
 
 @dataclass
-class Fresh:
-    """A result with its age and the state of the study it was made from."""
+class CachedMap:
+    """A map as JSON, when it was computed, and the version of the study that it shows."""
 
     body: bytes
-    made: float
+    computed_at: float
     state: Hashable
 
 
 @dataclass
 class Views:
-    """The views of a room."""
+    """The caches of a workspace."""
 
-    room: Workspace
-    _data: Results = field(default_factory=few_results)
-    _choices: Results = field(default_factory=lambda: few_results(MOST_CHOICES))
-    _costs: Results = field(default_factory=few_results)
-    _columns: Results = field(default_factory=lambda: few_results(COLUMNS))
-    _looks: LRUCache[Hashable, Look] = field(default_factory=lambda: LRUCache(KEPT))
-    _told: LRUCache[Hashable, Told] = field(default_factory=lambda: LRUCache(KEPT))
-    _bars: LRUCache[Hashable, dict[str, ColumnBars]] = field(default_factory=lambda: LRUCache(KEPT))
-    _maps: dict[Hashable, Fresh] = field(default_factory=dict)
+    workspace: Workspace
+    _data: Results = field(default_factory=make_cache)
+    _choices: Results = field(default_factory=lambda: make_cache(CHOICE_CACHE_SIZE))
+    _costs: Results = field(default_factory=make_cache)
+    _columns: Results = field(default_factory=lambda: make_cache(COLUMN_CACHE_SIZE))
+    _looks: LRUCache[Hashable, Look] = field(default_factory=lambda: LRUCache(CACHE_SIZE))
+    _identifying: LRUCache[Hashable, IdentifyingResult] = field(default_factory=lambda: LRUCache(CACHE_SIZE))
+    _bars: LRUCache[Hashable, dict[str, ColumnBars]] = field(default_factory=lambda: LRUCache(CACHE_SIZE))
+    _maps: dict[Hashable, CachedMap] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _busy: dict[Hashable, threading.Lock] = field(default_factory=dict)
 
     # ---- plans and data ---------------------------------------------------------------------------------------
     def plan(self, text: str) -> Plan:
-        """The plan in a TOML text; one that is endless is refused unread, and files outside the room are not there."""
+        """Return the plan in a TOML text; it must not be too large, and may only name files of the workspace."""
+        # Count the candidates before the plan is built: a grid of a few lines can stand for millions of methods.
         table = read_table(text)
         methods = table.get("methods", [])
         listed = methods if isinstance(methods, list) else []
         count = sum(count_members(method) for method in listed if isinstance(method, dict))
-        if count > MOST_METHODS:
-            raise PlanError(f"a plan of the workbench has at most {MOST_METHODS:,} methods; this one has more.")
+        if count > MAX_METHODS:
+            raise PlanError(f"the workbench accepts at most {MAX_METHODS:,} methods in a plan; this one has more.")
         replicates = table.get("replicates", 1)
-        if isinstance(replicates, int) and count * replicates > MOST_CANDIDATES:
-            raise PlanError(f"a plan of the workbench has at most {MOST_CANDIDATES:,} candidates; this one has more.")
-        with restrict_files_to(self.room.folder):
+        if isinstance(replicates, int) and count * replicates > MAX_CANDIDATES:
+            raise PlanError(
+                f"the workbench accepts at most {MAX_CANDIDATES:,} candidates in a plan; this one has more."
+            )
+        with restrict_files_to(self.workspace.folder):
             plan = Plan.from_toml(text)
-        if plan.data is not None and (plan.data.ddi or plan.data.within):  # paths that nothing here holds to the room
-            raise PlanError("the workbench reads no codebook and no other study: sweep such a plan by `sdcmap sweep`.")
+        if plan.data is not None and (
+            plan.data.ddi or plan.data.within
+        ):  # these paths are not confined to the workspace
+            raise PlanError("the workbench cannot read codebooks or other studies. Run this plan with `sdcmap sweep`.")
         return plan
 
     def plan_of(self, study: str) -> Plan:
-        """The plan of a study, as it is saved."""
-        return self.plan(self.room.plan(study).read_text(encoding="utf-8"))
+        """Return the saved plan of a study."""
+        return self.plan(self.workspace.plan(study).read_text(encoding="utf-8"))
 
     def data(self, source: Source) -> Microdata:
-        """The file that a plan names, below the room, with its roles; it is read once, whatever is stated of it."""
+        """Return the file that a plan names, with its roles. The file is read once, whatever roles are stated."""
+        # The roles are applied last, so that a change of roles does not read the file again.
         path, state = self._file(source)
         there = replace(source, path=str(path))
         coded: Microdata = self._data((there.unstated, state), there.unstated.read)
         if source.missing:
-            coded = self._data((there.unstated, there.missing, state), partial(self._coded, there, coded, state))
+            coded = self._data(
+                (there.unstated, there.missing, state), partial(self._apply_missing_codes, there, coded, state)
+            )
         data: Microdata = self._data((source, state), lambda: source.applied(coded))
         return data
 
-    def _coded(self, source: Source, base: Microdata, state: Hashable) -> Microdata:
-        """A file that was read, with the codes for missing values that are stated: each column of them is read once."""
+    def _apply_missing_codes(self, source: Source, base: Microdata, state: Hashable) -> Microdata:
+        """Return a file with the stated codes for missing values; only the columns with codes are read again."""
         codes = codes_of(source.missing)
         check_columns(codes, base.names)
         coded = {
@@ -135,67 +143,68 @@ class Views:
         return data
 
     def look(self, source: Source) -> Look:
-        """A look at a file with its roles; what an earlier one counted is not counted again."""
+        """Return a first look at a file with its roles; counts that do not change are reused."""
         data = self.data(source)
 
         def make(before: Look | None) -> Look:
             return before if before is not None and before.data is data else look(data, before, telling=False)
 
-        return self._latest(self._looks, source, make)
+        return self._update(self._looks, source, make)
 
-    def telling(self, source: Source) -> Told:
-        """Which columns of a file tell the most, in sets and in pairs; counted anew where a column is another."""
+    def identifying_columns(self, source: Source) -> IdentifyingResult:
+        """Return the most identifying columns of a file, in sets and pairs; recomputed only if a column has changed."""
         data, released = self.data(source), self.look(source).released
         columns = [data.column(name) for name in released]
 
-        def make(before: Told | None) -> Told:
+        def make(before: IdentifyingResult | None) -> IdentifyingResult:
             pairs = telling_pairs(data, released, None if before is None else before.pairs)
+            # Equal objects mean equal columns: only the pairs may depend on the roles.
             if before is not None and [*map(id, before.columns)] == [*map(id, columns)]:
                 return before._replace(pairs=pairs)
-            return Told(columns, telling_sets(data, released), pairs)
+            return IdentifyingResult(columns, telling_sets(data, released), pairs)
 
-        return self._latest(self._told, source, make)
+        return self._update(self._identifying, source, make)
 
     def bars(self, source: Source) -> dict[str, Bars]:
-        """How the values of each column are spread; of columns that were counted before, as they were."""
+        """Return the distribution of each column; columns that did not change are reused."""
         data = self.data(source)
 
         def make(before: dict[str, ColumnBars] | None) -> dict[str, ColumnBars]:
-            made = {name: (data.column(name), (before or {}).get(name)) for name in data.names}
+            columns = {name: (data.column(name), (before or {}).get(name)) for name in data.names}
             return {
-                name: kept if kept is not None and kept[0] is column else (column, bars_of(data, name))
-                for name, (column, kept) in made.items()
+                name: old if old is not None and old[0] is column else (column, bars_of(data, name))
+                for name, (column, old) in columns.items()
             }
 
-        return {name: bars for name, (_, bars) in self._latest(self._bars, source, make).items()}
+        return {name: bars for name, (_, bars) in self._update(self._bars, source, make).items()}
 
-    def _latest(self, kept: LRUCache[Hashable, T], source: Source, make: Callable[[T | None], T]) -> T:
-        """What is made of what was kept of this file before, whose place it takes."""
+    def _update(self, cache: LRUCache[Hashable, T], source: Source, make: Callable[[T | None], T]) -> T:
+        """Compute a result from the cached result for this file, if there is one, and cache it instead."""
         key = self._file(source)
         with self._lock:
-            before = kept.get(key)
-        made = make(before)
+            before = cache.get(key)
+        result = make(before)
         with self._lock:
-            kept[key] = made
-        return made
+            cache[key] = result
+        return result
 
     def _file(self, source: Source) -> tuple[Path, Hashable]:
-        """Where a file lies, and what changes whenever it does."""
-        path = self.room.file(source.path)
-        return path, _stamp(path)
+        """Return the path of a file and its version."""
+        path = self.workspace.file(source.path)
+        return path, _file_version(path)
 
     def data_of(self, plan: Plan, study: str = "") -> Microdata:
-        """The data of a plan: the study's own copy where it was made from the same source, else the file."""
-        if study and self.room.is_begun(study):
+        """Return the data of a plan: the study's own copy if it has the same source, else the file."""
+        if study and self.workspace.is_begun(study):
             swept, data = self.study_data(study)
             if plan.data is None or plan.data == swept.data:
                 return data
         if plan.data is None:
-            raise PlanError("the plan names no data: add a [data] part with path and roles.")
+            raise PlanError("the plan names no data. Add a [data] part with path and roles.")
         return self.data(plan.data)
 
     def cost(self, text: str, study: str = "") -> tuple[Plan, Microdata, Cost]:
-        """A plan with its risk measures, its data, and what a sweep of it costs."""
+        """Return a plan with its risk measures, its data, and the cost of its sweep."""
         written = self.plan(text)
         data = self.data_of(written, study)
         plan = written.with_risk(data)
@@ -205,30 +214,30 @@ class Views:
 
     # ---- studies ----------------------------------------------------------------------------------------------
     def study(self, name: str) -> Study:
-        """A study opened for reading; close its connection."""
-        return Study.open(self.room.study(name))
+        """Open a study for reading; the caller closes it."""
+        return Study.open(self.workspace.study(name))
 
     def study_data(self, name: str) -> tuple[Plan, Microdata]:
-        """The plan of a study with its seed, and its data, kept."""
+        """Return the plan of a study with its seed, and its data, cached."""
         with self.study(name) as opened:
             return opened.plan, self._data(("study", name, opened.manifest["data"]), lambda: opened.data)
 
-    def masked(self, name: str, candidate: str) -> tuple[Plan, Microdata, Microdata]:
-        """The plan, the data and one candidate made again."""
+    def remake(self, name: str, candidate: str) -> tuple[Plan, Microdata, Microdata]:
+        """Return the plan, the data, and one candidate created again."""
         plan, data = self.study_data(name)
         key = ("masked", name, data.digest, plan.seed, plan.find(candidate).id)
         return plan, data, self._data(key, lambda: plan.make(data, candidate))
 
     def map(self, name: str, risk: tuple[str, ...] = (), utility: str = "") -> tuple[RUMap, Plan]:
-        """The map of a study on these axes, by default its plan's."""
+        """Return the map of a study on these axes, by default its plan's."""
         with self.study(name) as opened:
             return open_map(opened, risk, utility), opened.plan
 
-    def choice_words(self, name: str) -> str:
-        """What the rule of a study chooses, in words, kept until the study changes; empty: nothing can be chosen yet."""
-        if not self.room.is_begun(name):
+    def choice_name(self, name: str) -> str:
+        """Return the name of what a study's rule chooses, cached until the study changes; empty: nothing yet."""
+        if not self.workspace.is_begun(name):
             return ""
-        study = self.room.study(name)
+        study = self.workspace.study(name)
 
         def make() -> str:
             try:
@@ -237,49 +246,51 @@ class Views:
                 return ""
             return "" if choice is None else choice.name or "release nothing"
 
-        words: str = self._choices((name, _state(study)), make)
+        words: str = self._choices((name, _study_version(study)), make)
         return words
 
     def forget(self, name: str) -> None:
-        """Drop the maps of a study whose name may soon be another's."""
+        """Drop the cached maps of a study that was renamed or deleted: another study may get its name."""
         with self._lock:
             for key in [key for key in self._maps if isinstance(key, tuple) and key[0] == name]:
                 del self._maps[key]
 
     def map_json(self, name: str, risk: tuple[str, ...], utility: str, limits: Mapping[str, float] | None) -> bytes:
-        """The map as JSON. One that is older than the study is still given while one thread makes it anew."""
+        """Return the map as JSON; an outdated one while another thread computes the new one."""
         key = (name, risk, utility, None if limits is None else tuple(sorted(limits.items())))
-        state = _state(self.room.study(name))
+        state = _study_version(self.workspace.study(name))
         now = time.monotonic()
+        # One thread computes a map; the others get the last one, or wait if there is none.
         with self._lock:
-            kept = self._maps.get(key)
+            cached_map = self._maps.get(key)
             busy = self._busy.setdefault(key, threading.Lock())
-        if kept and (kept.state == state or now - kept.made < FRESH_SECONDS or not busy.acquire(blocking=False)):
-            return kept.body
-        if kept is None:
+        is_young = cached_map is not None and now - cached_map.computed_at < MAP_MAX_AGE_SECONDS
+        if cached_map and (cached_map.state == state or is_young or not busy.acquire(blocking=False)):
+            return cached_map.body
+        if cached_map is None:
             busy.acquire()
         try:
-            if kept is None and (again := self._maps.get(key)):
-                return again.body
+            if cached_map is None and (newer := self._maps.get(key)):
+                return newer.body
             with self.study(name) as opened:
-                told = map_told(open_map(opened, risk, utility, limits), opened.plan, opened.proposals())
-            body = TypeAdapter(Map).dump_json(told)
+                response = map_response(open_map(opened, risk, utility, limits), opened.plan, opened.proposals())
+            body = TypeAdapter(Map).dump_json(response)
             with self._lock:
-                while len(self._maps) > 10 * KEPT:
+                while len(self._maps) > 10 * CACHE_SIZE:
                     self._maps.pop(next(iter(self._maps)))
-                self._maps[key] = Fresh(body, time.monotonic(), state)
+                self._maps[key] = CachedMap(body, time.monotonic(), state)
             return body
         finally:
             busy.release()
 
 
-def _state(study: Path) -> Hashable:
-    """Changes whenever the study does."""
-    return tuple(_stamp(study / name) for name in ("scores.sqlite", "scores.sqlite-wal", "plan.toml"))
+def _study_version(study: Path) -> Hashable:
+    """Return a value that changes whenever the study does."""
+    return tuple(_file_version(study / name) for name in ("scores.sqlite", "scores.sqlite-wal", "plan.toml"))
 
 
-def _stamp(file: Path) -> Hashable:
-    """Changes whenever the file does."""
+def _file_version(file: Path) -> Hashable:
+    """Return a value that changes whenever the file does."""
     try:
         facts = file.stat()
     except OSError:
@@ -287,52 +298,74 @@ def _stamp(file: Path) -> Hashable:
     return facts.st_mtime_ns, facts.st_size
 
 
-def map_told(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> Map:
-    """The map in columns: points, means with their bands, anchors, and what the axes are."""
+def map_response(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> Map:
+    """Return the map in columns: points, means with intervals, anchors, and the axes."""
     from sdcmap.charts.guides import floor_of
     from sdcmap.charts.map_contents import map_axes
     from sdcmap.charts.method_names import groups_of, labeled, short_names
 
     methods = ru.means["method"].to_list()
-    place = {method: number for number, method in enumerate(methods)}
+    index = {method: number for number, method in enumerate(methods)}
     rows = labeled(methods, ru.scores)
     families, short, floor = groups_of(rows, "method"), short_names(rows), floor_of(ru)
-    eras, era = _eras(plan, proposals, methods)
+    eras, era = _generation_spans(plan, proposals, methods)
     measures = ru.scores.measure.select("name", "axis", "unit", "direction").iter_rows()
     return Map(
-        risk=ru.risk, utility=ru.utility, limits=ru.scales, held=ru.limits_by_name, labels=ru.labels, signs=ru.signs,
-        expectation=ru.is_expectation, nothing=ru.nothing, floor=None if floor is None else Floor(*floor),
-        methods=methods, names=[ru.scores.name_of(method) for method in methods],
-        short=[short[method] for method in methods], families=[families[method] for method in methods],
-        eras=eras, era=era,
+        risk=ru.risk,
+        utility=ru.utility,
+        limits=ru.scales,
+        held=ru.limits_by_name,
+        labels=ru.labels,
+        signs=ru.signs,
+        expectation=ru.is_expectation,
+        nothing=ru.nothing,
+        floor=None if floor is None else Floor(*floor),
+        methods=methods,
+        names=[ru.scores.name_of(method) for method in methods],
+        short=[short[method] for method in methods],
+        families=[families[method] for method in methods],
+        eras=eras,
+        era=era,
         axes={by: MapAxes(**map_axes(ru, by, plan.rule)) for by in ("release", "mean")},
-        points=Points(**_columns(ru, ru.points), method=[place[method] for method in ru.points["method"]]),
-        means=Means(**_columns(ru, ru.means)), measures=[MapMeasure(*row) for row in measures],
-        rule=None if plan.rule is None else plan.rule.spec(), total=plan.count, silent=_silent(ru),
-    )  # fmt: skip
+        points=Points(**_columns(ru, ru.points), method=[index[method] for method in ru.points["method"]]),
+        means=Means(**_columns(ru, ru.means)),
+        measures=[_describe_measure(ru, *row) for row in measures],
+        rule=None if plan.rule is None else plan.rule.spec(),
+        total=plan.count,
+        silent=_explain_empty_axes(ru),
+    )
+
+
+def _describe_measure(ru: RUMap, name: str, axis: Literal["risk", "utility"], unit: str, direction: Any) -> MapMeasure:
+    measure = ru.scores.values.get(name)
+    description = "" if measure is None else measure.description
+    return MapMeasure(name, ru.scores.title_of(name), description, axis, unit, direction)
 
 
 def measures_on(ru: RUMap, axis: str) -> list[str]:
-    """The names of a study's measures of risk, or of utility."""
+    """Return the names of a study's risk or utility measures."""
     return ru.scores.measure.filter(ru.scores.measure["axis"] == axis)["name"].to_list()
 
 
 def _columns(ru: RUMap, rows: pl.DataFrame) -> dict[str, Any]:
-    """Points or means, and how each stands to limits."""
+    """Return points or means in columns, and whether each is within the limits."""
     columns = {name: rows[name].to_list() for name in rows.columns if name != "method"}
-    levels = {name: _compared(ru, name, rows) for name in measures_on(ru, "risk")}
+    levels = {name: _limit_levels(ru, name, rows) for name in measures_on(ru, "risk")}
     return columns | {"within": ru.eligible(rows).tolist(), "levels": levels}
 
 
-def _compared(ru: RUMap, measure: str, rows: pl.DataFrame) -> list[float]:
-    """What a limit on a measure is compared with, of each row; where it is not tested, a value that meets any limit."""
+def _limit_levels(ru: RUMap, measure: str, rows: pl.DataFrame) -> list[float]:
+    """Return the value of each row that a limit on a measure is compared with; if not tested, one that meets any limit."""
     column = ru.compare_limit(Limit(ru.scores.measure_named(measure), 1.0), rows)
+    # The page compares these values with any limit that the user tries, so "not tested" must be within all of them.
     best = 0.0 if column.limit.is_upper else sys.float_info.max
     return [*map(float, np.where(column.applies, column.end, best))]
 
 
-def _eras(plan: Plan, proposals: Sequence[Proposal], methods: Sequence[str]) -> tuple[list[str], list[int | None]]:
-    """Spans of generations of a search in order, and the place of each method among them; none without a search."""
+def _generation_spans(
+    plan: Plan, proposals: Sequence[Proposal], methods: Sequence[str]
+) -> tuple[list[str], list[int | None]]:
+    """Return the spans of generations of a search in order, and the index of each method's span; none without a search."""
     from sdcmap.searches.search_review import name_generations
 
     if not proposals:
@@ -346,15 +379,15 @@ def _eras(plan: Plan, proposals: Sequence[Proposal], methods: Sequence[str]) -> 
     return order, [order.index(words[method]) if method in words else None for method in methods]
 
 
-def _silent(ru: RUMap) -> list[str]:
-    """Why an axis has no values, where it has none."""
+def _explain_empty_axes(ru: RUMap) -> list[str]:
+    """Return why an axis has no values, if so."""
     scores = ru.scores
     if not len(scores.candidate.filter(scores.candidate["status"] == "ok")):
-        return ["No candidate has been made and scored yet."]
-    told = []
+        return ["No candidate has been scored yet."]
+    reasons_by_axis = []
     for name in dict.fromkeys((*ru.risk, ru.utility)):
         if not len(scores.column(name)):
             reasons = scores.score.filter((scores.score["measure"] == name) & (scores.score["reason"] != ""))["reason"]
-            why = str(reasons[0]) if len(reasons) else "it has not been measured yet: start the sweep."
-            told.append(f"{name} has no value for any candidate: {why}")
-    return told
+            why = str(reasons[0]) if len(reasons) else "it has not been measured yet. Start the sweep."
+            reasons_by_axis.append(f"{name} has no value for any candidate: {why}")
+    return reasons_by_axis

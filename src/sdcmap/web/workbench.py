@@ -1,4 +1,4 @@
-"""What every route works on, typed, and the application that hands it over."""
+"""What every route works on, and the application that provides it as a dependency."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, FastAPI, Request
 
-from sdcmap.web.drawing import Drawing
-from sdcmap.web.shelf import Shelf
+from sdcmap.web.renderer import Renderer
+from sdcmap.web.study_store import StudyStore
 from sdcmap.web.sweeps import Sweeps
 from sdcmap.web.workspace import Workspace
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Workbench:
-    """The served folder, and everything that is kept beside it."""
+    """The served folder, and the services over it."""
 
-    room: Workspace
+    workspace: Workspace
     sweeps: Sweeps
-    drawing: Drawing
-    shelf: Shelf
-    releasing: threading.Lock = field(default_factory=threading.Lock)  # one release or renaming at a time
+    renderer: Renderer
+    store: StudyStore
+    release_lock: threading.Lock = field(default_factory=threading.Lock)  # one release or renaming at a time
 
     @cached_property
     def views(self) -> Views:
-        """What is asked again and again; numpy and polars are loaded with it."""
+        """The caches of data and maps; they are loaded late because they import numpy and polars."""
         from sdcmap.web.views import Views
 
-        return Views(self.room)
+        return Views(self.workspace)
 
 
 class BenchApp(FastAPI):

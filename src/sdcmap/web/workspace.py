@@ -1,4 +1,4 @@
-"""The folder that is served: data files, plans and studies by name, and nothing outside it."""
+"""The served folder: data files, plans and studies by name, and nothing outside it."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.formats import endings, is_data_file
 
 T = TypeVar("T")
-NAME = re.compile(r"\w[\w .()+-]{0,99}")
-KEPT = ".sdcmap"  # the server's own notes: which sweeps were wanted
-RELEASES = "releases"
-NOTES = ".notes.md"  # ending of what a person wrote about a study
-MOST_CHARACTERS = 90  # of a study's name, so that those of its files are names too
-MOST_FILES = 500
-DEPTH = 3
-SPARE = 500 << 20  # bytes of the disk that an upload must leave free
-BLOCK = 1 << 20
+NAME_PATTERN = re.compile(r"\w[\w .()+-]{0,99}")
+STATE_FOLDER = ".sdcmap"  # the server's own files, such as which sweeps should run
+RELEASES_FOLDER = "releases"
+NOTES_SUFFIX = ".notes.md"  # of the user's notes about a study
+MAX_NAME_LENGTH = 90  # characters of a study's name; its files add a suffix and must be valid names too
+MAX_FILES = 500  # in the list of data files
+MAX_DEPTH = 3  # folders below the served one that are listed
+MIN_FREE_BYTES = 500 << 20  # that an upload must leave free on the disk
+COPY_CHUNK_BYTES = 1 << 20
 
 
-class Absent(SdcmapError):  # noqa: N818
-    """There is no such file, study or release here."""
+class NotFound(SdcmapError):  # noqa: N818
+    """There is no such file, study or release in the workspace."""
 
 
 class Busy(SdcmapError):  # noqa: N818
-    """Somebody else is at it."""
+    """Another process is using it, or the name is taken."""
 
 
-class Overtaken(SdcmapError):  # noqa: N818
-    """Somebody else has changed it meanwhile."""
+class EditConflict(SdcmapError):  # noqa: N818
+    """It was changed elsewhere since the client read it."""
 
 
 class TooLarge(SdcmapError):  # noqa: N818
-    """More than was said may come."""
+    """The upload is larger than the limit."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file, named as below the served folder."""
+    """A data file, named relative to the served folder."""
 
     name: str
     bytes: int
@@ -58,181 +58,192 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Workspace:
-    """The folder, and how many bytes a file that comes in may have, as it is and decoded."""
+    """The served folder, and the largest upload in bytes, as sent and decoded."""
 
     folder: Path
     upload_limit: int = 200 << 20
     ledger: Path | None = None
 
     @property
-    def decoded_limit(self) -> int:
+    def max_decoded_bytes(self) -> int:
         return max(10 * self.upload_limit, 1 << 30)
 
     # ---- names ------------------------------------------------------------------------------------------------
-    def place_of(self, *parts: str) -> Path:
-        """A path below the folder, such as where a study lies or will lie; anything that leads outside is absent."""
+    def path_of(self, *parts: str) -> Path:
+        """Return a path below the folder, existing or not; raise NotFound for anything that leads outside."""
         path = self.folder.joinpath(*parts)
         if not all(map(self.is_name, parts)) or self.folder not in path.resolve().parents:
-            raise Absent("there is nothing of that name here.")
+            raise NotFound("there is nothing with that name here.")
         return path
 
     def file(self, name: str) -> Path:
-        """The data file of this name, such as `people.csv` or `2024/people.csv`."""
-        path = self.place_of(*name.split("/"))
+        """Return the path of a data file, such as `people.csv` or `2024/people.csv`."""
+        path = self.path_of(*name.split("/"))
         if not is_data_file(path) or not path.is_file():
-            raise Absent("there is no data file of that name here.")
+            raise NotFound("there is no data file with that name here.")
         return path
 
     def study(self, name: str) -> Path:
-        """The folder of a study that was begun."""
-        path = self.place_of(name)
+        """Return the folder of a study that was started."""
+        path = self.path_of(name)
         if not self.is_begun(name):
-            raise Absent("there is no study of that name yet: start its sweep.")
+            raise NotFound("this study has no scores yet. Start its sweep first.")
         return path
 
     def is_begun(self, name: str) -> bool:
-        """Whether a study of this name has scores, or was about to have some."""
-        return (self.place_of(name) / "manifest.json").is_file()
+        """Return whether the sweep of a study was started."""
+        return (self.path_of(name) / "manifest.json").is_file()
 
     def plan(self, name: str) -> Path:
-        """Where the plan of a study lies: beside its folder while it is written, else inside."""
-        beside = self.place_of(f"{name}.toml")
-        path = beside if beside.is_file() else self.place_of(name) / "plan.toml"
+        """Return the path of a study's plan: beside the study's folder if it was edited here, else inside."""
+        beside = self.path_of(f"{name}.toml")
+        path = beside if beside.is_file() else self.path_of(name) / "plan.toml"
         if not path.is_file():
-            raise Absent("there is no plan or study of that name here.")
+            raise NotFound("there is no plan or study with that name here.")
         return path
 
-    def free_name(self, name: str) -> Path:
-        """Where the plan of a study of this name, which nothing here bears yet, is written."""
-        if not self.is_name(name) or len(name) > MOST_CHARACTERS:
-            allowed = f"letters, digits, spaces and ._()+- only, and at most {MOST_CHARACTERS} of them"
-            raise SchemaError(f"a study's name has {allowed}.")
-        plan, place = self.place_of(f"{name}.toml"), self.place_of(name)
-        if plan.exists() or place.exists() or name.lower() == RELEASES:
-            raise Busy("there is a study or a folder of that name already.")
-        if (self.folder / RELEASES / name).exists():
-            raise Busy("releases of an earlier study bear that name: take another.")
+    def new_plan_path(self, name: str) -> Path:
+        """Return where to write the plan of a new study; raise if the name is invalid or taken."""
+        if not self.is_name(name) or len(name) > MAX_NAME_LENGTH:
+            allowed = f"at most {MAX_NAME_LENGTH} letters, digits, spaces and ._()+-"
+            raise SchemaError(f"the name of a study may contain {allowed}.")
+        plan, folder = self.path_of(f"{name}.toml"), self.path_of(name)
+        if plan.exists() or folder.exists() or name.lower() == RELEASES_FOLDER:
+            raise Busy("there is already a study or a folder with that name.")
+        if (self.folder / RELEASES_FOLDER / name).exists():
+            raise Busy("releases of an earlier study have that name. Choose another.")
         return plan
 
-    def notes_of(self, name: str) -> Path:
-        """Where a person's notes about a study lie: beside it, so that no release can hold them."""
-        path = self.place_of(name).with_name(f"{name}{NOTES}")
+    def notes_path(self, name: str) -> Path:
+        """Return the path of the user's notes about a study: beside it, so that no release can contain them."""
+        path = self.path_of(name).with_name(f"{name}{NOTES_SUFFIX}")
         if path.is_symlink():
-            raise Absent("there is nothing of that name here.")
+            raise NotFound("there is nothing with that name here.")
         return path
 
-    def kept(self, name: str) -> Path:
-        """Where the server notes things of this study."""
-        self.place_of(name)
-        return self.notes / name
+    def state_path(self, name: str) -> Path:
+        """Return the path of a state file of the server."""
+        self.path_of(name)
+        return self.state_folder / name
 
     def read_note(self, name: str, kind: type[T]) -> T | None:
-        """What the server noted under this name; None where there is nothing, or nothing of this kind."""
+        """Return the content of a state file; None if it does not exist or is not of this type."""
         try:
-            return TypeAdapter(kind).validate_json(self.kept(name).read_bytes())
+            return TypeAdapter(kind).validate_json(self.state_path(name).read_bytes())
         except (OSError, ValueError):
             return None
 
     def write_note(self, name: str, value: object) -> None:
-        """Note a value under this name, whole or not at all."""
-        write_whole(self.kept(name), to_json(value).decode())
+        """Write a state file atomically."""
+        write_whole(self.state_path(name), to_json(value).decode())
 
     @property
-    def notes(self) -> Path:
-        """The server's own folder."""
-        (self.folder / KEPT).mkdir(mode=0o700, exist_ok=True)
-        return self.folder / KEPT
+    def state_folder(self) -> Path:
+        """The folder of the server's state files; it is created if needed."""
+        (self.folder / STATE_FOLDER).mkdir(mode=0o700, exist_ok=True)
+        return self.folder / STATE_FOLDER
 
     @staticmethod
     def is_name(name: str) -> bool:
-        return bool(NAME.fullmatch(name)) and name.strip(" .") == name
+        return bool(NAME_PATTERN.fullmatch(name)) and name.strip(" .") == name
 
     def file_name(self, name: str) -> str:
-        """The last part of the name that a data file came under; SchemaError where it is no such name."""
+        """Return the last part of an uploaded file's name; SchemaError if it is not a valid data file name."""
         last = name.replace("\\", "/").rpartition("/")[2]
         if not self.is_name(last) or not is_data_file(last):
             ends = ", ".join(endings())
-            raise SchemaError(f"a file's name has letters, digits, spaces and ._()+- only, and ends in one of {ends}.")
+            raise SchemaError(
+                f"a file name may contain letters, digits, spaces and ._()+-, and must end in one of {ends}."
+            )
         return last
 
-    # ---- what is there ----------------------------------------------------------------------------------------
+    # ---- contents ---------------------------------------------------------------------------------------------
     def files(self) -> list[DataFile]:
-        """Every data file below the folder, by name."""
-        return [DataFile(name, (self.folder / name).stat().st_size) for name in sorted(self._walk())[:MOST_FILES]]
+        """Return every data file below the folder, by name."""
+        return [DataFile(name, (self.folder / name).stat().st_size) for name in sorted(self._walk())[:MAX_FILES]]
 
     def _walk(self) -> Iterator[str]:
         for home, folders, files in os.walk(self.folder):
             here = Path(home).relative_to(self.folder)
-            inside = [folder for folder in folders if NAME.fullmatch(folder) and folder != RELEASES]
+            # Study folders and releases contain data files that are not inputs.
+            inside = [folder for folder in folders if NAME_PATTERN.fullmatch(folder) and folder != RELEASES_FOLDER]
             folders[:] = [folder for folder in inside if not (Path(home) / folder / "manifest.json").exists()]
-            if len(here.parts) >= DEPTH:
+            if len(here.parts) >= MAX_DEPTH:
                 folders.clear()
-            named = (file for file in files if NAME.fullmatch(file) and is_data_file(file))
+            named = (file for file in files if NAME_PATTERN.fullmatch(file) and is_data_file(file))
             yield from ((here / file).as_posix() for file in named if ".study." not in file)
 
     def studies(self) -> list[str]:
-        """The name of every study: those with a plan, and those begun."""
+        """Return the name of every study, planned or started."""
         begun = {path.parent.name for path in self.folder.glob("*/manifest.json")}
         planned = {path.stem for path in self.folder.glob("*.toml")}
         return [name for name in sorted(begun | planned) if self.is_name(name)]
 
     def releases(self, name: str) -> int:
-        """How many releases of a study lie here."""
-        home = self.folder / RELEASES / name
+        """Return the number of releases of a study in the folder."""
+        home = self.folder / RELEASES_FOLDER / name
         return sum(1 for _ in home.glob("*-[0-9]*")) if home.is_dir() else 0
 
-    # ---- what comes in ----------------------------------------------------------------------------------------
-    def take(self, name: str, source: BinaryIO) -> Path:
-        """Keep an upload under its name, whole or not at all, after a look at what it decodes to."""
+    # ---- uploads ----------------------------------------------------------------------------------------------
+    def store_upload(self, name: str, source: BinaryIO) -> Path:
+        """Save an upload under its name, completely or not at all, after checking its decoded size."""
         from sdcmap.files.weighing import check_decoded
 
-        path = self.place_of(self.file_name(name))
+        path = self.path_of(self.file_name(name))
         if path.exists():
-            raise Busy("there is a file of that name already: rename yours, or use the one that is here.")
+            raise Busy("there is already a file with that name. Rename yours, or use the existing one.")
         try:
-            with private_folder(self.folder) as folder:  # each upload has its own
+            with private_folder(self.folder) as folder:
                 part = self.copy(source, folder / path.name)
                 if not part.stat().st_size:
                     raise SchemaError(f"{path.name} is empty (0 bytes).")
-                check_decoded(part, self.decoded_limit)
-                with self._one_upload():  # where another was faster, its file stays
+                check_decoded(part, self.max_decoded_bytes)
+                # If two uploads have the same name, the first one wins.
+                with self._upload_lock():
                     if path.exists():
-                        raise Busy("there is a file of that name already.")
+                        raise Busy("there is already a file with that name.")
                     part.replace(path)
         except OSError as error:
-            raise SdcmapError(f"the file cannot be kept ({error.strerror}).") from None
+            raise SdcmapError(f"the file cannot be saved ({error.strerror}).") from None
         return path
 
-    def keep(self, name: str, content: str, version: str) -> Path:
-        """Keep a table that was drawn up here as a private CSV file, whole or not at all; `version`: the digest of the file
-        that it replaces, "" where it is a new one."""
+    def save_csv(self, name: str, content: str, version: str) -> Path:
+        """Save a table as a private CSV file, completely or not at all.
+
+        version : the digest of the file that it replaces; "" for a new file.
+        """
         if version and name not in self._walk():
-            raise Overtaken("the file that this one replaces is not here any more: save it under another name.")
+            raise EditConflict("the file that this one replaces no longer exists. Save it under another name.")
         if not version and ("/" in name or not name.endswith(".csv") or ".study." in name or not self.is_name(name)):
-            raise SchemaError("a new file's name has letters, digits, spaces and ._()+- only, and ends in .csv.")
-        path = self.place_of(*name.split("/"))
-        with self._one_upload(), restrict_files_to(self.folder):
+            raise SchemaError("a new file name may contain letters, digits, spaces and ._()+-, and must end in .csv.")
+        path = self.path_of(*name.split("/"))
+        with self._upload_lock(), restrict_files_to(self.folder):
             if path.exists() and not version:
-                raise Busy("there is a file of that name already: take another name, or open that one to change it.")
+                raise Busy(
+                    "there is already a file with that name. Choose another name, or open that file to change it."
+                )
             if version and version != digest_of(name, "file"):
-                raise Overtaken("the file was changed elsewhere meanwhile: open it again, or save under another name.")
+                raise EditConflict(
+                    "the file was changed elsewhere since you opened it. Open it again, or save under another name."
+                )
             return write_whole(path, content)
 
-    def _one_upload(self) -> FileLock:
-        return FileLock(self.notes / "uploads.lock", mode=0o600)
+    def _upload_lock(self) -> FileLock:
+        return FileLock(self.state_folder / "uploads.lock", mode=0o600)
 
     def copy(self, source: BinaryIO, path: Path) -> Path:
-        """Copy what comes in to `path`, up to the limit."""
+        """Copy an upload to `path`, up to the size limit."""
         size = 0
         with path.open("xb") as file:
-            while block := source.read(BLOCK):
+            while block := source.read(COPY_CHUNK_BYTES):
                 size += len(block)
                 if size > self.upload_limit:
-                    raise TooLarge(f"a file may have at most {self.upload_limit >> 20:,} MB.")
+                    raise TooLarge(f"the file is too large: at most {self.upload_limit >> 20:,} MB are allowed.")
                 file.write(block)
         return path
 
     def has_space(self, size: int) -> bool:
-        """Whether an upload of this size leaves enough of the disk free."""
-        places = (self.folder, tempfile.gettempdir())  # it is put down in the second on its way to the first
-        return min(shutil.disk_usage(place).free for place in places) - size > SPARE
+        """Return whether an upload of this size leaves enough of the disk free."""
+        # The upload is written to the temporary folder first, then to the workspace.
+        folders = (self.folder, tempfile.gettempdir())
+        return min(shutil.disk_usage(folder).free for folder in folders) - size > MIN_FREE_BYTES

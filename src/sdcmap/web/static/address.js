@@ -1,9 +1,9 @@
-// What a page shows, in its address.
+// The view of a page, stored in its address.
 const query = new URLSearchParams(location.search);
 const numbers = (text) => text.split(",").map(Number);
 const see = query.has("see") ? numbers(query.get("see")) : [];
 
-export const kept = {
+export const savedView = {
   asks: ["risk", "utility", "rule", "limits"].some((name) => query.has(name)),
   by: query.get("by"),
   rows: query.get("rows"),
@@ -13,7 +13,7 @@ export const kept = {
   selected: query.getAll("selected"),
   see: see.length === 4 && see.every(Number.isFinite) ? { x: see.slice(0, 2), y: see.slice(2) } : null,
 
-  // Rule, limits and axes as `tried` has them; `rules`: those that one number sets, each with its name as `lever`.
+  // Rule, limits and axes as in `tried`; `rules`: rules with one number, whose field is `lever`.
   asked(rules) {
     const type = query.get("rule"),
       at = query.get("at");
@@ -26,8 +26,8 @@ export const kept = {
   },
 };
 
-// Lists stand as many times as they have members; what is empty stands not at all.
-export function keep(facts) {
+// Lists are repeated parameters; empty values are left out.
+export function saveToAddress(facts) {
   const next = new URLSearchParams();
   for (const [name, value] of Object.entries(facts)) {
     for (const one of Array.isArray(value) ? value : value === "" || value === null ? [] : [value])

@@ -20,30 +20,40 @@ import {
   textBox,
   whole,
 } from "./api.js";
-import { idOf, named, offer, wordsOf } from "./candidates.js";
+import { idOf, listCandidates, offer, nameOf } from "./candidates.js";
 import { lazily, picture, relations, values } from "./masked.js";
 import { Sorted } from "./sorting.js";
-import { inWords } from "./values.js";
+import { toText } from "./values.js";
 
 const query = new URLSearchParams(location.search);
 const BOXES = ["first", "second", "third"];
-const PLACES = ["id", "other", "third"]; // of the candidates in the address
+const QUERY_NAMES = ["id", "other", "third"]; // of the candidates in the address
 
 // ---- one candidate ------------------------------------------------------------------------------------------------
-// A table whose rows have names, so that those of candidates side by side are compared.
+// Name the rows of a table, so that equal rows of several candidates can be compared.
 function rowsNamed(table, names) {
-  all("tbody tr", table).forEach((row, place) => names[place] && (row.dataset.row = names[place]));
+  all("tbody tr", table).forEach((row, index) => names[index] && (row.dataset.row = names[index]));
   return table;
+}
+
+// The title of a measure, what it means, and its class in small print.
+function measureName({ name, description, class_name, axis, unit, better }) {
+  const details = `${class_name}: ${axis}, ${unit}, ${better} is better`;
+  return el("span", {}, name, el("p", { class: "hint" }, description), el("small", { class: "hint" }, details));
 }
 
 function measures({ measures: scored }) {
   const both = ["risk", "utility"].flatMap((axis) => scored[axis].map((measure) => ({ ...measure, axis })));
-  const name = ({ name, axis, unit, better }) =>
-    el("span", {}, name, el("span", { class: "hint" }, ` ${axis}, ${unit}, ${better} is better`));
-  const heads = ["this release", "mean of its method", "± error", "95 % of releases (from 40 draws)", "unmasked"];
+  const heads = [
+    "this release",
+    "mean of its method",
+    "standard error",
+    "95 % of releases (from 40 draws)",
+    "unmasked file",
+  ];
   const table = tableOf(
     [["measure", "words"], ...heads.map((head) => [head, "n"])],
-    both.map((one) => [name(one), one.own, one.mean, one.error, one.spread, one.original]),
+    both.map((one) => [measureName(one), one.release_value, one.mean, one.error, one.spread, one.original]),
   );
   return region(
     "Measures",
@@ -54,9 +64,23 @@ function measures({ measures: scored }) {
   );
 }
 
+// What the method does, step by step.
+function steps({ steps: list }) {
+  const step = ({ label, description, class_name }) =>
+    el(
+      "li",
+      {},
+      el("strong", {}, `${label || class_name}. `),
+      description,
+      " ",
+      el("small", { class: "hint" }, class_name),
+    );
+  return el("ul", { class: "plain" }, ...list.map(step));
+}
+
 function parameters({ spec }) {
   const rows = Object.entries(spec).filter(([name]) => name !== "type");
-  const cells = rows.map(([name, value]) => [name, inWords(value)]);
+  const cells = rows.map(([name, value]) => [name, toText(value)]);
   const table = tableOf(["parameter", ["value", "words"]], cells, "No parameter differs from its default.");
   return el(
     "div",
@@ -69,7 +93,7 @@ function parameters({ spec }) {
 }
 
 async function changes(card, id) {
-  const place = el("div", {}, quiet("Making the candidate again …"));
+  const place = el("div", {}, quiet("Creating the candidate again …"));
   card.append(place);
   /** @type {Api.Changes} */
   const changed = await get(`${base}/candidates/${id}/changes`);
@@ -84,8 +108,8 @@ async function changes(card, id) {
   });
   place.replaceChildren(el("h3", {}, "Before and after"), charts, el("div", { class: "columns" }, ...tables));
   for (const [name, spec] of Object.entries(changed.charts))
-    await picture(charts, spec, `${name} before and after masking; the table below holds the numbers.`);
-  if (!tables.length) place.append(quiet("This candidate changes no value: it is the file as it is."));
+    await picture(charts, spec, `${name} before and after masking; the table below contains the numbers.`);
+  if (!tables.length) place.append(quiet("This candidate changes no value: it is the unmasked file."));
 }
 
 async function records(card, id) {
@@ -98,7 +122,7 @@ async function records(card, id) {
   const record = el("div", { class: "record", tabindex: "-1", "aria-live": "polite" });
   const open = (row) => values(record, id, row).catch((error) => complain(error, record));
   const words =
-    "Confidentiality plot: neighbors of each released record and how far it was moved; the list below holds the unsafe ones.";
+    "Confidentiality plot: the neighbors and the perturbation of each released record; the list below contains the unsafe records.";
   const view = await picture(place, plotted.chart, words);
   view.addEventListener("click", (_, item) => item?.datum?.row !== undefined && open(item.datum.row));
   const { row: numbers, neighbors, perturbation } = /** @type {Record<string, number[]>} */ (plotted.rows);
@@ -138,6 +162,7 @@ async function show(id) {
     card.append(
       el("h2", {}, candidate.name),
       quiet(`id ${candidate.id}`),
+      steps(candidate),
       isMade ? release(candidate) : el("p", { class: "bad" }, `${candidate.status}: ${candidate.reason}`),
       parameters(candidate),
       el("h3", {}, "Measures"),
@@ -154,7 +179,7 @@ async function show(id) {
   card.dataset.ready = "true";
 }
 
-// To the release of this one, with a reason that is noted in the study.
+// A form that leads to the release of this candidate; the study stores the reason.
 function release({ id }) {
   const box = textBox({ id: `why-${id}`, required: true, maxlength: "2000", spellcheck: null });
   const form = el(
@@ -171,13 +196,13 @@ function release({ id }) {
   return form;
 }
 
-// Of candidates side by side, what is not the same in all of them is marked.
+// Mark the rows that differ between the candidates shown side by side.
 function mark() {
   const cards = all("#candidates .card");
   if (cards.length < 2) return;
-  const named_ = cards.map((card) => new Map(all("tr[data-row]", card).map((row) => [row.dataset.row, row])));
-  for (const name of new Set(named_.flatMap((rows) => [...rows.keys()]))) {
-    const rows = named_.map((of) => of.get(name));
+  const rowsByCard = cards.map((card) => new Map(all("tr[data-row]", card).map((row) => [row.dataset.row, row])));
+  for (const name of new Set(rowsByCard.flatMap((rows) => [...rows.keys()]))) {
+    const rows = rowsByCard.map((of) => of.get(name));
     const isSame = new Set(rows.map((row) => row?.children[1]?.textContent)).size === 1;
     for (const row of rows) row?.classList.toggle("differs", !isSame);
   }
@@ -185,8 +210,9 @@ function mark() {
 
 // ---- the table of all ---------------------------------------------------------------------------------------------
 /** @type {Set<string>} */
-const pinned = new Set([...PLACES.map((place) => query.get(place)), ...pins.get()].filter(Boolean));
-const goTo = (ids) => location.assign(page("candidate", Object.fromEntries(ids.map((id, at) => [PLACES[at], id]))));
+const pinned = new Set([...QUERY_NAMES.map((name) => query.get(name)), ...pins.get()].filter(Boolean));
+const goTo = (ids) =>
+  location.assign(page("candidate", Object.fromEntries(ids.map((id, at) => [QUERY_NAMES[at], id]))));
 
 /** @param {Api.Map} map */
 function table(candidates, map) {
@@ -216,7 +242,7 @@ function table(candidates, map) {
       value: (row) => (row.within ? 0 : 1),
       cell: (row) => (row.within ? "yes" : "no"),
     });
-  const sorted = new Sorted(byId("table"), columns, { by: 3, empty: "No candidate has these words." });
+  const sorted = new Sorted(byId("table"), columns, { by: 3, empty: "No candidate matches." });
   const refresh = () => {
     const words = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
     const isAny = !byId("frontier-only").checked;
@@ -246,16 +272,16 @@ function compare() {
   byId("compare").textContent = count > 3 ? "Compare (at most three)" : `Compare ${count || ""}`.trim();
 }
 
-// What the parameters of all methods have to do with risk and loss.
-async function matters(place) {
+// How the parameters of all methods relate to risk and loss.
+async function showParameters(place) {
   /** @type {Api.ParameterCharts} */
   const charts = await get(`${base}/parameters`);
   place.replaceChildren();
   if (charts.reason) return place.append(quiet(charts.reason));
   const drawn = {
     coordinates:
-      "Parallel coordinates: a line a method, from its risk and loss to its parameters; the frontier in color.",
-    importance: "How much each parameter matters for risk and for loss.",
+      "Parallel coordinates: one line per method, from its risk and loss to its parameters; the frontier is colored.",
+    importance: "How much each parameter influences risk and loss.",
   };
   for (const [name, words] of Object.entries(drawn)) {
     await picture(place, charts[name], words);
@@ -266,19 +292,19 @@ async function matters(place) {
 async function begin() {
   /** @type {Api.Map | null} */
   const map = await get(`${base}/map`).catch(() => null);
-  const candidates = map ? named(map) : [];
+  const candidates = map ? listCandidates(map) : [];
   offer(byId("ids"), candidates);
   let id = query.get("id");
   if (!id && map?.rule) id = (await post(`${base}/choices`, {}).catch(() => ({}))).candidate;
   id ||= candidates.find((row) => row.frontier)?.id ?? null;
   const wanted = [id, query.get("other"), query.get("third")].filter((one) => one !== null);
-  BOXES.forEach((box, at) => (byId(box).value = wanted[at] ? wordsOf(wanted[at], candidates) : ""));
+  BOXES.forEach((box, at) => (byId(box).value = wanted[at] ? nameOf(wanted[at], candidates) : ""));
   if (!wanted.length) {
     const start = el("a", { href: page("sweep") }, "start the sweep");
     byId("candidates").append(el("p", {}, "No candidate has been scored yet: ", start, "."));
   }
   if (map) table(candidates, map);
-  byId("matters").append(lazily("What matters: parameters against risk and loss", matters));
+  byId("matters").append(lazily("What matters: influence of the parameters on risk and loss", showParameters));
   byId("pick").addEventListener("submit", (event) => {
     event.preventDefault();
     const typed = BOXES.map((box) => byId(box).value).filter((words) => words.trim());

@@ -1,13 +1,13 @@
-// Vega without eval: expressions are interpreted (`ast`), no style is injected, nothing is loaded.
+// Vega without eval: expressions are interpreted (`ast`), no style is injected, and nothing is loaded.
 /** @type {Promise<Window["vegaEmbed"]> | undefined} */
 let vega;
 
-// A picture is drawn in the colors of the screen; on paper a dark one is turned round (workbench.css).
+// Charts use the colors of the screen; dark charts are inverted for printing (workbench.css).
 export const dark = matchMedia("(prefers-color-scheme: dark)");
 export const paper = matchMedia("print");
-const tell = () => paper.matches || document.documentElement.toggleAttribute("data-dark", dark.matches);
-dark.addEventListener("change", tell);
-tell();
+const updateTheme = () => paper.matches || document.documentElement.toggleAttribute("data-dark", dark.matches);
+dark.addEventListener("change", updateTheme);
+updateTheme();
 
 export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -41,7 +41,7 @@ const options = {
   tooltip: { disableDefaultStyle: true },
 };
 
-// A chart of the package; one with a background of its own is drawn as on paper.
+// Draw a chart of the package; one with its own background is drawn as on paper.
 export async function drawChart(node, spec, words) {
   const isPaper = "background" in spec;
   node.classList.toggle("paper", isPaper);

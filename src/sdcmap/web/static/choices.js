@@ -1,4 +1,4 @@
-// A choice as Python states it, wherever it is shown.
+// Shows a choice with the reason that Python gives.
 import { el, page } from "./api.js";
 
 export const candidateLink = (id, words) => el("a", { href: page("candidate", { id }) }, words);
@@ -17,8 +17,8 @@ export const deadEnd = (otherwise) =>
 /**
  * @param {HTMLElement} node
  * @param {Api.ChosenCandidate} choice
- * @param {string} otherwise what else can be done where nothing is chosen
- * @param {...Node} more what stands below it
+ * @param {string} otherwise what else the user can do if nothing is chosen
+ * @param {...Node} more nodes to show below it
  */
 export function showChoice(node, choice, otherwise, ...more) {
   const runners = choice.runners_up.map(({ name, reason }) => el("li", {}, `${name}: ${reason}`));

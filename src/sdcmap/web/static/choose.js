@@ -22,7 +22,7 @@ import {
   tried,
   whole,
 } from "./api.js";
-import { idOf, named, offer, wordsOf } from "./candidates.js";
+import { idOf, listCandidates, offer, nameOf } from "./candidates.js";
 import { showChoice } from "./choices.js";
 import { fieldsOf } from "./forms.js";
 
@@ -37,47 +37,48 @@ const state = {
   axes: {},
   /** @type {Record<string, string>} check: why it may be overridden */
   override: {},
-  /** @type {ReturnType<typeof named>} */
+  /** @type {ReturnType<typeof listCandidates>} */
   candidates: [],
   /** @type {Api.ChosenCandidate | null} */
   choice: null,
 };
-const WHERE = {
-  roles: ["data", "Look at the roles"],
-  line: ["plan", "State a limit in the plan"],
+// check: the page on which to fix it, and the text of the link
+const FIXES = {
+  roles: ["data", "Review the roles"],
+  line: ["plan", "Add a limit to the plan"],
   risk: ["plan", "Plan stronger methods"],
   gate: ["plan", "Plan stronger methods"],
-  unmasked: ["plan", "Mask them in the plan"],
+  unmasked: ["plan", "Mask these columns in the plan"],
   edits: ["plan", "Add a step to the plan"],
   weight: ["plan", "Add a step to the plan"],
   determines: ["data", "Drop a column"],
-  identifier: ["data", "State identifiers"],
+  identifier: ["data", "State the identifiers"],
 };
 
 // ---- the rule -----------------------------------------------------------------------------------------------------
 const isOwn = () =>
   state.own && !Object.keys(state.axes).length && JSON.stringify(state.rule) === JSON.stringify(state.own);
-const asked = () => (isOwn() ? {} : { rule: state.rule, ...state.axes });
+const ruleRequest = () => (isOwn() ? {} : { rule: state.rule, ...state.axes });
 
 function drawRule() {
   const form = state.forms.find((rule) => rule.type === state.rule?.type);
   byId("rule").value = state.rule?.type || "";
   byId("rule-entries").replaceChildren(
-    ...(form ? fieldsOf(form, state.rule ?? {}, { grids: false, changed: sayRule }) : []),
+    ...(form ? fieldsOf(form, state.rule ?? {}, { grids: false, changed: describeRule }) : []),
   );
-  sayRule();
+  describeRule();
 }
 
-function sayRule() {
-  const whence = tried.get() ? "This rule was tried on the map" : "This rule is stated here";
-  const said = !state.rule
-    ? "The plan states no rule: state one, or name a candidate below."
+function describeRule() {
+  const origin = tried.get() ? "This rule was tried on the map" : "This rule is stated here";
+  const sentence = !state.rule
+    ? "The plan has no rule. State one, or name a candidate below."
     : isOwn()
       ? "This is the plan's rule."
-      : `${whence}; ${state.own ? "it is not the plan's. " : "the plan states none."}`;
+      : `${origin}; ${state.own ? "it is not the plan's. " : "the plan has none."}`;
   const canGoBack = state.rule && state.own && !isOwn();
   const back = button("Back to the plan's rule", () => use(state.own), { id: "own-rule" });
-  byId("rule-said").replaceChildren(said, ...(canGoBack ? [back] : []));
+  byId("rule-said").replaceChildren(sentence, ...(canGoBack ? [back] : []));
 }
 
 function use(rule) {
@@ -91,7 +92,7 @@ async function choose() {
   if (!state.rule) return byId("choice").replaceChildren();
   try {
     /** @type {Api.ChosenCandidate} */
-    const choice = await post(`${base}/choices`, asked());
+    const choice = await post(`${base}/choices`, ruleRequest());
     state.choice = choice;
     showChoice(byId("choice"), choice, "choose another profile");
     document.body.dataset.chosen = choice.candidate || "nothing";
@@ -101,11 +102,11 @@ async function choose() {
 }
 
 // ---- the checks ---------------------------------------------------------------------------------------------------
-function order() {
+function releaseRequest() {
   const limit = byId("max-risk").value.trim();
   const reasons = Object.fromEntries(Object.entries(state.override).filter(([, reason]) => reason.trim()));
   return {
-    ...asked(),
+    ...ruleRequest(),
     candidate: idOf(byId("candidate").value, state.candidates),
     profile: byId("profile").value,
     max_risk: limit === "" ? null : Number(limit),
@@ -118,7 +119,7 @@ function order() {
 
 function reason(check) {
   const id = `override-${check.name.replace(/\W/g, "-")}`;
-  state.override[check.name] ||= byId("candidate").value.trim() ? byId("reason").value.trim() : ""; // a person's pick has one already
+  state.override[check.name] ||= byId("candidate").value.trim() ? byId("reason").value.trim() : ""; // the reason for the pick is proposed
   const box = textBox({ id, value: state.override[check.name], autocomplete: null, spellcheck: null });
   box.addEventListener("input", () => (state.override[check.name] = box.value));
   return el("div", {}, el("label", { for: id }, `Why “${check.name}” may be overridden`), box);
@@ -126,23 +127,23 @@ function reason(check) {
 
 /** @param {Api.Checks} result */
 function drawChecks(result) {
-  const told = new Set(); // one advice and one reason for all failed checks of a name
+  const explained = new Set(); // checks with the same name share one advice and one reason
   const line = (check) => {
     const entry = el(
       "li",
       { class: check.passed ? "" : "failed" },
       el("span", { class: check.passed ? "tick" : "cross" }, el("strong", {}, check.name), `: ${check.reason}`),
     );
-    if (check.passed || told.has(check.name)) return entry;
-    told.add(check.name);
-    const [where, words] = WHERE[check.name] || [];
+    if (check.passed || explained.has(check.name)) return entry;
+    explained.add(check.name);
+    const [target, linkText] = FIXES[check.name] || [];
     entry.append(
       el(
         "p",
         { class: "todo" },
         el("strong", {}, "What to do: "),
         `${check.remedy} `,
-        where ? el("a", { href: page(where) }, words) : null,
+        target ? el("a", { href: page(target) }, linkText) : null,
       ),
     );
     if (!check.is_hard) entry.append(reason(check));
@@ -158,7 +159,7 @@ function drawChecks(result) {
       el(
         "strong",
         { class: result.passed ? "good" : "bad" },
-        result.passed ? "Every check passed." : "This may not be released as it is.",
+        result.passed ? "Every check passed." : "This candidate cannot be released as it is.",
       ),
       ` ${result.name}`,
     ),
@@ -171,10 +172,10 @@ function drawChecks(result) {
 
 async function check(event) {
   event?.preventDefault();
-  byId("checks").replaceChildren(quiet("Making the candidate again and reading it back …"));
+  byId("checks").replaceChildren(quiet("Creating the candidate again and checking the written files …"));
   try {
     /** @type {Api.Checks} */
-    const result = await post(`${base}/checks`, order());
+    const result = await post(`${base}/checks`, releaseRequest());
     drawChecks(result);
     drawBundle(result);
   } catch (error) {
@@ -182,37 +183,40 @@ async function check(event) {
   }
 }
 
-// ---- what would leave ---------------------------------------------------------------------------------------------
+// ---- the files of the release --------------------------------------------------------------------------------------
 const size = (bytes) => (bytes < 1e4 ? `${whole(bytes)} bytes` : `${whole(Math.round(bytes / 1e3))} kB`);
 
 /** @param {Api.Checks} result */
 function drawBundle(result) {
-  if (!result.files.length) return byId("files").replaceChildren(hint("Nothing would leave: the checks say why."));
-  const done = (column) => (column.masked ? column.done : "as it is");
+  if (!result.files.length)
+    return byId("files").replaceChildren(hint("Nothing would be released; the checks say why."));
+  const treatment = (column) => (column.masked ? column.done : "unchanged");
   const columns = tableOf(
-    [["column", "words"], "label", "kind", ["what was done", "words"]],
-    result.columns.map((column) => [column.name, column.label, column.kind, done(column)]),
+    [["column", "words"], "label", "kind", ["treatment", "words"]],
+    result.columns.map((column) => [column.name, column.label, column.kind, treatment(column)]),
   );
   const fold = (name, note, inside) =>
     el("details", { class: "file" }, el("summary", {}, name, el("span", { class: "quiet" }, ` ${note}`)), inside);
   const head = ({ name, head: lines, whole: isWhole }) =>
     el("pre", { tabindex: "0", role: "region", "aria-label": `First lines of ${name}` }, lines + (isWhole ? "" : "…"));
-  const counts = `${result.files.length} files and ${result.columns.length} columns would leave.`;
+  const counts = `${result.files.length} files and ${result.columns.length} columns would be released.`;
   byId("files").replaceChildren(
     el("p", {}, `${counts} Nothing has been written.`),
-    ...result.files.map((file) => fold(file.name, size(file.bytes), file.head ? head(file) : quiet("Not a text."))),
+    ...result.files.map((file) =>
+      fold(file.name, size(file.bytes), file.head ? head(file) : quiet("This is not a text file.")),
+    ),
     fold("Columns of the file", result.columns.length, region("Columns", columns)),
   );
 }
 
-// The report in a frame that runs nothing, of what is on its way out.
-function look(audience) {
-  const { candidate, reason: why } = order();
-  const tryout = !candidate && !isOwn() && state.choice?.candidate; // by a rule that is not the plan's
-  const said = tryout ? `a rule that the plan does not state chooses it. ${state.choice?.reason}`.slice(0, 2000) : why;
-  const asked = new URLSearchParams({ audience, candidate: candidate || tryout || "", reason: said });
-  const frame = el("iframe", { title: `The ${audience} report`, sandbox: "", src: `${base}/report/preview?${asked}` });
-  const waiting = el("p", { class: "quiet", role: "status" }, "Making the report …");
+// Show the report of the selected candidate in a sandboxed frame.
+function showReport(audience) {
+  const { candidate, reason: why } = releaseRequest();
+  const trial = !candidate && !isOwn() && state.choice?.candidate; // chosen by a rule that is not the plan's
+  const stated = trial ? `A rule that is not in the plan chose it. ${state.choice?.reason}`.slice(0, 2000) : why;
+  const query = new URLSearchParams({ audience, candidate: candidate || trial || "", reason: stated });
+  const frame = el("iframe", { title: `The ${audience} report`, sandbox: "", src: `${base}/report/preview?${query}` });
+  const waiting = el("p", { class: "quiet", role: "status" }, "Writing the report …");
   frame.addEventListener("load", () => {
     waiting.remove();
     document.body.dataset.report = audience;
@@ -248,23 +252,23 @@ async function write() {
   const signed_by = byId("signed").value.trim();
   if (!signed_by) {
     byId("signed").focus();
-    return complain(new Error("State who releases this: the name is kept in the study with the date."));
+    return complain(new Error("State who releases this file. The name is stored in the study with the date."));
   }
   byId("write").disabled = true;
   say("Writing the release …");
   try {
-    /** @type {Api.Written} */
-    const made = await post(`${base}/releases`, { ...order(), signed_by });
+    /** @type {Api.ReleaseFiles} */
+    const written = await post(`${base}/releases`, { ...releaseRequest(), signed_by });
     picked.set(null);
     say(
-      made.already
-        ? `It was written before, as ${made.release}: nothing was written again.`
-        : "The release is written.",
+      written.already
+        ? `The same release was written before, as ${written.release}. Nothing was written again.`
+        : "The release was written.",
     );
     await releases();
     markSteps();
     all("a", byId("releases"))
-      .find((link) => link.dataset.release === made.release)
+      .find((link) => link.dataset.release === written.release)
       ?.focus();
   } catch (error) {
     complain(error);
@@ -280,26 +284,26 @@ byId("rule").addEventListener("change", () => {
 });
 byId("rule-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  sayRule();
+  describeRule();
   choose();
 });
 byId("check-form").addEventListener("submit", check);
 byId("write").addEventListener("click", write);
-byId("look-internal").addEventListener("click", () => look("internal"));
-byId("look-external").addEventListener("click", () => look("external"));
-byId("candidate").addEventListener("input", sayPick);
+byId("look-internal").addEventListener("click", () => showReport("internal"));
+byId("look-external").addEventListener("click", () => showReport("external"));
+byId("candidate").addEventListener("input", updatePick);
 
-// A candidate that a person names: why, and how to go back to the rule.
-function sayPick() {
+// Ask for a reason if the user names a candidate; without one, the rule's choice is used.
+function updatePick() {
   const own = Boolean(byId("candidate").value.trim());
   byId("picked").hidden = !own;
   if (!own) picked.set(null);
 }
 
 function take(pick) {
-  byId("candidate").value = wordsOf(pick.id, state.candidates);
+  byId("candidate").value = nameOf(pick.id, state.candidates);
   byId("reason").value = pick.reason;
-  sayPick();
+  updatePick();
   byId("checks-head").scrollIntoView();
   return check();
 }
@@ -314,7 +318,7 @@ async function begin() {
     ...(carried?.utility ? { risk: carried.risk, utility: carried.utility } : {}),
     ...(carried?.limits ? { limits: carried.limits } : {}),
   };
-  state.candidates = named(map);
+  state.candidates = listCandidates(map);
   offer(byId("ids"), state.candidates);
   byId("rule").replaceChildren(...options([["", "none yet"], ...forms.rules.map((form) => form.type)]));
   drawRule();

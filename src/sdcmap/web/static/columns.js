@@ -1,4 +1,4 @@
-// The table of columns: filtered, selected, changed one by one or many at once. It tells what a person states, and draws what was seen.
+// The table of columns: filter, select, and change roles one by one or together.
 import { button, byId, el, one, options as choicesOf, svg, tableOf, textBox, whole } from "./api.js";
 
 export const ROLES = {
@@ -17,8 +17,8 @@ export const ROLES = {
   case: "case of a panel",
 };
 const KINDS = { "": "as inferred", nominal: "nominal", ordinal: "ordinal" };
-const MOST = 200; // rows that are drawn; filters find the others
-const AT_ONCE = 12; // rows that come in one frame
+const MAX_ROWS = 200; // that are drawn; filters find the others
+const ROWS_PER_FRAME = 12; // that are added at once, so that the page stays responsive
 const HEADS = [
   [""],
   ["column"],
@@ -28,14 +28,14 @@ const HEADS = [
   ["read as"],
   ["values"],
   ["distinct", "n"],
-  ["alone", "n"],
+  ["unique", "n"],
   ["missing", "n"],
-  ["means missing"],
+  ["codes for missing values"],
 ];
 const options = (all, value = "") => choicesOf(Object.entries(all), value);
 
 export class Columns {
-  /** @type {Api.SeenFile} what was seen of the file */
+  /** @type {Api.FileSummary} what was seen of the file */
   look = /** @type {any} */ (null);
   /** @type {Set<string>} */
   picked = new Set();
@@ -43,7 +43,7 @@ export class Columns {
   opened = new Set();
   last = "";
   /** @type {Map<string, any>} */
-  made = new Map();
+  rowsByName = new Map();
   body = el("tbody", {});
 
   // stated: {roles, kinds, missing}; changed: called after each change of it
@@ -52,7 +52,7 @@ export class Columns {
     this.changed = changed;
     this.all = el("input", { type: "checkbox", "aria-label": "Select all that are shown" });
     this.all.addEventListener("click", () => {
-      for (const v of this.shown()) this.hold(v.name, this.all.checked);
+      for (const v of this.shown()) this.setPicked(v.name, this.all.checked);
       this.mark();
     });
     byId("columns").replaceChildren(
@@ -85,7 +85,7 @@ export class Columns {
     this.draw();
   }
 
-  // Every role as it stands: stated, else proposed.
+  // The role of every column, stated or proposed.
   get roles() {
     return Object.fromEntries(this.look.variables.map((v) => [v.name, this.stated.roles[v.name] || v.role]));
   }
@@ -125,16 +125,16 @@ export class Columns {
     );
   }
 
-  // A click with Shift held takes every row from the last one that was clicked.
+  // Shift + click selects every row from the last clicked one.
   pick(name, on, range) {
     const names = this.shown().map((v) => v.name);
     const [from, to] = [names.indexOf(range ? this.last : name), names.indexOf(name)].sort((a, b) => a - b);
-    for (const one of from < 0 ? [name] : names.slice(from, to + 1)) this.hold(one, on);
+    for (const one of from < 0 ? [name] : names.slice(from, to + 1)) this.setPicked(one, on);
     this.last = name;
     this.mark();
   }
 
-  hold(name, on) {
+  setPicked(name, on) {
     if (on) this.picked.add(name);
     else this.picked.delete(name);
   }
@@ -219,10 +219,10 @@ export class Columns {
     ];
   }
 
-  // The row of a column, made anew where something that it shows is another; `below`: its values as a table, once somebody asks.
+  // The row of a column, created again only if its content changed; `below`: the table of its values, once opened.
   row(v) {
     const facts = JSON.stringify([v, this.stated.kinds[v.name], this.codesOf(v.name), this.likely(v.name)]);
-    const before = this.made.get(v.name);
+    const before = this.rowsByName.get(v.name);
     if (before?.facts === facts) return before;
     const tick = el("input", { type: "checkbox", "aria-label": `Select ${v.name}` });
     tick.addEventListener("click", (event) => this.pick(v.name, tick.checked, event.shiftKey));
@@ -232,19 +232,19 @@ export class Columns {
         if (!this.opened.delete(v.name)) this.opened.add(v.name);
         this.draw();
       },
-      { class: "spread", "aria-label": `How the values of ${v.name} are spread`, title: "How its values are spread" },
+      { class: "spread", "aria-label": `Distribution of ${v.name}`, title: "Distribution of its values" },
     );
     const tr = el(
       "tr",
       { "data-role": v.role },
-      ...this.cells(v, tick, spread).map((cell, place) => el("td", { class: HEADS[place][1] }, cell)),
+      ...this.cells(v, tick, spread).map((cell, index) => el("td", { class: HEADS[index][1] }, cell)),
     );
     const row = { facts, tr, tick, spread, below: null };
-    this.made.set(v.name, row);
+    this.rowsByName.set(v.name, row);
     return row;
   }
 
-  // A row, and what is opened below it.
+  // A row, and the table of values below it if it is open.
   rows(v) {
     const row = this.row(v),
       open = this.opened.has(v.name);
@@ -257,63 +257,63 @@ export class Columns {
   draw() {
     const focused = document.activeElement?.getAttribute("aria-label");
     const shown = this.shown();
-    const drawn = shown.slice(0, MOST);
+    const drawn = shown.slice(0, MAX_ROWS);
     arrange(
       this.body,
       drawn.length
         ? drawn.flatMap((v) => this.rows(v))
-        : [el("tr", {}, el("td", { class: "quiet", colspan: HEADS.length }, "No column is like that."))],
+        : [el("tr", {}, el("td", { class: "quiet", colspan: HEADS.length }, "No column matches."))],
     );
     byId("shown").textContent =
       shown.length === this.look.variables.length && drawn.length === shown.length
         ? ""
-        : `${whole(shown.length)} of ${whole(this.look.variables.length)} columns${drawn.length < shown.length ? `, the first ${MOST} drawn` : ""}`;
+        : `${whole(shown.length)} of ${whole(this.look.variables.length)} columns${drawn.length < shown.length ? `, the first ${MAX_ROWS} shown` : ""}`;
     this.mark();
     if (focused && document.activeElement === document.body) one(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
   }
 
-  // Which are selected: nothing is drawn anew for it.
+  // Update the selection without redrawing the rows.
   mark() {
     const shown = this.shown(),
       count = this.picked.size;
-    for (const [name, { tick }] of this.made) tick.checked = this.picked.has(name);
+    for (const [name, { tick }] of this.rowsByName) tick.checked = this.picked.has(name);
     this.all.checked = shown.length > 0 && shown.every((v) => this.picked.has(v.name));
     byId("picked").textContent = count ? `${whole(count)} selected` : "None selected";
     for (const id of ["apply", "drop", "confirm"]) byId(id).disabled = !count;
   }
 }
 
-// The rows of a table's body, in this order. One that stays is not touched, and those that come, come a few a frame: the browser
-// needs milliseconds to lay each out, and a click is answered at once.
+// Show these rows in this order. Rows that stay are not touched, and new rows are added a few per frame, because the browser
+// needs milliseconds to lay out each row and must stay responsive.
 let arranging = 0;
 function arrange(body, rows) {
   const wanted = new Set(rows),
     turn = (arranging += 1);
   for (const row of [...body.children]) if (!wanted.has(row)) row.remove();
-  let place = 0;
+  let index = 0;
   const go = () => {
-    for (let came = 0; turn === arranging && place < rows.length && came < AT_ONCE; place += 1) {
-      if (body.children[place] === rows[place]) continue;
-      body.insertBefore(rows[place], body.children[place] ?? null);
-      came += 1;
+    for (let added = 0; turn === arranging && index < rows.length && added < ROWS_PER_FRAME; index += 1) {
+      if (body.children[index] === rows[index]) continue;
+      body.insertBefore(rows[index], body.children[index] ?? null);
+      added += 1;
     }
-    if (turn === arranging && place < rows.length) requestAnimationFrame(go);
+    if (turn === arranging && index < rows.length) requestAnimationFrame(go);
   };
   go();
 }
 
-// ---- how values are spread ------------------------------------------------------------------------------------------
-const WIDTH = 108; // pixels of a small histogram
+// ---- distributions --------------------------------------------------------------------------------------------------
+const WIDTH = 108; // of a small histogram, in pixels
 const HEIGHT = 26;
 const GAP = 1;
 
 function parts({ bars, others, categories, missing }) {
   const rest = others ? [{ label: `${whole(categories)} rarer categories`, count: others, kind: "others" }] : [];
-  const gone = missing ? [{ label: "missing", count: missing, kind: "gone" }] : [];
-  return [...bars.map((bar) => ({ ...bar, kind: "bar" })), ...rest, ...gone];
+  const missingBar = missing ? [{ label: "missing", count: missing, kind: "gone" }] : [];
+  return [...bars.map((bar) => ({ ...bar, kind: "bar" })), ...rest, ...missingBar];
 }
 
-// A bar that stands for somebody is never lower than a pixel, and one that stands for nobody is not drawn.
+// Bars with records are at least one pixel high; empty bars are not drawn.
 export function histogram(spread) {
   const all = parts(spread);
   const most = Math.max(...all.map(({ count }) => count), 1);
@@ -325,10 +325,10 @@ export function histogram(spread) {
     height: HEIGHT,
     "aria-hidden": "true",
   });
-  all.forEach(({ label, count, kind }, place) => {
+  all.forEach(({ label, count, kind }, index) => {
     if (!count) return;
     const height = Math.max(1, (HEIGHT * count) / most);
-    const bar = svg("rect", { class: kind, x: place * width, y: HEIGHT - height, width: width - GAP, height });
+    const bar = svg("rect", { class: kind, x: index * width, y: HEIGHT - height, width: width - GAP, height });
     const title = svg("title");
     title.textContent = `${label}: ${whole(count)}`;
     bar.append(title);
@@ -343,7 +343,7 @@ export function share(count, most) {
   return bar;
 }
 
-// What the records become, with how many each, in a fold with a line above it.
+// The resulting categories with their records, in a section that can be folded.
 export function countFold(words, counts, isOpen, empty) {
   const most = Math.max(...counts.map(({ count }) => count), 1);
   const cells = counts.map(({ label, count }) => [label, whole(count), share(count, most)]);

@@ -1,4 +1,4 @@
-// Two studies beside each other.
+// Two studies side by side.
 import { byId, complain, el, fill, get, options, root, short, whole } from "./api.js";
 import { drawChart } from "./chart.js";
 
@@ -16,7 +16,7 @@ function list(releases) {
   return releases.length ? el("ul", { class: "plain" }, ...releases.map((one) => el("li", {}, words(one)))) : "none";
 }
 
-// What each study's rule chooses, with its two numbers: on the axes above, or on the study's own where none are in common.
+// The choice of each study's rule with its risk and utility, on the common axes or, without any, on the study's own.
 /** @param {Api.Comparison} compared */
 function chosen({ studies }) {
   const row = (head, read) => [head, ...studies.map(read)];
@@ -51,20 +51,20 @@ async function show() {
     byId("same").textContent =
       compared.reason ||
       (compared.same_data
-        ? "Both studies are of the same file with the same roles: their numbers can be compared."
-        : "The studies are of different files, or of other roles: each number speaks of its own file.");
+        ? "Both studies use the same file with the same roles, so their numbers can be compared."
+        : "The studies use different files or different roles, so their numbers cannot be compared directly.");
     chosen(compared);
     fill(
       byId("differences"),
       ["", [first, "words"], [second, "words"]],
       compared.differences.map((one) => [one.what, one.first, one.second]),
-      "Nothing: the plans state the same.",
+      "None: the plans are equal.",
     );
     if (compared.chart)
       await drawChart(
         byId("chart"),
         compared.chart,
-        `Frontiers of ${first} and ${second}; rings are what their rules choose. The tables below hold the choices.`,
+        `Frontiers of ${first} and ${second}; rings mark the choices of their rules. The tables below contain the choices.`,
       );
     else byId("chart").replaceChildren();
   } catch (error) {

@@ -1,7 +1,7 @@
 import { base, byId, complain, el, fill, get, later, post, put, root, say, study, whole } from "./api.js";
 import { Columns, ROLES, share } from "./columns.js";
 
-const PARTS = { key: "keys", identifier: "identifiers" }; // of a plan, where they are not called by the role
+const PLAN_FIELDS = { key: "keys", identifier: "identifiers" }; // fields of a plan that are not named like the role
 
 /** @type {{ file: string, roles: Record<string, string>, kinds: Record<string, string>, missing: string[] }} */
 const stated = { file: document.body.dataset.file ?? "", roles: {}, kinds: {}, missing: [] };
@@ -11,22 +11,22 @@ const columns = new Columns(stated, () => {
   refresh();
 });
 
-/** @param {Api.SeenFile} look */
+/** @param {Api.FileSummary} look */
 function facts(look) {
   const fact = (value, words) => el("div", { class: "fact" }, el("b", {}, value), el("span", {}, words));
-  const gone = look.variables.reduce((sum, v) => sum + v.missing, 0);
+  const missing = look.variables.reduce((sum, v) => sum + v.missing, 0);
   byId("facts").replaceChildren(
     fact(whole(look.rows), "records"),
     fact(whole(look.variables.length), "columns"),
     fact(whole(look.cells), "key combinations"),
-    fact(whole(look.sizes["<2"] ?? 0), "records alone on the keys"),
-    fact(whole(look.sizes["<3"] ?? 0), "records in cells under 3"),
-    fact(whole(gone), "missing values"),
+    fact(whole(look.sizes["<2"] ?? 0), "records unique on the keys"),
+    fact(whole(look.sizes["<3"] ?? 0), "records in cells below 3"),
+    fact(whole(missing), "missing values"),
   );
   byId("facts").setAttribute("aria-busy", "false");
   fill(
     byId("alone"),
-    ["he knows", ["columns", "n"], ["alone", "n"], ["share", "n"], ""],
+    ["the attacker knows", ["columns", "n"], ["unique records", "n"], ["share", "n"], ""],
     Object.entries(look.alone).map(([words, [count, alone]]) => [
       words,
       whole(count),
@@ -40,41 +40,42 @@ function facts(look) {
     byId("sizes"),
     ["class size", ["records", "n"], ""],
     look.class_sizes.map(([words, count]) => [words, whole(count), share(count, most)]),
-    "State keys to see this.",
+    "Select keys to see this.",
   );
   fill(byId("preview"), look.preview.columns, look.preview.rows);
 }
 
-// ---- which columns tell the most ------------------------------------------------------------------------------------
-function telling(told, rows) {
-  const top = Math.max(...told.sets.map((set) => set.alone), 1);
+// ---- the most identifying columns -----------------------------------------------------------------------------------
+function showIdentifying(found, rows) {
+  const top = Math.max(...found.sets.map((set) => set.alone), 1);
   fill(
     byId("telling"),
-    ["columns", ["alone", "n"], ""],
-    told.sets.map((set) => [set.keys.join(", "), whole(set.alone), share(set.alone, top)]),
-    "No set of up to three columns leaves a record alone.",
+    ["columns", ["unique records", "n"], ""],
+    found.sets.map((set) => [set.keys.join(", "), whole(set.alone), share(set.alone, top)]),
+    "No record is unique on up to three columns.",
   );
-  byId("telling-words").textContent = `Sets of up to three columns that leave the most records alone: ${told.words}.`;
-  heat(told, rows);
+  byId("telling-words").textContent =
+    `Sets of up to three columns on which the most records are unique: ${found.words}.`;
+  showPairs(found, rows);
 }
 
-// Every pair of columns: the darker, the more records are alone on it; the most telling columns first.
-function heat({ names, pairs, pairs_words: words }, rows) {
+// Every pair of columns: the darker, the more records are unique on it; the most identifying columns come first.
+function showPairs({ names, pairs, pairs_words: words }, rows) {
   const weight = (k) => pairs[k].reduce((sum, alone) => sum + alone, 0);
   const order = names.map((_, k) => k).sort((a, b) => weight(b) - weight(a));
   const most = Math.max(...pairs.flat(), 1);
-  const cell = (a, b, k) => {
+  const cellOf = (a, b, k) => {
     if (k < 0) return el("td", { class: "n" });
     const [alone, known] = [pairs[a][b], a === b ? names[a] : `${names[a]} and ${names[b]}`];
-    const made = el(
+    const cell = el(
       "td",
-      { class: "n", title: `${whole(alone)} of ${whole(rows)} records are alone on ${known}` },
+      { class: "n", title: `${whole(alone)} of ${whole(rows)} records are unique on ${known}` },
       alone ? whole(alone) : "–",
     );
-    made.dataset.heat = String(Math.ceil(5 * Math.sqrt(alone / most)));
-    return made;
+    cell.dataset.heat = String(Math.ceil(5 * Math.sqrt(alone / most)));
+    return cell;
   };
-  byId("pairs-words").textContent = `Records alone on each pair of ${words}; on the diagonal, on one column alone.`;
+  byId("pairs-words").textContent = `Records that are unique on each pair of ${words}; on the diagonal, on one column.`;
   if (!names.length)
     return byId("pairs").replaceChildren(
       el("tbody", {}, el("tr", {}, el("td", { class: "quiet" }, "No column is released."))),
@@ -89,7 +90,7 @@ function heat({ names, pairs, pairs_words: words }, rows) {
       "tbody",
       {},
       ...order.map((a, i) =>
-        el("tr", {}, el("th", { scope: "row" }, names[a]), ...order.map((b, j) => cell(a, b, i - j))),
+        el("tr", {}, el("th", { scope: "row" }, names[a]), ...order.map((b, j) => cellOf(a, b, i - j))),
       ),
     ),
   );
@@ -100,15 +101,15 @@ async function look() {
   const asked = (turn += 1);
   document.body.dataset.looking = "true";
   try {
-    /** @type {Api.SeenFile} */
+    /** @type {Api.FileSummary} */
     const seen = await post(`${root}/api/looks`, stated);
     if (asked !== turn) return;
     byId("problems").replaceChildren();
     columns.set(seen);
     facts(seen);
-    /** @type {Api.TellingColumns} */
-    const told = await post(`${root}/api/looks/telling`, stated);
-    if (asked === turn) telling(told, seen.rows);
+    /** @type {Api.IdentifyingColumns} */
+    const found = await post(`${root}/api/looks/identifying`, stated);
+    if (asked === turn) showIdentifying(found, seen.rows);
   } catch (error) {
     byId("facts").setAttribute("aria-busy", "false");
     complain(error);
@@ -118,31 +119,31 @@ async function look() {
 }
 const refresh = later(60, look);
 
-// ---- what becomes of the roles --------------------------------------------------------------------------------------
+// ---- saving the roles -----------------------------------------------------------------------------------------------
 const inPlan = () => study && !state.begun;
 
 function changed() {
   if (!study) return;
   byId("changed").hidden = false;
   byId("changed").textContent = inPlan()
-    ? "Roles were changed and are not kept in the plan yet."
-    : "Roles were changed. This study keeps those that its scores were made with; begin another study to use these.";
+    ? "Roles were changed and are not saved in the plan yet."
+    : "Roles were changed. The scores of this study use the earlier roles; start another study to use these.";
 }
 
-// From the roles to a plan, and where that is asked for to a sweep or a search at once.
+// Write the plan and, if requested, start a sweep or a search at once.
 async function go(state_) {
   if (!byId("begin").reportValidity()) return;
   for (const button of byId("begin").querySelectorAll("button")) button.disabled = true;
   say("Writing the plan …");
   try {
-    await started; // a hand may be quicker than the first look
+    await started; // the user may click before the first look is complete
     const { kinds, missing } = stated;
     const [roles, name] = [columns.roles, inPlan() ? study : byId("name").value];
     if (inPlan()) await put(`${base}/roles`, { roles, kinds, missing });
     else await post(`${root}/api/studies`, { ...stated, name, roles, profile: byId("profile").value });
-    const place = `${root}/studies/${encodeURIComponent(name)}`;
+    const address = `${root}/studies/${encodeURIComponent(name)}`;
     if (state_) await put(`${root}/api/studies/${encodeURIComponent(name)}/sweep`, { state: state_ });
-    location.assign(`${place}/${state_ ? "sweep" : "plan"}`);
+    location.assign(`${address}/${state_ ? "sweep" : "plan"}`);
   } catch (error) {
     complain(error);
     byId("problems").scrollIntoView();
@@ -162,20 +163,20 @@ async function begin() {
     /** @type {Api.StudyPlan} */
     const { table, begun } = await get(base);
     const data = table?.data;
-    if (!data) return complain(new Error("this study's plan names no file."));
+    if (!data) return complain(new Error("The plan of this study names no file."));
     state.begun = begun;
     stated.file = data.path;
     stated.missing = data.missing || [];
     for (const role of Object.keys(ROLES))
-      for (const name of data[PARTS[role] ?? role] || []) stated.roles[name] ||= role;
+      for (const name of data[PLAN_FIELDS[role] ?? role] || []) stated.roles[name] ||= role;
     for (const kind of ["nominal", "ordinal"]) for (const name of data[kind] || []) stated.kinds[name] = kind;
-    byId("begin-head").textContent = begun ? "Begin another study with these roles" : "Keep these roles";
+    byId("begin-head").textContent = begun ? "Start another study with these roles" : "Save these roles";
     byId("begin-words").textContent = begun
-      ? "The scores of this study were made with the roles that its plan states, so they stay."
-      : "The plan of this study takes them; nothing was scored yet.";
+      ? "The scores of this study use the roles in its plan, so these cannot be changed."
+      : "Nothing was scored yet, so the plan of this study can use them.";
     byId("begin-button").textContent = begun
-      ? "State these roles and write another plan"
-      : "Keep these roles in the plan";
+      ? "Use these roles and write another plan"
+      : "Save these roles in the plan";
     byId("name-field").hidden = byId("profile-field").hidden = byId("ways").hidden = !begun;
     byId("find").hidden = byId("compare").hidden = !begun;
     byId("name").required = begun;

@@ -22,7 +22,7 @@ import { word } from "./words.js";
 
 /** @typedef {import("./planes.js").Row} Row */
 
-const LEVER = 1000; // steps of a lever
+const SLIDER_STEPS = 1000;
 const LIMITS = { agency_limit: "agency", intruder_limit: "intruder" };
 const state = {
   /** @type {Record<string, any>} */
@@ -42,10 +42,10 @@ const levers = new Levers(() => ({ rule: state.rule, limits: {}, axes: null }), 
   onproblem: (error) => complain(error, byId("choice")),
 });
 risk.after = utility.after = overlay;
-window.workbench = { state, risk, levers }; // what the tests look at
+window.workbench = { state, risk, levers }; // for the tests
 
 const axis = (name) => (name === "agency_limit" ? risk.x : risk.y);
-// The limits from which on a row is safe are its own two numbers.
+// A row is safe if its own two numbers are within the limits.
 const isSafe = (/** @type {Row} */ row) => row.iek <= state.rule.agency_limit && row.rdh <= state.rule.intruder_limit;
 
 function overlay() {
@@ -57,7 +57,7 @@ function overlay() {
   utility.lay([...utility.way(state.best), ...utility.ringOf(state.best)]);
 }
 
-// The row of a candidate: its own, or that of its method where methods are compared.
+// The row of a candidate, or of its method if methods are compared.
 function rowOf(candidate) {
   const method = levers.answer?.methods[candidate];
   return state.rows.find((row) => (row.id ? row.id === candidate : row.method === method)) ?? null;
@@ -69,7 +69,7 @@ function set(change) {
     const [low, high] = axis(name);
     const limit = (state.rule[name] = Math.min(0, Number(Math.max(low, value).toPrecision(6))));
     const lever = byId(`${LIMITS[name]}-limit`);
-    lever.value = String(Math.round((LEVER * (limit - low)) / (high - low)));
+    lever.value = String(Math.round((SLIDER_STEPS * (limit - low)) / (high - low)));
     lever.setAttribute("aria-valuetext", short(limit));
     byId(`${LIMITS[name]}-shown`).textContent = short(limit);
   }
@@ -87,7 +87,7 @@ function table() {
   const safe = state.rows.filter(isSafe),
     counts = `${whole(safe.length)} of ${whole(state.rows.length)} are safe`;
   byId("left").replaceChildren(
-    el("p", {}, el("strong", {}, safe.length ? counts : "Nothing is safe: release nothing.")),
+    el("p", {}, el("strong", {}, safe.length ? counts : "No release is safe: release nothing.")),
     ...(safe.length ? [] : [deadEnd("set other limits")]),
   );
   const name = (row) => (row.id ? candidateLink(row.id, `${row.name}, ${draw(row)}`) : row.name);
@@ -112,26 +112,26 @@ for (const [name, id] of Object.entries(LIMITS)) {
   const lever = byId(`${id}-limit`);
   lever.addEventListener("input", () => {
     const [low, high] = axis(name);
-    set({ [name]: low + (Number(lever.value) / LEVER) * (high - low) });
+    set({ [name]: low + (Number(lever.value) / SLIDER_STEPS) * (high - low) });
   });
 }
 
 // ---- a study without the four measures ----------------------------------------------------------------------------
-function offer(found) {
+function offer(planes) {
   byId("lacking").hidden = false;
   byId("planes").hidden = true;
   const options = (box) =>
-    byId(box).replaceChildren(...found.numeric.map((name) => el("option", { value: name }, name)));
+    byId(box).replaceChildren(...planes.numeric.map((name) => el("option", { value: name }, name)));
   options("wanted");
   options("studied");
   document.body.dataset.confirmed = "lacking";
-  if (!found.numeric.length)
-    return (byId("add-problems").textContent = "The study has no numeric variable; the measures need one.");
+  if (!planes.numeric.length)
+    return (byId("add-problems").textContent = "The study has no numeric variable, which the measures need.");
   price();
 }
 
-// The plan with the four measures, for the variables that are picked.
-async function drafted(more = {}) {
+// The plan with the four measures, for the selected variables.
+async function draftPlans(more = {}) {
   const [wanted, studied] = [byId("wanted").value, byId("studied").value];
   /** @type {Api.StudyPlan} */
   const { table: plan, version } = await get(base);
@@ -153,21 +153,21 @@ async function drafted(more = {}) {
   return { before, after, version };
 }
 
-// What they would cost, before anybody adds them; of several guesses under way the last counts.
-let guess = 0;
+// Estimate the cost before the measures are added; of several requests, only the last one counts.
+let estimates = 0;
 async function price() {
-  const turn = (guess += 1);
+  const turn = (estimates += 1);
   byId("add").disabled = true;
-  byId("price").textContent = "Guessing what they would cost …";
+  byId("price").textContent = "Estimating the cost …";
   try {
-    const { before, after } = await drafted({ cost: true });
-    if (turn !== guess) return;
+    const { before, after } = await draftPlans({ cost: true });
+    if (turn !== estimates) return;
     const problems = after.problems.map((problem) => el("li", {}, problem));
     byId("add-problems").replaceChildren(...(problems.length ? [el("ul", {}, ...problems)] : []));
     byId("price").textContent =
       after.seconds === null
         ? ""
-        : `The whole sweep takes about ${duration(before.seconds)} of one core as it is, and about ${duration(after.seconds)} with them. What is scored already is not scored again.`;
+        : `The whole sweep takes about ${duration(before.seconds)} on one core without the measures, and about ${duration(after.seconds)} with them. Existing scores are reused.`;
     byId("add").disabled = problems.length > 0;
   } catch (error) {
     byId("price").textContent = "";
@@ -179,7 +179,7 @@ for (const id of ["wanted", "studied"]) byId(id).addEventListener("change", pric
 byId("add-form").addEventListener("submit", async (event) => {
   event.preventDefault();
   try {
-    const { after, version } = await drafted();
+    const { after, version } = await draftPlans();
     await put(`${base}/plan`, { toml: after.toml, version });
     location.assign(page("sweep"));
   } catch (error) {
@@ -189,14 +189,14 @@ byId("add-form").addEventListener("submit", async (event) => {
 
 async function begin() {
   /** @type {Api.CriterionPlanes} */
-  const found = await get(`${base}/criterion`);
-  if (!found.rule) return offer(found);
-  state.rule = found.rule;
-  state.rows = rowsOf(found);
+  const planes = await get(`${base}/criterion`);
+  if (!planes.rule) return offer(planes);
+  state.rule = planes.rule;
+  state.rows = rowsOf(planes);
   const { agency_limit, intruder_limit } = state.rule;
-  drawKey(byId("key"), found.prior);
-  risk.set(state.rows, found.prior, isSafe, { iek: agency_limit, rdh: intruder_limit });
-  utility.set(state.rows, found.prior, isSafe);
+  drawKey(byId("key"), planes.prior);
+  risk.set(state.rows, planes.prior, isSafe, { iek: agency_limit, rdh: intruder_limit });
+  utility.set(state.rows, planes.prior, isSafe);
   set({ agency_limit, intruder_limit });
 }
 begin().catch((error) => complain(error, byId("choice")));

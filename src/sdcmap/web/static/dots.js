@@ -1,5 +1,5 @@
-// Many points on a canvas: every look of a point is painted once, and its pixels are laid where it is needed. To ask the
-// canvas for each of 10,000 points takes some hundred milliseconds without a graphics card; this takes a few.
+// Many points on a canvas: each style is painted once, and its pixels are copied to each point. Drawing 10,000 points with the
+// canvas API takes some hundred milliseconds without a GPU; this takes a few.
 export const SHAPES = {
   circle: "M5 1a4 4 0 1 1 0 8a4 4 0 1 1 0-8",
   square: "M1.5 1.5h7v7h-7z",
@@ -10,9 +10,9 @@ export const SHAPES = {
 const TURNS = { up: 0, right: 1, down: 2, left: 3 };
 
 function canvas(width, height) {
-  const made = Object.assign(document.createElement("canvas"), { width, height });
-  const pen = /** @type {CanvasRenderingContext2D} */ (made.getContext("2d", { willReadFrequently: true }));
-  return { made, pen };
+  const element = Object.assign(document.createElement("canvas"), { width, height });
+  const pen = /** @type {CanvasRenderingContext2D} */ (element.getContext("2d", { willReadFrequently: true }));
+  return { element, pen };
 }
 
 export class Dots {
@@ -103,7 +103,7 @@ export class Dots {
     this.layer.pen.putImageData(this.image, 0, 0);
     pen.save();
     pen.setTransform(1, 0, 0, 1, 0, 0);
-    pen.drawImage(this.layer.made, 0, 0);
+    pen.drawImage(this.layer.element, 0, 0);
     pen.restore();
   }
 }

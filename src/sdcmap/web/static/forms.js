@@ -1,8 +1,8 @@
-// Forms from the fields of methods, measures and rules; a form and a table of the plan are two views of one thing.
+// Forms for methods, measures and rules. A form edits one table of the plan.
 import { all, button, el, hint, options as choicesOf, textBox } from "./api.js";
 import { RecodeEditor } from "./recode.js";
 import { Ordered } from "./reorder.js";
-import { inWords as words } from "./values.js";
+import { toText as words } from "./values.js";
 
 const numeric = (entry) => entry.kind === "number" || entry.kind === "whole number";
 let count = 0;
@@ -14,7 +14,7 @@ const split = (text, mark = ",") =>
     .filter(Boolean);
 const number = (text) => (text !== "" && Number.isFinite(Number(text)) ? Number(text) : text);
 
-// The text of one field of a table: grids are lists with commas, sets of columns are parted by semicolons.
+// The text of a field: the values of a grid are separated by commas, sets of columns by semicolons.
 function textOf(entry, table) {
   const axis = table.grid?.[entry.name];
   if (entry.nested) return (table[entry.name] || []).map((group) => words(group)).join("; ");
@@ -28,14 +28,14 @@ function sizesOf(entry, table) {
   return axis && !Array.isArray(axis) ? words(axis.sizes) : "";
 }
 
-// Lists of lists, such as the categories that are merged: "1, 2; 8, 9", or as the help writes them, [["1", "2"], ["8", "9"]].
+// Parse lists of lists, such as categories to merge: "1, 2; 8, 9" or [["1", "2"], ["8", "9"]].
 function groupsOf(text) {
   if (text.trim().startsWith("[")) {
     try {
       const read = JSON.parse(text);
       return (read.every(Array.isArray) ? read : [read]).map((group) => group.map(String));
     } catch {
-      /* not whole yet: taken as plain words */
+      /* incomplete JSON: parsed as plain text below */
     }
   }
   return text
@@ -44,7 +44,7 @@ function groupsOf(text) {
     .filter((group) => group.length);
 }
 
-// Put what a person wrote back into the table.
+// Write the text of a field into the table.
 function write(entry, table, text, sizes) {
   const grid = { ...table.grid };
   delete table[entry.name];
@@ -74,9 +74,9 @@ function help(entry, id) {
     entry.required || entry.default === null || words(entry.default) === "" ? "" : ` Default ${words(entry.default)}.`;
   const parts =
     entry.kind === "part" && entry.several
-      ? " Drag a step in, or press it; drag its handle, or press the arrow keys on it, to move it."
+      ? " Drag a step into the list, or press it. To move a step, drag its handle or press the arrow keys on it."
       : "";
-  const lists = entry.nested ? " Commas within a list, a semicolon between lists: a, b; c, d." : "";
+  const lists = entry.nested ? " Separate values by commas and lists by semicolons: a, b; c, d." : "";
   const choices =
     entry.choices.length && (entry.open || entry.several)
       ? ` One of ${entry.choices.join(", ")}${entry.open ? ", or a number" : ""}.`
@@ -85,18 +85,19 @@ function help(entry, id) {
 }
 
 // ---- pickers ------------------------------------------------------------------------------------------------------
-// Columns as buttons under a field: what is pressed stands in it. Those whose kind does not fit are left out.
+// Columns as buttons below a field: pressing one adds it. Columns of the wrong kind are left out.
 function chips(entry, box, { columns, kinds }, act) {
-  const apart = ["weight", "household"]; // the survey's own columns are masked by nothing that is picked here
+  const excluded = ["weight", "household"]; // methods that can be selected here do not mask survey columns
   const fit = columns.filter(
-    (column) => entry.name !== "on" || ((!kinds.length || kinds.includes(column.kind)) && !apart.includes(column.role)),
+    (column) =>
+      entry.name !== "on" || ((!kinds.length || kinds.includes(column.kind)) && !excluded.includes(column.role)),
   );
   const mark = entry.nested ? "; " : ", ";
   const chosen = () => split(box.value.replace(/;/g, ","));
   const press = (name) => {
-    const held = chosen();
-    if (!entry.several) box.value = held[0] === name ? "" : name;
-    else if (held.includes(name))
+    const names = chosen();
+    if (!entry.several) box.value = names[0] === name ? "" : name;
+    else if (names.includes(name))
       box.value = box.value
         .split(";")
         .map((set) =>
@@ -124,7 +125,7 @@ function chips(entry, box, { columns, kinds }, act) {
   return row;
 }
 
-// A value made of values, such as the steps of a chain or the attack of a measure: each a form of its own. Steps are dragged.
+// A nested value, such as the steps of a chain or the attack of a measure: each part has its own form. Steps can be dragged.
 function steps(entry, table, id, options) {
   const forms = options.forms[entry.group] || options.forms.parts[entry.group];
   const place = el("div", { class: "steps" });
@@ -157,7 +158,7 @@ function steps(entry, table, id, options) {
     const form = forms.find((one) => one.type === type);
     const fields =
       typeof part === "string"
-        ? [hint(`${part}: written as text; change it there.`)]
+        ? [hint(`${part}: edit it in the text.`)]
         : form
           ? fieldsOf(form, part, { ...options, grids: false })
           : [];
@@ -184,10 +185,14 @@ function steps(entry, table, id, options) {
   const show = () => place.replaceChildren(...parts().map(step));
   show();
   if (entry.several) {
-    // what can be dragged in, or pressed
+    // the steps that can be added
     const chip = (form) =>
       ordered.source(
-        el("button", { type: "button", class: "chip", "data-step": form.type, title: form.summary }, form.type),
+        el(
+          "button",
+          { type: "button", class: "chip", "data-step": form.type, title: `${form.label}: ${form.summary}` },
+          form.type,
+        ),
         form.type,
       );
     return [
@@ -219,7 +224,7 @@ function steps(entry, table, id, options) {
   return [place, choice];
 }
 
-// Whether a file has a column of a kind that a method or measure takes.
+// Whether the file has a column of a kind that a method or measure accepts.
 export const fitting = (form, columns) =>
   !form.kinds.length || !columns.length || columns.some((column) => form.kinds.includes(column.kind));
 
@@ -227,7 +232,7 @@ function control(entry, table, options) {
   const { columns, changed, grids } = options;
   const id = `field-${(count += 1)}`;
   const described = { id, "aria-describedby": `${id}-hint`, "data-field": entry.name };
-  const label = el("label", { for: id }, entry.name + (entry.required ? " (needed)" : ""));
+  const label = el("label", { for: id }, entry.name + (entry.required ? " (required)" : ""));
   if (entry.kind === "flag") {
     const box = el("input", { ...described, type: "checkbox", checked: Boolean(table[entry.name] ?? entry.default) });
     box.addEventListener("change", () => {
@@ -264,15 +269,15 @@ function control(entry, table, options) {
   parts.push(help(entry, `${id}-hint`));
   if (sizes)
     parts.push(
-      el("label", { for: sizes.id }, "in all sets of so many"),
+      el("label", { for: sizes.id }, "in all sets of this size"),
       sizes,
-      hint("such as 1, 2; empty: all at once."),
+      hint("For example 1, 2. Empty: all columns together."),
     );
   for (const input of [box, sizes]) input?.addEventListener("input", act);
   return el("div", { class: entry.columns && columns.length ? "whole-row" : null }, ...parts);
 }
 
-// Every field of a form; those that stand at their default are folded away.
+// Every field of a form; fields at their default value are folded.
 /**
  * @param {any} form
  * @param {Record<string, any>} table
@@ -293,7 +298,7 @@ export function fieldsOf(form, table, { columns = [], changed = () => {}, grids 
   return [drawn(near), ...more()];
 }
 
-// A recode has an editor; its fields stand below it for those who like to type, and each follows the other.
+// A recode has its own editor; its fields are also shown below, and both stay in step.
 function recode(form, table, options, drawn) {
   const on = form.entries.filter((entry) => entry.name === "on");
   const others = form.entries.filter((entry) => entry.name !== "on");

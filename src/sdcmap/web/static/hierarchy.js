@@ -1,17 +1,17 @@
-// A hierarchy drawn up by hand: one row a category, one column a level; counted and checked as it is typed, saved as a file.
+// The editor of a hierarchy: one row per category, one column per level. Input is counted and checked, then saved as a file.
 import { all, base, button, el, hint, later, one, options, post, put, say, textBox, whole } from "./api.js";
 import { countFold } from "./columns.js";
 
-const MOST_LEVELS = 9;
-const REST = "*"; // everything, as ARX and Hierarchy write it
+const MAX_LEVELS = 9;
+const TOP_CATEGORY = "*"; // all categories, as in ARX files
 /** @type {Set<HierarchyDrawing>} */
 const drawings = new Set();
-let made = 0;
+let nextId = 0;
 window.addEventListener("beforeunload", (event) => {
   if ([...drawings].some((drawing) => drawing.past.length)) event.preventDefault();
 });
 
-// A drawing outlives the page around it: it belongs to a table of the plan and, once that was read anew, to one of its columns.
+// A draft survives a redraw of the page: it belongs to a table of the plan and, after the plan was read again, to its columns.
 export const setAside = () =>
   drawings.forEach((drawing) => {
     drawing.table = null;
@@ -22,13 +22,13 @@ export const drawingOf = (table, on) => {
   return begun.find((drawing) => drawing.table === table) || begun.find((drawing) => !drawing.table && isOf(drawing));
 };
 
-// on: columns; its `saved` is called with {name, levels} of the file that was written, `closed` when nobody draws any more.
+// on: columns. `saved` is called with {name, levels} of the written file, `closed` when the editor is closed.
 export class HierarchyDrawing {
   /** @type {object | null} the recode in the plan that it belongs to */
   table = null;
-  saved = (/** @type {{ name: string, levels: number }} */ _kept) => {};
+  saved = (/** @type {{ name: string, levels: number }} */ _file) => {};
   closed = () => {};
-  id = (made += 1);
+  id = (nextId += 1);
   /** @type {string[][]} */
   rows = [];
   /** @type {number[]} of each category */
@@ -55,10 +55,10 @@ export class HierarchyDrawing {
       class: "judged",
       role: "region",
       "aria-live": "polite",
-      "aria-label": "What each level makes of the records",
+      "aria-label": "Categories of each level",
     });
     this.wrong = el("ul", { class: "bad plain", role: "status" });
-    this.node = el("section", { class: "drawn", "aria-label": "Draw up a hierarchy" });
+    this.node = el("section", { class: "drawn", "aria-label": "Edit a hierarchy" });
     this.filter = el("input", { type: "search", autocomplete: "off", oninput: () => this.show() });
     this.level = el("select", { onchange: () => this.offer() });
     this.name = textBox();
@@ -72,13 +72,13 @@ export class HierarchyDrawing {
     this.more = button("Add a level", () => this.addLevel());
     this.called = textBox({ value: `${on[0]} hierarchy.csv`, oninput: () => this.nameFile() });
     this.replace = el("input", { type: "checkbox", id: `drawn-${this.id}-replace`, onchange: () => this.nameFile() });
-    const words = "Replace the file: plans that use it as it was will refuse it";
+    const words = "Replace the file; plans that use the old version will reject it";
     this.replacing = el("div", {}, this.replace, el("label", { for: this.replace.id }, words));
     this.save = button("Save as", () => this.keep(), { class: null });
     this.all = el("input", { type: "checkbox", "aria-label": "Select all categories that are shown" });
     this.all.addEventListener("click", () => {
-      const shown = this.rows.map((_, place) => place).filter((place) => this.isShown(place));
-      for (const place of shown) this.mark(place, this.all.checked);
+      const shown = this.rows.map((_, index) => index).filter((index) => this.isShown(index));
+      for (const index of shown) this.mark(index, this.all.checked);
       this.show();
     });
     this.lay();
@@ -90,7 +90,7 @@ export class HierarchyDrawing {
     this.closed();
   }
 
-  // ---- what there is to press ----
+  // ---- controls ----
   control(words, name, node) {
     node.id = `drawn-${this.id}-${name}`;
     return el("div", {}, el("label", { for: node.id }, words), node);
@@ -100,12 +100,12 @@ export class HierarchyDrawing {
     this.node.append(
       el("h4", { tabindex: "-1" }, this.title),
       hint(
-        "Select rows (Shift for a range), type a name, press Enter; or type in the cells. Each level is made of the groups of the one below. Missing values stay missing.",
+        "Select rows (Shift for a range), type a name and press Enter; or type in the cells. Each level groups the categories of the level below. Missing values stay missing.",
       ),
       el(
         "div",
         { class: "row" },
-        this.control("Show categories with", "filter", this.filter),
+        this.control("Filter categories", "filter", this.filter),
         this.control("Level", "level", this.level),
         this.control("Name", "name", this.name),
         this.give,
@@ -113,10 +113,10 @@ export class HierarchyDrawing {
       el(
         "div",
         { class: "chips" },
-        button("Begin with first characters", () => this.begin({ begin: "prefixes" })),
+        button("Start with first characters", () => this.begin({ begin: "prefixes" })),
         this.more,
-        button(`All the rest: ${REST}`, () => this.rest(() => REST)),
-        button("All the rest: as one level below", () => this.rest((row, level) => row[level - 1])),
+        button(`All others: ${TOP_CATEGORY}`, () => this.rest(() => TOP_CATEGORY)),
+        button("All others: as on the level below", () => this.rest((row, level) => row[level - 1])),
         this.back,
       ),
       el(
@@ -138,7 +138,7 @@ export class HierarchyDrawing {
     this.draw();
   }
 
-  // The recode names other columns now.
+  // The columns of the recode changed.
   of(on) {
     if (on.join() === this.on.join()) return;
     this.on = on;
@@ -147,10 +147,10 @@ export class HierarchyDrawing {
   }
 
   get title() {
-    return `A hierarchy of ${this.on.join(", ")}`;
+    return `Hierarchy of ${this.on.join(", ")}`;
   }
 
-  // ---- asking ----
+  // ---- requests ----
   async post(asked) {
     const turn = (this.turn += 1);
     try {
@@ -162,7 +162,7 @@ export class HierarchyDrawing {
     }
   }
 
-  // Begin with something else than what stands there.
+  // Start from first characters or from a file.
   async begin(asked) {
     const draft = await this.post(asked);
     if (!draft) return;
@@ -184,20 +184,20 @@ export class HierarchyDrawing {
 
   async keep() {
     try {
-      const kept = await put(`${base}/hierarchies`, {
+      const file = await put(`${base}/hierarchies`, {
         file: this.called.value.trim(),
         rows: this.rows,
         version: this.isOpened() ? this.version : "",
       });
-      say(`${kept.name} is saved, and the recode uses it.`);
-      this.saved(kept);
+      say(`${file.name} is saved, and the recode uses it.`);
+      this.saved(file);
       this.close();
     } catch (error) {
       this.tell(error.problems || [error.message]);
     }
   }
 
-  // ---- changing ----
+  // ---- changes ----
   remember() {
     this.past.push(this.rows.map((row) => [...row]));
   }
@@ -220,14 +220,14 @@ export class HierarchyDrawing {
       level = Number(this.level.value);
     if (!name || !this.picked.size) return;
     this.change(() => {
-      for (const place of this.picked) this.rows[place][level] = name;
+      for (const index of this.picked) this.rows[index][level] = name;
       this.picked.clear();
     });
     this.name.value = "";
     this.name.focus();
   }
 
-  // Names for those that have none at the level that is chosen.
+  // Name all categories without a name on the selected level.
   rest(named) {
     const level = Number(this.level.value);
     this.change(() => {
@@ -250,22 +250,22 @@ export class HierarchyDrawing {
     });
   }
 
-  // A click with Shift held takes every row that is shown from the last one that was clicked.
-  pick(place, on, range) {
-    const [from, to] = (range ? [this.last, place] : [place, place]).sort((a, b) => a - b);
+  // Shift + click selects every visible row from the last clicked one.
+  pick(index, on, range) {
+    const [from, to] = (range ? [this.last, index] : [index, index]).sort((a, b) => a - b);
     for (let at = from; at <= to; at += 1) if (this.isShown(at)) this.mark(at, on);
-    this.last = place;
+    this.last = index;
     this.show();
   }
 
-  mark(place, on) {
-    if (on) this.picked.add(place);
-    else this.picked.delete(place);
+  mark(index, on) {
+    if (on) this.picked.add(index);
+    else this.picked.delete(index);
   }
 
   // ---- drawing ----
-  isShown(place) {
-    return this.rows[place][0].toLowerCase().includes(this.filter.value.trim().toLowerCase());
+  isShown(index) {
+    return this.rows[index][0].toLowerCase().includes(this.filter.value.trim().toLowerCase());
   }
   isOpened() {
     return Boolean(this.version) && this.called.value.trim() === this.file;
@@ -281,7 +281,7 @@ export class HierarchyDrawing {
       ),
     );
     const away = (level) =>
-      levels.length > 1 ? button("×", () => this.dropLevel(level), { "aria-label": `Take level ${level} away` }) : "";
+      levels.length > 1 ? button("×", () => this.dropLevel(level), { "aria-label": `Remove level ${level}` }) : "";
     this.heads.replaceChildren(
       el(
         "tr",
@@ -292,30 +292,30 @@ export class HierarchyDrawing {
         ...levels.map((level) => el("th", { scope: "col" }, `level ${level} `, away(level))),
       ),
     );
-    this.body.replaceChildren(...this.rows.map((row, place) => this.row(row, place, levels)));
+    this.body.replaceChildren(...this.rows.map((row, index) => this.row(row, index, levels)));
     this.names.replaceChildren(...levels.map((level) => el("datalist", { id: this.listOf(level) })));
-    this.more.disabled = levels.length >= MOST_LEVELS;
+    this.more.disabled = levels.length >= MAX_LEVELS;
     this.back.disabled = !this.past.length;
     this.offer();
     this.show();
     this.nameFile();
   }
 
-  row(/** @type {string[]} */ [category, ...names], place, levels) {
+  row(/** @type {string[]} */ [category, ...names], index, levels) {
     const tick = el("input", { type: "checkbox", "aria-label": `Select ${category}` });
-    tick.addEventListener("click", (event) => this.pick(place, tick.checked, event.shiftKey));
+    tick.addEventListener("click", (event) => this.pick(index, tick.checked, event.shiftKey));
     return el(
       "tr",
       {},
       el("td", {}, tick),
       el("th", { scope: "row" }, category),
-      el("td", { class: "n" }, whole(this.records[place] ?? 0)),
-      ...levels.map((level) => el("td", {}, this.cell(category, names[level - 1], place, level))),
+      el("td", { class: "n" }, whole(this.records[index] ?? 0)),
+      ...levels.map((level) => el("td", {}, this.cell(category, names[level - 1], index, level))),
     );
   }
 
-  // What is typed is counted at once, and can be undone as one change; Enter goes on to the next row.
-  cell(category, name, place, level) {
+  // Input is counted at once and undone as one change; Enter moves to the next row.
+  cell(category, name, index, level) {
     const box = textBox({ value: name, list: this.listOf(level), "aria-label": `Level ${level} of ${category}` });
     let typing = false;
     box.addEventListener("input", () => {
@@ -324,7 +324,7 @@ export class HierarchyDrawing {
         this.back.disabled = false;
       }
       typing = true;
-      this.rows[place][level] = box.value.trim();
+      this.rows[index][level] = box.value.trim();
       this.ask();
     });
     box.addEventListener("blur", () => {
@@ -333,7 +333,7 @@ export class HierarchyDrawing {
     box.addEventListener("keydown", (event) => {
       if (event.key !== "Enter") return;
       event.preventDefault();
-      for (let next = place + 1; next < this.rows.length; next += 1)
+      for (let next = index + 1; next < this.rows.length; next += 1)
         if (this.isShown(next)) return this.boxAt(next, level).focus();
     });
     return box;
@@ -342,49 +342,49 @@ export class HierarchyDrawing {
   listOf(level) {
     return `drawn-${this.id}-names-${level}`;
   }
-  boxAt(place, level) {
-    return one("input", this.body.rows[place].cells[level + 2]);
+  boxAt(index, level) {
+    return one("input", this.body.rows[index].cells[level + 2]);
   }
   offer() {
     this.name.setAttribute("list", this.listOf(this.level.value));
   }
 
-  // Which rows are shown and selected.
+  // Update which rows are visible and selected.
   show() {
-    const shown = this.rows.map((_, place) => this.isShown(place));
-    this.rows.forEach((_, place) => {
-      const tr = this.body.rows[place];
-      tr.hidden = !shown[place];
-      one("input", tr).checked = this.picked.has(place);
+    const shown = this.rows.map((_, index) => this.isShown(index));
+    this.rows.forEach((_, index) => {
+      const tr = this.body.rows[index];
+      tr.hidden = !shown[index];
+      one("input", tr).checked = this.picked.has(index);
     });
-    this.all.checked = shown.some(Boolean) && shown.every((isShown, place) => !isShown || this.picked.has(place));
+    this.all.checked = shown.some(Boolean) && shown.every((isShown, index) => !isShown || this.picked.has(index));
     this.give.disabled = !this.picked.size;
     this.give.textContent = this.picked.size ? `Name the ${whole(this.picked.size)} selected` : "Name the selected";
   }
 
-  // A file that was opened is replaced only where somebody says so.
+  // An opened file is replaced only if the user confirms it.
   nameFile() {
     this.replacing.hidden = !this.isOpened();
     this.save.disabled = !this.isSound || !this.called.value.trim() || (this.isOpened() && !this.replace.checked);
   }
 
-  // ---- what was counted ----
+  // ---- results ----
   /** @param {Api.OpenedHierarchy} draft */
   judge(draft) {
     const same =
       draft.rows.length === this.rows.length &&
-      draft.rows.every(([category], place) => category === this.rows[place][0]);
+      draft.rows.every(([category], index) => category === this.rows[index][0]);
     Object.assign(this, { isSound: !draft.problems.length, records: draft.records });
     if (!same) {
       this.rows = draft.rows;
       this.picked.clear();
       this.draw();
-    } // the columns have other categories now
-    draft.records.forEach((count, place) => {
-      this.body.rows[place].cells[2].textContent = whole(count);
+    } // the columns have other categories
+    draft.records.forEach((count, index) => {
+      this.body.rows[index].cells[2].textContent = whole(count);
     });
     for (const box of all("[aria-invalid]", this.body)) box.removeAttribute("aria-invalid");
-    for (const [place, level] of draft.split) this.boxAt(place, level).setAttribute("aria-invalid", "true");
+    for (const [index, level] of draft.split) this.boxAt(index, level).setAttribute("aria-invalid", "true");
     draft.levels.forEach(({ groups }, k) =>
       this.names.children[k].replaceChildren(...groups.map(({ label }) => el("option", { value: label }))),
     );

@@ -11,16 +11,16 @@ form.addEventListener("submit", async (event) => {
   form.querySelector("[role=alert]")?.remove();
   if (file.size > limit) {
     const most = Math.round(limit / 1e6);
-    return form.append(alarm(new Error(`${file.name} has more than ${most} MB: it was not sent.`)));
+    return form.append(alarm(new Error(`${file.name} has more than ${most} MB and was not uploaded.`)));
   }
   const body = new FormData();
   body.append("file", file);
   const button = one("button", form);
   button.disabled = true;
-  say("Sending the file …");
+  say("Uploading the file …");
   try {
-    const kept = await send(`${root}/api/files`, body);
-    location.assign(`${root}/data?file=${encodeURIComponent(kept.name)}`);
+    const uploaded = await send(`${root}/api/files`, body);
+    location.assign(`${root}/data?file=${encodeURIComponent(uploaded.name)}`);
   } catch (error) {
     form.append(alarm(error));
     say("");
@@ -29,11 +29,11 @@ form.addEventListener("submit", async (event) => {
   }
 });
 
-// What each study is about comes after the page: the list itself is there at once. What its rule chooses takes longest.
+// Details of each study are loaded after the list itself; what its rule chooses takes longest.
 const day = (when) => new Date(when).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 const STATES = {
   "not begun": "planned",
-  done: "swept",
+  done: "complete",
   running: "running now",
   "running elsewhere": "running elsewhere",
 };
@@ -42,7 +42,7 @@ const STATES = {
 function facts(study) {
   const far =
     study.candidates === null
-      ? "its plan cannot be read"
+      ? "the plan cannot be read"
       : `${whole(study.done)} of ${whole(study.candidates)} candidates`;
   const released = study.releases
     ? `${study.releases} release${study.releases > 1 ? "s" : ""}${study.released ? `, last ${study.released}` : ""}`
@@ -58,17 +58,17 @@ async function list() {
   /** @type {Api.Studies} */
   const { studies } = await get(`${root}/api/studies`);
   for (const study of studies) {
-    const place = line(study);
-    if (!place) continue;
-    place.textContent = facts(study);
+    const node = line(study);
+    if (!node) continue;
+    node.textContent = facts(study);
     const note = study.note ? el("span", { class: "quiet note" }, study.note) : null;
-    place.after(el("span", { class: "choice" }), ...(note ? [note] : []), actions(study, studies));
+    node.after(el("span", { class: "choice" }), ...(note ? [note] : []), actions(study, studies));
   }
   document.body.dataset.listed = "true";
   for (const study of (await get(`${root}/api/studies?choices=true`)).studies) {
-    const place = line(study)?.parentElement?.querySelector(".choice");
-    if (place && study.choice)
-      place.textContent =
+    const node = line(study)?.parentElement?.querySelector(".choice");
+    if (node && study.choice)
+      node.textContent =
         study.choice === "release nothing" ? "its rule: release nothing" : `its rule chooses ${study.choice}`;
   }
 }

@@ -1,10 +1,10 @@
-// What a rule chooses at every value of a lever. Python computes it; it is looked up here while the lever moves.
+// The choice of a rule at every value of a slider. Python computes it; this module looks it up while the slider moves.
 import { base, later, post } from "./api.js";
 
 /** @typedef {{ rule: Record<string, any> | null, limits: Record<string, number>, axes: any }} Settings */
 /** @typedef {["rule" | "limits", string]} LeverName such as ["rule", "risk"] or ["limits", "KAnonymity"] */
 
-const REST = 200; // milliseconds after which the service is asked
+const REQUEST_DELAY_MS = 200; // after the last movement, before the service is asked
 
 /**
  * The candidate at a value; null: release nothing.
@@ -22,7 +22,7 @@ export function lookUp({ starts, candidates }, value) {
   return candidates[low];
 }
 
-// The settings as a text, with one lever left out: what its choices depend on.
+// The settings as text without one slider: what its choices depend on.
 function without({ rule, limits, axes }, [part, name]) {
   const others = (of, here) => Object.entries(of ?? {}).filter(([one]) => !(here && one === name));
   return JSON.stringify([others(rule, part === "rule"), others(limits, part === "limits").sort(), axes]);
@@ -40,7 +40,7 @@ export class Levers {
    */
   constructor(settings, { body, onchoice, onproblem }) {
     this.settings = settings;
-    this.ask = later(REST, async () => {
+    this.ask = later(REQUEST_DELAY_MS, async () => {
       const asked = structuredClone(settings());
       if (!asked.rule) return;
       try {
@@ -55,7 +55,7 @@ export class Levers {
   }
 
   /**
-   * The candidate that is chosen where this lever stands now; undefined until the service has answered.
+   * Return the candidate at the current value of this slider; undefined until the service has responded.
    * @param {LeverName} lever
    */
   at(lever) {

@@ -1,10 +1,10 @@
-// Limits by measure: a lever for each risk measure, in its own unit, below the candidates that it would let pass.
+// Limits by measure: one slider per risk measure, in its own unit, with the distribution of the candidates above it.
 import { button, el, short, svg } from "./api.js";
 
 /** @typedef {Record<string, number>} Stated measure: limit */
 
-const STEPS = 1000;
-const BINS = 60;
+const SLIDER_STEPS = 1000;
+const HISTOGRAM_BINS = 60;
 
 export class Limits {
   /** @type {Stated} */
@@ -16,7 +16,7 @@ export class Limits {
 
   /**
    * @param {HTMLElement} node
-   * @param {(limits: Stated | null, measure: string) => void} onchange with null where they are the plan's
+   * @param {(limits: Stated | null, measure: string) => void} onchange called with null if they are the plan's
    */
   constructor(node, onchange) {
     this.node = node;
@@ -38,10 +38,10 @@ export class Limits {
   }
 
   /** @param {Api.MapMeasure} measure @param {(number | null)[]} levels */
-  lever({ name, unit, direction }, levels) {
+  lever({ name, title, description, unit, direction }, levels) {
     const values = levels.filter((value) => value !== null && Math.abs(value) < 1e300);
     const [low, high] = endsOf(/** @type {number[]} */ (values));
-    const range = el("input", { type: "range", min: 0, max: STEPS, "aria-label": `Limit of ${name}` });
+    const range = el("input", { type: "range", min: 0, max: SLIDER_STEPS, "aria-label": `Limit of ${name}` });
     const number = el("input", {
       type: "text",
       inputmode: "decimal",
@@ -49,15 +49,15 @@ export class Limits {
       "aria-label": `Limit of ${name} as a number`,
     });
     const isStated = el("input", { type: "checkbox" });
-    const fromRange = () => low + (Number(range.value) / STEPS) * (high - low);
+    const fromRange = () => low + (Number(range.value) / SLIDER_STEPS) * (high - low);
     range.addEventListener("input", () => this.set(name, fromRange()));
     number.addEventListener("change", () => this.set(name, number.value.trim() === "" ? null : Number(number.value)));
     isStated.addEventListener("change", () => this.set(name, isStated.checked ? fromRange() : null));
-    const words = el("span", { class: "hint" }, ` ${unit}, at ${direction === "lower" ? "most" : "least"}`);
+    const details = ` ${name}: ${unit}, at ${direction === "lower" ? "most" : "least"}`;
     const row = el(
       "div",
       { class: "held-limit" },
-      el("label", {}, isStated, name, words),
+      el("label", { title: description }, isStated, title, el("small", { class: "hint" }, details)),
       el("div", { class: "grow" }, spread(values, low, high), range),
       number,
     );
@@ -87,7 +87,7 @@ export class Limits {
       const limit = this.stated[name];
       isStated.checked = limit !== undefined;
       number.value = limit === undefined ? "" : short(limit);
-      const at = String(Math.round((STEPS * ((limit ?? high) - low)) / (high - low)));
+      const at = String(Math.round((SLIDER_STEPS * ((limit ?? high) - low)) / (high - low)));
       if (range.value !== at) range.value = at;
       range.setAttribute("aria-valuetext", limit === undefined ? "no limit" : short(limit));
     }
@@ -106,20 +106,21 @@ function endsOf(values) {
   return [low, high];
 }
 
-// How the candidates lie along the lever.
+// The distribution of the candidates along the slider.
 function spread(values, low, high) {
-  const counts = new Array(BINS).fill(0);
-  for (const value of values) counts[Math.min(BINS - 1, Math.floor((BINS * (value - low)) / (high - low)))] += 1;
+  const counts = new Array(HISTOGRAM_BINS).fill(0);
+  for (const value of values)
+    counts[Math.min(HISTOGRAM_BINS - 1, Math.floor((HISTOGRAM_BINS * (value - low)) / (high - low)))] += 1;
   const most = Math.max(...counts, 1);
-  const made = svg("svg", {
-    viewBox: `0 0 ${BINS} 12`,
+  const chart = svg("svg", {
+    viewBox: `0 0 ${HISTOGRAM_BINS} 12`,
     preserveAspectRatio: "none",
     "aria-hidden": "true",
     class: "spread",
   });
   counts.forEach((count, x) => {
     const height = 12 * Math.sqrt(count / most);
-    if (count) made.append(svg("rect", { x, width: 0.9, y: 12 - height, height }));
+    if (count) chart.append(svg("rect", { x, width: 0.9, y: 12 - height, height }));
   });
-  return made;
+  return chart;
 }

@@ -15,7 +15,7 @@ import {
   svg,
   tried,
 } from "./api.js";
-import { keep, kept } from "./address.js";
+import { saveToAddress, savedView } from "./address.js";
 import { candidateLink, showChoice } from "./choices.js";
 import { Levers } from "./levers.js";
 import { Limits } from "./limits.js";
@@ -27,9 +27,9 @@ import { word } from "./words.js";
 
 /** @typedef {import("./points.js").Row} Row */
 
-const LEVER = 1000; // steps of a lever
+const SLIDER_STEPS = 1000;
 const RULES = {
-  // rules that one number sets
+  // rules with one number
   Threshold: { lever: "risk", label: "Risk limit", default: 0 },
   Linear: { lever: "slope", label: "Slope: risk that one unit of loss is worth", default: 1 },
   IdealPoint: { lever: "weight", label: "Weight of risk, from 0 to 1", default: 0.5 },
@@ -49,33 +49,33 @@ const state = {
   /** @type {Api.ChosenCandidate | null} the service's answer, where it is of what is set now */
   choice: null,
   /** @type {string | null} */
-  picked: kept.point,
+  picked: savedView.point,
 };
 const selection = new Selection(byId("selected"), byId("selected-head"), {
   onzoom: (part) => plot.lookAt(part),
   onchange: () => {
     table();
-    noted();
+    saveView();
   },
 });
 const plot = new Plot(byId("plot"), {
   onpick: pick,
   onbrush: (rows, part) => selection.add(rows, part),
-  onmove: () => noted(),
+  onmove: () => saveView(),
   query: axesQuery,
 });
 const limits = new Limits(byId("limits"), hold);
-const levers = new Levers(() => ({ rule: ruleNow(), limits: held(), axes: axes() }), {
+const levers = new Levers(() => ({ rule: ruleNow(), limits: limitsNow(), axes: axes() }), {
   body: () => ({ rule: isOwn() ? null : ruleNow(), limits: state.limits, ...(onOwnAxes() ? {} : axes()) }),
   onchoice: confirmChoice,
   onproblem: (error) => complain(error, byId("choice")),
 });
 plot.after = overlay;
-window.workbench = { state, plot, selection, levers }; // what the tests look at
+window.workbench = { state, plot, selection, levers }; // for the tests
 
 // ---- the rule -----------------------------------------------------------------------------------------------------
 const shownMap = () => /** @type {Api.Map} */ (state.map);
-const held = () => state.limits ?? state.map?.held ?? {};
+const limitsNow = () => state.limits ?? state.map?.held ?? {};
 const isLevered = () => state.rule.type in RULES;
 const lever = () => RULES[state.rule.type].lever;
 const value = () => state.rule[lever()];
@@ -94,7 +94,7 @@ function query() {
   return asked.size ? `?${asked}` : "";
 }
 
-// The rule as the service takes it; null while nobody has set one.
+// The rule as the service expects it; null while none is set.
 function ruleNow() {
   const { type } = state.rule;
   if (!isLevered()) return state.own;
@@ -104,12 +104,12 @@ function ruleNow() {
 const isOwn = () =>
   state.own && onOwnAxes() && !state.limits && JSON.stringify(ruleNow()) === JSON.stringify(state.own);
 
-// All that one sees stands in the address, so that it can be sent and comes back with the page. What was tried on this
-// page goes along to the choice, and is there when one comes back.
-const noted = later(150, () => {
+// The whole view is stored in the address, so that it can be shared and survives a reload. A rule that was tried here is
+// also passed to the page "Choose and release".
+const saveView = later(150, () => {
   if (!state.map) return;
   const part = plot.seen && [...plot.seen.x, ...plot.seen.y].map((end) => Number(end.toPrecision(6)));
-  keep({
+  saveToAddress({
     risk: axes().risk,
     utility: onOwnAxes() ? "" : axes().utility,
     by: byId("by").value,
@@ -129,7 +129,7 @@ const noted = later(150, () => {
 });
 
 // ---- levers -----------------------------------------------------------------------------------------------------
-// The ends of the lever, and whether it moves by factors.
+// The ends of the slider, and whether its scale is logarithmic.
 function scaleOf() {
   const [[low, high], [left, right]] = [plot.y, plot.x];
   const span = (high - low) / (right - left || 1);
@@ -140,12 +140,12 @@ function scaleOf() {
 function leverOf(number) {
   const { low, high, isLog } = scaleOf();
   const at = isLog ? Math.log(Math.max(number, Math.exp(low))) : number;
-  return String(Math.round((LEVER * (at - low)) / (high - low)));
+  return String(Math.round((SLIDER_STEPS * (at - low)) / (high - low)));
 }
 
 function fromLever(position) {
   const { low, high, isLog } = scaleOf();
-  const at = low + (position / LEVER) * (high - low);
+  const at = low + (position / SLIDER_STEPS) * (high - low);
   return isLog ? Math.exp(at) : at;
 }
 
@@ -156,13 +156,13 @@ function set(number, from = "") {
     most = state.rule.type === "IdealPoint" ? 1 : Infinity;
   const rounded = number === null ? null : clamp(Number(number.toPrecision(6)), least, most);
   state.rule[lever()] = rounded;
-  if (from !== "lever") byId("lever").value = rounded === null ? String(LEVER / 2) : leverOf(rounded);
+  if (from !== "lever") byId("lever").value = rounded === null ? String(SLIDER_STEPS / 2) : leverOf(rounded);
   if (from !== "number") byId("lever-number").value = rounded === null ? "" : short(rounded);
   byId("lever").setAttribute("aria-valuetext", rounded === null ? "not set" : short(rounded));
   follow(["rule", lever()]);
 }
 
-// A lever has moved: its choice is looked up, and confirmed where it rests.
+// A slider was moved: look up the choice at once, and let the service confirm it when the slider rests.
 /** @param {import("./levers.js").LeverName} moved */
 function follow(moved) {
   const id = levers.at(moved);
@@ -171,27 +171,27 @@ function follow(moved) {
   overlay();
   sketch();
   levers.ask();
-  noted();
+  saveView();
 }
 
 // ---- limits by measure ---------------------------------------------------------------------------------------------
 function hold(next, measure) {
   state.limits = next;
-  if (shownMap().limits.length) return again(); // the axis is a share of limits: it moves with them
+  if (shownMap().limits.length) return again(); // the risk axis is a share of limits, so the whole map changes
   applyLimits();
   plot.frameOnce("limits", () => plot.draw());
   follow(["limits", measure]);
 }
 const again = later(200, () => load().catch((error) => complain(error, byId("choice"))));
 
-// What does not meet the limits is drawn faint.
+// Points that exceed a limit are drawn faint.
 function applyLimits() {
-  const outside = firstExceeded(shownMap(), held());
+  const outside = firstExceeded(shownMap(), limitsNow());
   for (const row of [...plot.rows, ...plot.means]) row.outside = outside(row);
 }
 
 // ---- what moves -------------------------------------------------------------------------------------------------
-// A limit on the axis as a line to drag; one that is not seen is told.
+// A limit on the risk axis, as a line that can be dragged; a text if it is outside the visible range.
 function limitLine({ risk, kind, words, move }, turn) {
   const { left, right, top, bottom } = plot.frame();
   const [low, high] = (plot.seen || plot).y;
@@ -201,8 +201,8 @@ function limitLine({ risk, kind, words, move }, turn) {
   if (risk < low || risk > high) {
     const isAbove = risk > high,
       y = isAbove ? top + 16 + 16 * turn : bottom - 8 - 16 * turn;
-    const said = `${isAbove ? "▲" : "▼"} ${words}, ${short(risk)}, lies ${isAbove ? "above" : "below"} the picture`;
-    return [shade, text(said, { class: "region off", x: left + 8, y })];
+    const note = `${isAbove ? "▲" : "▼"} ${words}, ${short(risk)}, is ${isAbove ? "above" : "below"} the visible range`;
+    return [shade, text(note, { class: "region off", x: left + 8, y })];
   }
   const line = { x1: left, x2: right, y1: at, y2: at };
   const drag = (_, value_) => plot.frameOnce("drag", () => move(clamp(value_, low, high)));
@@ -226,9 +226,9 @@ function limitLines() {
   const lines = [];
   if (state.rule.type === "Threshold" && value() !== null)
     lines.push({ risk: value(), kind: "", words: "the limit", text: "limit: risk", move: (number) => set(number) });
-  if (own && held()[own] !== undefined)
+  if (own && limitsNow()[own] !== undefined)
     lines.push({
-      risk: held()[own],
+      risk: limitsNow()[own],
       kind: "held",
       words: `the limit of ${own}`,
       text: own,
@@ -238,7 +238,7 @@ function limitLines() {
   return lines.flatMap(limitLine);
 }
 
-// Points as good as the choice by a linear rule: risk + slope * loss is the same along the line.
+// The line of points that are as good as the choice by a linear rule: risk + slope * loss is constant along it.
 function slopeLine() {
   const best = state.best;
   if (state.rule.type !== "Linear" || !best || value() === null) return [];
@@ -252,7 +252,7 @@ function slopeLine() {
   const [[x1, y1], [x2, y2]] = ends;
   const line = { x1, y1, x2, y2, "clip-path": "url(#inside-frame)" };
   const turn = (utility, risk, first) => {
-    first.best ||= best; // turned about the point that was chosen when the drag began
+    first.best ||= best; // rotate around the point that was chosen when the drag began
     const run = across * utility - first.best.loss,
       rise = up * (first.best.risk - risk);
     if (Math.abs(run) > 1e-12) plot.frameOnce("drag", () => set(Math.max(0, rise / run)));
@@ -278,21 +278,21 @@ function overlay() {
 // ---- the choice -------------------------------------------------------------------------------------------------
 const numbers = (row) => `risk ${short(row.risk)}, ${losing(state.map)} ${short(row.utility)}`;
 
-// What is known before the service has answered: the candidate, and no reason.
+// Show the candidate before the service has confirmed it with a reason.
 function sketch() {
   const rule = ruleNow(),
     best = state.best;
   byId("choice-head").textContent = isOwn() ? "The choice" : rule ? "What this rule would choose" : "No rule yet";
   if (!rule) return nothingSet();
-  const name = best === undefined ? "Asking …" : best === null ? "Release nothing" : best.name;
+  const name = best === undefined ? "Computing …" : best === null ? "Release nothing" : best.name;
   byId("choice").replaceChildren(
     el("div", { class: "verdict" }, el("strong", {}, name), best ? el("p", {}, numbers(best)) : null),
   );
 }
 
 function nothingSet() {
-  const why = state.own ? "The plan's rule speaks of other axes." : "The plan states no rule, so nothing is chosen.";
-  const link = el("a", { href: page("plan") }, "fix a rule in the plan");
+  const why = state.own ? "The plan's rule uses other axes." : "The plan has no rule, so nothing is chosen.";
+  const link = el("a", { href: page("plan") }, "add a rule to the plan");
   byId("choice").replaceChildren(el("p", {}, `${why} Set a limit to see what it would choose, or `, link, "."));
   document.body.dataset.confirmed = "no rule";
 }
@@ -302,9 +302,9 @@ function confirmChoice(choice) {
   state.choice = choice;
   state.best = plot.rows.find((row) => row.id === choice.candidate) ?? null;
   sketch();
-  const whose = state.own ? " in place of the plan's" : " which the plan does not state";
+  const origin = state.own ? " instead of the plan's rule" : ", which is not in the plan";
   const release = el("a", { href: page("choose") }, "Choose and release with this rule");
-  const next = isOwn() ? [] : [el("p", {}, release, el("span", { class: "hint" }, whose))];
+  const next = isOwn() ? [] : [el("p", {}, release, el("span", { class: "hint" }, origin))];
   showChoice(byId("choice"), choice, "state another limit", ...next);
   document.body.dataset.confirmed = choice.candidate || "nothing";
   overlay();
@@ -314,26 +314,26 @@ function pick(row) {
   state.picked = row.id ?? plot.rows.find((one) => one.method === row.method)?.id ?? null;
   point();
   overlay();
-  noted();
+  saveView();
 }
 
-// The point that was picked, in the numbers of these axes.
+// The selected point, with its values on these axes.
 function point() {
   if (!state.picked) return;
   const row = plot.rows.find((one) => one.id === state.picked),
     node = byId("point");
-  if (!row) return node.replaceChildren(quiet("The point that was picked has no value on these axes."));
+  if (!row) return node.replaceChildren(quiet("The selected point has no value on these axes."));
   const other = state.best?.id,
     beside = other && page("candidate", { id: row.id, other });
   node.replaceChildren(
     el("p", {}, el("strong", {}, row.name)),
     el("p", {}, `${draw(row)} · ${numbers(row)}${row.frontier ? " · on the frontier" : ""}`),
-    row.outside ? el("p", { class: "bad" }, `outside the limit of ${row.outside}`) : "",
+    row.outside ? el("p", { class: "bad" }, `exceeds the limit of ${row.outside}`) : "",
     el(
       "p",
       {},
       candidateLink(row.id, "Open"),
-      ...(beside ? [" · ", el("a", { href: beside }, "Beside the choice")] : []),
+      ...(beside ? [" · ", el("a", { href: beside }, "Compare with the choice")] : []),
     ),
   );
 }
@@ -348,7 +348,7 @@ function table() {
   /** @type {(Row & { more: number })[]} */
   const rows = [];
   for (const row of sorted) {
-    // releases with the same two numbers share a row
+    // releases with equal risk and utility share a row
     const last = rows.at(-1);
     if (last && last.risk === row.risk && last.utility === row.utility) last.more += 1;
     else if (rows.length < 200) rows.push({ ...row, more: 0 });
@@ -378,7 +378,7 @@ function table() {
 }
 
 // ---- the map ----------------------------------------------------------------------------------------------------
-// What can be chosen, as the plan says it: its own axis comes first.
+// Fill the controls from the plan; its own axis comes first.
 /** @param {Api.Map} map */
 function settle(map) {
   const own = map.rule && RULES[map.rule.type];
@@ -387,7 +387,9 @@ function settle(map) {
   const options = (axis) =>
     map.measures
       .filter((one) => one.axis === axis)
-      .map(({ name }) => el("option", { value: name, selected: name === map.utility }, name));
+      .map(({ name, title, description }) =>
+        el("option", { value: name, title: description, selected: name === map.utility }, `${title} (${name})`),
+      );
   byId("risk").replaceChildren(
     el("option", { value: "", selected: true }, `the plan's: ${map.labels[0]}`),
     ...options("risk"),
@@ -395,15 +397,15 @@ function settle(map) {
   byId("utility").replaceChildren(...options("utility"));
   if (state.own && !own)
     byId("rule").append(el("option", { value: state.own.type }, `the plan's rule, ${state.own.type}`));
-  const carried = kept.asks ? kept.asked(RULES) : tried.get();
+  const carried = savedView.asks ? savedView.asked(RULES) : tried.get();
   Object.assign(state.rule, carried?.rule || state.own);
   state.limits = carried?.limits ?? null;
   byId("rule").value = state.rule.type;
-  byId("by").value = kept.by || (map.expectation ? "mean" : "release");
-  byId("rows").value = kept.rows || "frontier";
+  byId("by").value = savedView.by || (map.expectation ? "mean" : "release");
+  byId("rows").value = savedView.rows || "frontier";
   byId("color-field").hidden = !map.eras.length;
-  byId("color").value = kept.color || "family";
-  for (const family of kept.hide) plot.hidden.add(family);
+  byId("color").value = savedView.color || "family";
+  for (const family of savedView.hide) plot.hidden.add(family);
   return carried;
 }
 
@@ -421,8 +423,8 @@ async function load() {
   }
   show(map);
   if (isFirst) {
-    if (kept.see) plot.lookAt(kept.see);
-    selection.restore(kept.selected, plot.rows);
+    if (savedView.see) plot.lookAt(savedView.see);
+    selection.restore(savedView.selected, plot.rows);
   }
   const exported = new URLSearchParams(query());
   exported.set("by", byId("by").value);
@@ -434,9 +436,9 @@ async function load() {
 function show(map) {
   state.map = map;
   plot.set(map, { by: byId("by").value, coloring: byId("color").value });
-  limits.show(map, held(), state.limits !== null);
+  limits.show(map, limitsNow(), state.limits !== null);
   applyLimits();
-  if (plot.box && Object.keys(held()).length) plot.draw();
+  if (plot.box && Object.keys(limitsNow()).length) plot.draw();
   byId("silent").hidden = !map.silent.length;
   byId("silent").replaceChildren(el("ul", {}, ...map.silent.map((sentence) => el("li", {}, sentence))));
   families();
@@ -444,7 +446,7 @@ function show(map) {
   point();
 }
 
-// A lever for the rule, where one number sets it.
+// Show a slider if the rule has one number.
 function level() {
   byId("levers").hidden = !isLevered();
   if (!isLevered()) return follow(["rule", ""]);
@@ -457,20 +459,20 @@ function families() {
   if (node.dataset.families === plot.families.join()) return;
   node.dataset.families = plot.families.join();
   const box = (family) => {
-    const made = el("input", { type: "checkbox", value: family, checked: !plot.hidden.has(family) });
-    made.addEventListener("change", () => {
-      if (made.checked) plot.hidden.delete(family);
+    const checkbox = el("input", { type: "checkbox", value: family, checked: !plot.hidden.has(family) });
+    checkbox.addEventListener("change", () => {
+      if (checkbox.checked) plot.hidden.delete(family);
       else plot.hidden.add(family);
       plot.redraw();
       table();
-      noted();
+      saveView();
     });
-    return el("label", {}, made, brief(family));
+    return el("label", {}, checkbox, brief(family));
   };
   node.replaceChildren(...plot.families.map(box));
 }
 
-// On other axes a limit means nothing: that of the plan comes back with the plan's axes.
+// A limit does not apply to other axes; the plan's limit is restored with the plan's axes.
 function otherAxes() {
   const own = onOwnAxes() && state.own ? state.own : {};
   for (const rule of Object.values(RULES)) state.rule[rule.lever] = own[rule.lever] ?? null;
@@ -479,14 +481,14 @@ function otherAxes() {
 
 function showAgain() {
   show(shownMap());
-  noted();
+  saveView();
 }
 
 for (const id of ["risk", "utility"]) byId(id).addEventListener("change", otherAxes);
 for (const id of ["by", "color"]) byId(id).addEventListener("change", showAgain);
 byId("rows").addEventListener("change", () => {
   table();
-  noted();
+  saveView();
 });
 byId("rule").addEventListener("change", () => {
   state.rule.type = byId("rule").value;

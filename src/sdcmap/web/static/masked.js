@@ -1,22 +1,22 @@
-// What masking did to one candidate: its relations as heat maps, and single records with their values.
+// What masking did to the data: relations as heat maps, and single records with their values.
 import { all, base, complain, el, get, hint, options, quiet, region, tableOf, whole } from "./api.js";
 import { drawChart } from "./chart.js";
 
-// Something that is asked for when it is opened, and only then.
+// A section whose content is requested when it is opened for the first time.
 export function lazily(words, show) {
-  const place = el("div", {}, quiet("Making the candidate again …"));
-  const made = el("details", {}, el("summary", {}, words), place);
-  made.addEventListener("toggle", async () => {
-    if (!made.open || made.dataset.asked) return;
-    made.dataset.asked = "true";
+  const place = el("div", {}, quiet("Creating the candidate again …"));
+  const details = el("details", {}, el("summary", {}, words), place);
+  details.addEventListener("toggle", async () => {
+    if (!details.open || details.dataset.asked) return;
+    details.dataset.asked = "true";
     try {
       await show(place);
     } catch (error) {
       complain(error, place);
     }
-    made.dataset.shown = "true";
+    details.dataset.shown = "true";
   });
-  return made;
+  return details;
 }
 
 export async function picture(place, spec, words) {
@@ -25,17 +25,21 @@ export async function picture(place, spec, words) {
   return drawChart(chart, spec, words);
 }
 
-// Correlations of the numbers, and the table of two columns that are picked.
+// Correlations of the numeric columns, and a two-way table of two selected columns.
 export async function relations(place, id) {
   const ask = (pair = {}) => get(`${base}/candidates/${id}/relations?${new URLSearchParams(pair)}`);
-  const told = await ask();
+  const response = await ask();
   place.replaceChildren();
-  if (told.words) place.append(quiet(told.words));
-  if (told.correlations)
-    await picture(place, told.correlations, "Correlations of the numbers before and after masking, as two heat maps.");
-  if (!told.table) return;
+  if (response.words) place.append(quiet(response.words));
+  if (response.correlations)
+    await picture(
+      place,
+      response.correlations,
+      "Correlations of the numeric columns before and after masking, as two heat maps.",
+    );
+  if (!response.table) return;
   const boxes = ["down", "across"].map((way, at) => {
-    const box = el("select", { id: `${way}-${id}` }, ...options(told.columns, told.pair[at]));
+    const box = el("select", { id: `${way}-${id}` }, ...options(response.columns, response.pair[at]));
     return { box, field: el("div", {}, el("label", { for: box.id }, at ? "by" : "Table of"), box) };
   });
   const [down, across] = boxes.map(({ box }) => box);
@@ -45,7 +49,7 @@ export async function relations(place, id) {
     await picture(
       table,
       spec,
-      `${down.value} by ${across.value}: per cent of the records before, after, and the change.`,
+      `${down.value} by ${across.value}: percent of the records before, after, and the change.`,
     );
   };
   place.append(el("div", { class: "bar" }, ...boxes.map(({ field }) => field)), table);
@@ -56,10 +60,10 @@ export async function relations(place, id) {
       complain(error, table);
     }
   });
-  await draw(told.table);
+  await draw(response.table);
 }
 
-// One record beside the one it was made from.
+// One record of the masked file beside its original.
 export async function values(place, id, row) {
   /** @type {Api.RecordValues} */
   const record = await get(`${base}/candidates/${id}/records/${row}`);
@@ -77,7 +81,7 @@ export async function values(place, id, row) {
   const words =
     record.original_row === null
       ? record.reason
-      : `Row ${whole(record.original_row + 1)} of the original; ${counted}. It stays in this room: no report and no release holds it.`;
+      : `Row ${whole(record.original_row + 1)} of the original; ${counted}. For internal use only: no report and no release contains it.`;
   place.replaceChildren(
     el("h3", {}, `Record ${whole(row + 1)} before and after`),
     hint(words),

@@ -1,4 +1,4 @@
-// A picture with axes: points on a canvas, lines and texts around them, and above it what can be taken with the pointer.
+// A plot with axes: points on a canvas, lines and texts around it, and an overlay of parts that can be dragged.
 import { el, svg } from "./api.js";
 import { dark, paper } from "./chart.js";
 import { Dots } from "./dots.js";
@@ -12,7 +12,7 @@ export const hue = (/** @type {number} */ i) => (dark.matches ? DARK : LIGHT)[i 
 export const clamp = (/** @type {number} */ value, /** @type {number} */ low, /** @type {number} */ high) =>
   Math.min(high, Math.max(low, value));
 
-// A sheet of paper is narrower than a screen, and nothing is drawn while it is printed: picture and drawing shrink together.
+// Paper is narrower than a screen, and nothing is redrawn while printing, so plot and overlay are scaled together.
 const SHEET = 640; // pixels across
 const shrink = (wide) => {
   for (const node of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".plot")))
@@ -22,9 +22,9 @@ addEventListener("beforeprint", () => shrink(false));
 addEventListener("afterprint", () => shrink(true));
 
 export function text(words, facts) {
-  const made = svg("text", facts);
-  made.textContent = words;
-  return made;
+  const element = svg("text", facts);
+  element.textContent = words;
+  return element;
 }
 
 // ---- scales ---------------------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ const written = (/** @type {number} */ value) =>
     ? value.toExponential().replace("e+", "e")
     : String(value);
 
-// Whoever extends it says what is drawn: paint(pen) on the canvas, titles(), and after() when all of it was drawn.
+// Subclasses implement paint(pen) for the canvas, titles(), and after(), which is called when everything was drawn.
 export class Picture {
   /** @type {Pair} the ends of both axes */
   x = [0, 1];
@@ -100,7 +100,7 @@ export class Picture {
     return true;
   }
 
-  // A picture that has no width is drawn when it gets one.
+  // A plot without a width is drawn as soon as it has one.
   redraw() {
     this.width = this.node.clientWidth;
     if (!this.width || !this.isReady()) return false;
@@ -115,7 +115,7 @@ export class Picture {
     return true;
   }
 
-  // What is seen of the axes, and where: the margin on the left is as wide as its numbers.
+  // The visible part of the axes and its position; the left margin is as wide as its numbers.
   scale() {
     const { x, y } = this.seen || this;
     this.marks = { x: ticks(...x, Math.max(3, this.width / 110)), y: ticks(...y, Math.max(3, this.height / 70)) };
@@ -193,7 +193,7 @@ export class Picture {
     return x >= left - more && x <= right + more && y >= top - more && y <= bottom + more;
   }
 
-  // ---- what is above it ---------------------------------------------------------------------------------------------
+  // ---- overlay ---------------------------------------------------------------------------------------------
   lay(parts) {
     this.over.replaceChildren(...parts);
   }
@@ -204,15 +204,15 @@ export class Picture {
 
   // A line that can be dragged: move(x, y, first), where `first` is an object that lives as long as the drag.
   grip(line, kind, move, done) {
-    const made = svg("line", { class: kind, ...line });
-    made.addEventListener("pointerdown", (event) => {
+    const element = svg("line", { class: kind, ...line });
+    element.addEventListener("pointerdown", (event) => {
       const first = {};
       this.drag(event, (moved) => move(...this.under(moved), first), done);
     });
-    return made;
+    return element;
   }
 
-  // The picture itself holds the pointer: it stays, while what is above it is drawn at every step.
+  // The plot captures the pointer, because the overlay is redrawn during the drag.
   drag(event, move, done) {
     const over = new AbortController();
     const on = (name, act) => this.node.addEventListener(name, act, { signal: over.signal });
@@ -230,7 +230,7 @@ export class Picture {
   }
 }
 
-// A mark in the key of a picture: its shape, and the number of its color.
+// An entry of the legend: its shape, and the number of its color.
 export function keyEntry(shape, group, words) {
   const mark = svg("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" });
   mark.append(svg("path", { d: shape, fill: hue(group) }));

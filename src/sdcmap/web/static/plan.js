@@ -21,7 +21,7 @@ import {
 } from "./api.js";
 import { fieldsOf, fitting } from "./forms.js";
 import { setAside } from "./hierarchy.js";
-import { partOf } from "./values.js";
+import { nestedText } from "./values.js";
 
 const state = {
   /** @type {Record<string, any>} the plan */
@@ -43,13 +43,14 @@ const state = {
   /** @type {string[]} */
   future: [],
 };
-const unfolding = new WeakMap(); // an item: what unfolds it
+const unfoldFunctions = new WeakMap(); // an item: what unfolds it
 const KINDS = { methods: "method", measures: "measure" };
-const MANY = 6; // methods or measures beyond which they are folded
+const MAX_UNFOLDED = 6; // methods or measures; longer lists start folded
 const formOf = (group, type) =>
   state.forms[group].find((form) => form.type === type) || {
     type,
-    summary: "A class of another package: write it in the text.",
+    label: type,
+    summary: "A class of another package. Edit it in the text.",
     entries: [],
   };
 
@@ -58,7 +59,7 @@ function draw() {
   for (const group of ["methods", "measures"]) {
     const folds = () => /** @type {HTMLDetailsElement[]} */ (all("details:not(.recoded *)", byId(group)));
     const open = folds().map((details) => details.open);
-    byId(group).replaceChildren(...(state.table[group] || []).map((entry, place) => item(group, entry, place)));
+    byId(group).replaceChildren(...(state.table[group] || []).map((entry, index) => item(group, entry, index)));
     folds().forEach((details, i) => (details.open = open[i] || false));
   }
   byId("replicates").value = state.table.replicates ?? 1;
@@ -69,50 +70,51 @@ function draw() {
   );
 }
 
-function item(group, entry, place) {
+function item(group, entry, index) {
   const form = formOf(group, entry.type);
-  const away = button(
+  const removeButton = button(
     "Remove",
     () => {
-      state.table[group].splice(place, 1);
-      if (group === "measures") state.texts.splice(place, 1);
+      state.table[group].splice(index, 1);
+      if (group === "measures") state.texts.splice(index, 1);
       draw();
       edited();
     },
-    { "aria-label": `Remove ${entry.type} ${place + 1}` },
+    { "aria-label": `Remove ${entry.type} ${index + 1}` },
   );
   const unit = form.unit ? ` Unit: ${form.unit}.` : "";
   const body = el("div", {});
-  const fold = button(entry.type, () => (body.hasChildNodes() ? shut() : unfold()), {
+  const title = el("span", {}, form.label, " ", el("small", { class: "hint" }, entry.type));
+  const fold = button(title, () => (body.hasChildNodes() ? shut() : unfold()), {
     class: "head",
     "aria-expanded": "false",
   });
-  const made = el(
+  const node = el(
     "div",
     {
       class: "item",
       role: "group",
-      "aria-label": `${entry.type} ${place + 1}`,
-      "data-place": `${group}[${place + 1}]`,
+      "aria-label": `${entry.type} ${index + 1}`,
+      "data-place": `${group}[${index + 1}]`,
       "data-type": entry.type,
     },
-    el("div", { class: "item-head" }, el("h3", {}, fold), away),
+    el("div", { class: "item-head" }, el("h3", {}, fold), removeButton),
     body,
-    el("div", { class: "bad said-here" }),
+    el("div", { class: "bad problem-here" }),
   );
   const shut = () => {
     state.open.delete(entry);
     fold.setAttribute("aria-expanded", "false");
-    made.classList.add("folded");
+    node.classList.add("folded");
     body.replaceChildren();
-    made.dataset.said = inShort(entry);
+    node.dataset.summary = summaryOf(entry);
   };
   const unfold = () => {
-    // its fields are made when somebody wants to see them
+    // the fields are created when they are shown for the first time
     if (body.hasChildNodes()) return;
     state.open.add(entry);
     fold.setAttribute("aria-expanded", "true");
-    made.classList.remove("folded");
+    node.classList.remove("folded");
     body.append(
       hint(form.summary + unit),
       ...fieldsOf(form, entry, {
@@ -121,7 +123,7 @@ function item(group, entry, place) {
         changed:
           group === "measures"
             ? () => {
-                follow(place);
+                follow(index);
                 edited();
               }
             : edited,
@@ -129,29 +131,35 @@ function item(group, entry, place) {
       }),
     );
   };
-  unfolding.set(made, unfold);
-  if (state.table[group].length <= MANY || state.open.has(entry)) unfold();
+  unfoldFunctions.set(node, unfold);
+  if (state.table[group].length <= MAX_UNFOLDED || state.open.has(entry)) unfold();
   else shut();
-  return made;
+  return node;
 }
 
-// What a folded method or measure says.
-function inShort({ type, name, grid, ...entry }) {
+// The summary of a folded method or measure.
+function summaryOf({ type, name, grid, ...entry }) {
   if (name) return name;
   if (Array.isArray(entry.methods)) return entry.methods.map((step) => step.type || step).join(" → ");
-  const said = partOf({ type, ...entry, ...grid }).slice(type.length + 1, -1);
-  return said.length > 110 ? `${said.slice(0, 110)}…` : said || "as by default";
+  const text = nestedText({ type, ...entry, ...grid }).slice(type.length + 1, -1);
+  return text.length > 110 ? `${text.slice(0, 110)}…` : text || "default parameters";
 }
 
-// An axis that names a measure goes on naming it while its fields change: by its class, where only one is meant.
-function follow(place) {
+// Keep an axis on its measure while the fields of the measure change: name it by its class if there is only one.
+function follow(index) {
   const { table, texts } = state;
-  const { type } = table.measures[place];
+  const { type } = table.measures[index];
   if (table.measures.filter((measure) => measure.type === type).length > 1) return;
-  table.risk = table.risk?.map((name) => (name === texts[place] ? type : name));
-  if (table.utility === texts[place]) table.utility = type;
+  table.risk = table.risk?.map((name) => (name === texts[index] ? type : name));
+  if (table.utility === texts[index]) table.utility = type;
   for (const absent of ["risk", "utility"]) if (table[absent] === undefined) delete table[absent];
 }
+
+// The label of a measure, with its text as in the plan.
+const titleOf = (name) => {
+  const { label, type } = formOf("measures", name.split("(")[0]);
+  return label === type ? name : `${label} (${name})`;
+};
 
 function axes(checked) {
   const names = checked.measures;
@@ -159,7 +167,12 @@ function axes(checked) {
   for (const id of ["risk", "utility"]) {
     const fit = names.filter((name) => axis(state.forms, name.split("(")[0]) === id);
     const chosen = id === "risk" ? checked.axes?.risk[0] : checked.axes?.utility;
-    byId(id).replaceChildren(...options(fit, chosen));
+    byId(id).replaceChildren(
+      ...options(
+        fit.map((name) => [name, titleOf(name)]),
+        chosen,
+      ),
+    );
   }
 }
 
@@ -167,7 +180,7 @@ function axes(checked) {
 function problems(list) {
   byId("problems").replaceChildren();
   for (const box of document.querySelectorAll("[aria-invalid]")) box.removeAttribute("aria-invalid");
-  for (const place of document.querySelectorAll(".said-here")) place.replaceChildren();
+  for (const place of document.querySelectorAll(".problem-here")) place.replaceChildren();
   if (!list.length) return;
   byId("problems").append(
     el("strong", {}, list.length === 1 ? "One problem" : `${list.length} problems`),
@@ -180,8 +193,8 @@ function problems(list) {
       (node) => place || node.dataset.type === type,
     );
     for (const node of near) {
-      unfolding.get(node)();
-      one(".said-here", node).append(el("p", {}, problem));
+      unfoldFunctions.get(node)();
+      one(".problem-here", node).append(el("p", {}, problem));
       const box = node.querySelector(`[data-field="${field || "on"}"]`);
       box?.setAttribute("aria-invalid", "true");
       const more = box?.closest("details");
@@ -201,7 +214,7 @@ function dirty() {
   byId("redo").disabled = !state.future.length;
 }
 
-// Every text that was whole is remembered, so that each change can be taken back.
+// Every valid text is remembered, so that each change can be undone.
 function remember(text) {
   if (state.past.at(-1) === text) return;
   state.past.push(text);
@@ -217,28 +230,28 @@ function step(back) {
 }
 
 async function save() {
-  const kept = await put(`${base}/plan`, { toml: byId("toml").value, version: state.version });
-  byId("toml").value = state.saved = kept.toml;
-  state.version = kept.version;
-  remember(kept.toml);
+  const saved = await put(`${base}/plan`, { toml: byId("toml").value, version: state.version });
+  byId("toml").value = state.saved = saved.toml;
+  state.version = saved.version;
+  remember(saved.toml);
   byId("conflict").hidden = true;
   dirty();
   say("The plan is saved.");
   if (byId("history").hasAttribute("open")) history().catch(complain);
 }
 
-// Another tab, or somebody at the file, has saved meanwhile: nothing is overwritten unasked.
+// The plan was saved elsewhere meanwhile: never overwrite it without asking.
 function conflict(error) {
   if (error.status !== 412) return complain(error);
   byId("conflict").hidden = false;
   byId("conflict").scrollIntoView({ block: "center" });
 }
 
-async function theirs() {
-  const kept = await get(base);
-  Object.assign(state, { saved: kept.toml, version: kept.version });
+async function loadSaved() {
+  const saved = await get(base);
+  Object.assign(state, { saved: saved.toml, version: saved.version });
   byId("conflict").hidden = true;
-  return kept;
+  return saved;
 }
 
 // ---- what was saved before -------------------------------------------------------------------------------------------
@@ -247,31 +260,31 @@ async function history() {
   const { plans } = await get(`${base}/plans`);
   const entry = ({ saved, toml, changed }) => {
     const when = new Date(saved).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-    const take = button("Take it back", () => takeBack(toml, when), { "aria-label": `Take the plan of ${when} back` });
+    const take = button("Restore", () => restore(toml, when), { "aria-label": `Restore the plan of ${when}` });
     return el(
       "li",
       {},
       el("time", { datetime: saved }, when),
       take,
-      el("span", { class: "quiet" }, changed.length ? `Then changed: ${changed.join(", ")}.` : ""),
+      el("span", { class: "quiet" }, changed.length ? `Changed afterwards: ${changed.join(", ")}.` : ""),
     );
   };
   byId("earlier").replaceChildren(
     ...(plans.length
       ? plans.map(entry)
-      : [el("li", { class: "quiet" }, "None: no other plan was saved in this study.")]),
+      : [el("li", { class: "quiet" }, "None: no other plan was saved for this study.")]),
   );
 }
 
-// An earlier plan is an edit like any other: it can be undone, and counts when it is saved.
-function takeBack(toml, when) {
+// Restoring an earlier plan is an edit like any other: it can be undone, and takes effect when it is saved.
+function restore(toml, when) {
   byId("toml").value = toml;
   dirty();
-  say(`The plan of ${when} is back, not saved yet.`);
+  say(`The plan of ${when} is restored, but not saved yet.`);
   return check({ toml }, { redraw: true });
 }
 
-// ---- both sides in step -------------------------------------------------------------------------------------------
+// ---- form and text stay in step ------------------------------------------------------------------------------------
 async function check(draft, { redraw }) {
   const turn = (state.turn += 1);
   /** @type {Api.CheckedPlan} */
@@ -305,39 +318,40 @@ async function check(draft, { redraw }) {
   byId("remarks").replaceChildren(...checked.remarks.map((remark) => el("li", {}, remark)));
   byId("cost").textContent = "";
   document.body.dataset.checked = String(turn);
-  if (!checked.problems.length) guess(turn);
+  if (!checked.problems.length) estimateCost(turn);
 }
 
-// ---- what everything costs, before it is chosen -----------------------------------------------------------------------
-const guess = later(700, async (turn) => {
+// ---- estimated cost -------------------------------------------------------------------------------------------------
+const estimateCost = later(700, async (turn) => {
   /** @type {Api.CheckedPlan | null} */
-  const guessed = await post(`${root}/api/plans`, { toml: byId("toml").value, cost: true, study }).catch(() => null);
-  if (turn !== state.turn || !guessed?.seconds) return;
-  byId("cost").textContent = `· about ${duration(guessed.seconds)} of one core`;
-  byId("draw-price").textContent = guessed.draw
-    ? `One more draw of each method adds about ${duration(guessed.draw)}.`
-    : "No method here is random: one draw is all.";
+  const estimate = await post(`${root}/api/plans`, { toml: byId("toml").value, cost: true, study }).catch(() => null);
+  if (turn !== state.turn || !estimate?.seconds) return;
+  byId("cost").textContent = `· about ${duration(estimate.seconds)} on one core`;
+  byId("draw-price").textContent = estimate.draw
+    ? `One more draw of each method adds about ${duration(estimate.draw)}.`
+    : "No method is random, so one draw is enough.";
   price("measure");
   price("method");
 });
 
-// What the class that is chosen in a list would add; those that state their price have it in the list.
+// Show the cost of the selected class; classes with a known cost show it in the list.
 async function price(kind) {
   const [group, list, words] = [`${kind}s`, byId(`new-${kind}`), byId(`${kind}-price`)];
   const [turn, type] = [state.turn, list.value];
-  words.textContent = "Its price is being looked up …";
+  words.textContent = "Estimating the cost …";
   /** @type {Api.Prices | null} */
-  const told = await post(`${root}/api/prices`, { toml: byId("toml").value, group, type, study }).catch(() => null);
+  const prices = await post(`${root}/api/prices`, { toml: byId("toml").value, group, type, study }).catch(() => null);
   if (turn !== state.turn || list.value !== type) return;
-  if (!told) return (words.textContent = "Its price is told when the plan has no problem.");
+  if (!prices) return (words.textContent = "The cost is shown when the plan has no problems.");
   for (const option of /** @type {HTMLOptionElement[]} */ (all("option", list))) {
-    const seconds = told.stated[option.value];
-    option.textContent = seconds === undefined ? option.value : `${option.value} (adds about ${duration(seconds)})`;
+    const seconds = prices.stated[option.value];
+    const added = seconds === undefined ? "" : `, adds about ${duration(seconds)}`;
+    option.textContent = `${formOf(group, option.value).label} (${option.value}${added})`;
   }
   words.textContent =
-    told.price === null
-      ? "Its price is told when its fields are filled in."
-      : `Adds about ${duration(told.price)} to the ${duration(told.seconds)} of the plan${told.example === type ? "" : `, as ${told.example}`}.`;
+    prices.price === null
+      ? "The cost is shown when the fields are filled in."
+      : `Adds about ${duration(prices.price)} to the ${duration(prices.seconds)} of the plan${prices.example === type ? "" : `, as ${prices.example}`}.`;
   words.dataset.priced = type;
 }
 
@@ -373,7 +387,7 @@ byId("rule").addEventListener("change", () => {
   draw();
   edited();
 });
-// The lists of what can be added: what no column of the file fits cannot be chosen.
+// Disable the classes in the lists that no column of the file fits.
 function offer() {
   for (const [group, kind] of Object.entries(KINDS))
     for (const option of /** @type {HTMLOptionElement[]} */ (all("option", byId(`new-${kind}`))))
@@ -396,19 +410,19 @@ byId("save").addEventListener("click", () => save().catch(conflict));
 byId("undo").addEventListener("click", () => step(true));
 byId("redo").addEventListener("click", () => step(false));
 byId("history").addEventListener("toggle", () => byId("history").hasAttribute("open") && history().catch(complain));
-byId("keep-mine").addEventListener("click", () => theirs().then(save).catch(conflict));
+byId("keep-mine").addEventListener("click", () => loadSaved().then(save).catch(conflict));
 byId("take-theirs").addEventListener("click", async () => {
-  const kept = await theirs();
-  byId("toml").value = kept.toml;
-  await check({ toml: kept.toml }, { redraw: true });
+  const saved = await loadSaved();
+  byId("toml").value = saved.toml;
+  await check({ toml: saved.toml }, { redraw: true });
 });
 byId("next").addEventListener("click", async (event) => {
-  // what is not saved would not be swept
+  // the sweep uses the saved plan only
   if (!isDirty()) return;
   event.preventDefault();
   if (state.problems.length)
     return complain(
-      new Error("The plan has problems, so it is not saved yet; the sweep would take the last saved one."),
+      new Error("The plan has problems, so it cannot be saved yet. The sweep would use the last saved plan."),
     );
   await save()
     .then(() => location.assign(page("sweep")))
@@ -419,14 +433,16 @@ window.addEventListener("beforeunload", (event) => {
 });
 
 async function begin() {
-  const [forms, kept] = await Promise.all([get(`${root}/api/forms`), get(base)]);
+  const [forms, saved] = await Promise.all([get(`${root}/api/forms`), get(base)]);
   state.forms = forms;
-  const types = (group) => forms[group].map((form) => form.type);
-  byId("new-method").replaceChildren(...options(types("methods")));
-  byId("new-measure").replaceChildren(...options(types("measures")));
-  byId("rule").replaceChildren(...options([["", "none yet"], ...types("rules")]));
-  byId("toml").value = state.saved = kept.toml;
-  state.version = kept.version;
-  await check({ toml: kept.toml }, { redraw: true });
+  /** @returns {[string, string][]} */
+  const choices = (group) =>
+    forms[group].map(({ type, label }) => [type, label === type ? type : `${label} (${type})`]);
+  byId("new-method").replaceChildren(...options(choices("methods")));
+  byId("new-measure").replaceChildren(...options(choices("measures")));
+  byId("rule").replaceChildren(...options([["", "none yet"], ...choices("rules")]));
+  byId("toml").value = state.saved = saved.toml;
+  state.version = saved.version;
+  await check({ toml: saved.toml }, { redraw: true });
 }
 begin().catch(complain);

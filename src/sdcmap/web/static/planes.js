@@ -1,4 +1,4 @@
-// Trottini's two planes: global risk with its limits and regions, global utility with the way to (0, 0).
+// Trottini's two planes: global risk with limits and regions, global utility with the distance to (0, 0).
 import { el, svg } from "./api.js";
 import { color } from "./chart.js";
 import { SHAPES } from "./dots.js";
@@ -90,14 +90,14 @@ export class Plane extends Picture {
     return isDrawn ? [this.ring(this.pixel(row))] : [];
   }
 
-  // The way from the choice to (0, 0), where society would know everything.
+  // The line from the choice to (0, 0), where society would know everything.
   way(row) {
     if (!row || !Number.isFinite(row.distance)) return [];
     const [[x1, y1], [x2, y2]] = [this.pixel(row), this.at(0, 0)];
     return [svg("line", { class: "way", x1, y1, x2, y2 })];
   }
 
-  // Both limits as lines to drag, and the letters of the regions.
+  // Both limits as lines that can be dragged, and the letters of the regions.
   limits(agency, intruder, set, done) {
     const { left, right, top, bottom } = this.frame(),
       [a, b] = this.at(agency, intruder);

@@ -1,4 +1,4 @@
-// A map in rows: its points, or its methods by their means.
+// The rows of a map: its points, or its methods by their means.
 
 /**
  * @typedef {object} Row
@@ -16,7 +16,7 @@
  * @property {number} loss less is better
  * @property {boolean} anchor
  * @property {boolean} frontier
- * @property {string} [outside] the first limit that it does not meet
+ * @property {string} [outside] the first limit that it exceeds
  * @property {(measure: string) => number | null} level what a limit on a measure is compared with; null: no value
  */
 
@@ -31,7 +31,7 @@ export function rowsOf(map, table = map.points) {
   const { levels, ...columns } = table;
   const names = Object.keys(columns);
   return table.risk.map((risk, i) => {
-    const of = "method" in table ? table.method[i] : i; // methods stand in the order of the map
+    const of = "method" in table ? table.method[i] : i; // methods are in the order of the map
     const row = Object.fromEntries(names.map((name) => [name, columns[name][i]]));
     return /** @type {Row} */ ({
       ...row,
@@ -48,7 +48,7 @@ export function rowsOf(map, table = map.points) {
   });
 }
 
-// The first of {measure: limit} that a row does not meet, "" where it meets all: Python says from which limit on it does.
+// The first of {measure: limit} that a row exceeds, "" if none; Python computes the level that is compared.
 export function firstExceeded(map, limits) {
   const stated = Object.entries(limits).map(([measure, limit]) => {
     const sign = map.measures.find((one) => one.name === measure)?.direction === "higher" ? -1 : 1;

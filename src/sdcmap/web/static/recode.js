@@ -1,20 +1,20 @@
-// An editor for recodes: one of six ways, and what it makes of each column, counted as it is typed.
+// The editor of a recode: one of six methods, and the resulting categories of each column, counted as the user types.
 import { base, button, el, get, hint, later, one, options as choicesOf, post, root, textBox, whole } from "./api.js";
 import { countFold } from "./columns.js";
 import { drawingOf, HierarchyDrawing } from "./hierarchy.js";
 
 const WAYS = {
   breaks: "Intervals at my own breaks",
-  bins: "About so many intervals",
-  width: "Intervals of one width",
+  bins: "A number of intervals",
+  width: "Intervals of equal width",
   merge: "Merge categories",
   prefix: "First characters",
   hierarchy: "A hierarchy file",
 };
 const NUMBERS = ["breaks", "bins", "width"];
-let made = 0;
+let nextId = 0;
 
-// The one combination of a grid that is shown: the first.
+// The combination of a grid that is shown: the first one.
 const first = ({ grid, ...table }) => ({
   ...table,
   ...Object.fromEntries(
@@ -27,9 +27,9 @@ const first = ({ grid, ...table }) => ({
 const filled = (value) =>
   Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null && value !== "";
 
-// table: the recode in the plan; changed: it was edited here.
+// table: the recode in the plan; changed: called after each edit.
 export class RecodeEditor {
-  id = (made += 1);
+  id = (nextId += 1);
   /** @type {Api.Recodes | null} what comes of it */
   seen = null;
   /** @type {string[]} */
@@ -50,9 +50,9 @@ export class RecodeEditor {
       class: "recoded",
       role: "region",
       "aria-live": "polite",
-      "aria-label": "What the recode makes of each column",
+      "aria-label": "Categories after the recode",
     });
-    this.board = el("div", {}); // where a hierarchy is drawn up
+    this.board = el("div", {}); // the editor of a hierarchy
     this.node = el(
       "div",
       { class: "recode" },
@@ -68,11 +68,11 @@ export class RecodeEditor {
         near.disconnect();
         this.count();
       }
-    }); // what nobody looks at is not counted
+    }); // only editors on the screen are counted
     near.observe(this.node);
   }
 
-  // The fields were edited elsewhere.
+  // The fields were edited in the form or in the text.
   refresh() {
     this.way = Object.keys(WAYS).find((name) => filled(first(this.table)[name])) || this.way;
     this.draw();
@@ -121,32 +121,32 @@ export class RecodeEditor {
     }
   }
 
-  // ---- what comes of it ----
+  // ---- results ----
   tell(seen) {
     const before = JSON.stringify([this.seen?.levels, this.seen?.columns.map((column) => column.name)]);
     this.seen = seen;
     if (before !== JSON.stringify([seen.levels, seen.columns.map((column) => column.name)])) this.draw();
     this.counts.replaceChildren(
       ...(seen.columns.length
-        ? seen.columns.map((column, place) => this.column(column, place))
-        : [hint("Pick columns to see what becomes of them.")]),
+        ? seen.columns.map((column, index) => this.column(column, index))
+        : [hint("Select columns to see the result.")]),
     );
     this.node.dataset.counted = String(this.turn);
   }
 
-  column({ name, before_count: many, after, after_count: left, missing, smallest, problem }, place) {
+  column({ name, before_count: many, after, after_count: left, missing, smallest, problem }, index) {
     if (problem)
       return hint(
         el("strong", {}, name),
-        ` has ${whole(many)} categories. ${this.way ? problem : "Say how they are recoded."}`,
+        ` has ${whole(many)} categories. ${this.way ? problem : "Select how to recode them."}`,
       );
     const counts = missing ? [...after, { label: "missing", count: missing }] : after;
-    const empty = left ? `${whole(left)} categories are too many to list.` : "Nothing is left.";
+    const empty = left ? `${whole(left)} categories are too many to list.` : "No category is left.";
     const words = `${name}: ${whole(many)} categories become ${whole(left)}; the rarest has ${whole(smallest)} record${smallest === 1 ? "" : "s"}.`;
-    return countFold(words, counts, place < 2, empty);
+    return countFold(words, counts, index < 2, empty);
   }
 
-  // ---- how ----
+  // ---- the method of recoding ----
   draw() {
     const kinds = this.seen?.columns.map((column) => column.kind) || [];
     const fits = (way) =>
@@ -164,10 +164,10 @@ export class RecodeEditor {
           return el("span", { class: "way-choice" }, box, el("label", { for: id }, words));
         }),
     );
-    const held = this.panel.contains(document.activeElement) ? document.activeElement?.id : "";
+    const focused = this.panel.contains(document.activeElement) ? document.activeElement?.id : "";
     this.panel.replaceChildren(...(this.way ? this[this.way]() : []));
-    if (held) one(`#${CSS.escape(held)}`, this.panel)?.focus();
-    this.board.hidden = this.way !== "hierarchy"; // a drawing waits while another way is tried
+    if (focused) one(`#${CSS.escape(focused)}`, this.panel)?.focus();
+    this.board.hidden = this.way !== "hierarchy"; // a draft hierarchy is kept while another method is tried
   }
 
   field(words, value, act, facts = {}) {
@@ -202,19 +202,19 @@ export class RecodeEditor {
       [
         ["label", "the interval"],
         ["midpoint", "its midpoint"],
-        ["mean", "the mean in it"],
-        ["median", "the median in it"],
+        ["mean", "the mean of the interval"],
+        ["median", "the median of the interval"],
       ],
       (value) => this.set("becomes", value === "label" ? undefined : value),
     );
   }
 
   breaks() {
-    const held = [...(first(this.table).breaks || [])];
+    const ends = [...(first(this.table).breaks || [])];
     const keep = () =>
       this.set(
         "breaks",
-        held
+        ends
           .filter((end) => end !== "")
           .map(Number)
           .filter(Number.isFinite),
@@ -224,11 +224,11 @@ export class RecodeEditor {
       this.draw();
       this.edit();
     };
-    const rows = held.map((end, place) => {
+    const rows = ends.map((end, index) => {
       const facts = { inputmode: "decimal", class: "code", value: end };
-      const box = textBox({ ...facts, "aria-label": `Break ${place + 1}` });
+      const box = textBox({ ...facts, "aria-label": `Break ${index + 1}` });
       box.addEventListener("input", () => {
-        held[place] = box.value.trim();
+        ends[index] = box.value.trim();
         keep();
         this.edit();
       });
@@ -239,10 +239,10 @@ export class RecodeEditor {
         button(
           "×",
           () => {
-            held.splice(place, 1);
+            ends.splice(index, 1);
             again();
           },
-          { "aria-label": `Take break ${place + 1} away` },
+          { "aria-label": `Remove break ${index + 1}` },
         ),
       );
     });
@@ -254,8 +254,8 @@ export class RecodeEditor {
         .filter((part) => part !== "" && Number.isFinite(Number(part)))
         .map(Number);
       if (!given.length) return;
-      held.push(...given);
-      held.sort((a, b) => a - b);
+      ends.push(...given);
+      ends.sort((a, b) => a - b);
       again();
       one("[aria-label='Another break']", this.panel)?.focus();
     };
@@ -266,8 +266,8 @@ export class RecodeEditor {
       }
     });
     return [
-      hint("Cut points in the column's unit; the two end intervals are open."),
-      el("div", { class: "chips breaks" }, ...rows, more, button("Cut here", add)),
+      hint("Break points in the unit of the column; the first and the last interval are open."),
+      el("div", { class: "chips breaks" }, ...rows, more, button("Add break", add)),
       el(
         "div",
         { class: "fields" },
@@ -290,7 +290,7 @@ export class RecodeEditor {
       el(
         "div",
         { class: "fields" },
-        this.number("About so many", "bins"),
+        this.number("Number of intervals (approximate)", "bins"),
         this.select(
           "With equal",
           this.table.by || "width",
@@ -312,23 +312,23 @@ export class RecodeEditor {
         "div",
         { class: "fields" },
         this.number("Width", "width"),
-        this.number("One begins at", "start"),
+        this.number("One interval starts at", "start"),
         this.becomes(),
       ),
     ];
   }
 
   prefix() {
-    return [el("div", { class: "fields" }, this.number("Characters that stay", "prefix"))];
+    return [el("div", { class: "fields" }, this.number("Characters to keep", "prefix"))];
   }
 
-  // Categories are marked, and merged under a name; what is merged can be taken apart again.
+  // Categories are marked and merged under a name; merged categories can be split again.
   merge() {
     const groups = [...(this.table.merge || [])];
-    const names = groups.map((group, place) => this.table.labels?.[place] ?? group.join("|"));
+    const names = groups.map((group, index) => this.table.labels?.[index] ?? group.join("|"));
     const keep = () => {
       this.set("merge", groups);
-      this.set("labels", names.some((name, place) => name !== groups[place].join("|")) ? names : undefined);
+      this.set("labels", names.some((name, index) => name !== groups[index].join("|")) ? names : undefined);
     };
     const again = () => {
       this.marked.clear();
@@ -341,8 +341,8 @@ export class RecodeEditor {
     for (const column of this.seen?.columns || [])
       for (const { label, count } of column.categories) counts.set(label, (counts.get(label) || 0) + count);
     const free = [...counts].filter(([label]) => !merged.has(label));
-    const box = ([label, count], place) => {
-      const id = `recode-${this.id}-category-${place}`;
+    const box = ([label, count], index) => {
+      const id = `recode-${this.id}-category-${index}`;
       const tick = el("input", { type: "checkbox", id, checked: this.marked.has(label), "data-category": label });
       tick.addEventListener("change", () => {
         if (tick.checked) this.marked.add(label);
@@ -359,20 +359,20 @@ export class RecodeEditor {
       names.push(called.value.trim() || group.join("|"));
       again();
     });
-    const apart = groups.map((group, place) =>
+    const apart = groups.map((group, index) =>
       el(
         "li",
         {},
-        el("strong", {}, names[place]),
+        el("strong", {}, names[index]),
         ` = ${group.join(", ")} (${whole(group.reduce((sum, label) => sum + (counts.get(label) || 0), 0))}) `,
         button(
-          "Take apart",
+          "Split",
           () => {
-            groups.splice(place, 1);
-            names.splice(place, 1);
+            groups.splice(index, 1);
+            names.splice(index, 1);
             again();
           },
-          { "aria-label": `Take ${names[place]} apart` },
+          { "aria-label": `Split ${names[index]}` },
         ),
       ),
     );
@@ -389,7 +389,7 @@ export class RecodeEditor {
       value: "10",
     });
     return [
-      apart.length ? el("ul", { class: "merged" }, ...apart) : hint("Mark two categories or more, and merge them."),
+      apart.length ? el("ul", { class: "merged" }, ...apart) : hint("Mark two or more categories and merge them."),
       el("div", { class: "categories" }, ...free.map(box)),
       el("div", { class: "row" }, el("div", {}, el("label", { for: called.id }, "under the name"), called), join),
       el("div", { class: "chips" }, rare, few, el("span", { class: "quiet" }, "records")),
@@ -412,7 +412,7 @@ export class RecodeEditor {
     const draw = (words, file, facts = {}) =>
       el("button", { type: "button", class: "second", onclick: () => this.drawUp(file), ...facts }, words);
     return [
-      hint("A text file of this folder without a header: value;level 1;level 2;… as ARX writes it."),
+      hint("A text file in this folder without a header: value;level 1;level 2;… (the format of ARX)."),
       el(
         "div",
         { class: "fields" },
@@ -426,7 +426,7 @@ export class RecodeEditor {
           level,
           Array.from({ length: most + 1 }, (_, k) => [
             k,
-            k === 0 ? "0: as they are" : k === levels ? `${k}: the coarsest` : String(k),
+            k === 0 ? "0: unchanged" : k === levels ? `${k}: the coarsest` : String(k),
           ]),
           (value) => this.set("level", Number(value) === 1 ? undefined : Number(value)),
         ),
@@ -434,27 +434,27 @@ export class RecodeEditor {
       el(
         "div",
         { class: "chips" },
-        draw("Draw up a hierarchy", "", { "data-draw": true }),
+        draw("Create a hierarchy", "", { "data-draw": true }),
         chosen ? draw("Open this file to change it", chosen) : "",
       ),
     ];
   }
 
-  // A hierarchy drawn up in the page, from the start or from a file; once it is saved, the recode uses it.
+  // Edit a hierarchy, new or from a file; once it is saved, the recode uses it.
   drawUp(file) {
     if (!this.on.length)
       return this.counts.replaceChildren(
-        el("p", { class: "bad" }, "Pick the columns first: their categories are the rows."),
+        el("p", { class: "bad" }, "Select the columns first: their categories are the rows."),
       );
     const begun = Boolean(this.drawing);
     if (!begun) this.take(new HierarchyDrawing(this.on));
     one("h4", this.board).focus();
     if (file)
-      this.drawing?.begin({ begin: "file", file }); // what stood there can be had back by "Undo"
+      this.drawing?.begin({ begin: "file", file }); // "Undo" restores the draft
     else if (!begun) this.drawing?.begin({});
   }
 
-  // A drawing that was just begun, or one that an editor drawn earlier held.
+  // Show a draft: a new one, or that of an earlier editor.
   take(drawing) {
     if (!drawing) return;
     this.way ||= "hierarchy";
@@ -462,7 +462,7 @@ export class RecodeEditor {
       this.drawing = null;
       one("[data-draw]", this.panel)?.focus();
     };
-    this.drawing = Object.assign(drawing, { table: this.table, saved: (kept) => this.use(kept), closed });
+    this.drawing = Object.assign(drawing, { table: this.table, saved: (file) => this.use(file), closed });
     this.board.replaceChildren(drawing.node);
     if (this.on.length) drawing.of(this.on);
   }

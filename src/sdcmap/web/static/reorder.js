@@ -1,4 +1,4 @@
-// A list whose members are put in order by dragging their handles, or with the arrow keys on them; others are dragged in from beside it.
+// A list that is reordered by dragging handles or with the arrow keys; new members can be dragged into it.
 import { el, say } from "./api.js";
 
 const FAR = 6; // pixels after which a press is a drag
@@ -6,7 +6,7 @@ const EDGE = 48; // pixels from the window's edge within which the page moves al
 const STEP = 12; // ... by so many a frame
 
 export class Ordered {
-  // move(from, to): a member goes to another place; insert(what, to): something new comes in; name(place): its name
+  // move(from, to): move a member; insert(what, to): add a new member; name(index): return the name of a member
   constructor(list, { move, insert, name }) {
     this.list = list;
     this.move = move;
@@ -19,9 +19,9 @@ export class Ordered {
     return [...this.list.children].filter((child) => child !== this.mark);
   }
 
-  // What a member is taken by.
+  // The handle of a member.
   handle(place, count) {
-    const made = el(
+    const element = el(
       "button",
       {
         type: "button",
@@ -32,23 +32,23 @@ export class Ordered {
       },
       "⠿",
     );
-    made.addEventListener("pointerdown", (event) =>
+    element.addEventListener("pointerdown", (event) =>
       this.take(
         event,
-        made,
+        element,
         (to) => {
           if (to !== place && to !== place + 1) this.put(place, to > place ? to - 1 : to);
         },
         this.members[place],
       ),
     );
-    made.addEventListener("keydown", (event) => {
+    element.addEventListener("keydown", (event) => {
       const to = place + ({ ArrowUp: -1, ArrowDown: 1 }[event.key] || 0);
       if (to === place) return;
       event.preventDefault();
       if (to >= 0 && to < count) this.put(place, to);
     });
-    return made;
+    return element;
   }
 
   put(from, to) {
@@ -58,7 +58,7 @@ export class Ordered {
     say(`${name} is step ${to + 1} of ${this.members.length}.`);
   }
 
-  // Something beside the list that can be dragged into it; a click or Enter puts it at the end.
+  // An element outside the list that can be dragged into it; a click or Enter appends it.
   source(button, what) {
     button.addEventListener("click", () => this.insert(what, this.members.length));
     button.addEventListener("pointerdown", (event) => this.take(event, button, (to) => this.insert(what, to)));
@@ -78,7 +78,7 @@ export class Ordered {
     return x >= box.left - 40 && x <= box.right + 40 && y >= box.top - 60 && y <= box.bottom + 60;
   }
 
-  // Follow the hand until it lets go; Escape puts everything back.
+  // Follow the pointer until it is released; Escape cancels the drag.
   take(event, from, drop, member = null) {
     if (event.button) return;
     const start = [event.clientX, event.clientY];
@@ -89,7 +89,7 @@ export class Ordered {
       else this.mark.remove();
     };
     const along = () => {
-      // the page moves while the hand rests at its edge
+      // scroll the page while the pointer is at its edge
       if (!dragging) return;
       const by = hand[1] < EDGE ? -STEP : hand[1] > innerHeight - EDGE ? STEP : 0;
       if (by) {

@@ -1,4 +1,4 @@
-// The R-U map as a plot: points, frontier, anchors and labels, and what the hand does: look, zoom, choose a part.
+// The R-U map as a plot: points, frontier, anchors and labels, with hover, zoom and selection.
 import { base, el, get, later, losing, short, svg } from "./api.js";
 import { color } from "./chart.js";
 import { SHAPES } from "./dots.js";
@@ -9,14 +9,14 @@ import { rowsOf } from "./points.js";
 /** @typedef {import("./picture.js").Pair} Pair */
 
 const NAMES = Object.keys(SHAPES);
-const WIDTHS = [360, 560, 760, 960, 1200]; // of the picture, in pixels, for which the service places labels
-const LETTER = 6.1; // pixels of a label's character ...
-const LINE = 14; // ... and line
-const REACH = 14; // pixels from the pointer to a point that is meant
-const DEEPEST = 1e-5; // share of an axis that a zoom can show
-const STEP = 1.25;
+const WIDTHS = [360, 560, 760, 960, 1200]; // of the plot, in pixels, for which the service places labels
+const LABEL_CHARACTER_PX = 6.1; // width of a character of a label ...
+const LABEL_LINE_PX = 14; // ... and height of a line
+const POINTER_REACH_PX = 14; // largest distance from the pointer to a point
+const MIN_ZOOM_SHARE = 1e-5; // smallest share of an axis that a zoom shows
+const ZOOM_STEP = 1.25;
 
-// A class of methods in few words: of a long chain, its first steps.
+// A short name of a class of methods: of a long chain, the first steps.
 export function brief(family) {
   const steps = family.split(" then ");
   return steps.length > 3 ? `${steps.slice(0, 2).join(" then ")} then ${steps.length - 2} more` : family;
@@ -69,15 +69,15 @@ export class Plot extends Picture {
     this.key = el("ul", { class: "key" });
     this.all = this.button("Show all", "Show all", () => this.lookAt(null));
     this.all.disabled = true;
-    this.askLabels = later(120, () => this.placeLabels().catch(() => {})); // without them the points say what they are
+    this.askLabels = later(120, () => this.placeLabels().catch(() => {})); // the plot works without labels
     node.append(this.tip);
     node.after(this.key);
     node.before(
       el(
         "div",
         { class: "zoomers" },
-        this.button("Zoom in", "+", () => this.zoom(1 / STEP ** 2)),
-        this.button("Zoom out", "−", () => this.zoom(STEP ** 2)),
+        this.button("Zoom in", "+", () => this.zoom(1 / ZOOM_STEP ** 2)),
+        this.button("Zoom out", "−", () => this.zoom(ZOOM_STEP ** 2)),
         this.all,
       ),
     );
@@ -92,13 +92,13 @@ export class Plot extends Picture {
     return el("button", facts, sign);
   }
 
-  // ---- what is shown ------------------------------------------------------------------------------------------------
+  // ---- content ------------------------------------------------------------------------------------------------
   /** @param {Api.Map} map */
   set(map, { by = this.by, coloring = this.coloring } = {}) {
     const { x, y } = map.axes[by];
     const isSame = this.map && by === this.by && String(map.labels) === String(this.map.labels);
     const fits = isSame && x[0] >= this.x[0] && x[1] <= this.x[1] && y[0] >= this.y[0] && y[1] <= this.y[1];
-    if (!fits) Object.assign(this, { x, y }); // a map that grows does not jump while it fits
+    if (!fits) Object.assign(this, { x, y }); // keep the axes while a growing map fits
     if (!isSame) this.seen = null;
     Object.assign(this, { map, by, coloring: coloring === "era" && map.eras.length ? "era" : "family", labels: [] });
     this.rows = rowsOf(map);
@@ -189,7 +189,7 @@ export class Plot extends Picture {
     return { ...look, size: many ? 5 : 7.5, opacity: many ? 0.4 : 0.6 };
   }
 
-  // Points that are, or are not, on the frontier. One beyond the picture stands at its edge, as an arrow.
+  // Draw the points that are, or are not, on the frontier. Points outside the plot are arrows at its edge.
   stamp(pen, frontier) {
     const { list, across, up, group, sx, sy, ratio } = this,
       { left, right, top, bottom } = this.frame();
@@ -202,17 +202,17 @@ export class Plot extends Picture {
       if (row.frontier !== frontier) continue;
       let px = sx.at(across[i]),
         py = sy.at(up[i]),
-        made;
+        stamp;
       if (px >= left - 4 && px <= right + 4 && py >= top - 4 && py <= bottom + 4) {
         const look = 2 * group[i] + (row.outside ? 1 : 0);
-        made = looks[look] ||= this.dots.of(this.look(row, many));
+        stamp = looks[look] ||= this.dots.of(this.look(row, many));
       } else {
         if (this.seen && isFinitePoint(row)) continue;
         const edge = py < top ? "up" : py > bottom ? "down" : px > right ? "right" : "left";
-        made = this.dots.of({ ...this.look(row, many), edge });
+        stamp = this.dots.of({ ...this.look(row, many), edge });
         [px, py] = [clamp(px, left + 4, right - 4), clamp(py, top + 4, bottom - 4)];
       }
-      this.dots.lay(made, px * ratio, py * ratio);
+      this.dots.lay(stamp, px * ratio, py * ratio);
       if (this.coloring === "era" && row.era === 0) own.push([px, py]);
     }
     this.dots.onto(pen);
@@ -239,7 +239,7 @@ export class Plot extends Picture {
     pen.stroke();
   }
 
-  // Spread of single releases (thin) and error of the mean (thick), of the undominated where methods are many.
+  // Range of single releases (thin) and standard error of the mean (thick); with many methods, of undominated ones only.
   drawBands(pen) {
     const line = (width, stroke, x1, y1, x2, y2) => {
       if (![x1, y1, x2, y2].every((value) => Number.isFinite(value))) return;
@@ -262,7 +262,7 @@ export class Plot extends Picture {
     });
   }
 
-  // Where an anchor is drawn, and the way its arrow points where it lies beyond the picture.
+  // The position of an anchor, and the direction of its arrow if it is outside the plot.
   anchorAt(anchor) {
     const { left, right, top, bottom } = this.frame(),
       [x, y] = this.pixel(anchor);
@@ -279,8 +279,8 @@ export class Plot extends Picture {
       const { edge, at } = this.anchorAt(anchor);
       if (edge && this.seen) continue;
       const shape = anchor.name === "release everything" ? "circle" : "square";
-      const made = this.dots.of({ shape, fill: edge ? ink : color("--card"), rim: ink, size: 10, edge });
-      this.dots.lay(made, at[0] * this.ratio, at[1] * this.ratio);
+      const stamp = this.dots.of({ shape, fill: edge ? ink : color("--card"), rim: ink, size: 10, edge });
+      this.dots.lay(stamp, at[0] * this.ratio, at[1] * this.ratio);
     }
     this.dots.onto(pen);
   }
@@ -305,7 +305,7 @@ export class Plot extends Picture {
   }
 
   // ---- labels -------------------------------------------------------------------------------------------------------
-  // Python places them, for the next smaller of a few widths and for the part that is seen.
+  // Python computes their positions, for the next smaller of a few widths and for the visible part.
   async placeLabels() {
     const { left, right, top, bottom } = this.frame(),
       part = this.seen;
@@ -323,7 +323,7 @@ export class Plot extends Picture {
     this.drawLabels();
   }
 
-  // Texts of lines that move and of the choice stand fast; labels that would touch them, or each other, wait.
+  // Texts of limits and of the choice are always shown; labels that would overlap them, or each other, are left out.
   drawLabels() {
     if (!this.box) return;
     /** @type {number[][]} */
@@ -332,9 +332,9 @@ export class Plot extends Picture {
     const parts = [];
     const { left, right, top, bottom } = this.box;
     const boxOf = (words, x, y, align) => {
-      const width = LETTER * words.length,
+      const width = LABEL_CHARACTER_PX * words.length,
         start = x - { start: 0, middle: width / 2, end: width }[align];
-      return [start, y - LINE / 2, start + width, y + LINE / 2];
+      return [start, y - LABEL_LINE_PX / 2, start + width, y + LABEL_LINE_PX / 2];
     };
     const isFree = (/** @type {number[]} */ [x1, y1, x2, y2]) =>
       taken.every(([a1, b1, a2, b2]) => x1 > a2 + 2 || x2 < a1 - 2 || y1 > b2 || y2 < b1);
@@ -354,7 +354,7 @@ export class Plot extends Picture {
     if (chosen && isFinitePoint(chosen) && this.isInside(this.pixel(chosen))) {
       const [x, y] = this.pixel(chosen),
         words = `chosen: ${chosen.short}`;
-      const side = x + 14 + LETTER * words.length > right ? -1 : 1;
+      const side = x + 14 + LABEL_CHARACTER_PX * words.length > right ? -1 : 1;
       const near = [-14, 14, 0, -28, 28].filter((off) => y + off > top && y + off < bottom);
       near.some((off) => write(words, "name", [x + 14 * side, y + off], side > 0 ? "start" : "end"));
     }
@@ -383,7 +383,7 @@ export class Plot extends Picture {
     const { list, across, up, sx, sy } = this;
     /** @type {Row | null} */
     let best = null;
-    let least = REACH;
+    let least = POINTER_REACH_PX;
     for (let i = 0; i < list.length; i += 1) {
       const distance = Math.hypot(sx.at(across[i]) - x, sy.at(up[i]) - y);
       if (distance < least || (distance === least && best === null)) [best, least] = [list[i], distance];
@@ -391,7 +391,7 @@ export class Plot extends Picture {
     return best;
   }
 
-  // ---- the hand -------------------------------------------------------------------------------------------------------
+  // ---- pointer and keyboard -------------------------------------------------------------------------------------------------------
   listen() {
     const { node } = this;
     const isWholeAndAway = (event) => !this.seen && event.deltaY > 0; // all is seen: the page scrolls on
@@ -400,14 +400,14 @@ export class Plot extends Picture {
       (event) => {
         if (!this.box || isWholeAndAway(event)) return;
         event.preventDefault();
-        this.zoom(STEP ** (event.deltaY < 0 ? -1 : 1), this.place(event));
+        this.zoom(ZOOM_STEP ** (event.deltaY < 0 ? -1 : 1), this.place(event));
       },
       { passive: false },
     );
     const acts = {
-      "+": () => this.zoom(1 / STEP),
-      "=": () => this.zoom(1 / STEP),
-      "-": () => this.zoom(STEP),
+      "+": () => this.zoom(1 / ZOOM_STEP),
+      "=": () => this.zoom(1 / ZOOM_STEP),
+      "-": () => this.zoom(ZOOM_STEP),
       0: () => this.lookAt(null),
       ArrowLeft: () => this.pan(-0.1, 0),
       ArrowRight: () => this.pan(0.1, 0),
@@ -449,7 +449,7 @@ export class Plot extends Picture {
     );
   }
 
-  // At most once a frame, and then the latest.
+  // Run at most one call per frame, the latest.
   frameOnce(what, act) {
     if (!this.waiting.has(what)) requestAnimationFrame(() => this.flush(what));
     this.waiting.set(what, act);
@@ -491,13 +491,13 @@ export class Plot extends Picture {
   }
 
   // ---- zoom -----------------------------------------------------------------------------------------------------------
-  // `times` as wide, around a pixel of the picture; by default its middle.
+  // Scale the visible part by `times` around a pixel; by default around the center.
   zoom(times, pixel) {
     const { left, right, top, bottom } = this.frame(),
       [px, py] = pixel ?? [(left + right) / 2, (top + bottom) / 2];
     const around = ([low, high], middle, full) => {
       const whole = full[1] - full[0],
-        span = clamp(times * (high - low), DEEPEST * whole, whole);
+        span = clamp(times * (high - low), MIN_ZOOM_SHARE * whole, whole);
       return this.shifted(middle - ((middle - low) / (high - low)) * span, span, full);
     };
     const { x, y } = this.seen || this;
@@ -534,11 +534,11 @@ export class Plot extends Picture {
     });
   }
 
-  // ---- what a point tells -----------------------------------------------------------------------------------------------
+  // ---- details of a point -----------------------------------------------------------------------------------------------
   hover(event) {
     const spot = this.place(event),
       row = this.nearest(spot);
-    const isNear = (/** @type {number[]} */ [x, y]) => Math.hypot(x - spot[0], y - spot[1]) < REACH;
+    const isNear = (/** @type {number[]} */ [x, y]) => Math.hypot(x - spot[0], y - spot[1]) < POINTER_REACH_PX;
     const anchor = row ? null : this.anchors().find((one) => isNear(this.anchorAt(one).at));
     this.tip.hidden = !row && !anchor;
     if (!row && !anchor) return;
@@ -578,7 +578,7 @@ export class Plot extends Picture {
         : frontier
           ? { frontier: "on it" }
           : {}),
-      ...(eras.length && era !== null ? { "made by": eras[era] } : {}),
+      ...(eras.length && era !== null ? { origin: eras[era] } : {}),
       ...(outside ? { "outside its limit": outside } : {}),
     };
   }

@@ -1,10 +1,10 @@
-// Candidates that were chosen together, by a box drawn on the map or row by row: listed, and compared.
+// The selected candidates, by a box on the map or row by row: a list, and a link to compare them.
 import { button, draw, el, page, quiet, short } from "./api.js";
 
 /** @typedef {import("./points.js").Row} Row */
 
-const MOST_COMPARED = 3;
-const MOST_LISTED = 100;
+const MAX_COMPARED = 3;
+const MAX_LISTED = 100;
 
 export class Selection {
   /** @type {Map<string | undefined, Row>} */
@@ -22,7 +22,7 @@ export class Selection {
   }
 
   get ids() {
-    return [...this.chosen.keys()].slice(0, MOST_LISTED);
+    return [...this.chosen.keys()].slice(0, MAX_LISTED);
   }
 
   rows(all) {
@@ -32,7 +32,7 @@ export class Selection {
   add(rows, part = null) {
     this.part = part;
     this.chosen = new Map(rows.filter((row) => row.id).map((row) => [row.id, row]));
-    this.tell();
+    this.update();
   }
 
   restore(ids, rows) {
@@ -43,36 +43,35 @@ export class Selection {
   toggle(row, on) {
     if (on) this.chosen.set(row.id, row);
     else this.chosen.delete(row.id);
-    this.tell();
+    this.update();
   }
 
-  tell() {
+  update() {
     this.show();
     this.onchange();
   }
 
-  // A box to tick in a row of a table.
+  // The checkbox in a row of a table.
   box(row) {
     const facts = { checked: this.chosen.has(row.id), "aria-label": `Select ${row.name}, ${draw(row)}` };
-    const made = el("input", { type: "checkbox", ...facts });
-    made.addEventListener("change", () => this.toggle(row, made.checked));
-    return made;
+    const checkbox = el("input", { type: "checkbox", ...facts });
+    checkbox.addEventListener("change", () => this.toggle(row, checkbox.checked));
+    return checkbox;
   }
 
   compare() {
     const [first, other, third] = this.chosen.keys(),
       count = this.chosen.size;
-    if (count < 2 || count > MOST_COMPARED)
+    if (count < 2 || count > MAX_COMPARED)
       return el("span", { class: "quiet" }, `Two or three can be compared${count > 2 ? ": untick some" : ""}.`);
     return el("a", { href: page("candidate", { id: first, other, ...(third ? { third } : {}) }) }, "Compare them");
   }
 
   show() {
     const rows = [...this.chosen.values()],
-      listed = rows.slice(0, MOST_LISTED);
+      listed = rows.slice(0, MAX_LISTED);
     this.head.textContent = rows.length ? `Selected: ${rows.length}` : "Selected";
-    if (!rows.length)
-      return this.node.replaceChildren(quiet("Draw a box on the map with the mouse, or tick rows of the table."));
+    if (!rows.length) return this.node.replaceChildren(quiet("Drag a box on the map, or select rows of the table."));
     const entry = (row) => {
       const risk = el("span", { class: "hint" }, `risk ${short(row.risk)}`);
       return el("li", {}, el("label", {}, this.box(row), `${row.name}, ${draw(row)} `, risk));
@@ -80,7 +79,7 @@ export class Selection {
     const zoom = this.part ? button("Zoom to them", () => this.onzoom(this.part)) : null;
     this.node.replaceChildren(
       el("ul", { class: "plain" }, ...listed.map(entry)),
-      rows.length > MOST_LISTED ? quiet(`and ${rows.length - MOST_LISTED} more`) : "",
+      rows.length > MAX_LISTED ? quiet(`and ${rows.length - MAX_LISTED} more`) : "",
       el(
         "p",
         { class: "row" },

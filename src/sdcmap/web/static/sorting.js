@@ -1,7 +1,7 @@
-// A table that is sorted by its heads: each column has a title, a value to sort by, and a cell to show.
+// A table that is sorted by its heads. Each column has a title, a value to sort by, and a cell to show.
 import { all, button, fill } from "./api.js";
 
-const MOST = 200; // rows that are drawn; filters find the others
+const MAX_ROWS = 200; // that are drawn; filters find the others
 const order = (a, b) =>
   typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
 
@@ -36,17 +36,17 @@ export class Sorted {
   draw() {
     const { value } = this.columns[this.by];
     const rows = [...this.rows].sort((a, b) => order(value(a), value(b)) * (this.down ? -1 : 1));
-    const head = ({ title, kind = "" }, place) => {
-      const sign = this.by === place ? (this.down ? " ▼" : " ▲") : "";
-      return [button(`${title}${sign}`, () => this.sort(place), { class: "head" }), kind];
+    const head = ({ title, kind = "" }, index) => {
+      const sign = this.by === index ? (this.down ? " ▼" : " ▲") : "";
+      return [button(`${title}${sign}`, () => this.sort(index), { class: "head" }), kind];
     };
     fill(
       this.table,
       this.columns.map(head),
-      rows.slice(0, MOST).map((row) => this.columns.map(({ value: of, cell = of }) => cell(row))),
+      rows.slice(0, MAX_ROWS).map((row) => this.columns.map(({ value: of, cell = of }) => cell(row))),
       this.empty,
     );
     all("thead th", this.table)[this.by]?.setAttribute("aria-sort", this.down ? "descending" : "ascending");
-    this.left = Math.max(0, rows.length - MOST);
+    this.left = Math.max(0, rows.length - MAX_ROWS);
   }
 }

@@ -2,15 +2,15 @@ import { base, byId, duration, el, fill, get, markSteps, page, put, whole } from
 import { Plot } from "./ruplot.js";
 
 const plot = new Plot(byId("plot"), { tall: 0.3 });
-const WORDS = {
-  "not begun": "Not begun",
+const STATE_TEXTS = {
+  "not begun": "Not started",
   running: "Running",
   "running elsewhere": "Another process is writing this study",
   paused: "Paused",
   cancelled: "Cancelled",
   stopped: "Stopped",
   done: "Done",
-  away: "Not known: the server does not answer",
+  away: "Not known: the server does not respond",
 };
 let drawn = -1,
   timer;
@@ -18,20 +18,20 @@ let drawn = -1,
 /** @param {Api.SweepStatus} status */
 function stateOf(status) {
   if (status.state === "not begun" && status.done)
-    return `The plan has grown: ${whole(status.total - status.done)} candidates are new`;
-  return status.task === "search" ? "Searching" : WORDS[status.state] || status.state;
+    return `The plan was extended by ${whole(status.total - status.done)} candidates`;
+  return status.task === "search" ? "Searching" : STATE_TEXTS[status.state] || status.state;
 }
 
-// What it is at, and how long that will take: a phase while no candidate is done, then the pace.
+// The current phase until the first candidate is done, then the pace and the time left.
 /** @param {Api.SweepStatus} status */
 function pace(status) {
   if (status.state !== "running") return "";
-  const since = status.seconds === null ? "" : `, for ${duration(Math.round(status.seconds))} now`;
+  const since = status.seconds === null ? "" : `, for ${duration(Math.round(status.seconds))}`;
   if (status.phase === "searching")
-    return `Generation ${whole(status.areas.length)} · ${whole(status.evaluations)} of ${whole(status.budget)} new releases tried · ${Math.round(100 * (status.area ?? 0))} % of the area between no and full protection`;
-  const phase = status.phase || "making and scoring candidates";
+    return `Generation ${whole(status.areas.length)} · ${whole(status.evaluations)} of ${whole(status.budget)} new methods tried · ${Math.round(100 * (status.area ?? 0))} % of the area dominated`;
+  const phase = status.phase || "creating and scoring candidates";
   if (!status.rate) return `${phase[0].toUpperCase()}${phase.slice(1)}${since}`;
-  return `${Number(status.rate.toPrecision(2))} candidates a second · about ${duration(status.seconds_left)} left`;
+  return `${Number(status.rate.toPrecision(2))} candidates per second · about ${duration(status.seconds_left)} left`;
 }
 
 /** @param {Api.SweepStatus} status */
@@ -43,10 +43,10 @@ function next(status) {
       go("map", "look at the map"),
       " or ",
       go("choose", "choose and release"),
-      ". Where nothing passes, a search may find what does.",
+      ". If no candidate passes, a search may find one.",
     ];
   if (status.state === "not begun")
-    return ["Next: start the sweep of the plan's own candidates, or let a search find releases beyond them."];
+    return ["Next: start the sweep of the plan's candidates, or let a search try other methods as well."];
   return [];
 }
 
@@ -57,7 +57,7 @@ async function refresh() {
     status = await get(`${base}/sweep`);
   } catch (error) {
     byId("error").textContent = error.status ? error.message : "";
-    byId("state").textContent = WORDS.away;
+    byId("state").textContent = STATE_TEXTS.away;
     byId("pace").textContent = "";
     document.body.dataset.state = "away";
     for (const id of ["start", "search", "pause", "cancel"]) byId(id).disabled = true;
@@ -80,14 +80,14 @@ async function refresh() {
     byId("generations"),
     [
       ["generation", "n"],
-      ["area won, in %", "n"],
+      ["area dominated, in %", "n"],
       ["gain", "n"],
     ],
     status.areas
       .map((area, at) => [
         whole(at + 1),
         (100 * area).toFixed(1),
-        at ? (100 * (area - status.areas[at - 1])).toFixed(1) : "the starts",
+        at ? (100 * (area - status.areas[at - 1])).toFixed(1) : "plan",
       ])
       .reverse(),
     "None so far.",
@@ -102,16 +102,16 @@ async function refresh() {
     [
       ["method", "words"],
       ["candidates", "n"],
-      ["reason (of one)", "words"],
+      ["reason (first candidate)", "words"],
     ],
     status.refused.map(([method, count, why]) => [method, whole(count), why]),
     "None so far.",
   );
-  const made = status.done + (status.evaluations || 0);
-  if (status.done && made !== drawn) {
+  const evaluated = status.done + (status.evaluations || 0);
+  if (status.done && evaluated !== drawn) {
     try {
       await plot.set(await get(`${base}/map`));
-      drawn = made;
+      drawn = evaluated;
     } catch (error) {
       if (error.status !== 422 && error.status !== 404) byId("error").textContent = error.message;
     }
@@ -132,16 +132,16 @@ for (const [id, state] of [
       byId("error").textContent = error.message;
       return;
     }
-    await keepOn();
+    await poll();
   });
 }
 
-async function keepOn() {
+async function poll() {
   clearTimeout(timer);
   await refresh();
   clearTimeout(timer);
   const isMoving = ["running", "running elsewhere", "stopped", "away"].includes(document.body.dataset.state ?? "");
-  timer = setTimeout(keepOn, isMoving ? 1000 : 3000);
+  timer = setTimeout(poll, isMoving ? 1000 : 3000);
 }
-window.addEventListener("back", keepOn);
-keepOn();
+window.addEventListener("back", poll);
+poll();

@@ -1,6 +1,6 @@
-"""The base of all answers of the service, and the R-U map as it is answered, in columns.
+"""The base of all responses of the service, and the R-U map as a response, in columns.
 
-A number that is infinite or not a number is null in JSON.
+Infinite numbers and NaN become null in JSON.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, dataclass_transform
 
 Numbers: TypeAlias = list[float | None]
-Columns: TypeAlias = dict[str, list[str | int | float | None]]  # a table: the name of a column -> its values
+Columns: TypeAlias = dict[str, list[str | int | float | None]]  # a table: column name -> values
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class Answer:
-    """An answer of the service, or a part of one: every subclass is a frozen dataclass."""
+class ResponseModel:
+    """A response of the service, or a part of one. Every subclass is a frozen dataclass."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)
 
 
-class Marks(Answer):
-    """What is marked on the map, in columns.
+class Marks(ResponseModel):
+    """The marks on a map, in columns.
 
-    within : within every limit by measure. levels : of each risk measure, what a limit is held against; null: no value,
-    within no limit.
+    within : whether it is within every limit. levels : for each risk measure, the value that a limit is compared with;
+    null: it has no value and is within no limit.
     """
 
     risk: Numbers
@@ -38,7 +38,7 @@ class Marks(Answer):
 class Points(Marks):
     """Candidates in columns.
 
-    method : the place in the map's `methods`. replicate : from 0; people count draws from 1.
+    method : the index in the map's `methods`. replicate : from 0; pages show draws from 1.
     """
 
     id: list[str]
@@ -63,35 +63,39 @@ class Means(Marks):
     membership_high: Numbers
 
 
-class MapAxes(Answer):
+class MapAxes(ResponseModel):
     """The ends of the utility axis (x) and of the risk axis (y)."""
 
     x: tuple[float, float]
     y: tuple[float, float]
 
 
-class MapMeasure(Answer):
+class MapMeasure(ResponseModel):
+    """A measure; `title` is its name for people, `description` one sentence on what it means."""
+
     name: str
+    title: str
+    description: str
     axis: Literal["risk", "utility"]
     unit: str
     direction: Literal["lower", "higher"]
 
 
-class Floor(Answer):
-    """The level of risk that is there without any release."""
+class Floor(ResponseModel):
+    """The level of risk that exists without any release."""
 
     risk: float
     words: str
 
 
-class Map(Answer):
+class Map(ResponseModel):
     """The R-U map.
 
     limits : what each risk measure on the axis is divided by; none: its own unit. held : limits by measure, each in its own
-    unit. signs : 1 where lower is better, -1 where higher is, for risk and utility. expectation : methods are compared, not
-    single releases. short, families : of each method, the few words of a label, and its class, or those of its steps. eras,
-    era : of a search, the plan's own methods and spans of generations in order, and of each method its place there (null:
-    no search made it). silent : why an axis has no values, where it has none.
+    unit. signs : 1 if lower is better, -1 if higher is better, for risk and utility. expectation : methods are compared,
+    not single releases. short, families : for each method, a short label, and the classes of its steps. eras, era : of a
+    search, the plan's own methods and spans of generations in order, and the index of each method's span (null: not from a
+    search). silent : why an axis has no values, if so.
     """
 
     risk: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The service is loaded before the first request to it, and what can wait a moment after."""
+"""The service is loaded on the first request to it; other modules are preloaded afterwards."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from sdcmap.web import service
-from sdcmap.web.service import LateService
+from sdcmap.web.service import LazyService
 from sizes import GUARD
 
 
-def test_the_service_is_loaded_before_the_first_request_to_it_and_the_rest_once_after(
+def test_service_is_loaded_on_first_request_and_preloads_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(service, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(service, "PRELOAD_DELAY_SECONDS", 0.0)
     done: list[str] = []
     warmed = threading.Semaphore(0)
 
@@ -24,7 +24,7 @@ def test_the_service_is_loaded_before_the_first_request_to_it_and_the_rest_once_
         done.append(scope["path"])
 
     async def story() -> None:
-        layer = LateService(app, lambda: done.append("loaded"), warmed.release)
+        layer = LazyService(app, lambda: done.append("loaded"), warmed.release)
 
         async def ask(path: str) -> None:
             await layer({"type": "http", "path": path, "root_path": ""}, None, None)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What one audience may read of a study. Every part of the report is rendered from these values."""
+"""What one audience may see of a study. Every part of the report is rendered from these values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sdcmap.study.public_view import PublicView, round_scores
 
 @dataclass(frozen=True)
 class View:
-    """A plan, its map and what was chosen, as an audience may read them.
+    """A plan, its map and the choice, as an audience may see them.
 
-    map : of every draw. shown : the map that is drawn; for people outside, of methods and with rounded numbers.
-    tells_risk : whether values and limits of risk, and what is ordered by them, may be told.
-    public_name : the name that people outside may read of a method, by its text; None: the board reads everything.
+    map : of every draw. shown : the map that is drawn; for external readers, of methods and with rounded numbers.
+    shows_risk : whether risk values and limits, and anything sorted by them, may be shown.
+    public_name : returns the public name of a method, by its text; None: the board sees everything.
     """
 
     to: Audience
@@ -29,37 +29,38 @@ class View:
     map: RUMap
     shown: RUMap
     choice: Choice | None
-    tells_risk: bool = True
+    shows_risk: bool = True
     public_name: Callable[[str], str] | None = field(default=None, repr=False)
 
     @property
     def units(self) -> tuple[str, str]:
-        """The units of risk and utility on the map; none where risk is a share of limits."""
+        """The units of risk and utility on the map; no unit if risk is a share of limits."""
         units = dict(self.map.scores.measure.select("name", "unit").iter_rows())
         return "" if self.map.scales else units[self.map.risk[0]], units[self.map.utility]
 
 
 def internal_view(study: Study, ru: RUMap, choice: Choice | None) -> View:
-    """Return everything, for the board."""
+    """Return the full view, for the board."""
     return View(Audience("internal", len(study.data)), study.plan, ru, ru, choice)
 
 
-def external_view(study: Study, ru: RUMap, choice: Choice | None, tells_risk: bool) -> View:
-    """Return what anybody may read: public values, pooled and rounded scores, the chosen method without its draw."""
+def external_view(study: Study, ru: RUMap, choice: Choice | None, shows_risk: bool) -> View:
+    """Return the public view: public values, pooled and rounded scores, the chosen method without its draw."""
     data = study.data
     public = PublicView.of(study.plan, data)
+    # Numbers are rounded before the map is built, so that the drawn frontier reveals no exact value.
     plan, scores = public.plan, public.scores(ru.scores)
     axes = plan.risk, plan.utility, plan.limits
     exact, shown = RUMap(scores, *axes), RUMap(round_scores(scores, len(data)), *axes)
     chosen = None if choice is None else _public_choice(choice, public, shown)
-    if not tells_risk:
+    if not shows_risk:
         plan = replace(plan, limits={}, profile=None, rule=None)
         chosen = None if chosen is None else replace(chosen, runners_up=())
-    return View(Audience("external", len(data)), plan, exact, shown, chosen, tells_risk, public.name_of)
+    return View(Audience("external", len(data)), plan, exact, shown, chosen, shows_risk, public.name_of)
 
 
 def _public_choice(choice: Choice, public: PublicView, shown: RUMap) -> Choice:
-    """Return the choice with nothing of its single draw: the method with its pooled, rounded scores."""
+    """Return the choice without its single draw: the method with its pooled, rounded scores."""
     rule = public.rule(choice.rule)
     if choice.candidate is None:
         return replace(choice, rule=rule, reason="", runners_up=())

@@ -1,4 +1,4 @@
-"""What the pages say is what Python found: reasons, parameters, numbers with the measure they are of."""
+"""Pages show what Python computed: reasons, parameters, and numbers with their measures."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import pytest
 from playwright.sync_api import expect
 
 import sdcmap as sm
-from visiting import Inside, until
+from browser_pages import LoggedInBrowser, until
 from web_workspace import ALIKE, COUNTED, Server
 
 pytestmark = pytest.mark.slow
 
 
-def test_the_steps_of_a_chain_are_written_out(inside: Inside, server: Server) -> None:
+def test_candidate_page_shows_steps_of_a_chain(browser_session: LoggedInBrowser, server: Server) -> None:
     with sm.Study.open(server.folder / "blank") as study:
         chain = next(one for one in study.plan.candidates if isinstance(one.method, sm.Chain))
-    with inside.at(f"/studies/blank/candidate?id={chain.id}") as page:
+    with browser_session.at(f"/studies/blank/candidate?id={chain.id}") as page:
         steps = page.locator("tr[data-row^=parameter]").first
         expect(steps).to_contain_text('Noise(on=["wage"], variance=0.3); Swap(on=["Sex"], rate=0.05)')
         assert "[object" not in page.locator("main").inner_text()
 
 
-def test_the_page_says_pythons_reason_and_counts_no_set_itself(inside: Inside, server: Server) -> None:
-    """Of the candidates under the risk limit, not all meet the other limit: the reason counts both."""
+def test_page_shows_reason_from_python(browser_session: LoggedInBrowser, server: Server) -> None:
+    """Not all candidates within the risk limit meet the other limit; the reason counts both."""
     with sm.Study.open(server.folder / "axes") as study:
         scores = study.scores()
     levels = sorted(scores.column(ALIKE.text)["value"].to_list())
@@ -37,7 +37,7 @@ def test_the_page_says_pythons_reason_and_counts_no_set_itself(inside: Inside, s
     both = int(ru.eligible(under).sum())
     assert 0 < both < len(under) and f"{both:,}" in choice.reason and f"{len(under):,}" in choice.reason
     asked = urlencode({"rule": "Threshold", "at": rule.risk, "limits": json.dumps(limits)})
-    with inside.at(f"/studies/axes/map?{asked}") as page:
+    with browser_session.at(f"/studies/axes/map?{asked}") as page:
         until(page, "workbench.state.choice")
         expect(page.locator("#choice .verdict p").first).to_have_text(choice.reason)
         # the rule goes along when the hand rests
@@ -46,8 +46,8 @@ def test_the_page_says_pythons_reason_and_counts_no_set_itself(inside: Inside, s
         expect(page.locator("#choice .verdict p").first).to_have_text(choice.reason)
 
 
-def test_compared_numbers_are_called_by_what_they_are(inside: Inside, server: Server) -> None:
-    """Without a common utility measure each study stands on its own axes: here the worst share of a limit."""
+def test_compare_page_labels_numbers(browser_session: LoggedInBrowser, server: Server) -> None:
+    """Without a common utility measure each study is shown on its own axes, here the worst share of a limit."""
     with sm.Study.open(server.folder / "cps") as study:
         data = study.data
     limits = {"SmallCells": 0.02, ALIKE.text: 0.5}
@@ -59,7 +59,7 @@ def test_compared_numbers_are_called_by_what_they_are(inside: Inside, server: Se
         ru = sm.RUMap(study.scores(), plan.risk, plan.utility, limits)
     choice = ru.choose(sm.Threshold(risk=1.0))
     assert choice.risk is not None
-    with inside.at("/compare?first=cps&second=shares") as page:
+    with browser_session.at("/compare?first=cps&second=shares") as page:
         row = page.locator("#chosen tr", has_text="its risk")
         expect(row.locator("td").nth(1)).to_contain_text("SmallCells (share of records)")
         expect(row.locator("td").nth(2)).to_have_text(f"{choice.risk:.4g} {ru.labels[0]}")

@@ -1,4 +1,4 @@
-"""What tests in a real browser share: a visitor to whom nothing may go wrong, and ways to wait for what a page draws."""
+"""Helpers of the tests in a browser: logged-in pages that must not report errors, and ways to wait for a page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from web_workspace import Server
 
-SLOW = 180_000  # milliseconds: a guard against hanging; the machine may be busy
-DRAWN = {  # what is there when a page has drawn itself
+SLOW = 180_000  # milliseconds; the machine may be busy
+DRAWN = {  # selectors that exist once a page is completely drawn
     "map": "body[data-confirmed] .plot canvas",
     "plan": "body[data-checked] #methods .item",
     "data": "#columns select",
@@ -24,22 +24,25 @@ DRAWN = {  # what is there when a page has drawn itself
 expect.set_options(timeout=SLOW)
 
 
-def watched(page: Page, base: str) -> list[str]:
-    """Everything that goes wrong in a page, as it comes."""
+def record_errors(page: Page, base: str) -> list[str]:
+    """Return a list that collects the errors of a page."""
     wrong: list[str] = []
     page.on(
         "console",
-        lambda said: said.type in ("error", "warning") and wrong.append(f"{said.text} {said.location.get('url', '')}"),
+        lambda message: (
+            message.type in ("error", "warning") and wrong.append(f"{message.text} {message.location.get('url', '')}")
+        ),
     )
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on(
-        "request", lambda asked: asked.url.startswith((base, "data:", "blob:")) or wrong.append(f"asked {asked.url}")
+        "request",
+        lambda request: request.url.startswith((base, "data:", "blob:")) or wrong.append(f"requested {request.url}"),
     )
     return wrong
 
 
-class Inside:
-    """A browser that is let in. Its pages share what it has loaded; each is a tab of its own; nothing may go wrong."""
+class LoggedInBrowser:
+    """A logged-in browser. Its pages share a cache, each is a new tab, and no page may report an error."""
 
     def __init__(self, browser: Browser, server: Server) -> None:
         self.server = server
@@ -48,15 +51,15 @@ class Inside:
         page = self.context.new_page()
         page.goto(server.address)
         page.wait_for_url(lambda url: "token" not in url)
-        server.came_in()
+        server.read_next_address()
         page.close()
 
     @contextmanager
     def at(self, place: str, *, width: int = 1280, height: int = 1100) -> Iterator[Page]:
-        """A new tab that has drawn the page at `place`, such as /studies/cps/map."""
+        """Yield a new tab with the page at a path, such as /studies/cps/map, completely drawn."""
         page = self.context.new_page()
         page.set_viewport_size({"width": width, "height": height})
-        wrong = watched(page, self.server.base)
+        wrong = record_errors(page, self.server.base)
         try:
             page.goto(self.server.base + place)
             ready(page)
@@ -67,16 +70,16 @@ class Inside:
 
 
 class Visitor:
-    """A browser of its own, let in, with one page that remembers everything that went wrong in it; nothing may."""
+    """Yield a page of a new logged-in browser; the page must not report an error."""
 
     def __init__(self, browser: Browser, server: Server, **how: Any) -> None:
         self.context = browser.new_context(accept_downloads=True, **how)
         self.context.set_default_timeout(SLOW)
         self.page: Page = self.context.new_page()
-        self.wrong = watched(self.page, server.base)
+        self.wrong = record_errors(self.page, server.base)
         self.page.goto(server.address)
         self.page.wait_for_url(lambda url: "token" not in url)
-        server.came_in()
+        server.read_next_address()
 
     def __enter__(self) -> Visitor:
         return self
@@ -88,7 +91,7 @@ class Visitor:
 
 
 def ready(page: Page) -> None:
-    """Wait until the page has drawn what it shows."""
+    """Wait until the page is completely drawn."""
     page.wait_for_load_state("load", timeout=SLOW)
     place = page.url.split("?")[0].rpartition("/")[2]
     if place in DRAWN:
@@ -96,8 +99,10 @@ def ready(page: Page) -> None:
 
 
 def until(page: Page, script: str, given: object = None, *, wrong: str = "") -> None:
-    """Wait until a script is true; Playwright's own way needs `eval`, which our pages forbid. `wrong`: a script that says
-    what is not as it should be, where that never comes."""
+    """Wait until a script returns true; Playwright's own function needs `eval`, which our pages forbid.
+
+    wrong : a script that describes the problem if that never happens.
+    """
     for _ in range(SLOW // 40):
         if page.evaluate(script, given):
             return
@@ -105,8 +110,8 @@ def until(page: Page, script: str, given: object = None, *, wrong: str = "") -> 
     raise AssertionError(page.evaluate(wrong) if wrong else f"never true: {script}")
 
 
-def dragged(page: Page, line: str, across: float, down: float) -> None:
-    """Take a line of the drawing in its middle and move the hand by so many pixels, in steps of about four."""
+def drag(page: Page, line: str, across: float, down: float) -> None:
+    """Drag a line of the plot at its middle by so many pixels, in steps of about four."""
     box = None
     while box is None:  # the drawing may just be laid anew
         box = page.locator(line).bounding_box()

@@ -1,4 +1,4 @@
-"""Studies on their shelf, by the service: copied, renamed, archived, deleted, noted, compared; nothing is lost unasked."""
+"""Studies are copied, renamed, archived, deleted, annotated and compared; nothing is lost by accident."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sdcmap as sm
 from samples import PAST_THE_GATE
 from sdcmap.study.folder import lock_folder
 from sdcmap.web.workspace import Workspace
-from web_workspace import ok, swept
+from web_workspace import ok, sweep_study
 
 HOSTILE = ["../up", "a/b", ".hidden", "-rf", "x\n", "", " cps", "x" * 91, "releases", "Releases", "con\0"]
 
@@ -21,11 +21,11 @@ HOSTILE = ["../up", "a/b", ".hidden", "-rf", "x\n", "", " cps", "x" * 91, "relea
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("served").resolve()
-    swept(home, rates=(0.05, 0.2), replicates=1)
+    sweep_study(home, rates=(0.05, 0.2), replicates=1)
     return home
 
 
-def copied(client: httpx.Client, name: str, **how: bool) -> Any:
+def copy_study(client: httpx.Client, name: str, **how: bool) -> Any:
     return ok(client.post("/api/studies/cps/copies", json={"name": name, **how}), 201)
 
 
@@ -44,10 +44,8 @@ def chosen(client: httpx.Client, name: str = "cps") -> str:
 # ---- copies, names, the archive ---------------------------------------------------------------------------------
 
 
-def test_a_copy_of_the_plan_begins_anew_and_a_whole_copy_has_the_same_numbers(
-    client: httpx.Client, folder: Path
-) -> None:
-    plain, whole = copied(client, "plan alone"), copied(client, "all of it", scores=True)
+def test_copy_of_plan_and_copy_with_scores(client: httpx.Client, folder: Path) -> None:
+    plain, whole = copy_study(client, "plan alone"), copy_study(client, "all of it", scores=True)
     assert (plain["begun"], plain["done"]) == (False, 0) and (whole["begun"], whole["state"]) == (True, "done")
     assert (folder / "plan alone.toml").read_text() == (folder / "cps.toml").read_text()
     maps = [ok(client.get(f"/api/studies/{name}/map"))["points"] for name in ("cps", "all of it")]
@@ -61,7 +59,7 @@ def test_a_copy_of_the_plan_begins_anew_and_a_whole_copy_has_the_same_numbers(
 
 
 @pytest.mark.parametrize("choices", [False, True])
-def test_the_list_leaves_out_a_study_that_is_deleted_while_it_is_made(
+def test_list_skips_study_deleted_meanwhile(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch, choices: bool
 ) -> None:
     before = names(client)
@@ -70,8 +68,8 @@ def test_the_list_leaves_out_a_study_that_is_deleted_while_it_is_made(
     assert {entry["name"] for entry in listed} == before
 
 
-def test_a_name_goes_to_all_that_belongs_to_a_study(client: httpx.Client, folder: Path) -> None:
-    copied(client, "old", scores=True)
+def test_rename_moves_everything_of_a_study(client: httpx.Client, folder: Path) -> None:
+    copy_study(client, "old", scores=True)
     ok(client.put("/api/studies/old/notes", json={"text": "for the board\nmore"}))
     order = {"override": PAST_THE_GATE, "signed_by": "A. Steward", "again": True}
     first = ok(client.post("/api/studies/old/releases", json=order), 201)["release"]
@@ -87,11 +85,11 @@ def test_a_name_goes_to_all_that_belongs_to_a_study(client: httpx.Client, folder
     assert (folder / "releases" / "new" / first / "data.csv").is_file()
     assert [path.name for path in folder.iterdir() if path.name.startswith("new")] == []
     taken = client.post("/api/studies/cps/copies", json={"name": "new"})
-    assert taken.status_code == 409 and "releases of an earlier study bear that name" in taken.json()["error"]
+    assert taken.status_code == 409 and "releases of an earlier study have that name" in taken.json()["error"]
 
 
-def test_what_is_archived_is_where_it_was(client: httpx.Client, folder: Path) -> None:
-    copied(client, "shelved", scores=True)
+def test_archived_study_is_hidden_but_unchanged(client: httpx.Client, folder: Path) -> None:
+    copy_study(client, "shelved", scores=True)
     assert ok(client.put("/api/studies/shelved/archived", json={"archived": True}))["archived"]
     page = client.get("/").text
     assert page.index('id="archived"') < page.index(">shelved<")
@@ -104,7 +102,7 @@ def test_what_is_archived_is_where_it_was(client: httpx.Client, folder: Path) ->
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_are_taken_by_no_study(client: httpx.Client, folder: Path, name: str) -> None:
+def test_hostile_study_names_are_rejected(client: httpx.Client, folder: Path, name: str) -> None:
     before = {path for path in folder.parent.rglob("*") if ".sdcmap" not in path.parts}
     for answer in (
         client.post("/api/studies/cps/copies", json={"name": name, "scores": True}),
@@ -115,7 +113,7 @@ def test_hostile_names_are_taken_by_no_study(client: httpx.Client, folder: Path,
 
 
 @pytest.mark.parametrize("name", ["..", "%2e%2e", "people.csv", ".sdcmap", "releases", "%2e%2e%2fserved"])
-def test_only_a_study_is_deleted_renamed_or_noted(client: httpx.Client, folder: Path, name: str) -> None:
+def test_only_studies_can_be_deleted_renamed_or_annotated(client: httpx.Client, folder: Path, name: str) -> None:
     before = {path for path in folder.parent.rglob("*") if ".sdcmap" not in path.parts}
     for answer in (
         delete(client, name, name),
@@ -127,10 +125,10 @@ def test_only_a_study_is_deleted_renamed_or_noted(client: httpx.Client, folder: 
     assert {path for path in folder.parent.rglob("*") if ".sdcmap" not in path.parts} == before
 
 
-def test_deleting_needs_the_name_and_nobody_who_writes(client: httpx.Client, folder: Path) -> None:
-    copied(client, "kept", scores=True)
+def test_delete_needs_typed_name_and_no_writer(client: httpx.Client, folder: Path) -> None:
+    copy_study(client, "kept", scores=True)
     for typed in ("", "Kept", "kept "):
-        assert "type the name of the study" in ok(delete(client, "kept", typed), 422)["error"]
+        assert "type its exact name" in ok(delete(client, "kept", typed), 422)["error"]
     with lock_folder(folder / "kept"):  # as a sweep in a terminal holds it
         for answer in (
             delete(client, "kept", "kept"),
@@ -144,8 +142,8 @@ def test_deleting_needs_the_name_and_nobody_who_writes(client: httpx.Client, fol
     assert "kept" not in names(client)
 
 
-def test_notes_are_not_overwritten_and_lead_nowhere(client: httpx.Client, folder: Path) -> None:
-    copied(client, "noted")
+def test_notes_are_not_overwritten_and_follow_no_links(client: httpx.Client, folder: Path) -> None:
+    copy_study(client, "noted")
     version = ok(client.get("/api/studies/noted/notes"))["version"]
     ok(client.put("/api/studies/noted/notes", json={"text": "mine", "version": version}))
     ok(client.put("/api/studies/noted/notes", json={"text": "theirs", "version": version}), 412)
@@ -161,8 +159,8 @@ def test_notes_are_not_overwritten_and_lead_nowhere(client: httpx.Client, folder
 # ---- two of them ------------------------------------------------------------------------------------------------
 
 
-def test_two_studies_lie_on_one_map_with_what_differs(client: httpx.Client, folder: Path) -> None:
-    swept(folder, "weaker", rates=(0.05,), replicates=1)
+def test_compare_two_studies_on_one_map(client: httpx.Client, folder: Path) -> None:
+    sweep_study(folder, "weaker", rates=(0.05,), replicates=1)
     compared = ok(client.get("/api/comparisons", params={"first": "cps", "second": "weaker"}))
     (difference,) = compared["differences"]
     assert (difference["what"], difference["second"]) == ("methods", "") and "Age swapped 20 %" in difference["first"]

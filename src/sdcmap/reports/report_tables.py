@@ -1,4 +1,4 @@
-"""The rows of the report's tables: what the data, the plan and the scores hold, as values that the template formats."""
+"""The rows of the report's tables, computed from plan, scores and manifest; the template formats them."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from sdcmap.core.audience import Audience, format_significant
 from sdcmap.core.docstring import docstring, one_line
 from sdcmap.core.grid import Grid
 from sdcmap.errors import StudyDamaged
-from sdcmap.reports.view import View
+from sdcmap.reports.audience_view import View
 from sdcmap.study.folder import Manifest
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 
 Row = dict[str, Any]
-ByReason = list[tuple[str, int, str]]  # what, how often, and the reason
+ByReason = list[tuple[str, int, str]]  # method or measure, number of candidates, and the reason
 
 
-# ---- the plan -------------------------------------------------------------------------------------------------
+# ---- plan -------------------------------------------------------------------------------------------------
 def axes_of(plan: Plan) -> str:
-    """What is on the axes, in words."""
+    """Return what the axes show, in words."""
     return f"{'; '.join(_words(plan, name) for name in plan.risk)} against {_words(plan, plan.utility)}"
 
 
 def limits_of(plan: Plan) -> list[str]:
-    """Every limit, in words."""
+    """Return every limit, in words."""
     return [f"{_words(plan, name)}: {limit:g}" for name, limit in plan.limits.items()]
 
 
@@ -43,7 +43,7 @@ def _words(plan: Plan, name: str) -> str:
 
 
 def methods_of(plan: Plan) -> list[tuple[str, str]]:
-    """Each method by its name and as a person writes it; a grid by its axes."""
+    """Return the name of each method and its text as in a plan; for a grid, its axes."""
     return [
         (_grid_words(entry), "") if isinstance(entry, Grid) else (plan.name_of_method(entry), entry.text)
         for entry in plan.methods
@@ -63,15 +63,30 @@ def _axis_words(axis: Mapping[str, list[str]] | Sequence[object]) -> str:
     return ", ".join(map(str, axis))
 
 
-def story_of(measure: Measure) -> str:
-    """How to read a measure: its docstring up to the parameters."""
+@dataclass(frozen=True)
+class MethodStep:
+    """One step of a method: its label, what it does in one sentence, its class, and its title with parameters."""
+
+    label: str
+    description: str
+    class_name: str
+    title: str
+
+
+def method_steps(method: Method) -> list[MethodStep]:
+    """Return the steps of a method for readers."""
+    return [MethodStep(step.label, step.description, type(step).__name__, step.title) for step in method.steps]
+
+
+def explanation_of(measure: Measure) -> str:
+    """Return how to read a measure: the summary and story of its docstring."""
     doc = docstring(type(measure))
     return one_line(f"{doc.summary} {doc.story}")
 
 
-# ---- the scores -----------------------------------------------------------------------------------------------
+# ---- scores -----------------------------------------------------------------------------------------------
 def frontier_rows(view: View) -> list[Row]:
-    """The undominated methods of the map that is shown, with how often a draw of each is undominated."""
+    """Return the undominated methods of the map, with how often a draw of each is undominated."""
     names = ("membership", "membership_low", "membership_high")
     shown = view.shown.means.filter("frontier").drop("count", *names).sort("risk", "utility")
     drawn = view.map.means.select("method", "count", *names)
@@ -80,25 +95,30 @@ def frontier_rows(view: View) -> list[Row]:
 
 @dataclass(frozen=True)
 class MeasureRow:
-    """One measure: its limit, the chosen release, its method, the original, and releasing nothing."""
+    """One measure: its limit and its values for the chosen release, its method, the original, and releasing nothing.
+
+    name : the title. description : one sentence for readers without statistics. class_name : as in a plan.
+    """
 
     name: str
+    description: str
+    class_name: str
     limit: str
-    status: str  # of the chosen release: whether it meets the limit, exceeds it, or was not tested
+    status: str  # of the chosen release: "met", "exceeded", "not tested" or "no value"
     unit: str
     better: str
-    own: str
+    release_value: str
     mean: str
     error: str
     spread: str
     original: str
-    nothing: str
+    baseline: str
 
 
 def score_table(
     scores: Scores, choice: Choice | None, axis: str, to: Audience, limits: Mapping[str, float]
 ) -> list[MeasureRow]:
-    """Every measure of one axis: its limit, the chosen release, its method with both bands, the original, nothing."""
+    """Return every measure of one axis with its limit and its values."""
     return [_measure_row(scores, choice, row, to, limits) for row in scores.measure.filter(axis=axis).to_dicts()]
 
 
@@ -109,44 +129,48 @@ def _measure_row(
     verdicts = () if choice is None else choice.verdicts
     pooled = {row["method"]: row for row in scores.pooled(name).to_dicts()}
     mean = pooled.get(choice.method) if choice is not None and choice.candidate is not None else None
-    whole = next((row for method, row in pooled.items() if scores.kinds[method] == "identity"), None)
-    bands = {} if mean is None or to.is_external else mean  # for the board alone
+    unmasked = next((row for method, row in pooled.items() if scores.kinds[method] == "identity"), None)
+    bands = {} if mean is None or to.is_external else mean  # only the board sees intervals
     return MeasureRow(
         name=scores.title_of(name),
+        description=scores.values[name].description if name in scores.values else "",
+        class_name=type(scores.values[name]).__name__ if name in scores.values else name,
         limit=f"{limits[name]:g}" if name in limits else "",
         status=next((v.status for v in verdicts if v.limit.measure.text == name), ""),
         unit=unit,
         better=measure["direction"],
-        own=_own(scores, name, choice, to),
+        release_value=_release_value(scores, name, choice, to),
         mean="–" if mean is None else to.score(mean["value"], unit),
         error="" if bands.get("se") is None else format_significant(bands["se"], 2),
         spread="" if bands.get("low") is None else f"{to.number(bands['low'])} to {to.number(bands['high'])}",
-        original="–" if whole is None else to.score(whole["value"], unit),
-        nothing=to.score(measure["baseline_value"], unit),
+        original="–" if unmasked is None else to.score(unmasked["value"], unit),
+        baseline=to.score(measure["baseline_value"], unit),
     )
 
 
-def _own(scores: Scores, name: str, choice: Choice | None, to: Audience) -> str:
+def _release_value(scores: Scores, name: str, choice: Choice | None, to: Audience) -> str:
     if to.is_external or choice is None:
         return ""
     values = scores.column(name).filter(pl.col("id") == (choice.candidate or ""))["value"].to_list()
     return to.number(values[0]) if values else "–"
 
 
-def untried(scores: Scores, choice: Choice | None) -> list[str]:
-    """The attacks that could not be tried on the chosen release, each with its reason, and their bounds."""
+def skipped_attacks(scores: Scores, choice: Choice | None) -> list[str]:
+    """Return the attacks that could not run on the chosen release, with their reasons and upper bounds."""
     lines = []
-    chosen = "" if choice is None else choice.candidate or ""
+    candidate = "" if choice is None else choice.candidate or ""
     for name in scores.measure.filter(axis="risk")["name"]:
-        if (own := scores.estimates(name).get(chosen)) is not None:
-            lines += [f"{name}: {skipped}" for skipped in own.skipped]
-            bounds = decisive_bounds(own)
-            lines += [f"{name}: at most {bound.estimate.value:.2g}, by {bound.attack}" for bound in bounds]
+        if (estimate := scores.estimates(name).get(candidate)) is not None:
+            title = scores.title_of(name)
+            lines += [f"{title}: {skipped}" for skipped in estimate.skipped]
+            # A bound above the estimate means that the skipped attack might succeed more often.
+            bounds = decisive_bounds(estimate)
+            lines += [f"{title}: at most {bound.estimate.value:.2g}, by {bound.attack}" for bound in bounds]
     return lines
 
 
 def is_synthetic(scores: Scores, choice: Choice | None) -> bool:
-    """Whether the chosen file is fully synthetic, so that measures that compare records have no value."""
+    """Return whether the chosen file is fully synthetic, so that measures that compare records do not apply."""
     if choice is None or choice.candidate is None:
         return False
     risks = scores.measure.filter(axis="risk")["name"]
@@ -154,9 +178,10 @@ def is_synthetic(scores: Scores, choice: Choice | None) -> bool:
 
 
 def missing_candidates(scores: Scores) -> dict[str, ByReason]:
-    """Candidates that were infeasible or failed, and measures without a value."""
+    """Return the candidates that were infeasible or failed, and the measures without a value, by reason."""
     candidates = scores.candidate.with_columns(pl.col("method").replace(dict(scores.names)))
     tables = {s: _by_reason(candidates.filter(status=s), "method") for s in ("infeasible", "failed")}
+    # A measure without a value is reported with its reason, never dropped silently.
     unvalued = scores.score.filter(pl.col("status").is_in(["undefined", "unpaired", "failed"]))
     words = {name: scores.title_of(name) for name in unvalued["measure"].unique()}
     return tables | {"undefined": _by_reason(unvalued.with_columns(pl.col("measure").replace(words)), "measure")}
@@ -167,32 +192,33 @@ def _by_reason(table: pl.DataFrame, name: str) -> ByReason:
     return [(str(what), int(count), str(reason)) for what, count, reason in grouped.sort(name).iter_rows()]
 
 
-def tried(scores: Scores, choice: Choice | None, search: Mapping[str, str]) -> list[str]:
-    """How many candidates were tried and what became of them, how far a search went, and how many draws were looked at."""
+def summarize_search(scores: Scores, choice: Choice | None, search: Mapping[str, str]) -> list[str]:
+    """Return how many candidates were tried with which result, why a search ended, and how many draws were compared."""
     counts = scores.candidate.group_by("status").len().sort("status").iter_rows()
-    kinds = ", ".join(f"{count:,} {status}" for status, count in counts)
-    lines = [f"{scores.candidate.height:,} candidates were tried, the unmasked file among them: {kinds}."]
+    by_status = ", ".join(f"{count:,} {status}" for status, count in counts)
+    lines = [f"{scores.candidate.height:,} candidates were tried, including the unmasked file: {by_status}."]
     if search.get("stopped"):
-        lines.append(f"The search ended: {search['stopped'].rstrip('.')}.")
+        lines.append(f"The search ended because {search['stopped'].rstrip('.')}.")
     if choice is not None and choice.candidate is not None:
-        one = "Of the chosen method one draw was looked at, and taken."
-        several = f"{choice.searched:,} random draws of the chosen method were looked at before one was taken."
+        # The best of many draws looks better than it is, so the reader must know their number.
+        one = "One random draw of the chosen method was created."
+        several = f"{choice.searched:,} random draws of the chosen method were compared, and one was chosen."
         lines.append(several if choice.searched > 1 else one)
     return lines
 
 
-# ---- how the study went ---------------------------------------------------------------------------------------
+# ---- history ---------------------------------------------------------------------------------------
 def history(manifest: Manifest, public_name: Callable[[str], str] | None = None) -> Row:
-    """What was overridden and released; for the board with times, reasons and places.
+    """Return overridden checks and releases; for the board with times, reasons and folders.
 
-    public_name : the name that people outside may read of a method, by its text; None: the board reads everything.
+    public_name : returns the public name of a method, by its text; None: the board sees everything.
     """
     try:
         overrides, releases = manifest.get("overrides", []), manifest.get("releases", [])
         if public_name is not None:
             releases = [{"method": public_name(r.get("method", "")), "when": r.get("when", "")[:10]} for r in releases]
             return {"overrides": [{"check": entry["check"]} for entry in overrides], "releases": releases}
-        times = [(manifest.get("created", ""), "study begun"), (manifest.get("first_score", ""), "first score")]
+        times = [(manifest.get("created", ""), "study created"), (manifest.get("first_score", ""), "first score")]
         times += [(entry["fixed"], f"rule fixed: {entry['rule'][0]}") for entry in manifest.get("rules", [])]
         return {
             "cards": manifest.get("cards", []),
@@ -203,10 +229,10 @@ def history(manifest: Manifest, public_name: Callable[[str], str] | None = None)
             "releases": [{**entry, "method": entry.get("name") or entry.get("method", "")} for entry in releases],
         }
     except (TypeError, KeyError, IndexError, AttributeError):
-        raise StudyDamaged("manifest.json does not hold what a study writes there; restore it from a backup.") from None
+        raise StudyDamaged("manifest.json of the study is damaged. Restore it from a backup.") from None
 
 
 def versions() -> list[tuple[str, str]]:
-    """What the report was made with."""
+    """Return the versions of the software that wrote the report."""
     ours = ("sdcmap", __version__), ("Python", platform.python_version())
     return [*ours, ("NumPy", np.__version__), ("Polars", pl.__version__)]

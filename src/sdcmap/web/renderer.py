@@ -1,4 +1,4 @@
-"""Pictures, reports and the charts' JavaScript, made in a process of their own: vl-convert lets no other thread run."""
+"""Pictures, reports and the charts' JavaScript, rendered in a separate process because vl-convert holds the GIL."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from sdcmap.errors import SdcmapError
 
 
 @dataclass
-class Drawing:
-    """One worker process that draws, started when it is first needed; it ends with the server."""
+class Renderer:
+    """One worker process that renders; it starts with the first task and ends with the server."""
 
     _pool: Executor | None = None
     _vega: bytes = b""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _vega_lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, make: Callable[..., Any], *given: Any) -> Any:
-        """`make(*given)` in the worker."""
+    def run(self, make: Callable[..., Any], *arguments: Any) -> Any:
+        """Return `make(*arguments)`, computed in the worker."""
         from sdcmap.study.engines import make_executor
 
         with self._lock:
             self._pool = self._pool or make_executor("processes", 1)
             pool = self._pool
         try:
-            return pool.submit(make, *given).result()
+            return pool.submit(make, *arguments).result()
         except (BrokenExecutor, RuntimeError) as error:
+            # A broken pool accepts no more tasks: the next request starts a new one.
             with self._lock:
                 self._pool = None
             if isinstance(error, BrokenExecutor):
-                raise SdcmapError("the process that draws has ended; ask again.") from None
+                raise SdcmapError("the rendering process ended unexpectedly. Try again.") from None
             raise
 
     def vega(self) -> bytes:
-        """The charts' JavaScript, made by the worker where no earlier run has kept it."""
+        """Return the charts' JavaScript; the worker creates it unless an earlier run cached it."""
         with self._vega_lock:
             self._vega = self._vega or (read_cached_script() or self.run(vega_script)).encode()
         return self._vega
@@ -55,8 +56,8 @@ class Drawing:
             self._pool = None
 
 
-def make_picture(study: Path, form: str, risk: tuple[str, ...], utility: str, by: str) -> bytes:
-    """The map of a study as PNG or SVG, with the choice of the study on the plan's axis of risk."""
+def render_map(study: Path, form: str, risk: tuple[str, ...], utility: str, by: str) -> bytes:
+    """Return the map of a study as PNG or SVG; the study's choice is marked if the risk axis is the plan's."""
     from sdcmap.workflow import open_map, own_choice
 
     with restrict_files_to(study.parent):
@@ -65,8 +66,8 @@ def make_picture(study: Path, form: str, risk: tuple[str, ...], utility: str, by
     return chart.png() if form == "png" else chart.svg().encode()
 
 
-def make_report(study: Path, audience: str, candidate: str = "", reason: str = "") -> bytes:
-    """The report of a study as one page: of its own choice, or of a candidate that a person picked."""
+def render_report(study: Path, audience: str, candidate: str = "", reason: str = "") -> bytes:
+    """Return the report of a study as one page, for the rule's choice or for a candidate that a person picked."""
     from sdcmap.workflow import choose, report
 
     with restrict_files_to(study.parent):

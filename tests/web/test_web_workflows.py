@@ -1,4 +1,4 @@
-"""Working with plans, data, candidates and releases in a real Chromium: what is typed is kept, what is kept is told."""
+"""Plans, data, candidates and releases in Chromium: input is saved and shown."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 import sdcmap as sm
+from browser_pages import LoggedInBrowser, Visitor, ready, until
 from sdcmap.explore.bars import column_counts
 from sdcmap.explore.looking import source_of
 from sdcmap.study.sweep import read_progress
-from visiting import Inside, Visitor, ready, until
 from web_workspace import KEYS, ROLES, Server, endless_plan, people
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ def toml(page: object) -> str:
 
 
 def drag(page: Page, taken: Locator, before: Locator, *, let_go: bool = True) -> None:
-    """Take something and move the hand to the upper edge of something else, in steps of a few pixels."""
+    """Drag an element to the upper edge of another one, in steps of a few pixels."""
     taken.scroll_into_view_if_needed()
     start, last = taken.bounding_box(), None
     while start != last:  # the page is still drawing what was counted
@@ -44,16 +44,16 @@ def drag(page: Page, taken: Locator, before: Locator, *, let_go: bool = True) ->
         page.mouse.up()
 
 
-def test_plans_are_picked_not_typed_and_nothing_unsaved_is_lost(inside: Inside, server: Server) -> None:
+def test_plan_editor_keeps_unsaved_changes(browser_session: LoggedInBrowser, server: Server) -> None:
     race = source_of("people.csv", ROLES, {}).read(server.folder).column("Race").levels
     assert race is not None
     first, second = (str(level) for level in race.to_list()[:2])
-    with inside.at("/studies/fresh/plan", height=1400) as page:
+    with browser_session.at("/studies/fresh/plan", height=1400) as page:
         page.select_option("#new-method", "Recode")
         page.click("#add-method")
         item = page.locator("#methods .item").last
         item.locator(".chip[data-column=Race]").first.click()
-        expect(item.get_by_label("on (needed)")).to_have_value("Race")
+        expect(item.get_by_label("on (required)")).to_have_value("Race")
         assert item.get_by_label("Columns for on").locator("[data-column=household]").count() == 0  # the survey's own
         item.get_by_label("Merge categories").check()  # the editor: two categories under a name, counted at once
         for category in (first, second):
@@ -61,7 +61,7 @@ def test_plans_are_picked_not_typed_and_nothing_unsaved_is_lost(inside: Inside, 
         item.get_by_label("under the name").fill("anybody")
         item.get_by_role("button", name="Merge the marked").click()
         expect(item.locator(".recoded")).to_contain_text("2 categories become 1; the rarest has 800 records.")
-        item.get_by_label("Take anybody apart").click()
+        item.get_by_label("Split anybody").click()
         expect(item.locator(".recoded")).not_to_contain_text("become")
         item.locator("summary", has_text="more options").click()
         item.locator("[data-field=merge]").fill(f'["{first}", "{second}"]')  # as the help writes one list
@@ -133,7 +133,7 @@ def test_plans_are_picked_not_typed_and_nothing_unsaved_is_lost(inside: Inside, 
         assert "Chain" in (server.folder / "fresh.toml").read_text()
         other.fill("#replicates", "7")
         until(other, "document.querySelector('#toml').value.includes('replicates = 7')")
-        other.once("dialog", lambda dialog: dialog.dismiss())
+        other.browser_token("dialog", lambda dialog: dialog.dismiss())
         with other.expect_event("dialog") as asked:  # by the browser, before edits are left behind
             other.click("nav >> text=Sweep", no_wait_after=True)
         assert asked.value.type == "beforeunload" and other.url.endswith("/plan")
@@ -146,8 +146,8 @@ def test_plans_are_picked_not_typed_and_nothing_unsaved_is_lost(inside: Inside, 
         expect(other.locator("#dirty")).to_be_hidden()
         other.click("#history summary")  # what was saved before it comes back as an edit, which can be undone
         expect(other.locator("#earlier li")).to_have_count(1)
-        expect(other.locator("#earlier li")).to_contain_text("Then changed: methods")
-        other.get_by_role("button", name=re.compile("^Take the plan of .* back$")).click()
+        expect(other.locator("#earlier li")).to_contain_text("Changed afterwards: methods")
+        other.get_by_role("button", name=re.compile("^Restore the plan of ")).click()
         expect(other.locator("#dirty")).to_be_visible()
         expect(other.locator("#methods .item[data-type=Chain]")).to_have_count(0)
         assert "Chain" in (server.folder / "fresh.toml").read_text()
@@ -156,17 +156,17 @@ def test_plans_are_picked_not_typed_and_nothing_unsaved_is_lost(inside: Inside, 
         expect(other.locator("nav [data-done]")).to_have_text([re.compile("Data done$")])  # no sweep was started yet
 
 
-def test_a_hierarchy_is_drawn_up_in_the_page_and_used(inside: Inside, server: Server) -> None:
+def test_hierarchy_editor_saves_and_uses_file(browser_session: LoggedInBrowser, server: Server) -> None:
     data = source_of("people.csv", ROLES, {}).read(server.folder)
     counts = dict(data.frame()["Educ"].value_counts().iter_rows())
     educ = [bar.label for bar in column_counts(data.column("Educ"))]
-    with inside.at("/studies/small/plan", height=1400) as page:
+    with browser_session.at("/studies/small/plan", height=1400) as page:
         page.select_option("#new-method", "Recode")
         page.click("#add-method")
         item = page.locator("#methods .item").last
         item.locator(".chip[data-column=Educ]").first.click()
         item.get_by_label("A hierarchy file").check()
-        item.get_by_role("button", name="Draw up a hierarchy").click()
+        item.get_by_role("button", name="Create a hierarchy").click()
         board = item.locator(".drawn")
         save = board.get_by_role("button", name="Save as")
         expect(board.locator(".levels tbody tr")).to_have_count(len(educ))
@@ -179,7 +179,7 @@ def test_a_hierarchy_is_drawn_up_in_the_page_and_used(inside: Inside, server: Se
         page.keyboard.press("Enter")
         expect(board.locator(".judged")).to_contain_text(f"“low”, has {counts[educ[0]] + counts[educ[1]]:,} records")
         expect(save).to_be_disabled()
-        board.get_by_role("button", name="All the rest: *").click()
+        board.get_by_role("button", name="All others: *").click()
         board.get_by_role("button", name="Add a level").click()
         board.get_by_label(f"Level 2 of {educ[0]}", exact=True).fill("a")  # the keyboard: cell by cell
         page.keyboard.press("Enter")
@@ -188,7 +188,7 @@ def test_a_hierarchy_is_drawn_up_in_the_page_and_used(inside: Inside, server: Se
         expect(board.locator("[aria-invalid]")).to_have_count(2)
         page.keyboard.press("Backspace")
         page.keyboard.type("a")
-        board.get_by_role("button", name="All the rest: as one level below").click()
+        board.get_by_role("button", name="All others: as on the level below").click()
         expect(save).to_be_enabled()
         until(page, f"!({CHECK})().length", wrong=CHECK)
         page.select_option(
@@ -219,10 +219,10 @@ def test_a_hierarchy_is_drawn_up_in_the_page_and_used(inside: Inside, server: Se
     assert [kept.at(level)[educ[0]] for level in (1, 2)] == ["low", "a"] and kept.at(1)[educ[1]] == "middle"
 
 
-def test_roles_that_are_changed_in_a_study_are_kept_or_told(inside: Inside, server: Server) -> None:
-    with inside.at("/studies/fresh/data") as page:
+def test_changed_roles_of_a_study_are_saved_or_reported(browser_session: LoggedInBrowser, server: Server) -> None:
+    with browser_session.at("/studies/fresh/data") as page:
         page.get_by_label("Role of Income").select_option("sensitive")
-        expect(page.locator("#changed")).to_contain_text("not kept in the plan yet")
+        expect(page.locator("#changed")).to_contain_text("not saved in the plan yet")
         until(page, "!document.body.dataset.looking")
         page.click("#begin-button")
         page.wait_for_url("**/studies/fresh/plan")
@@ -231,11 +231,11 @@ def test_roles_that_are_changed_in_a_study_are_kept_or_told(inside: Inside, serv
         page.goto(f"{server.base}/studies/cps/data")
         ready(page)
         page.get_by_label("Role of Income").select_option("sensitive")
-        expect(page.locator("#changed")).to_contain_text("begin another study")
+        expect(page.locator("#changed")).to_contain_text("start another study")
         expect(page.locator("#begin-button")).to_contain_text("another plan")
 
 
-def test_many_columns_are_changed_at_once_and_codes_are_pressed(browser: Browser, server: Server) -> None:
+def test_columns_are_changed_together_and_codes_marked(browser: Browser, server: Server) -> None:
     frame = sm.demo.population(400, seed=5).frame().with_columns(
         wage=pl.when(pl.int_range(400) % 10 == 0).then(-8).otherwise(pl.col("wage"))
     )  # fmt: skip
@@ -285,7 +285,7 @@ def test_many_columns_are_changed_at_once_and_codes_are_pressed(browser: Browser
         page.keyboard.press("Enter")
         expect(page.get_by_label("Role of Age")).to_have_value("drop")
         expect(alone).not_to_have_text(before)
-        page.get_by_label("How the values of Educ are spread").focus()
+        page.get_by_label("Distribution of Educ").focus()
         page.keyboard.press("Enter")
         expect(page.locator("#columns .below table")).to_contain_text("records")
         until(page, "!document.body.dataset.looking")
@@ -294,7 +294,7 @@ def test_many_columns_are_changed_at_once_and_codes_are_pressed(browser: Browser
         assert cells.first.get_attribute(
             "title"
         ).endswith(  # type: ignore[union-attr]
-            f"alone on {' and '.join(page.locator('#pairs th[scope=row]').all_inner_texts()[1::-1])}"
+            f"unique on {' and '.join(page.locator('#pairs th[scope=row]').all_inner_texts()[1::-1])}"
         )
         page.fill("#name", "coded")
         page.click("#begin-button")
@@ -304,8 +304,8 @@ def test_many_columns_are_changed_at_once_and_codes_are_pressed(browser: Browser
     assert set(kept.sensitive) == set(amounts) and kept.sep == ";"
 
 
-def test_candidates_are_found_by_name_sorted_and_compared(inside: Inside) -> None:
-    with inside.at("/studies/cps/candidate") as page:
+def test_candidates_are_filtered_sorted_and_compared(browser_session: LoggedInBrowser) -> None:
+    with browser_session.at("/studies/cps/candidate") as page:
         expect(page.locator("#table th").nth(3)).to_contain_text("loss")
         names = page.locator("#table tbody td.words").all_inner_texts()
         assert {name.rpartition(", ")[2] for name in names} == {"draw 1", "draw 2", "draw 3"}
@@ -347,7 +347,7 @@ def click_on_a_record(page: Page) -> None:
     raise AssertionError("no record under the hand")
 
 
-def test_a_candidate_is_looked_into_and_picked_with_a_reason(browser: Browser, server: Server) -> None:
+def test_candidate_is_inspected_and_picked_with_reason(browser: Browser, server: Server) -> None:
     with Visitor(browser, server, **WIDE) as visitor:
         page = visitor.page
         page.goto(f"{server.base}/studies/cps/candidate")
@@ -358,8 +358,10 @@ def test_a_candidate_is_looked_into_and_picked_with_a_reason(browser: Browser, s
         page.get_by_text("Correlations and tables").click()
         expect(page.locator("#candidates details[data-shown] canvas")).to_have_count(2)
         page.get_by_label("by", exact=True).select_option("Hours")
-        expect(page.get_by_label(re.compile("by Hours: per cent of the records"))).to_be_visible()
-        whose = re.compile(r"called unsafe here where fewer than \d+ .* this plot's own line, k = \d+, not a measure's")
+        expect(page.get_by_label(re.compile("by Hours: percent of the records"))).to_be_visible()
+        whose = re.compile(
+            r"is unsafe in this plot if fewer than \d+ .* the default of this plot \(k = \d+\), not a limit of the plan"
+        )
         expect(page.locator("#candidates")).to_contain_text(whose)
         click_on_a_record(page)
         expect(page.locator(".record h3")).to_contain_text("before and after")
@@ -388,8 +390,8 @@ def test_a_candidate_is_looked_into_and_picked_with_a_reason(browser: Browser, s
         assert not (server.folder / "releases").exists()  # all of this was a look
 
 
-def test_a_release_is_signed_and_written_once(inside: Inside, server: Server) -> None:
-    with inside.at("/studies/cps/choose") as page:
+def test_release_is_signed_and_written_once(browser_session: LoggedInBrowser, server: Server) -> None:
+    with browser_session.at("/studies/cps/choose") as page:
         expect(page.locator("#files")).to_contain_text(
             "Check a candidate"
         )  # a step that waits is there, and says for what
@@ -414,7 +416,7 @@ def test_a_release_is_signed_and_written_once(inside: Inside, server: Server) ->
         assert KEYS[0] in (next((server.folder / "releases" / "cps").iterdir()) / "codebook.md").read_text()
 
 
-def test_studies_are_kept_in_order_by_keyboard_and_in_two_tabs(browser: Browser, server: Server) -> None:
+def test_study_actions_by_keyboard_and_in_two_tabs(browser: Browser, server: Server) -> None:
     narrow = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark", "reduced_motion": "reduce"}
     with Visitor(browser, server, **narrow) as visitor:
         page = visitor.page
@@ -423,7 +425,7 @@ def test_studies_are_kept_in_order_by_keyboard_and_in_two_tabs(browser: Browser,
         page.get_by_label("More about fresh").focus()
         page.keyboard.press("Enter")
         fresh = page.locator("li", has=page.get_by_label("More about fresh"))
-        fresh.get_by_label("A copy called").fill("spare")
+        fresh.get_by_label("Name of the copy").fill("spare")
         page.keyboard.press("Enter")
         expect(page.get_by_role("link", name="spare")).to_be_visible()
         assert (server.folder / "spare.toml").is_file()
@@ -442,11 +444,11 @@ def test_studies_are_kept_in_order_by_keyboard_and_in_two_tabs(browser: Browser,
         expect(page.locator("#said")).to_contain_text("notes are saved")
         theirs.get_by_label("Notes").fill("second tab")
         theirs.get_by_role("button", name="Save the notes").click()
-        expect(theirs.locator(".notes [role=alert]")).to_contain_text("saved elsewhere meanwhile")
-        theirs.get_by_role("button", name="Show the saved ones").click()
+        expect(theirs.locator(".notes [role=alert]")).to_contain_text("saved elsewhere since you opened them")
+        theirs.get_by_role("button", name="Show the saved notes").click()
         expect(theirs.get_by_label("Notes")).to_have_value("first tab")
         assert (server.folder / "spare.notes.md").read_text() == "first tab"
-        spare.get_by_label("Another name").fill("renamed")
+        spare.get_by_label("New name").fill("renamed")
         page.keyboard.press("Enter")
         expect(page.get_by_role("link", name="renamed")).to_be_visible()
         page.get_by_label("More about renamed").click()
@@ -455,7 +457,7 @@ def test_studies_are_kept_in_order_by_keyboard_and_in_two_tabs(browser: Browser,
         page.locator("#archived > summary").click()
         expect(page.locator("#archived").get_by_role("link", name="renamed")).to_be_visible()
         page.get_by_label("More about renamed").click()
-        gone = page.locator("#archived li").get_by_role("button", name="Delete for good")
+        gone = page.locator("#archived li").get_by_role("button", name="Delete permanently")
         expect(gone).to_be_disabled()
         expect(page.locator("#archived").get_by_label("Notes")).to_be_enabled()
         page.get_by_label("Type “renamed” to delete it").fill("rename")
@@ -466,9 +468,9 @@ def test_studies_are_kept_in_order_by_keyboard_and_in_two_tabs(browser: Browser,
         assert not list(server.folder.glob("renamed*"))
 
 
-def test_what_takes_longer_than_a_tenth_of_a_second_shows_that_it_is_under_way(inside: Inside) -> None:
+def test_slow_requests_show_progress_bar(browser_session: LoggedInBrowser) -> None:
     shown = "() => getComputedStyle(document.querySelector('header'), '::before').content"
-    with inside.at("/studies/cps/choose") as page:
+    with browser_session.at("/studies/cps/choose") as page:
         held: list[Route] = []
         page.route("**/api/studies/cps/checks", lambda route: held.append(route))  # a server that takes its time
         until(page, "!document.documentElement.dataset.busy")
@@ -481,23 +483,23 @@ def test_what_takes_longer_than_a_tenth_of_a_second_shows_that_it_is_under_way(i
         until(page, "!document.documentElement.dataset.busy")
 
 
-def test_a_sweep_without_a_phase_and_a_pace_is_told_in_words(inside: Inside) -> None:
+def test_sweep_page_without_phase_and_pace(browser_session: LoggedInBrowser) -> None:
     def early(route: Route) -> None:  # the moment between the first candidate and the first pace
         answer = route.fetch()
         now = {"state": "running", "task": "sweep", "phase": "", "rate": None, "seconds_left": None, "seconds": 12.0}
         route.fulfill(response=answer, json=answer.json() | now)
 
-    with inside.at("/studies/cps/sweep") as page:
+    with browser_session.at("/studies/cps/sweep") as page:
         page.route("**/api/studies/cps/sweep", early)
         page.reload()
-        expect(page.locator("#pace")).to_have_text("Making and scoring candidates, for 12 s now")
+        expect(page.locator("#pace")).to_have_text("Creating and scoring candidates, for 12 s")
         page.unroute_all(behavior="wait")
 
 
 # ---- the server goes and comes back -------------------------------------------------------------------------------
 
 
-def test_a_restart_is_told_and_survived_and_the_sweep_goes_on(browser: Browser, tmp_path: Path) -> None:
+def test_page_survives_restart_of_the_server(browser: Browser, tmp_path: Path) -> None:
     people(tmp_path)
     (tmp_path / "long.toml").write_text(endless_plan(tmp_path).toml())
     first = Server.start(tmp_path)
@@ -506,13 +508,13 @@ def test_a_restart_is_told_and_survived_and_the_sweep_goes_on(browser: Browser, 
         page = visitor.page
         page.goto(f"{first.base}/studies/long/sweep")
         page.click("#start")
-        expect(page.locator("#pace")).to_contain_text(re.compile("starting|reading|getting ready", re.I))
+        expect(page.locator("#pace")).to_contain_text(re.compile("starting|reading", re.I))
         until(page, "document.getElementById('progress').value > 0")
         first.end()
         stood = read_progress(tmp_path / "long")
         assert 0 < stood.done < stood.total
-        expect(page.locator("#away")).to_contain_text("The server is away")
-        expect(page.locator("#state")).to_have_text("Not known: the server does not answer")
+        expect(page.locator("#away")).to_contain_text("The server is not reachable")
+        expect(page.locator("#state")).to_have_text("Not known: the server does not respond")
         second = Server.start(tmp_path)  # no port is stated: it takes that of the last one
         try:
             assert second.base == first.base
@@ -526,7 +528,7 @@ def test_a_restart_is_told_and_survived_and_the_sweep_goes_on(browser: Browser, 
             expect(page.locator("#state")).to_have_text("Paused")
             stranger = browser.new_context().new_page()
             stranger.goto(f"{second.base}/studies/long/sweep")
-            expect(stranger.locator("h1")).to_have_text("This browser is not let in")
+            expect(stranger.locator("h1")).to_have_text("This browser is not logged in")
             assert (
                 stranger.evaluate("getComputedStyle(document.querySelector('header')).display") == "flex"
             )  # it has style
@@ -537,9 +539,9 @@ def test_a_restart_is_told_and_survived_and_the_sweep_goes_on(browser: Browser, 
         visitor.context.close()
 
 
-def test_find_me_a_release_begins_with_the_roles(inside: Inside, server: Server) -> None:
+def test_search_starts_from_the_roles(browser_session: LoggedInBrowser, server: Server) -> None:
     people(server.folder, 300, "some.csv")
-    with inside.at("/data?file=some.csv") as page:
+    with browser_session.at("/data?file=some.csv") as page:
         page.fill("#name", "sought")
         page.select_option("#profile", "scientific-use")
         page.click("#find")

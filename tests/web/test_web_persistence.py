@@ -1,4 +1,4 @@
-"""What lasts: sessions and sweeps over a restart, notes that are true, one release a press, files that are read once."""
+"""State that survives requests and restarts: sessions, sweeps, plans, caches, releases."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from sdcmap.explore.bars import bars_of
 from sdcmap.explore.looking import look, source_of
 from sdcmap.files import reading
 from sdcmap.kernels.tables.identifying_columns import alone_on_pairs
-from sdcmap.web import shelf
-from sdcmap.web.child import Telling, _run
-from sdcmap.web.entrance import KEPT_SECONDS, Entrance, Kept
-from sdcmap.web.server import _door
-from sdcmap.web.sweeps import PACE_SECONDS, Pace, Phase, Sweeps, Wanted
-from sdcmap.web.workspace import KEPT, Workspace
+from sdcmap.web import study_store
+from sdcmap.web.server import _bind
+from sdcmap.web.sessions import SESSION_LIFETIME_SECONDS, Authenticator, SavedSessions
+from sdcmap.web.sweep_process import ProgressNotes, _run
+from sdcmap.web.sweeps import PACE_SECONDS, Pace, Phase, SweepGoal, Sweeps
+from sdcmap.web.workspace import STATE_FOLDER, Workspace
 from waiting import until
-from web_workspace import KEYS, ROLES, ok, people, plan_of, served
+from web_workspace import KEYS, ROLES, ok, people, plan_of, serve_app
 
 # ---- sweeps ---------------------------------------------------------------------------------------------------
 
 
-def test_a_good_sweep_leaves_no_error_and_no_wish(tmp_path: Path) -> None:
+def test_complete_sweep_leaves_no_error_and_no_goal(tmp_path: Path) -> None:
     people(tmp_path, 200)
     plan = plan_of(tmp_path, replicates=1, rates=(0.05,))
     (tmp_path / "short.toml").write_text(plan.toml())
     phases = set()
-    with served(Workspace(tmp_path.resolve())) as client:
+    with serve_app(Workspace(tmp_path.resolve())) as client:
         ok(client.put("/api/studies/short/sweep", json={"state": "running"}))
 
         def is_done() -> bool:
@@ -49,7 +49,7 @@ def test_a_good_sweep_leaves_no_error_and_no_wish(tmp_path: Path) -> None:
         assert (
             phases & {"starting", "reading the file"} and "" in phases
         )  # told while nothing is done, and not after it
-        notes = tmp_path / KEPT
+        notes = tmp_path / STATE_FOLDER
         assert (notes / "short.errors").read_text() == ""
         assert not (notes / "short.wish").exists()  # no later server goes on with it
         (notes / "short.errors").write_text("an old complaint")
@@ -58,23 +58,23 @@ def test_a_good_sweep_leaves_no_error_and_no_wish(tmp_path: Path) -> None:
         assert (status["state"], status["error"]) == ("not begun", "")
 
 
-def test_a_sweep_says_what_it_is_at_from_the_first_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweep_reports_phase_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     people(tmp_path, 60)
     (tmp_path / "short.toml").write_text(plan_of(tmp_path, replicates=1, rates=(0.05,)).toml())
-    room = Workspace(tmp_path.resolve())
-    told: list[str] = []
-    really = Telling.at
+    workspace = Workspace(tmp_path.resolve())
+    phases: list[str] = []
+    write_phase = ProgressNotes.write_phase
 
-    def at(self: Telling, phase: str) -> None:
-        really(self, phase)
-        told.append(Sweeps(room).phase("short").phase.partition(":")[0])  # as a server reads it
+    def record(self: ProgressNotes, phase: str) -> None:
+        write_phase(self, phase)
+        phases.append(Sweeps(workspace).phase("short").phase.partition(" and")[0])  # as a server reads it
 
-    monkeypatch.setattr(Telling, "at", at)
-    _run(room, tmp_path / "short.toml", room.folder / "short", 1, "sweep")
-    assert list(dict.fromkeys(told)) == ["reading the file", "getting ready", "making and scoring candidates"]
+    monkeypatch.setattr(ProgressNotes, "write_phase", record)
+    _run(workspace, tmp_path / "short.toml", workspace.folder / "short", 1, "sweep")
+    assert list(dict.fromkeys(phases)) == ["reading the file", "starting the workers", "creating"]
 
 
-def test_the_pace_is_counted_from_the_first_candidate_and_steady() -> None:
+def test_pace_starts_with_first_candidate() -> None:
     pace = Pace()
     assert [pace.rate(second, 0) for second in range(60)] == [None] * 60  # a minute of getting ready slows nothing down
     rates = [pace.rate(60.0 + second, 1 + 2 * second) for second in range(300)]
@@ -89,53 +89,55 @@ def test_the_pace_is_counted_from_the_first_candidate_and_steady() -> None:
 # ---- who is in, and stays in ------------------------------------------------------------------------------------
 
 
-def test_a_session_outlives_its_server_as_a_digest_alone(tmp_path: Path) -> None:
-    room = Workspace(tmp_path.resolve())
-    listening, first = _door(room, "127.0.0.1", 0)
-    session = first.exchange(first.once)
+def test_session_survives_restart_as_digest_only(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path.resolve())
+    listening, first = _bind(workspace, "127.0.0.1", 0)
+    session = first.exchange(first.browser_token)
     assert session is not None
-    rival, stranger = _door(room, "127.0.0.1", 0)  # while the first one listens
-    assert stranger.place != first.place and not stranger.is_session(session)
+    rival, stranger = _bind(workspace, "127.0.0.1", 0)  # while the first one listens
+    assert stranger.base_path != first.base_path and not stranger.is_session(session)
     rival.close()
     listening.close()
-    note = room.notes / "sessions.json"
+    note = workspace.state_folder / "sessions.json"
     assert stat.S_IMODE(note.stat().st_mode) == 0o600
     assert (
-        session not in note.read_text() and first.token not in note.read_text() and first.once not in note.read_text()
+        session not in note.read_text()
+        and first.token not in note.read_text()
+        and first.browser_token not in note.read_text()
     )
-    listening, second = _door(room, "127.0.0.1", 0)
-    assert (second.port, second.place) == (first.port, first.place) and second.is_session(session)
+    listening, second = _bind(workspace, "127.0.0.1", 0)
+    assert (second.port, second.base_path) == (first.port, first.base_path) and second.is_session(session)
     assert second.token != first.token and not second.is_session("x" * 32)
     listening.close()
     aged = json.loads(note.read_text())
-    aged["sessions"] = {digest: came - KEPT_SECONDS - 1 for digest, came in aged["sessions"].items()}
+    aged["sessions"] = {digest: came - SESSION_LIFETIME_SECONDS - 1 for digest, came in aged["sessions"].items()}
     note.write_text(json.dumps(aged))
-    listening, third = _door(room, "127.0.0.1", 0)
-    assert not third.is_session(session) and third.place != first.place
+    listening, third = _bind(workspace, "127.0.0.1", 0)
+    assert not third.is_session(session) and third.base_path != first.base_path
     listening.close()
 
 
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"port": "x"}', '{"port": 1, "place": "/", "sessions": {"a": 1}}', "\0"]
 )
-def test_a_note_that_is_none_lets_nobody_in(tmp_path: Path, text: str) -> None:
+def test_damaged_session_file_gives_no_access(tmp_path: Path, text: str) -> None:
     (tmp_path / "sessions.json").write_text(text)
-    assert Kept.read(tmp_path / "sessions.json") == Kept()
+    assert SavedSessions.read(tmp_path / "sessions.json") == SavedSessions()
 
 
-def test_who_is_not_let_in_is_told_how_to_come_in(folder: Path) -> None:
-    entrance = Entrance()
-    with served(Workspace(folder), entrance, headers={"accept": "text/html"}) as guest:
-        page = guest.get(f"{entrance.place}/studies/cps/map")
+def test_page_for_unauthenticated_browser_explains_login(folder: Path) -> None:
+    authenticator = Authenticator()
+    with serve_app(Workspace(folder), authenticator, headers={"accept": "text/html"}) as guest:
+        page = guest.get(f"{authenticator.base_path}/studies/cps/map")
         assert page.status_code == 401 and "last address that it printed" in page.text
-        assert "<a " not in page.text and f'href="{entrance.place}/static/workbench.css"' in page.text
-        assert guest.get(f"{entrance.place}/static/workbench.css").status_code == 200
+        assert "<a " not in page.text and f'href="{authenticator.base_path}/static/workbench.css"' in page.text
+        assert guest.get(f"{authenticator.base_path}/static/workbench.css").status_code == 200
 
 
 # ---- plans and roles --------------------------------------------------------------------------------------------
 
 
-def test_a_plan_that_was_saved_elsewhere_is_not_overwritten(client: httpx.Client, folder: Path) -> None:
+def test_plan_saved_elsewhere_is_not_overwritten(client: httpx.Client, folder: Path) -> None:
     ok(client.post("/api/studies", json={"name": "two", "file": "people.csv", "roles": ROLES}), 201)
     first = ok(client.get("/api/studies/two"))
     mine = {"toml": first["toml"], "version": first["version"]}
@@ -147,8 +149,10 @@ def test_a_plan_that_was_saved_elsewhere_is_not_overwritten(client: httpx.Client
     assert (folder / "two.toml").read_text().endswith("# by somebody else\n")
 
 
-def test_earlier_plans_are_kept_and_told(client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelf, "MOST_PLANS", 3)
+def test_earlier_plans_are_listed_with_changes(
+    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study_store, "MAX_EARLIER_PLANS", 3)
     ok(client.post("/api/studies", json={"name": "old", "file": "people.csv", "roles": ROLES}), 201)
     listed = lambda name: ok(client.get(f"/api/studies/{name}/plans"))["plans"]
     assert listed("old") == []
@@ -175,7 +179,7 @@ def test_earlier_plans_are_kept_and_told(client: httpx.Client, folder: Path, mon
     assert not (folder / ".sdcmap" / "older.plans").exists()
 
 
-def test_roles_are_kept_in_a_plan_that_was_not_begun_and_in_no_other(client: httpx.Client, folder: Path) -> None:
+def test_roles_can_change_only_before_the_first_score(client: httpx.Client, folder: Path) -> None:
     ok(client.post("/api/studies", json={"name": "roles", "file": "people.csv", "roles": ROLES}), 201)
     kept = ok(client.put("/api/studies/roles/roles", json={"roles": ROLES | {"Income": "sensitive"}}))
     assert sm.Plan.from_toml(kept["toml"]).data.sensitive == ("Income",)  # type: ignore[union-attr]
@@ -188,24 +192,24 @@ def test_roles_are_kept_in_a_plan_that_was_not_begun_and_in_no_other(client: htt
     assert (folder / "cps.toml").read_bytes() == before
 
 
-def test_a_merge_is_lists_of_categories_and_says_where_it_does_nothing(client: httpx.Client, folder: Path) -> None:
+def test_merge_of_unknown_categories_is_reported(client: httpx.Client, folder: Path) -> None:
     forms = {form["type"]: form["entries"] for form in ok(client.get("/api/forms"))["methods"]}
     entries = {entry["name"]: entry for entry in forms["Recode"]}
     assert entries["merge"]["nested"] and entries["on"]["columns"] and not entries["labels"]["nested"]
     assert {entry["name"] for entry in forms["Suppress"] if entry["nested"]} == {"linked"}
     text = (folder / "cps.toml").read_text()
 
-    def checked(merge: list[Any]) -> Any:
+    def check_merge(merge: list[Any]) -> Any:
         table = ok(client.post("/api/plans", json={"toml": text}))["table"]
         table["methods"] = [{"type": "Recode", "on": ["Race"], "merge": merge}]
         return ok(client.post("/api/plans", json={"table": table}))
 
-    assert "two categories or more" in checked(["1", "2"])["problems"][0]
-    idle = checked([['["1"', '"2"]']])
+    assert "two categories or more" in check_merge(["1", "2"])["problems"][0]
+    idle = check_merge([['["1"', '"2"]']])
     assert idle["problems"] == [] and any("nothing is merged" in remark for remark in idle["remarks"])
     levels = source_of("people.csv", ROLES, {}).read(folder).column("Race").levels
     assert levels is not None
-    told = checked([[str(level) for level in levels.to_list()[:2]]])
+    told = check_merge([[str(level) for level in levels.to_list()[:2]]])
     assert not any("merge" in remark for remark in told["remarks"])
     assert {column["name"] for column in told["columns"]} == set(ROLES)
 
@@ -214,27 +218,27 @@ def test_a_merge_is_lists_of_categories_and_says_where_it_does_nothing(client: h
 
 
 def counts(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """What is counted from now on: columns by name, and whether sets of them are."""
+    """Record which columns and column sets are counted from now on."""
     counted: set[str] = set()
     glance, spread, sets, pairs = looking._glance, bars.bars_of, looking.telling_sets, looking.telling_pairs
 
-    def glanced(data: Any, name: str, proposal: Any, known: Any = None) -> Any:
+    def record_column(data: Any, name: str, proposal: Any, known: Any = None) -> Any:
         counted.update([name] if known is None else [])
         return glance(data, name, proposal, known)
 
-    def paired(data: Any, names: Any, before: Any = None) -> Any:
+    def record_pairs(data: Any, names: Any, before: Any = None) -> Any:
         old = () if before is None else before.columns
         counted.update(name for name in names if not any(data.column(name) is column for column in old))
         return pairs(data, names, before)
 
-    monkeypatch.setattr(looking, "_glance", glanced)
+    monkeypatch.setattr(looking, "_glance", record_column)
     monkeypatch.setattr(bars, "bars_of", lambda data, name: counted.add(name) or spread(data, name))
     monkeypatch.setattr(looking, "telling_sets", lambda *given: counted.add("sets of columns") or sets(*given))
-    monkeypatch.setattr(looking, "telling_pairs", paired)
+    monkeypatch.setattr(looking, "telling_pairs", record_pairs)
     return counted
 
 
-def test_a_change_of_roles_reads_and_counts_nothing_again(
+def test_change_of_roles_reuses_cached_results(
     client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "once.csv").write_bytes((folder / "people.csv").read_bytes())
@@ -249,7 +253,7 @@ def test_a_change_of_roles_reads_and_counts_nothing_again(
     ):  # fmt: skip
         stated = {"file": "once.csv", "roles": roles, "missing": codes}
         counted.clear()
-        seen, told = (ok(client.post(f"/api/looks{part}", json=stated)) for part in ("", "/telling"))
+        seen, told = (ok(client.post(f"/api/looks{part}", json=stated)) for part in ("", "/identifying"))
         assert counted <= new | ({"sets of columns"} if new else set())  # where no column is another, no set is either
         data = source_of("people.csv", roles, {}, codes).read(folder)
         fresh = look(data)
@@ -258,7 +262,7 @@ def test_a_change_of_roles_reads_and_counts_nothing_again(
             assert v["missing_codes"] == [code.partition("=")[2] for code in codes if code.startswith(f"{v['name']}=")]
         assert [v["role"] for v in seen["variables"]] == [v.role for v in fresh.variables]
         assert [(v["distinct"], v["missing"], v["once"]) for v in seen["variables"]] == [
-            (v.distinct, v.missing, v.once) for v in fresh.variables
+            (v.distinct, v.missing, v.browser_token) for v in fresh.variables
         ]
         assert seen["sizes"] == fresh.sizes
         assert seen["alone"] == {words: list(facts) for words, facts in fresh.alone.items()}
@@ -268,8 +272,8 @@ def test_a_change_of_roles_reads_and_counts_nothing_again(
     (folder / "once.csv").unlink()
 
 
-def test_the_columns_that_tell_the_most_are_the_true_best(client: httpx.Client, folder: Path) -> None:
-    told = ok(client.post("/api/looks/telling", json={"file": "people.csv", "roles": ROLES}))
+def test_identifying_columns_equal_brute_force(client: httpx.Client, folder: Path) -> None:
+    told = ok(client.post("/api/looks/identifying", json={"file": "people.csv", "roles": ROLES}))
     data = source_of("people.csv", ROLES, {}).read(folder)
     names = [name for name in data.names if name not in ("household",)]
     frame = data.frame()
@@ -287,29 +291,29 @@ def test_the_columns_that_tell_the_most_are_the_true_best(client: httpx.Client, 
 # ---- the editor of a plan ----------------------------------------------------------------------------------------
 
 
-def test_a_recode_is_counted_before_it_is_kept(client: httpx.Client, folder: Path) -> None:
-    def recoded(**fields: Any) -> Any:
+def test_recode_preview_counts_categories(client: httpx.Client, folder: Path) -> None:
+    def preview_recode(**fields: Any) -> Any:
         return ok(client.post("/api/studies/cps/recodes", json={"method": {"type": "Recode"} | fields}))
 
     frame = source_of("people.csv", ROLES, {}).read(folder).frame()
     race = dict(frame["Race"].value_counts().iter_rows())
     first, second = list(race)[:2]
-    told = recoded(on=["Race"], merge=[[first, second]], labels=["all"])["columns"][0]
+    told = preview_recode(on=["Race"], merge=[[first, second]], labels=["all"])["columns"][0]
     assert {bar["label"]: bar["count"] for bar in told["categories"]} == race
     assert told["after"] == [{"label": "all", "count": race[first] + race[second]}] and told["smallest"] == 800
-    wage = recoded(on=["wage"], breaks=[0, 50_000])["columns"][0]
+    wage = preview_recode(on=["wage"], breaks=[0, 50_000])["columns"][0]
     high = int((frame["wage"] > 50_000).sum())
     assert wage["after"][-1] == {"label": "> 50000", "count": high} and wage["problem"] == ""
-    assert "needs one of breaks" in recoded(on=["Race"])["columns"][0]["problem"]
-    assert recoded(on=["nobody"])["columns"] == []
+    assert "needs one of breaks" in preview_recode(on=["Race"])["columns"][0]["problem"]
+    assert preview_recode(on=["nobody"])["columns"] == []
     (folder / "levels.csv").write_text("\n".join(f"{name};any;*" for name in race))
-    told = recoded(on=["Race"], hierarchy="levels.csv", level=2)
+    told = preview_recode(on=["Race"], hierarchy="levels.csv", level=2)
     assert told["levels"] == 2 and [bar["label"] for bar in told["columns"][0]["after"]] == ["*"]
-    away = recoded(on=["Race"], hierarchy="../levels.csv")
+    away = preview_recode(on=["Race"], hierarchy="../levels.csv")
     assert away["levels"] is None and away["columns"][0]["problem"]
 
 
-def test_a_hierarchy_is_drawn_up_kept_and_used(client: httpx.Client, folder: Path) -> None:
+def test_hierarchy_is_drafted_saved_and_used(client: httpx.Client, folder: Path) -> None:
     draft = lambda **what: client.post("/api/studies/cps/hierarchies/drafts", json={"on": ["Age"]} | what)
     keep = lambda file, rows, version="", study="cps": client.put(
         f"/api/studies/{study}/hierarchies", json={"file": file, "rows": rows, "version": version}
@@ -359,7 +363,7 @@ def test_a_hierarchy_is_drawn_up_kept_and_used(client: httpx.Client, folder: Pat
     assert (folder / "people.csv").read_bytes() == before and not (folder / "none.csv").exists()
 
 
-def test_a_price_is_told_before_the_choice(client: httpx.Client, folder: Path) -> None:
+def test_prices_before_a_class_is_added(client: httpx.Client, folder: Path) -> None:
     text = (folder / "cps.toml").read_text()
     ask = lambda **what: client.post("/api/prices", json={"toml": text, "study": "cps", "group": "measures"} | what)
     told = ok(ask(type="WorstLinkage"))
@@ -375,7 +379,7 @@ def test_a_price_is_told_before_the_choice(client: httpx.Client, folder: Path) -
     assert ask(toml=text.replace("Hellinger", "Helinger")).status_code == 422
 
 
-def test_parts_are_forms_and_parts_that_are_texts_become_tables(client: httpx.Client) -> None:
+def test_nested_values_have_forms_and_become_tables(client: httpx.Client) -> None:
     forms = ok(client.get("/api/forms"))
     entry = next(
         e for f in forms["measures"] if f["type"] == "DiscreditHarm" for e in f["entries"] if e["name"] == "attack"
@@ -401,7 +405,7 @@ def test_parts_are_forms_and_parts_that_are_texts_become_tables(client: httpx.Cl
 # ---- candidates and releases ------------------------------------------------------------------------------------
 
 
-def test_a_candidate_that_masks_the_keys_unnamed_shows_what_it_masked(client: httpx.Client) -> None:
+def test_candidate_without_named_columns_shows_masked_keys(client: httpx.Client) -> None:
     shown = ok(client.get("/api/studies/blank/map"))
     pairs = zip(shown["points"]["id"], shown["points"]["method"], strict=True)
     made = next(one for one, method in pairs if shown["methods"][method].startswith("Suppress"))
@@ -411,17 +415,17 @@ def test_a_candidate_that_masks_the_keys_unnamed_shows_what_it_masked(client: ht
     measured = ok(client.get("/api/studies/blank/scores", params={"measure": "KAnonymity(k=2)"}))["candidates"]
     value = dict(zip(measured["id"], measured["value"], strict=True))[made]
     assert plotted["unsafe"] == round(value * 800) == 0  # the plot and the measure speak of the same line
-    assert "fewer than 2 records share" in plotted["words"] and "the line of KAnonymity(k=2)" in plotted["words"]
+    assert "fewer than 2 records share" in plotted["words"] and "the k of KAnonymity(k=2)" in plotted["words"]
 
 
-def test_the_original_never_passes_and_every_failure_says_what_to_do(client: httpx.Client) -> None:
+def test_unmasked_file_fails_checks_with_remedies(client: httpx.Client) -> None:
     points = ok(client.get("/api/studies/cps/map"))["points"]
     original = next(one for one, anchor in zip(points["id"], points["anchor"], strict=True) if anchor)
-    checked = ok(client.post("/api/studies/cps/checks", json={"candidate": original, "max_risk": 1.0}))
-    failed = {check["name"]: check for check in checked["checks"] if not check["passed"]}
-    assert not checked["passed"] and "as it is, unmasked" in failed["unmasked"]["reason"]
+    check_merge = ok(client.post("/api/studies/cps/checks", json={"candidate": original, "max_risk": 1.0}))
+    failed = {check["name"]: check for check in check_merge["checks"] if not check["passed"]}
+    assert not check_merge["passed"] and "as it is, unmasked" in failed["unmasked"]["reason"]
     assert all(check["remedy"] for check in failed.values())
-    assert not any(check["remedy"] for check in checked["checks"] if check["passed"])
+    assert not any(check["remedy"] for check in check_merge["checks"] if check["passed"])
     hard = {
         "seed", "roles", "determines", "line", "redraws", "risk", "loss", "read back", "earlier releases", "joint risk",
         "nested", "choice", "pair",
@@ -429,7 +433,7 @@ def test_the_original_never_passes_and_every_failure_says_what_to_do(client: htt
     assert set(REMEDIES) == {*hard, *SOFT} and hard.isdisjoint(SOFT)
 
 
-def test_the_same_order_is_written_once(client: httpx.Client, folder: Path) -> None:
+def test_equal_release_requests_are_written_once(client: httpx.Client, folder: Path) -> None:
     order = {"override": PAST_THE_GATE, "signed_by": "A. Steward"}
     first = ok(client.post("/api/studies/cps/releases", json=order), 201)
     again = [ok(client.post("/api/studies/cps/releases", json=order)) for _ in range(2)]
@@ -441,26 +445,26 @@ def test_the_same_order_is_written_once(client: httpx.Client, folder: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("wanted", "whole", "state"),
+    ("goal", "is_complete", "state"),
     [
-        (Wanted("cancelled", "search"), True, "cancelled"), (Wanted("cancelled", "sweep"), True, "done"),
-        (Wanted("paused", "search"), True, "paused"), (Wanted("running", "search"), True, "stopped"),
-        (Wanted("running", "sweep"), False, "stopped"), (None, True, "done"), (None, False, "not begun"),
+        (SweepGoal("cancelled", "search"), True, "cancelled"), (SweepGoal("cancelled", "sweep"), True, "done"),
+        (SweepGoal("paused", "search"), True, "paused"), (SweepGoal("running", "search"), True, "stopped"),
+        (SweepGoal("running", "sweep"), False, "stopped"), (None, True, "done"), (None, False, "not begun"),
     ],
 )  # fmt: skip
-def test_a_search_that_was_stopped_is_not_done_when_its_plan_is(
-    tmp_path: Path, wanted: Wanted | None, whole: bool, state: str
+def test_stopped_search_is_not_done_with_complete_plan(
+    tmp_path: Path, goal: SweepGoal | None, is_complete: bool, state: str
 ) -> None:
-    room = Workspace(tmp_path)
-    if wanted:
-        room.kept("found.wish").write_text(json.dumps(asdict(wanted)))
-    assert Sweeps(room)._state("found", alive=False, whole=whole) == state
+    workspace = Workspace(tmp_path)
+    if goal:
+        workspace.state_path("found.wish").write_text(json.dumps(asdict(goal)))
+    assert Sweeps(workspace)._state("found", alive=False, is_complete=is_complete) == state
 
 
-def test_the_generations_of_a_search_are_told_as_they_come(tmp_path: Path) -> None:
-    room = Workspace(tmp_path)
-    tell = Telling(room, "found")
+def test_progress_of_search_lists_generations(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    notes = ProgressNotes(workspace, "found")
     for evaluations, area in ((24, 0.25), (32, 0.5)):
-        tell.searched(evaluations, 200, area)
-    told = Sweeps(room).phase("found")
-    assert told == Phase(phase="searching", evaluations=32, budget=200, area=0.5, areas=[0.25, 0.5])
+        notes.on_generation(evaluations, 200, area)
+    phase = Sweeps(workspace).phase("found")
+    assert phase == Phase(phase="searching", evaluations=32, budget=200, area=0.5, areas=[0.25, 0.5])
