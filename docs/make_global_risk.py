@@ -90,7 +90,7 @@ def table(scores: sm.Scores) -> list[str]:
         lines.append(f"| {words} | " + " | ".join(cells) + f" | {regions[method]} |")
     nothing = []
     for name, measure in MEASURES.items():
-        level = measure.nothing(file())
+        level = measure.baseline(file())
         nothing.append(_shown(None if level is None else level * (variance if "KnownIndex" in name else 1)))
     return [*lines, "| nothing | " + " | ".join(nothing) + " | |"]
 

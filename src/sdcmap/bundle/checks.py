@@ -14,7 +14,7 @@ from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.data.identifiers import coordinates, numbers_records
 from sdcmap.data.schema import NEVER_RELEASED, UNSERVED
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.risk.marked_records import marked_rows
+from sdcmap.risk.marked_records import find_marked_rows
 from sdcmap.study.plan import Plan
 
 # a person who knows better may override these with a written reason; every other check is hard
@@ -179,7 +179,7 @@ def check_edits(edits: Sequence[str], data: Microdata, released: Microdata, most
     readable = tuple(rule for rule in rules if not any(rule.reading_problems(released, data)))
     lost = len(rules) - len(readable)
     gone = f"; {lost} can no longer be read in the released columns" if lost else ""
-    marked, rows = int(marked_rows(readable, data, released).sum()), len(released)
+    marked, rows = int(find_marked_rows(readable, data, released).sum()), len(released)
     told = f"{marked:,} of {rows:,} records break one of {len(rules)} edit rules that held in the original{gone}"
     if marked <= most * rows:
         return Check("edits", True, f"{told}.")

@@ -25,7 +25,7 @@ from sdcmap.methods import PRAM, Chain, Derive, Microaggregate, Noise, RankSwap,
 from sdcmap.methods.average_weights import AverageWeights, averaged
 from sdcmap.methods.microaggregate import MOST_GOWER
 from sdcmap.risk import PublishedTables, WorstLinkage
-from sdcmap.risk.published_tables import MOST_CELLS
+from sdcmap.risk.published_tables import MAX_COMBINATIONS
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import Profile
 from sdcmap.utility import KolmogorovSmirnov, QueryError, TableError
@@ -77,9 +77,9 @@ def with_tables(data: Microdata, tables: Sequence[str]) -> PublishedTables:
     """The attack of who holds these tables: on the keys that they are of, the first that have so few combinations as it can
     look at. SchemaError where it does not fit the data."""
     attack = PublishedTables(tuple(tables))
-    named, known, cells = attack.named_columns(data), [], 1
+    named, known, cells = attack.table_columns(data), [], 1
     for name in data.keys:
-        if name in named and cells * data.level_count(name) <= MOST_CELLS:
+        if name in named and cells * data.level_count(name) <= MAX_COMBINATIONS:
             known.append(name)
             cells *= data.level_count(name)
     attack = replace(attack, on=tuple(known))

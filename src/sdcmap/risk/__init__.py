@@ -1,6 +1,7 @@
-"""Risk measures, one file each, or one a family: a line in `__init__.pyi` is all that a new one needs.
+"""Risk measures, one module each (or one per family).
 
-A process imports those it uses; RISKS are all of them, by name.
+A new measure needs only a line in `__init__.pyi`. Modules are imported on first use; RISKS contains all classes by
+name.
 """
 
 from sdcmap.core.catalog import lazy_package

@@ -1,4 +1,4 @@
-"""The snooper's own file: named by path and digest, read once, its columns in the types of the data."""
+"""The attacker's own file: stated by path and digest, and read with the column types of the data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sdcmap.files.reading import read
 
 
 def open_archive(path: str, sha256: str) -> Microdata:
-    """The archive as it is; SchemaError when it is not the file that was named."""
+    """Read the archive as it is; raise `SchemaError` if its content does not match the digest."""
     return read(verify_file(path, sha256))
 
 
 def read_archive(path: str, sha256: str, data: Microdata, names: Sequence[str]) -> Microdata:
-    """The columns `names` of the archive, with the kinds and the categories' types of the data."""
+    """Read the columns `names` of the archive, with the kinds and category types that they have in the data."""
     archive = open_archive(path, sha256)
     lacking = [name for name in names if name not in archive.names]
     if lacking:
@@ -27,7 +27,7 @@ def read_archive(path: str, sha256: str, data: Microdata, names: Sequence[str]) 
 
 
 def _in_type_of(data: Microdata, archive: Microdata, name: str) -> Column:
-    """One column of the archive, its categories cast to the type of the data's, so that 1 and "1" match."""
+    """Return one column of the archive with its categories cast to the type of the data, so that 1 and "1" match."""
     ours, theirs = data.column(name).levels, archive.column(name).levels
     if ours is None or theirs is None or ours.dtype == theirs.dtype:
         return archive.column(name)
@@ -35,4 +35,4 @@ def _in_type_of(data: Microdata, archive: Microdata, name: str) -> Column:
         return Column(archive.column(name).values, theirs.cast(ours.dtype))
     except pl.exceptions.PolarsError:
         kinds = f"{theirs.dtype.base_type()} in the archive and {ours.dtype.base_type()} in the data"
-        raise SchemaError(f"column {name!r} is {kinds}, so its values cannot match.") from None
+        raise SchemaError(f"column {name!r} is {kinds}, so its values cannot match. Store it in one type.") from None

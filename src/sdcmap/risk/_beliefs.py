@@ -1,7 +1,7 @@
-"""What an intruder believes about every record of a file once he has seen a release of it.
+"""What an intruder believes about every record of a file after seeing a release of it.
 
-Beliefs are means and variances: all that quadratic loss asks for. Before a release he believes N(mean, variance) of the
-file about everybody, which a published table tells him.
+A belief is a mean and a variance, which is all that quadratic loss needs. Before the release, the intruder believes
+N(mean, variance) of the file about every record, as a published table would tell them.
 """
 
 from __future__ import annotations
@@ -20,58 +20,64 @@ from sdcmap.kernels.statistics.beliefs import normal_posterior, posterior_moment
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair
 
-BLOCK = 4096  # released values whose posteriors are looked at together
-REACH = 8.0  # standard deviations of the prior beyond which nothing is believed
+POSTERIOR_BLOCK_ROWS = 4096  # released values whose posteriors are integrated together; bounds the memory
+MAX_PRIOR_SDS = 8.0  # integrate over so many standard deviations of the prior; the rest has negligible mass
 
 
 @dataclass(frozen=True)
 class Beliefs:
-    """Mean and variance of the belief about each record, the link weight that it rests on, and the prior; where only some
-    records were linked, which."""
+    """Mean and variance of the belief about each record, the link weight behind it, and the prior.
+
+    `linked_rows` contains the records that were linked, if not all of them were.
+    """
 
     mean: Array
     variance: Array
     weight: Array
     prior: tuple[float, float]
-    among: Array | None = None
+    linked_rows: Array | None = None
 
     @classmethod
-    def before(cls, n: int, prior: tuple[float, float]) -> Beliefs:
-        """The prior about each of n records."""
+    def from_prior(cls, n: int, prior: tuple[float, float]) -> Beliefs:
+        """Return the prior belief about each of n records."""
         return cls(np.full(n, prior[0]), np.full(n, prior[1]), np.zeros(n), prior)
 
 
-def prior_of(data: Microdata, name: str) -> tuple[float, float]:
-    """Mean and variance of a variable, missing values left out: what is known of anybody before a release."""
+def estimate_prior(data: Microdata, name: str) -> tuple[float, float]:
+    """Return mean and variance of a variable without its missing values: the belief about any record before the release."""
     x = data.numbers(name)
     x = x[np.isfinite(x)]
     if len(x) < 2 or not x.max() > x.min():
-        raise Undefined(f"{name!r} has no two different values, so there is nothing to learn about it.")
+        raise Undefined(f"{name!r} is constant or missing, so there is nothing to learn about it.")
     return float(x.mean()), float(x.var())
 
 
-# ---- the record is known, the noise is normal -----------------------------------------------------------------
-def conjugate_beliefs(original: Microdata, masked: Microdata, name: str, method: Method | None) -> Beliefs:
-    """Of an intruder who knows the record and sees x + e: N(prior) updated by y ~ N(x, l2), who is told l2."""
-    prior = prior_of(original, name)
+# ---- the intruder knows the record, and the noise is normal ---------------------------------------------------
+def beliefs_from_noise(original: Microdata, masked: Microdata, name: str, method: Method | None) -> Beliefs:
+    """Return the beliefs of an intruder who knows which record is the target's and sees x + e.
+
+    The prior N(mean, variance) is updated by y ~ N(x, l2); the intruder knows the noise variance l2.
+    """
+    prior = estimate_prior(original, name)
     if method is None:
-        raise Undefined("nobody said how the file was made: score it in a sweep, or give the measure its method.")
-    rows = released_rows(original, masked)
-    beliefs = Beliefs.before(len(original), prior)
+        raise Undefined("the method of the file is not known: score it in a sweep, or set `method`.")
+    rows = find_released_rows(original, masked)
+    beliefs = Beliefs.from_prior(len(original), prior)
     if name in method.masked_names:
         noise = method.added_noise()
-        seen, spread = undo_rescaling(masked, (name,), noise)[:, 0], noise_variances(original, name, noise)
+        y, l2 = undo_rescaling(masked, (name,), noise)[:, 0], noise_variances(original, name, noise)
     else:
-        seen, spread = masked.numbers(name), np.zeros(len(original))
-    here = np.flatnonzero(rows >= 0)
-    here = here[np.isfinite(seen[rows[here]])]
-    beliefs.mean[here], beliefs.variance[here] = normal_posterior(prior, seen[rows[here]], spread[here])
+        y, l2 = masked.numbers(name), np.zeros(len(original))
+    # records that were not released, or whose value is missing, keep the prior
+    updated = np.flatnonzero(rows >= 0)
+    updated = updated[np.isfinite(y[rows[updated]])]
+    beliefs.mean[updated], beliefs.variance[updated] = normal_posterior(prior, y[rows[updated]], l2[updated])
     beliefs.weight[rows >= 0] = 1.0
     return beliefs
 
 
 def noise_variances(original: Microdata, name: str, noise: AddedNoise) -> Array:
-    """l2 of each record: the share of the variance of its stratum, as the noise was drawn."""
+    """Return the noise variance l2 of each record: the stated share of the variance of its stratum."""
     code = original.view(cells, noise.within).code if noise.within else np.zeros(len(original), dtype=np.int64)
     x = original.numbers(name)
     variances = np.zeros(len(original))
@@ -82,11 +88,11 @@ def noise_variances(original: Microdata, name: str, noise: AddedNoise) -> Array:
     return variances
 
 
-def released_rows(original: Microdata, masked: Microdata) -> Array:
-    """The released row that was each original record; -1: it was not released."""
+def find_released_rows(original: Microdata, masked: Microdata) -> Array:
+    """Return the released row of each original record, or -1 if it was not released."""
     if masked.origin is None:
         if len(masked) != len(original):
-            raise Undefined("the masked file does not say which record each of its rows was.")
+            raise Undefined("the masked file does not state which original record each row came from.")
         return np.arange(len(original))
     rows = np.full(len(original), -1)
     rows[masked.origin] = np.arange(len(masked))
@@ -94,78 +100,95 @@ def released_rows(original: Microdata, masked: Microdata) -> Array:
 
 
 # ---- any method, with links -----------------------------------------------------------------------------------
-def linked_beliefs(
-    original: Microdata, masked: Microdata, name: str, method: Method | None, pair: Pair, table: LinkTable,
-    person: Array, inclusion: float,
-) -> Beliefs:  # fmt: skip
-    """Of an intruder who links: a mixture of what the linked records say, each with the probability that its link is
-    true, and of the prior with the rest.
+def beliefs_from_links(
+    original: Microdata,
+    masked: Microdata,
+    name: str,
+    method: Method | None,
+    pair: Pair,
+    table: LinkTable,
+    person: Array,
+    inclusion: float,
+) -> Beliefs:
+    """Return the beliefs of an intruder who links records: a mixture over the linked records and the prior.
 
-    person : the original's row that each of his records is (its length: nobody). inclusion : the probability that his
-    target is in the file at all. Records that are equal in what he knows are exchanged at random, so a link of group A
-    to group B says the mean of B about everybody in A, with |B| times the probability of one such link.
+    Each linked record counts with the probability that its link is correct; the prior gets the rest. Records that are
+    equal on the variables used for linking are interchangeable. A link of group A to group B therefore gives everyone
+    in A the mean of B, with |B| times the probability of a single link.
+
+    person : the original row of each record of the intruder; the number of original rows where it has none
+    inclusion : the probability that the target is in the file
     """
-    prior = prior_of(original, name)
+    prior = estimate_prior(original, name)
+    # one link per pair of groups, because the records of a group are interchangeable
     linked = np.flatnonzero(table.partner >= 0)
-    people, records = len(pair.known_size), len(pair.released_size)  # groups of them
+    known_groups, released_groups = len(pair.known_size), len(pair.released_size)
     known_group = pair.known_group[np.argsort(pair.known_rows)]
-    group = pair.released_group[np.argsort(pair.released_rows)]
-    key, at = np.unique(known_group[table.partner[linked]] * records + group[linked], return_index=True)
-    mine, theirs = np.divmod(key, records)
-    weight = np.minimum(pair.released_size[theirs] * table.probability[linked[at]], 1.0)
-    weight = inclusion * weight / np.maximum(np.bincount(mine, weight, minlength=people), 1.0)[mine]
-    center, spread = released_beliefs(original, masked, name, method, prior)
-    count = np.maximum(np.bincount(group, minlength=records), 1)
-    sums = (np.bincount(group, values, minlength=records) for values in (center, spread + center**2))
-    moments = (np.ones(len(mine)), *((total / count)[theirs] for total in sums))
-    share, once, twice = (np.bincount(mine, weight * moment, minlength=people) for moment in moments)
-    variance = np.maximum(twice + (1 - share) * prior[1] - once**2, 0.0)
-    beliefs = Beliefs.before(len(original), prior)
-    who = person[pair.known_rows]
-    here = who < len(original)
-    for column, values in ((beliefs.mean, prior[0] + once), (beliefs.variance, variance), (beliefs.weight, share)):
-        column[who[here]] = values[pair.known_group[here]]
+    released_group = pair.released_group[np.argsort(pair.released_rows)]
+    key = known_group[table.partner[linked]] * released_groups + released_group[linked]
+    key, first = np.unique(key, return_index=True)
+    source, target = np.divmod(key, released_groups)
+    # weights of one known group sum to at most `inclusion`; the prior gets the rest
+    weight = np.minimum(pair.released_size[target] * table.probability[linked[first]], 1.0)
+    weight = inclusion * weight / np.maximum(np.bincount(source, weight, minlength=known_groups), 1.0)[source]
+    # first and second moment of what the records of each released group imply, around the prior mean
+    center, spread = beliefs_from_records(original, masked, name, method, prior)
+    count = np.maximum(np.bincount(released_group, minlength=released_groups), 1)
+    sums = (np.bincount(released_group, values, minlength=released_groups) for values in (center, spread + center**2))
+    moments = (np.ones(len(source)), *((total / count)[target] for total in sums))
+    # moments of the mixture with the prior
+    share, first_moment, second_moment = (
+        np.bincount(source, weight * moment, minlength=known_groups) for moment in moments
+    )
+    mean, variance = prior[0] + first_moment, second_moment + (1 - share) * prior[1] - first_moment**2
+    beliefs = Beliefs.from_prior(len(original), prior)
+    owner = person[pair.known_rows]
+    in_file = owner < len(original)
+    columns = ((beliefs.mean, mean), (beliefs.variance, np.maximum(variance, 0.0)), (beliefs.weight, share))
+    for column, values in columns:
+        column[owner[in_file]] = values[pair.known_group[in_file]]
     return beliefs
 
 
-def released_beliefs(
+def beliefs_from_records(
     original: Microdata, masked: Microdata, name: str, method: Method | None, prior: tuple[float, float]
 ) -> tuple[Array, Array]:
-    """Mean less the prior's and variance of the belief that each released record says of its owner, once he is known.
+    """Return, for each released record, the belief about its owner: mean minus the prior mean, and variance.
 
-    A variable that the method did not mask is believed as it stands; so is one whose masking nobody described, or whose
-    method states no likelihood. A missing value leaves the prior.
+    An unmasked variable is believed as it stands. So is a masked one whose method is not known or states no likelihood.
+    A missing value leaves the prior.
     """
-    seen = masked.numbers(name)
-    known = np.isfinite(seen)
-    center, variance = np.where(known, seen, prior[0]) - prior[0], np.where(known, 0.0, prior[1])
+    y = masked.numbers(name)
+    present = np.isfinite(y)
+    center, variance = np.where(present, y, prior[0]) - prior[0], np.where(present, 0.0, prior[1])
     if method is None or name not in method.masked_names:
         return center, variance
     try:
-        parts = _likelihoods(original, masked, name, method)
+        parts = _stratum_likelihoods(original, masked, name, method)
     except Undefined:
         return center, variance
-    reach = REACH * np.sqrt(prior[1])
-    for rows, log_likelihood, ends in parts:
-        span = min(ends[0], prior[0] - reach), max(ends[1], prior[0] + reach)
-        for start in range(0, len(rows), BLOCK):
-            some = rows[start : start + BLOCK]
-            mean, spread = posterior_moments(partial(log_likelihood, some), seen[some], prior, span)
+    reach = MAX_PRIOR_SDS * np.sqrt(prior[1])
+    for rows, log_likelihood, value_range in parts:
+        span = min(value_range[0], prior[0] - reach), max(value_range[1], prior[0] + reach)
+        for start in range(0, len(rows), POSTERIOR_BLOCK_ROWS):
+            block = rows[start : start + POSTERIOR_BLOCK_ROWS]
+            mean, spread = posterior_moments(partial(log_likelihood, block), y[block], prior, span)
+            # a value that the method cannot have produced has no posterior: it is believed as it stands
             possible = np.isfinite(mean)
-            center[some[possible]], variance[some[possible]] = (mean - prior[0])[possible], spread[possible]
+            center[block[possible]], variance[block[possible]] = (mean - prior[0])[possible], spread[possible]
     return center, variance
 
 
 LogLikelihood = Callable[[Array, Array], Array]
 
 
-def _likelihoods(
+def _stratum_likelihoods(
     original: Microdata, masked: Microdata, name: str, method: Method
 ) -> list[tuple[Array, LogLikelihood, tuple[float, float]]]:
-    """The released rows of each stratum, log P(their released value | value) as a function of the value, and its ends.
+    """Return, for each stratum, its released rows, their log-likelihood as a function of the true value, and its range.
 
-    The method states its likelihood of known records; a field's coordinate is a monotone function of the value, so it is
-    known between the values of the file too, and beyond them where it is a straight line.
+    The method states the likelihood of known records only. The coordinate of a field is a monotone function of the
+    value, so it can be interpolated between the values of the file, and extrapolated where it is a straight line.
     """
     rows = np.flatnonzero(np.isfinite(original.numbers(name)))
     rows = rows[np.argsort(original.numbers(name)[rows], kind="stable")]
@@ -175,40 +198,47 @@ def _likelihoods(
     except SchemaError as reason:
         raise Undefined(str(reason)) from None
     x = known.numbers(name)
-    apart = [np.concatenate([field.known, field.released]) for field in fields if isinstance(field.density, Same)]
-    both = [np.unique(values, return_inverse=True)[1] for values in apart]
-    code = compress(both)[0] if both else np.zeros(len(x) + len(masked), dtype=np.int64)
+    # fields that must be equal divide the records into strata
+    equal = [np.concatenate([field.known, field.released]) for field in fields if isinstance(field.density, Same)]
+    codes = [np.unique(values, return_inverse=True)[1] for values in equal]
+    stratum_of = compress(codes)[0] if codes else np.zeros(len(x) + len(masked), dtype=np.int64)
     noisy = [field for field in fields if not isinstance(field.density, Same)]
-    seen, likelihoods = np.isfinite(masked.numbers(name)), []
-    for stratum in np.unique(code[: len(x)]):
-        mine, theirs = np.flatnonzero(code[: len(x)] == stratum), np.flatnonzero((code[len(x) :] == stratum) & seen)
-        known_fields = [field for field in noisy if not np.isnan(field.known[mine]).any()]
-        curves = [(_curve(x[mine], field.known[mine]), field) for field in known_fields]
-        if curves and len(theirs):
-            likelihoods.append((theirs, _summed(curves), (float(x[mine[0]]), float(x[mine[-1]]))))
+    present, likelihoods = np.isfinite(masked.numbers(name)), []
+    for stratum in np.unique(stratum_of[: len(x)]):
+        known_rows = np.flatnonzero(stratum_of[: len(x)] == stratum)
+        released_rows = np.flatnonzero((stratum_of[len(x) :] == stratum) & present)
+        known_fields = [field for field in noisy if not np.isnan(field.known[known_rows]).any()]
+        curves = [(_fit_curve(x[known_rows], field.known[known_rows]), field) for field in known_fields]
+        if curves and len(released_rows):
+            value_range = float(x[known_rows[0]]), float(x[known_rows[-1]])
+            likelihoods.append((released_rows, _sum_curves(curves), value_range))
     return likelihoods
 
 
 Curve = Callable[[Array], Array]
 
 
-def _summed(curves: list[tuple[Curve, Field]]) -> LogLikelihood:
+def _sum_curves(curves: list[tuple[Curve, Field]]) -> LogLikelihood:
+    """Return the log-likelihood that sums the densities of all fields."""
+
     def log_likelihood(rows: Array, values: Array) -> Array:
         total = np.zeros(values.shape)
         for curve, field in curves:
-            at = curve(values)
-            released = np.broadcast_to(field.released[rows][:, None], at.shape)
-            total += np.where(np.isnan(at), IMPOSSIBLE, field.density(np.where(np.isnan(at), 0.0, at), released))
+            coordinate = curve(values)
+            unknown = np.isnan(coordinate)
+            released = np.broadcast_to(field.released[rows][:, None], coordinate.shape)
+            total += np.where(unknown, IMPOSSIBLE, field.density(np.where(unknown, 0.0, coordinate), released))
         return total
 
     return log_likelihood
 
 
-def _curve(x: Array, coordinate: Array) -> Curve:
-    """The coordinate of a field as a function of the value, from its points (x, coordinate) in rising order of x."""
-    met, first = np.unique(x, return_index=True)
+def _fit_curve(x: Array, coordinate: Array) -> Curve:
+    """Return the coordinate of a field as a function of the value, given points in rising order of x."""
+    knots, first = np.unique(x, return_index=True)
     at = coordinate[first]
-    slope = (at[-1] - at[0]) / (met[-1] - met[0]) if len(met) > 1 else 0.0
-    if np.allclose(at[0] + slope * (met - met[0]), at, rtol=1e-9, atol=1e-9 * float(np.abs(at).max())):
-        return lambda values: at[0] + slope * (values - met[0])
-    return lambda values: np.interp(values, met, at, left=np.nan, right=np.nan)
+    slope = (at[-1] - at[0]) / (knots[-1] - knots[0]) if len(knots) > 1 else 0.0
+    # a straight line may be extrapolated; any other curve is unknown outside the values of the file
+    if np.allclose(at[0] + slope * (knots - knots[0]), at, rtol=1e-9, atol=1e-9 * float(np.abs(at).max())):
+        return lambda values: at[0] + slope * (values - knots[0])
+    return lambda values: np.interp(values, knots, at, left=np.nan, right=np.nan)

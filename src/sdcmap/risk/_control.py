@@ -1,7 +1,7 @@
-"""People inside a release and people outside it: who they are, and how near released records are to them.
+"""Members and non-members of a release, and how close released records are to them.
 
-What a snooper achieves for people who are not in the release is science, not disclosure. So every measure here looks at two
-groups that chance alone told apart, and counts what being in the release adds.
+What an attacker also learns about people who are not in the release is science, not disclosure. Every measure here
+therefore compares two groups that differ by chance alone, and counts what membership adds.
 """
 
 from __future__ import annotations
@@ -23,65 +23,68 @@ from sdcmap.risk.linkage.field_costs import importance_problems, relative_weight
 from sdcmap.risk.linkage.stated_columns import replay_deterministic_steps
 
 NO_CONTROL = "a synthetic file needs a control file of people who were not in the original, or the method that made it."
-PAIR = 2e-9  # seconds: of one variable of a person and a record
+SECONDS_PER_COMPARISON = 2e-9  # of one variable of one person with one record, on one core
 
 
 class Split(NamedTuple):
-    """Who is attacked: people inside the release, people outside it; and the released records that the snooper has."""
+    """The people to attack, members and non-members of the release, and the released records that the attacker has."""
 
-    insiders: Microdata
-    outsiders: Microdata
-    archive: Microdata
+    members: Microdata
+    non_members: Microdata
+    released: Microdata
 
 
 class Difference(NamedTuple):
-    """A success rate inside less the same outside, and its standard error."""
+    """Success rate for members minus the rate for non-members, with its standard error."""
 
     value: float
     se: float
 
     @staticmethod
-    def of(inside: Array, outside: Array) -> Difference:
-        errors = [share_error(float(group.mean()), len(group)) for group in (inside, outside)]
-        return Difference(float(inside.mean() - outside.mean()), math.hypot(*errors))
+    def between_groups(members: Array, non_members: Array) -> Difference:
+        """Compare two groups of different people."""
+        errors = [share_error(float(group.mean()), len(group)) for group in (members, non_members)]
+        return Difference(float(members.mean() - non_members.mean()), math.hypot(*errors))
 
     @staticmethod
-    def of_pairs(inside: Array, outside: Array) -> Difference:
-        """Of the same people inside and outside: the mean difference; its error sqrt(sum of squares + 2) / n is never 0."""
-        each = inside - outside
+    def within_people(members: Array, non_members: Array) -> Difference:
+        """Compare the same people as members of one refit and as non-members of another."""
+        each = members - non_members
+        # the 2 keeps the standard error above 0 when all differences are equal
         return Difference(float(each.mean()), math.sqrt(float(((each - each.mean()) ** 2).sum()) + 2) / len(each))
 
 
-def compare_rates(inside: Array, outside: Array, naive: float) -> dict[str, float]:
-    """Return the success rates inside and outside, that of guessing, and Anonymeter's residual risk."""
-    a, b = float(inside.mean()), float(outside.mean())
-    return {"inside": a, "outside": b, "naive": naive, "residual": (a - b) / (1 - b) if b < 1 else 0.0}
+def compare_rates(members: Array, non_members: Array, naive: float) -> dict[str, float]:
+    """Return the success rates of both groups, the rate of guessing, and Anonymeter's residual risk."""
+    a, b = float(members.mean()), float(non_members.mean())
+    return {"members": a, "non-members": b, "naive": naive, "residual": (a - b) / (1 - b) if b < 1 else 0.0}
 
 
 @dataclass(frozen=True)
 class Controlled(RiskMeasure):
-    """The base of measures that compare people in the release with people outside it; its fields say who is outside.
+    """Base of the measures that compare members of the release with non-members.
 
     Parameters
     ----------
-    held_out : the share of the people, in (0, 1), who are outside the file where no control file names others.
-    targets : the most people attacked in each group, at least 1.
-    control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS): the people
-        outside of files whose records hold what others had.
-    sha256 : the first 16 digits of the control file's SHA-256, filled in when left out; another content is refused.
-    control : who is outside. "rows": people whose released rows are taken out of the attacker's copy, honest where
-        a row tells of its own person alone. "refits": the method is run again without them, `folds` times, each
-        time without others. "best": rows, but where values are drawn from a model or dealt out among records
-        (Synthesize, Shuffle, for some measures RankSwap) the control file, and makings where there is none.
-    folds : how many makings, at least 1, each without another `held_out` / `folds` of the people.
-    method : how the file was made; a sweep and a release fill it in.
+    held_out : the share of the people, in (0, 1), who serve as non-members when no control file names others.
+    targets : the largest number of people attacked in each group, at least 1.
+    control_file : a file of people who were not in the original (CSV, Parquet, SPSS, Stata, SAS). They are the
+        non-members when released records contain values of other people.
+    sha256 : the first 16 digits of the control file's SHA-256, filled in when left out; a file with another digest is
+        rejected.
+    control : who the non-members are. "rows": people whose released rows are removed from the attacker's copy, which is
+        valid if a row depends on its own person alone. "refits": people without whom the method is run again, `folds`
+        times with different people left out. "best": rows, except where values are drawn from a model or exchanged
+        between records (Synthesize, Shuffle, for some measures RankSwap); then the control file, or refits without one.
+    folds : the number of refits, at least 1; each leaves out another `held_out` / `folds` of the people.
+    method : how the file was made; a sweep or release fills it in.
     """
 
     unit: ClassVar[str] = "difference of shares"
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
     sampled: ClassVar[bool] = True
     paired: ClassVar[bool] = False
-    households: ClassVar[str] = "persons are looked at one by one; makings leave whole households out"
+    households: ClassVar[str] = "persons are attacked one by one; refits leave out whole households"
 
     held_out: Annotated[float, Range(0, 1, "()")] = field(default=0.2, kw_only=True)
     targets: Annotated[int, Range(1)] = field(default=1000, kw_only=True)
@@ -98,161 +101,191 @@ class Controlled(RiskMeasure):
         return replace(self, method=method)
 
     def pair_seconds(self, data: Microdata) -> float:
-        """About how long it takes to compare each person with each record."""
+        """Estimate the seconds needed to compare each person with each record."""
         people = 2.0 * min(self.targets, len(data) * self.held_out)
-        return (self.folds if self.control == "refits" else 1) * people * len(data) * len(self.variables(data)) * PAIR
+        return (
+            (self.folds if self.control == "refits" else 1)
+            * people
+            * len(data)
+            * len(self.variables(data))
+            * SECONDS_PER_COMPARISON
+        )
 
-    def attack(self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> object:
-        """Attack the people of one file by the variables `names`, whose ranges are given; a subclass says how."""
+    def attack(self, split: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> object:
+        """Attack the people of one file by the variables `names`; `ranges` are their ranges. Subclasses implement it."""
         raise TypeError(f"{type(self).__name__} has no attack.")
 
     def estimate(self, outcomes: Sequence[Any]) -> Estimate:
-        """Return the value from what the attack on each file achieved; a subclass says how."""
+        """Return the value from the outcomes of the attack on each file. Subclasses implement it."""
         raise TypeError(f"{type(self).__name__} has no estimate.")
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        names, others = self.check_variables(original), self.people_outside(original)
-        original, masked = self.as_seen(original, masked)
-        drawn = self.split(original, masked, others, rng)
-        return self.estimate([self.attack(drawn, names, ranges_of(original, names), rng)])
+        names, others = self.check_variables(original), self.read_control_people(original)
+        original, masked = self.align_categories(original, masked)
+        split = self.split(original, masked, others, rng)
+        return self.estimate([self.attack(split, names, numeric_ranges(original, names), rng)])
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
-        names, seen = self.check_variables(original), self.as_recoded(original)
-        drawn = [self.split_making(seen, making, rng) for making in refits]
-        return self.estimate([self.attack(split, names, ranges_of(seen, names), rng) for split in drawn])
+        names, recoded = self.check_variables(original), self.recode_by_method(original)
+        splits = [self.split_refit(recoded, refit, rng) for refit in refits]
+        return self.estimate([self.attack(split, names, numeric_ranges(recoded, names), rng) for split in splits])
 
-    def compared_columns(self, data: Microdata) -> tuple[str, ...]:
-        """The columns that people inside and outside must have."""
+    def columns_to_compare(self, data: Microdata) -> tuple[str, ...]:
+        """Return the columns that members and non-members must have."""
         return self.variables(data)
 
     def can_be_attacked(self, data: Microdata) -> Array:
-        """Who may be drawn as a target."""
+        """Return which people may be drawn as targets."""
         return np.ones(len(data), dtype=bool)
 
-    def most_drawn(self) -> int:
-        """The most people drawn in each group."""
+    def max_people_drawn(self) -> int:
+        """Return the largest number of people drawn in each group."""
         return self.targets
 
     def refits(self, masked: Microdata) -> Folds | None:
-        wanted = self.control == "refits" or (self._values_move(masked) and not self.control_file)
-        return Folds(self.folds, self.held_out / self.folds) if wanted and self.method is not None else None
+        needs_refits = self.control == "refits" or (self._mixes_records(masked) and not self.control_file)
+        return Folds(self.folds, self.held_out / self.folds) if needs_refits and self.method is not None else None
 
-    def _values_move(self, masked: Microdata) -> bool:
-        """Whether a released record may hold what other people had, so that taking rows out takes nobody out."""
+    def _mixes_records(self, masked: Microdata) -> bool:
+        """Return whether released records may contain values of other people.
+
+        Removing a person's row from such a file does not remove the person's influence on it.
+        """
         mixes_records = self.method is not None and self.method.mixes_records
         return self.control != "rows" and (mixes_records or not masked.paired)
 
     def check_files(self, data: Microdata) -> None:
-        self.people_outside(data)
+        self.read_control_people(data)
 
-    def people_outside(self, data: Microdata) -> Microdata | None:
-        """The people of the control file, read once."""
+    def read_control_people(self, data: Microdata) -> Microdata | None:
+        """Return the people of the control file, read once, or None without one."""
         if not self.control_file:
             return None
-        names = self.compared_columns(data)
+        names = self.columns_to_compare(data)
         read = lambda: read_archive(self.control_file, self.sha256, data, names)
         return data.remember(("control", self.control_file, self.sha256, names), read)
 
     def split(self, original: Microdata, masked: Microdata, others: Microdata | None, rng: Generator) -> Split:
-        """Draw people inside and outside a release of which no makings are at hand.
+        """Draw members and non-members of a release for which there are no refits.
 
-        Outside are `others`, of the control file, where values move between records; else a share `held_out` of the people
-        is taken out of the release, with what was released of them.
+        Where records are mixed, the non-members are `others`, the people of the control file. Otherwise a share
+        `held_out` of the people is removed from the release together with their released rows.
         """
         if self.control == "refits" or (not masked.paired and not others):
             raise Undefined(NO_CONTROL)
-        came = np.arange(len(masked)) if masked.origin is None else masked.origin
-        known = self.can_be_attacked(original)
-        if others and self._values_move(masked):
-            inside = known if not masked.paired else known & _marked(came, len(original))
-            rows, theirs = self._drawn(np.flatnonzero(inside), rng), self._drawn(np.arange(len(others)), rng)
-            return Split(original.take(rows), others.take(theirs), masked)
-        order = rng.permutation(np.flatnonzero(_marked(came, len(original)) & known))
+        origin = np.arange(len(masked)) if masked.origin is None else masked.origin
+        eligible = self.can_be_attacked(original)
+        if others and self._mixes_records(masked):
+            # a fully synthetic file has no rows of single people: everyone in the original is a member
+            is_member = eligible if not masked.paired else eligible & _to_mask(origin, len(original))
+            rows, other_rows = self._draw(np.flatnonzero(is_member), rng), self._draw(np.arange(len(others)), rng)
+            return Split(original.take(rows), others.take(other_rows), masked)
+        order = rng.permutation(np.flatnonzero(_to_mask(origin, len(original)) & eligible))
         if len(order) < 2:
             raise Undefined("fewer than two people are left to attack.")
         cut = min(max(1, round(self.held_out * len(order))), len(order) - 1)
-        archive = masked.take(np.flatnonzero(~_marked(order[:cut], len(original))[came]))
-        outsiders, insiders = (original.take(rows[: self.most_drawn()]) for rows in np.split(order, [cut]))
-        return Split(insiders, outsiders, archive)
+        # the attacker's copy of the release has no row of a non-member
+        released = masked.take(np.flatnonzero(~_to_mask(order[:cut], len(original))[origin]))
+        non_members, members = (original.take(rows[: self.max_people_drawn()]) for rows in np.split(order, [cut]))
+        return Split(members, non_members, released)
 
-    def as_seen(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Microdata]:
-        """Both files as a reader sees them: the original in the categories of the release, where each value became one, and
-        labels of the release that only the note explains spelled out."""
-        names = self.compared_columns(original)
+    def align_categories(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Microdata]:
+        """Return both files in comparable categories.
+
+        The original is recoded to the released categories where each value has one. Released labels that only the
+        method note explains are spelled out.
+        """
+        names = self.columns_to_compare(original)
         recoded = in_released_categories(original, masked, names)
         return recoded, spelled_out(recoded, masked, names)
 
-    def as_recoded(self, original: Microdata) -> Microdata:
-        """The original in the categories that the deterministic steps of the method make: of makings, where nobody outside
-        has a released row to read them from."""
-        again = replay_deterministic_steps(original, self.method)
-        return original if again is None else in_released_categories(original, again, self.compared_columns(original))
+    def recode_by_method(self, original: Microdata) -> Microdata:
+        """Return the original in the categories that the deterministic steps of the method produce.
 
-    def split_making(self, original: Microdata, making: Refit, rng: Generator) -> Split:
-        """Draw people who were in the making and people who were not."""
-        known = self.can_be_attacked(original)
-        groups = [self._drawn(np.flatnonzero(rows & known), rng) for rows in (_in_file(making), making.outside)]
+        It is used with refits, because non-members have no released row from which to read their category.
+        """
+        recoded = replay_deterministic_steps(original, self.method)
+        if recoded is None:
+            return original
+        return in_released_categories(original, recoded, self.columns_to_compare(original))
+
+    def split_refit(self, original: Microdata, refit: Refit, rng: Generator) -> Split:
+        """Draw people who were in the refit and people who were left out of it."""
+        eligible = self.can_be_attacked(original)
+        groups = [self._draw(np.flatnonzero(rows & eligible), rng) for rows in (_is_in_release(refit), refit.outside)]
         if min(map(len, groups)) == 0:
-            raise Undefined("nobody is left to attack, inside or outside a making.")
-        most = math.ceil(self.most_drawn() / self.folds)
-        insiders, outsiders = (original.take(rows[:most]) for rows in groups)
-        return Split(insiders, outsiders, making.released)
+            raise Undefined("a refit leaves no members or no non-members to attack.")
+        size = math.ceil(self.max_people_drawn() / self.folds)
+        members, non_members = (original.take(rows[:size]) for rows in groups)
+        return Split(members, non_members, refit.released)
 
-    def left_out_once(self, refits: Sequence[Refit], known: Array, rng: Generator) -> tuple[Array, Array, Array]:
-        """Draw people who were outside one of the makings and in the file of another; for each making, which of them are in
-        its file, and which outside."""
-        inside, outside = (np.array([of(m) for m in refits]) for of in (_in_file, lambda m: m.outside))
-        rows = self._drawn(np.flatnonzero(inside.any(axis=0) & outside.any(axis=0) & known), rng)
+    def draw_exchangeable_people(
+        self, refits: Sequence[Refit], eligible: Array, rng: Generator
+    ) -> tuple[Array, Array, Array]:
+        """Draw people who are in one refit and left out of another.
+
+        Returns their rows and, for each refit, which of them are in its file and which were left out.
+        """
+        inside = np.array([_is_in_release(refit) for refit in refits])
+        outside = np.array([refit.outside for refit in refits])
+        rows = self._draw(np.flatnonzero(inside.any(axis=0) & outside.any(axis=0) & eligible), rng)
         if len(rows) == 0:
-            raise Undefined("nobody is left to attack, inside a making and outside another.")
+            raise Undefined("nobody is a member of one refit and a non-member of another, so nobody can be attacked.")
         return rows, inside[:, rows], outside[:, rows]
 
-    def _drawn(self, rows: Array, rng: Generator) -> Array:
-        return rng.permutation(rows)[: self.most_drawn()]
+    def _draw(self, rows: Array, rng: Generator) -> Array:
+        """Draw at most `max_people_drawn` of these rows in random order."""
+        return rng.permutation(rows)[: self.max_people_drawn()]
 
 
-def _in_file(making: Refit) -> Array:
-    """Who of the original is in the file of a making: all whom it was made with, but for those whose rows it left out."""
-    came = making.released.origin
-    return ~making.outside if not making.released.paired or came is None else _marked(came, len(making.outside))
+def _is_in_release(refit: Refit) -> Array:
+    """Return who is in the file of a refit: everyone it was fitted with, except people whose rows it did not release."""
+    origin = refit.released.origin
+    return ~refit.outside if not refit.released.paired or origin is None else _to_mask(origin, len(refit.outside))
 
 
-def _marked(rows: Array, size: int) -> Array:
+def _to_mask(rows: Array, size: int) -> Array:
+    """Return a Boolean array of length `size` that is true at these rows."""
     return np.bincount(rows, minlength=size) > 0
 
 
-# Targets and records as the kernels of Gower's distance want them: numbers and codes of the targets, of the records, and
-# what numbers and codes weigh.
-Places: TypeAlias = tuple[Array, Array, Array, Array, Array]
+# Arguments of the Gower distance kernels: numbers and codes of the targets, numbers and codes of the released records,
+# and the weight of each number and code.
+DistanceInputs: TypeAlias = tuple[Array, Array, Array, Array, Array]
 
 
-def positions(
-    targets: Microdata, archive: Microdata, names: tuple[str, ...], ranges: dict[str, float],
+def distance_inputs(
+    targets: Microdata,
+    released: Microdata,
+    names: tuple[str, ...],
+    ranges: dict[str, float],
     importance: tuple[float, ...] = (),
-) -> Places:  # fmt: skip
-    """Numbers and codes of the targets and of the archive. Labels of several depths ("37" and "(35, 40]") are read: each
-    is compared with the label that the target's value has at its depth."""
+) -> DistanceInputs:
+    """Return numbers and codes of the targets and the released records, with the weight of each variable.
+
+    Labels of several depths ("37" and "(35, 40]") are compared at the depth of the released label.
+    """
     weigh = dict(zip(names, relative_weights(importance, len(names)), strict=True))
-    amounts = [n for n in names if n in ranges and archive.column(n).levels is None]
-    numbers = [np.concatenate([part.numbers(n) for part in (targets, archive)]) / ranges[n] for n in amounts]
-    codes = {n: _codes(targets, archive, n) for n in names if n not in amounts}
+    amounts = [n for n in names if n in ranges and released.column(n).levels is None]
+    numbers = [np.concatenate([part.numbers(n) for part in (targets, released)]) / ranges[n] for n in amounts]
+    codes = {n: _codes(targets, released, n) for n in names if n not in amounts}
     weight = [*(weigh[n] for n in amounts), *(weigh[n] for n, columns in codes.items() for _ in columns)]
     each = [column for columns in codes.values() for column in columns]
-    x, c = (np.column_stack(kind) if kind else np.empty((len(targets) + len(archive), 0)) for kind in (numbers, each))
+    x, c = (np.column_stack(kind) if kind else np.empty((len(targets) + len(released), 0)) for kind in (numbers, each))
     x, c = np.where(np.isfinite(x), x, np.nan), c.astype(np.int64)
     cut = len(targets)
     return x[:cut], c[:cut], x[cut:], c[cut:], np.array(weight, dtype=np.float64)
 
 
-def _codes(targets: Microdata, archive: Microdata, name: str) -> list[Array]:
-    """One column of both files in codes; of labels of several depths a column for each layer of them."""
-    read = read_column(targets, archive, name)
+def _codes(targets: Microdata, released: Microdata, name: str) -> list[Array]:
+    """Return one column of both files as codes; labels of several depths give one column for each layer."""
+    read = read_column(targets, released, name)
     layers = None if read is None else layered(read)
-    return [common_codes(targets, archive, name)] if layers is None else list(np.vstack(layers).T)
+    return [common_codes(targets, released, name)] if layers is None else list(np.vstack(layers).T)
 
 
-def ranges_of(data: Microdata, names: tuple[str, ...]) -> dict[str, float]:
-    """The range of each numeric variable of the original; 1 where it has none."""
+def numeric_ranges(data: Microdata, names: tuple[str, ...]) -> dict[str, float]:
+    """Return the range of each numeric variable, or 1 where it is constant or missing."""
     numbers = {name: data.numbers(name) for name in names if data.schema[name].kind == "numeric"}
     known = {name: x[np.isfinite(x)] for name, x in numbers.items()}
     return {name: float(np.ptp(x)) or 1.0 if len(x) else 1.0 for name, x in known.items()}

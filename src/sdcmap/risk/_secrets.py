@@ -1,4 +1,4 @@
-"""The sensitive variable that a measure is about."""
+"""The base of the measures about one sensitive variable."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from sdcmap.core import Microdata, RiskMeasure, Undefined
 
 
 class SecretMeasure(RiskMeasure):
-    """What the measures share that are about one sensitive variable, in their field `secret`: those who know nothing else
-    take the keys of the file without it."""
+    """Base of the measures about one sensitive variable, named in the field `secret`.
+
+    If `on` names no variables, the attacker knows the keys of the file without the sensitive variable.
+    """
 
     secret: str
 
     def secret_in(self, data: Microdata) -> str:
-        """The variable that `secret` names, or the first sensitive one of the file."""
+        """Return the variable that `secret` names, or the first sensitive variable of the file."""
         return self.secret or next(iter(data.sensitive), "")
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
@@ -26,18 +28,18 @@ class SecretMeasure(RiskMeasure):
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         kind, secret = type(self).__name__, self.secret_in(data)
         if not secret:
-            yield f"{kind} has no sensitive variable: state one, or name it in `secret`."
+            yield f"{kind} needs a sensitive variable: give one that role, or name it in `secret`."
         yield from self.unknown_columns(data, [secret] if secret else [])
         if secret in self.variables(data):
-            yield f"{kind}.secret must not be one of the variables the snooper knows; {secret!r} is."
+            yield f"{kind}.secret must not be one of the variables the attacker knows; {secret!r} is."
 
 
 def check_comparable(people: Microdata, released: Microdata, secret: str) -> None:
-    """Undefined where released values of the secret cannot be any person's, because they were recoded."""
+    """Raise `Undefined` if the released values of the secret cannot be compared with true ones because of recoding."""
     ours, theirs = people.column(secret).levels, released.column(secret).levels
     recoded = ours is not theirs
     if ours is not None and theirs is not None:
-        mine, told = (set(levels.drop_nulls().cast(pl.String)) for levels in (ours, theirs))
-        recoded = bool(mine and told) and mine.isdisjoint(told)
+        true, released_labels = (set(levels.drop_nulls().cast(pl.String)) for levels in (ours, theirs))
+        recoded = bool(true and released_labels) and true.isdisjoint(released_labels)
     if recoded:
-        raise Undefined(f"{secret!r} was recoded, and nobody can say which released category each value went into.")
+        raise Undefined(f"{secret!r} was recoded, and the released category of each value is not known.")

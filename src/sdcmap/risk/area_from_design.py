@@ -1,4 +1,4 @@
-"""Masked geography that the columns of the survey design give back."""
+"""Masked geography that an attacker recovers from the columns of the survey design."""
 
 from __future__ import annotations
 
@@ -14,55 +14,58 @@ from scipy.spatial import cKDTree
 from sdcmap.core import Array, Estimate, Generator, Microdata, RiskMeasure, Undefined
 from sdcmap.kernels.tables.coding import compress
 
-TIE = 1e-9  # distances so near, relative and absolute, are equal
-DIGITS = 4  # of a replicate weight over the weight
+DISTANCE_TIE_TOLERANCE = 1e-9  # distances that differ by less, relative and absolute, are tied
+RATE_PARTS = {"others": "rate from other records", "design": "rate from the design"}  # by `AreaFromDesign.knows`
+REPLICATE_RATIO_DIGITS = 4  # decimals of replicate weight / weight; the ratio is the same within a sampling unit
 
 
 class Areas(NamedTuple):
-    """How often each area occurs in each cell, and what a guess of the commonest is worth."""
+    """How often each area occurs in each cell, and how common the most common one is."""
 
     cell: Array  # of each record
-    pair: Array  # cell and area of each record, as a number
-    pair_cell: Array  # of each pair: its cell, its area, how many records it has
-    pair_area: Array
-    times: Array
-    top: Array  # of each cell: the records of the commonest area, and how many areas are as common
-    top_areas: Array
-    size: Array  # of each cell: its records
+    pair: Array  # of each record: number of its (cell, area) pair
+    pair_cell: Array  # of each pair: its cell ...
+    pair_area: Array  # ... its area ...
+    times: Array  # ... and its number of records
+    top: Array  # of each cell: the records of its most common area ...
+    top_areas: Array  # ... and how many areas are equally common
+    size: Array  # of each cell: its number of records
 
     @staticmethod
     def of(cell: Array, area: Array) -> Areas:
+        """Count the areas of each cell."""
         pair, count = compress([cell, area])
         first = np.unique(pair, return_index=True)[1]
         pair_cell = cell[first]
         top = _largest(pair_cell, count)
-        most = np.bincount(pair_cell, count == top[pair_cell])
-        return Areas(cell, pair, pair_cell, area[first], count, top, most, np.bincount(cell))
+        top_areas = np.bincount(pair_cell, count == top[pair_cell])
+        return Areas(cell, pair, pair_cell, area[first], count, top, top_areas, np.bincount(cell))
 
-    def published(self) -> Array:
-        """The chance that the commonest area of a record's cell is its own; of t as common each is taken alike."""
+    def chance_by_all_records(self) -> Array:
+        """Return the probability that the most common area of a record's cell is its own; of t tied areas each has 1/t."""
         return np.asarray(((self.times == self.top[self.pair_cell]) / self.top_areas[self.pair_cell])[self.pair])
 
-    def of_others(self) -> Array:
-        """The same by the other records of the cell alone; NaN where there is none."""
+    def chance_by_other_records(self) -> Array:
+        """Return the same probability from the other records of the cell only; NaN if there are none."""
         leads = (self.times == self.top[self.pair_cell]) & (self.top_areas[self.pair_cell] == 1)
+        # without the record itself its own area has one record fewer, so it must still lead or tie with the second
         rest, left = np.where(leads, 0, self.times), self.times - 1
         second = _largest(self.pair_cell, rest)[self.pair_cell]
         rivals = np.bincount(self.pair_cell, (rest == second) & ~leads)[self.pair_cell]
         chance = np.select([leads & (second < left), leads & (second == left)], [np.ones(len(rest)), 1 / (1 + rivals)])
         return np.where(self.size[self.cell] > 1, chance[self.pair], np.nan)
 
-    def in_cells(self, cell: Array, area: Array) -> Array:
-        """The chance that the commonest area of these cells is this one."""
+    def chance_in_cells(self, cell: Array, area: Array) -> Array:
+        """Return the probability that the most common area of each of these cells is the given area."""
         span = int(max(self.pair_area.max(), area.max())) + 1
-        key = self.pair_cell * span + self.pair_area  # rising
-        place = np.minimum(np.searchsorted(key, cell * span + area), len(key) - 1)
-        right = (key[place] == cell * span + area) & (self.times[place] == self.top[cell])
+        key = self.pair_cell * span + self.pair_area  # sorted, because pairs are numbered by cell and area
+        index = np.minimum(np.searchsorted(key, cell * span + area), len(key) - 1)
+        right = (key[index] == cell * span + area) & (self.times[index] == self.top[cell])
         return np.asarray(right / self.top_areas[cell])
 
 
 def _largest(group: Array, values: Array) -> Array:
-    """The largest value of each group 0, 1, ..."""
+    """Return the largest value of each group 0, 1, ..."""
     largest = np.zeros(int(group.max()) + 1, dtype=values.dtype)
     np.maximum.at(largest, group, values)
     return largest
@@ -70,30 +73,31 @@ def _largest(group: Array, values: Array) -> Array:
 
 @dataclass(frozen=True)
 class AreaFromDesign(RiskMeasure):
-    """The share of records whose true area the released design columns give back, beyond what the masked area tells.
+    """Share of records whose true area can be recovered from the released design columns.
 
-    The agency has masked the geography and released the weights, strata or sampling units that analysts need. Weights
-    differ by area because sampling rates do; a stratum or a sampling unit lies in one area. The snooper knows from the
-    sampling plan, or from respondents whose address he knows, in which areas each value of these columns occurs. Of each
-    released record he guesses the area that is commonest among records with its design values and its masked area.
+    The agency masks the geography but releases the weights, strata or sampling units that analysts need. These reveal
+    the area: sampling rates differ by area, and a stratum or sampling unit lies in one area. The attacker knows from
+    the sampling plan, or from respondents with a known address, in which areas each design value occurs. For each
+    released record they guess the area that is most common among records with the same design values and the same
+    masked area.
 
     Parameters
     ----------
-    area : the variable with the true areas, of any kind; in the release it may be coarser, swapped, blank or not there.
-    by : the design columns that are released; by default those of the roles weight and stratum. Numbers count by value.
-    replicates : replicate weights; each is read as its ratio to the weight, which is the same for a whole sampling unit.
-    knows : "others": the areas of the other records, never that of the target itself, so that a value which only one
-        record has tells nothing by itself; "design": the areas where each value occurs, as a published plan tells it.
+    area : the variable with the true areas, of any kind; in the release it may be coarser, swapped, blank or absent.
+    by : the released design columns; by default those with the roles weight and stratum. Numbers are compared by value.
+    replicates : replicate weights; the attack uses their ratio to the weight, which is the same within a sampling unit.
+    knows : "others": the areas of the other records but not of the target, so that a value of a single record reveals
+        nothing by itself; "design": the areas in which each value occurs, as a published plan states them.
 
-    Formula: rate - baseline, and 0 where that is negative. Rate: the expected share of records whose guess is right, ties
-    being drawn; baseline: the same by the masked area alone (how many live where is public). With "others", where nobody
-    else has a record's design values he takes those with the nearest numbers (standardized) among records that agree on
-    masked area and categories; where there are none, the masked area alone. In `parts`: the "baseline"; "rate, knowing
-    others" and "rate, knowing design", whatever `knows` says; and "certain", the share of records whose design values two
-    or more records have, all of one area, while their masked area is that of several. An area that was not masked has
-    nothing to be given back: 0.
-    Missing: records whose true area is missing are left out; a missing design value is a category of its own. Weights are
-    looked at, not used: every record counts once. Households are not used. Releasing nothing gives nothing back: 0.
+    Formula: max(0, rate - baseline). The rate is the expected share of correct guesses, ties being drawn at random; the
+        baseline is the same rate from the masked area alone. With "others", a record whose design values nobody shares
+        is guessed from the nearest design numbers (standardized) with the same masked area and categories, or else from
+        the masked area.
+    `parts`: "baseline"; "rate from other records" and "rate from the design", for both values of `knows`; and
+    "certain", the share of records in design cells of at least two records that all lie in one area, while their masked
+    area has several.
+    Missing: records with a missing true area are left out; a missing design value is a category. Weights are used as a
+    column, not to count. Households are not used. Releasing nothing recovers nothing: 0.
     Reference: de Waal and Willenborg (1997), Statistical disclosure control and sampling weights, JOS 13, 417-434.
 
     Examples
@@ -105,11 +109,11 @@ class AreaFromDesign(RiskMeasure):
     label: ClassVar[str] = "Area inferred from the survey design"
     description: ClassVar[str] = (
         "Share of records whose masked area an attacker can recover from the released weights, strata or "
-        "sampling units."
+        "sampling units, beyond what the masked area itself reveals."
     )
 
     missing: ClassVar[str] = "a record whose true area is missing is left out; a missing design value is a category"
-    weights: ClassVar[str] = "looked at as a column that tells the area; every record counts once"
+    weights: ClassVar[str] = "used as a column that reveals the area; every record counts once"
 
     area: str
     by: tuple[str, ...] = ()
@@ -125,95 +129,103 @@ class AreaFromDesign(RiskMeasure):
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         if not self.variables(data):
-            yield "AreaFromDesign needs design columns: state the role of the weight or of strata, or name them in `by`."
+            yield "AreaFromDesign needs design columns: give a column the role weight or stratum, or name some in `by`."
             return
         yield from super().incompatibilities(data)
         yield from self.unknown_columns(data, [self.area])
         if self.replicates and data.weight is None:
-            yield "AreaFromDesign reads replicate weights as ratios to the weight: state the role of the weight."
+            yield "AreaFromDesign compares replicate weights with the weight: give a column the role weight."
         for name in self.replicates:
             if name in data.schema and data.schema[name].kind != "numeric":
                 yield f"AreaFromDesign: replicate weights are numeric; {name!r} is {data.schema[name].kind}."
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        puzzle = self._puzzle(original, masked)
-        parts = {"certain": puzzle.certain()}
-        for knows in ("others", "design"):
-            rate, baseline = (math.fsum(each) / len(each) for each in puzzle.chances(knows))
-            parts |= {f"rate, knowing {knows}": rate, "baseline": baseline}
-        return Estimate(value=max(0.0, parts[f"rate, knowing {self.knows}"] - baseline), parts=parts)
+        attack = self._prepare_attack(original, masked)
+        parts = {"certain": attack.certain_share()}
+        for knows, part in RATE_PARTS.items():
+            rate, baseline = (math.fsum(each) / len(each) for each in attack.chances(knows))
+            parts |= {part: rate, "baseline": baseline}
+        return Estimate(value=max(0.0, parts[RATE_PARTS[self.knows]] - baseline), parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The chance that each record's area is guessed from design and masked area; NaN: its true area is missing."""
-        puzzle = self._puzzle(original, masked)
+        """Return the probability that each record's area is guessed correctly; NaN if its true area is missing."""
+        attack = self._prepare_attack(original, masked)
         each = np.full(len(masked), np.nan)
-        each[puzzle.rows] = puzzle.chances(self.knows)[0]
+        each[attack.rows] = attack.chances(self.knows)[0]
         return each
 
-    def _puzzle(self, original: Microdata, masked: Microdata) -> Puzzle:
-        """What the snooper sees of each released record, and its true area."""
+    def _prepare_attack(self, original: Microdata, masked: Microdata) -> AreaAttack:
+        """Collect what the attacker sees of each released record, and its true area."""
         names = self.check_variables(original)
         origin = np.arange(len(masked)) if masked.origin is None else masked.origin
         rows = np.flatnonzero(~original.missing(self.area)[origin])
         if len(rows) == 0:
             raise Undefined(f"{self.area!r} has no value that is not missing.")
-        shown = masked.codes(self.area) if self.area in masked.names else np.zeros(len(masked), dtype=np.int64)
+        masked_area = masked.codes(self.area) if self.area in masked.names else np.zeros(len(masked), dtype=np.int64)
         numbers = {n: masked.numbers(n) for n in names if masked.column(n).levels is None}
         for name in self.replicates:
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = numbers[name] / masked.weights
-            numbers[name] = np.where(np.isfinite(ratio), np.round(ratio, DIGITS), np.nan)
+            numbers[name] = np.where(np.isfinite(ratio), np.round(ratio, REPLICATE_RATIO_DIGITS), np.nan)
         categories = [masked.codes(n) for n in names if n not in numbers]
-        gone = [np.isnan(values).astype(np.int64) for values in numbers.values()]
-        like = compress([shown[rows], *(codes[rows] for codes in (*categories, *gone))])[0]
+        is_missing = [np.isnan(values).astype(np.int64) for values in numbers.values()]
+        # a block agrees on masked area, design categories and missing numbers; a cell also on the design numbers
+        block = compress([masked_area[rows], *(codes[rows] for codes in (*categories, *is_missing))])[0]
         design = np.column_stack([np.zeros(len(rows)), *(np.nan_to_num(v[rows]) for v in numbers.values())])
         ranks = [np.unique(column, return_inverse=True)[1] for column in design.T]
         areas = original.codes(self.area)[origin[rows]].astype(np.int64)
-        return Puzzle(rows, areas, compress([shown[rows]])[0], like, compress([like, *ranks])[0], design)
+        return AreaAttack(rows, areas, compress([masked_area[rows]])[0], block, compress([block, *ranks])[0], design)
 
 
-class Puzzle(NamedTuple):
-    """The records with a true area: what is shown of it, and what the design columns show beside that."""
+class AreaAttack(NamedTuple):
+    """The records with a true area, with their masked area and the values of their design columns."""
 
     rows: Array
     area: Array
-    shown: Array  # the masked area
-    like: Array  # masked area and design categories
-    cell: Array  # these and the design numbers
+    masked_area: Array
+    block: Array  # masked area and design categories
+    cell: Array  # block and design numbers
     numbers: Array  # the design numbers, after a column of zeros
 
     def chances(self, knows: str) -> tuple[Array, Array]:
-        """The chance that the area of each record is guessed: by design and masked area, and by the latter alone."""
+        """Return the probability of a correct guess of each record's area: with the design columns, and without them."""
         exact = Areas.of(self.cell, self.area)
-        baseline = Areas.of(self.shown, self.area).published()  # how many live where is public
+        baseline = Areas.of(self.masked_area, self.area).chance_by_all_records()  # area sizes are public
         if knows == "design":
-            return exact.published(), baseline
-        ways = exact.of_others(), self._by_nearest(exact), Areas.of(self.like, self.area).of_others(), baseline
+            return exact.chance_by_all_records(), baseline
+        ways = (
+            exact.chance_by_other_records(),
+            self._by_nearest(exact),
+            Areas.of(self.block, self.area).chance_by_other_records(),
+            baseline,
+        )
         return reduce(lambda chance, other: np.where(np.isnan(chance), other, chance), ways), baseline
 
-    def certain(self) -> float:
-        """The share of records in cells of two or more, all of one area, whose masked area has several."""
-        cells, shown = Areas.of(self.cell, self.area), Areas.of(self.shown, self.area)
-        told = (cells.top == cells.size) & (cells.size > 1)
-        return float((told[cells.cell] & (shown.top < shown.size)[shown.cell]).mean())
+    def certain_share(self) -> float:
+        """Return the share of records in cells of two or more, all in one area, whose masked area contains several."""
+        cells, masked_area = Areas.of(self.cell, self.area), Areas.of(self.masked_area, self.area)
+        one_area = (cells.top == cells.size) & (cells.size > 1)
+        return float((one_area[cells.cell] & (masked_area.top < masked_area.size)[masked_area.cell]).mean())
 
     def _by_nearest(self, exact: Areas) -> Array:
-        """The same for records that are alone in their cell, by the cells with the nearest numbers; NaN for others."""
+        """Return the probability for records unique in their cell, from the cells with the nearest numbers."""
         chance = np.full(len(self.area), np.nan)
-        alone = np.flatnonzero(exact.size[self.cell] == 1)
+        unique = np.flatnonzero(exact.size[self.cell] == 1)
         spread = self.numbers.std(axis=0)
         first = np.unique(self.cell, return_index=True)[1]
-        if len(alone) == 0 or not (spread > 0).any() or len(first) < 2:
+        if len(unique) == 0 or not (spread > 0).any() or len(first) < 2:
             return chance
-        places = (self.numbers - self.numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-        places[:, 0] = self.like * 4.0 * (1 + np.abs(places).max()) * np.sqrt(places.shape[1])  # far from all others
-        tree = cKDTree(places[first])
-        reach = tree.query(places[alone], k=2)[0][:, 1]  # the first is its own cell
-        near = tree.query_ball_point(places[alone], reach * (1 + TIE) + TIE)
-        who = np.repeat(np.arange(len(alone)), [len(cells) for cells in near])
-        cell, record = np.concatenate(near).astype(np.int64), alone[who]
-        others = (cell != self.cell[record]) & (self.like[first][cell] == self.like[record])
-        hits = np.bincount(who, others * exact.in_cells(cell, self.area[record]), len(alone))
-        count = np.bincount(who, others, len(alone))
-        chance[alone] = np.where(count > 0, hits / np.maximum(count, 1), np.nan)
+        points = (self.numbers - self.numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        # the first coordinate puts blocks so far apart that neighbors of one block are found first
+        points[:, 0] = self.block * 4.0 * (1 + np.abs(points).max()) * np.sqrt(points.shape[1])
+        tree = cKDTree(points[first])
+        reach = tree.query(points[unique], k=2)[0][:, 1]  # the nearest is the record's own cell
+        near = tree.query_ball_point(points[unique], reach * (1 + DISTANCE_TIE_TOLERANCE) + DISTANCE_TIE_TOLERANCE)
+        # one entry per unique record and near cell; a guess is drawn from the cells that are equally near
+        target = np.repeat(np.arange(len(unique)), [len(cells) for cells in near])
+        cell, record = np.concatenate(near).astype(np.int64), unique[target]
+        others = (cell != self.cell[record]) & (self.block[first][cell] == self.block[record])
+        hits = np.bincount(target, others * exact.chance_in_cells(cell, self.area[record]), len(unique))
+        count = np.bincount(target, others, len(unique))
+        chance[unique] = np.where(count > 0, hits / np.maximum(count, 1), np.nan)
         return chance

@@ -1,4 +1,4 @@
-"""People whose closest released record discloses that they are in the file, or whose record identifies them."""
+"""Membership inference from the closest released record, and records that identify a person by distance."""
 
 from __future__ import annotations
 
@@ -12,41 +12,40 @@ from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range, Ri
 from sdcmap.data.cells import in_released_categories, stacked
 from sdcmap.data.label_layers import spelled_out
 from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error, two_nearest
-from sdcmap.risk._control import PAIR, Controlled, Split, positions, ranges_of
+from sdcmap.risk._control import SECONDS_PER_COMPARISON, Controlled, Split, distance_inputs, numeric_ranges
 
-ONE_SIDED = 1.6449  # normal quantile of .95
+NORMAL_QUANTILE_95 = 1.6449  # one-sided 5 % test
 
-# The distance of each person, inside and outside, to the closest record, and how strange they are to the file: the
-# lower, the more they seem to be in it.
+# For members and non-members, the distance of each person to the closest record, and their rarity score. The lower
+# either is, the more likely the person is a member.
 Outcome: TypeAlias = tuple[list[Array], list[Array]]
 
 
 @dataclass(frozen=True)
 class ClosestRecord(Controlled):
-    """How well the released records tell people in the file from people outside it: by the closest, or by own values.
+    """How well the released records distinguish members from non-members: by the closest record, or by rare values.
 
-    The snooper knows everything about two people, one in the original file and one not, and wants to know which is which:
-    being in it may itself be the secret. He bets on the one who has the closer released record, or on the one of whose
-    values more are in the file, in whosever record, and succeeds when that is the one in the file. At one half he learns
-    nothing. In a census everybody is in the file: there it is off.
+    The attacker knows everything about two people, one in the original file and one not, and wants to know which is
+    which: membership may itself be the secret. They choose the person with the closer released record, or the person
+    with more rare values that occur anywhere in the file. At 0.5 they learn nothing. In a census everyone is a member,
+    so the measure is off.
 
     Parameters
     ----------
-    on : the variables he knows, of any kind; by default the keys and the numeric variables of the file.
-    importance : how much each variable of `on` counts in the distance, above 0, one number each; empty: all alike.
+    on : the variables the attacker knows, of any kind; by default the keys and the numeric variables of the file.
+    importance : the weight of each variable of `on` in the distance, above 0, one number each; empty: equal weights.
 
-    Formula: P(d_in < d_out) + P(d_in = d_out) / 2 over pairs of people drawn at random, d the distance to the closest
-        released record: Gower's, the mean of |x - y| / range, at most 1, for numbers and 0 or 1 for categories, weighted by
-        `importance`. The same of d = sum of log(share of the people with his value) over his values that are in the file
-        counts where it is more, and beyond chance (1.64 standard errors above one half).
-    By makings the value is that of the method on these data, the mean over the makings: each is compared with people who
-    were in it and people who were not, and the released file itself is not looked at.
-    `parts`: the shares "by distance" and "by own values"; the median distance "inside" and "outside", and the share of
-    "copies" (distance 0) inside.
-    Missing is a category of its own; a missing number is at distance 1 from a known one. A recoded variable is compared in
-    the categories of the release, where each value became one of them, and as their labels read where they are of several
-    depths. Weights are not used. Households: persons are looked at one by one; a making leaves whole households out, and
-    keeps strata.
+    Formula: P(d_in < d_out) + P(d_in = d_out) / 2 over random pairs of a member and a non-member, d the distance to the
+        closest released record: Gower's, the mean of |x - y| / range, at most 1, for numbers and 0 or 1 for categories,
+        weighted by `importance`. The same with d = sum of log(share of the people with the value) over the person's
+        values that occur in the file counts if it is larger and significant (1.64 standard errors above 0.5).
+    With refits the value describes the method on these data: the mean over refits, each compared with its members and
+    non-members.
+    `parts`: the success "by distance" and "by rare values"; "median distance, members" and "median distance,
+    non-members"; and "exact copies", the share of members at distance 0.
+    Missing is a category; a missing number has distance 1 to any number. Recoded variables are compared in the released
+    categories, labels of several depths at their own depth. Weights are not used. Households: persons are attacked one
+    by one; a refit leaves out whole households and keeps strata.
     Reference: Chen, Yu, Zhang, Fritz (2020); Platzer and Reutterer (2021) for the holdout.
 
     Examples
@@ -57,7 +56,7 @@ class ClosestRecord(Controlled):
 
     label: ClassVar[str] = "Membership inference (nearest record)"
     description: ClassVar[str] = (
-        "Probability that an attacker tells a person in the file from one outside it by comparing both with "
+        "Probability that an attacker distinguishes a member of the file from a non-member by comparing both with "
         "the released records."
     )
 
@@ -65,7 +64,7 @@ class ClosestRecord(Controlled):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     baseline_value: ClassVar[float | None] = 0.5
     floor: ClassVar[str] = "no better than chance"
-    revision: ClassVar[int] = 5  # 4: one making leaves few people out; 5: labels of several depths, `importance`
+    revision: ClassVar[int] = 5  # 4: one refit leaves out few people; 5: labels of several depths, `importance`
 
     on: tuple[str, ...] = ()
     importance: tuple[float, ...] = ()
@@ -75,80 +74,83 @@ class ClosestRecord(Controlled):
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if data.schema.census:
-            yield "ClosestRecord is off: the file is a census, and that somebody is in it is no secret."
+            yield "ClosestRecord is off: the file is a census, so membership is not a secret."
 
-    def attack(self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> Outcome:
+    def attack(self, split: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> Outcome:
         distances = []
-        for group in (drawn.insiders, drawn.outsiders):
-            nobody = np.zeros(len(group)), np.zeros(len(drawn.archive))
-            places = positions(group, drawn.archive, names, ranges, self.importance)
-            distances.append(nearest(*places, *nobody, 0.0)[0] / len(names))
-        return distances, _strangeness(drawn, names)
+        for group in (split.members, split.non_members):
+            no_secrets = np.zeros(len(group)), np.zeros(len(split.released))
+            inputs = distance_inputs(group, split.released, names, ranges, self.importance)
+            distances.append(nearest(*inputs, *no_secrets, 0.0)[0] / len(names))
+        return distances, _rarity_scores(split, names)
 
     def estimate(self, outcomes: Sequence[Outcome]) -> Estimate:
-        """Return the better of both attacks."""
-        distances, strangeness = zip(*outcomes, strict=True)
-        by_distance, by_values = _share(distances), _share(strangeness)
-        own = by_values if by_values[0] > 0.5 + ONE_SIDED * by_values[1] else by_distance
+        """Return the result of the better attack."""
+        distances, rarity = zip(*outcomes, strict=True)
+        by_distance, by_rarity = _success_share(distances), _success_share(rarity)
+        # the second attack counts only if it is significant: the larger of two noisy shares is biased upward
+        second = by_rarity if by_rarity[0] > 0.5 + NORMAL_QUANTILE_95 * by_rarity[1] else by_distance
         parts = {
             "by distance": by_distance[0],
-            "by own values": by_values[0],
-            "inside": float(np.mean([np.median(inside) for inside, _ in distances])),
-            "outside": float(np.mean([np.median(outside) for _, outside in distances])),
-            "copies": float(np.concatenate([inside == 0 for inside, _ in distances]).mean()),
+            "by rare values": by_rarity[0],
+            "median distance, members": float(np.mean([np.median(members) for members, _ in distances])),
+            "median distance, non-members": float(np.mean([np.median(others) for _, others in distances])),
+            "exact copies": float(np.concatenate([members == 0 for members, _ in distances]).mean()),
         }
-        value, se = max(by_distance, own)
+        value, se = max(by_distance, second)
         return Estimate(value=value, se=se, parts=parts)
 
 
-def _strangeness(drawn: Split, names: tuple[str, ...]) -> list[Array]:
-    """The logarithms of how many people have each of somebody's values that are in the file, added up: the rarer, the
-    lower; of those inside and those outside."""
-    groups = drawn.insiders, drawn.outsiders
+def _rarity_scores(split: Split, names: tuple[str, ...]) -> list[Array]:
+    """Return, for members and non-members, the sum of log shares of the person's values that occur in the release.
+
+    The rarer these values are among the people, the lower the score.
+    """
+    groups = split.members, split.non_members
     total = np.zeros(sum(map(len, groups)))
     for name in names:
-        ours, theirs = np.split(_equal_codes([file.column(name) for file in (*groups, drawn.archive)]), [len(total)])
-        there = np.bincount(theirs, minlength=int(ours.max(initial=0)) + 1)[ours] > 0
+        ours, theirs = np.split(_equal_codes([file.column(name) for file in (*groups, split.released)]), [len(total)])
+        is_released = np.bincount(theirs, minlength=int(ours.max(initial=0)) + 1)[ours] > 0
         known = ~np.concatenate([group.missing(name) for group in groups])
-        total += np.where(there & known, np.log(np.bincount(ours)[ours] / len(ours)), 0.0)
-    return np.split(total, [len(drawn.insiders)])
+        total += np.where(is_released & known, np.log(np.bincount(ours)[ours] / len(ours)), 0.0)
+    return np.split(total, [len(split.members)])
 
 
 def _equal_codes(columns: Sequence[Column]) -> Array:
-    """Codes of these columns, one below the other, that are equal where values are."""
-    both = stacked(columns)
-    return both.values if both.levels is not None else np.unique(both.values, return_inverse=True)[1]
+    """Return codes of the stacked columns that are equal where the values are equal."""
+    column = stacked(columns)
+    return column.values if column.levels is not None else np.unique(column.values, return_inverse=True)[1]
 
 
-def _share(groups: Sequence[list[Array]]) -> tuple[float, float]:
-    """How often who is inside has the lower number, the mean over files; and its standard error."""
+def _success_share(groups: Sequence[list[Array]]) -> tuple[float, float]:
+    """Return how often the member has the lower score, as a mean over files, with its standard error."""
     share = float(np.mean([closer_share(*pair) for pair in groups]))
     return share, share_error(share, sum(min(map(len, pair)) for pair in groups))
 
 
-# People to whom a released record is nearer than any other person: epsilon-identifiability.
+# Epsilon-identifiability: people to whom a released record is closer than any other person.
 
 
 @dataclass(frozen=True)
 class Identifiability(RiskMeasure):
-    """The share of people to whom some released record is nearer than every other person of the original.
+    """Share of people who have a released record closer to them than any other person of the original.
 
-    The snooper knows everything about a person. Where a released record is nearer to the person than the person is to
-    anybody else in the original, it cannot well be about anybody else: he succeeds. It needs no link between records, so
-    that synthetic files can be measured; a file is epsilon-identifiable where the share is at most epsilon. It has no
-    people outside to compare with: see WorstMembership.
+    The attacker knows everything about a person. A released record that is closer to this person than every other
+    person can hardly be about someone else. The measure needs no link between records, so it also applies to synthetic
+    files. A file is epsilon-identifiable if the share is at most epsilon. There is no comparison with non-members;
+    WorstMembership has one.
 
     Parameters
     ----------
-    on : the variables he knows, of any kind; by default every column that somebody could know.
-    targets : the most people looked at, drawn at random, at least 1.
+    on : the variables the attacker knows, of any kind; by default every column that other people could know.
+    targets : the largest number of people to check, drawn at random, at least 1.
 
-    Formula: #{people i: min over released r of d(i, r) < min over other people j of d(i, j)} / people, d Gower's: the
-        mean of |x - y| / range for numbers and 0 or 1 for categories. People who have an equal in the original are not
-        identified.
-    `parts`: the median distance to the nearest "released" record and to the nearest "other" person.
-    Missing is a category of its own; a missing number is at distance 1 from a known one. A recoded variable is compared in
-    the categories of the release, where each value became one of them. Weights and households are not used.
+    Formula: #{people i: min over released r of d(i, r) < min over other people j of d(i, j)} / people, with Gower's
+        distance d: the mean of |x - y| / range for numbers and 0 or 1 for categories. People with an equal in the
+        original are not identifiable.
+    `parts`: "median distance to released" (nearest record) and "median distance to others" (nearest other person).
+    Missing is a category; a missing number has distance 1 to any number. Recoded variables are compared in the released
+    categories. Weights and households are not used.
     Reference: Yoon, Drumright, van der Schaar (2020), definition 1, there with weights by entropy.
 
     Examples
@@ -173,18 +175,23 @@ class Identifiability(RiskMeasure):
             yield "Identifiability needs at least 2 people."
 
     def seconds(self, data: Microdata) -> float | None:
-        return 2.0 * min(self.targets, len(data)) * len(data) * len(self.variables(data)) * PAIR
+        return 2.0 * min(self.targets, len(data)) * len(data) * len(self.variables(data)) * SECONDS_PER_COMPARISON
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.check_variables(original)
         if len(masked) == 0:
             raise Undefined("the file has no records.")
         known = in_released_categories(original, masked, names)
-        masked, ranges = spelled_out(known, masked, names), ranges_of(known, names)
+        masked, ranges = spelled_out(known, masked, names), numeric_ranges(known, names)
         people = known.take(rng.permutation(len(known))[: self.targets])
-        released = two_nearest(*positions(people, masked, names, ranges))[:, 0] / len(names)
-        other = two_nearest(*positions(people, known, names, ranges))[:, 1] / len(names)  # the nearest is the person
+        released = two_nearest(*distance_inputs(people, masked, names, ranges))[:, 0] / len(names)
+        other = two_nearest(*distance_inputs(people, known, names, ranges))[:, 1] / len(
+            names
+        )  # the nearest is the person
         share = float((released < other).mean())
         se = 0.0 if len(people) == len(known) else share_error(share, len(people))
-        parts = {"released": float(np.median(released)), "other": float(np.median(other))}
+        parts = {
+            "median distance to released": float(np.median(released)),
+            "median distance to others": float(np.median(other)),
+        }
         return Estimate(value=share, se=se, parts=parts)

@@ -1,4 +1,4 @@
-"""People whose record can be looked up: by exact values, by risk of each record, or in an external file."""
+"""Re-identification by look-up: of exact values, with the risk of each record, and in an external file."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from sdcmap.data.covering import explained, fitting, in_texts
 from sdcmap.kernels.tables.coding import compress, count_cells
 from sdcmap.risk._archive import read_archive
 
-# People looked up in a release by what is known of them: records that have their values, or whose labels cover them.
+# Look-up of known values: the released records that have them, or whose labels cover them.
 
 
 class LookUp(NamedTuple):
-    """For each released record's person: how many records are left, and whether his own is among them."""
+    """For the person of each released record: how many records match, and whether their own is one of them."""
 
-    left: Array
-    own: Array
+    matches: Array
+    has_own: Array
 
 
-def looked_up(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[LookUp, LookUp | None, Array]:
-    """Everybody's known values looked up; where values became new categories, these.
+def look_up(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[LookUp, LookUp | None, Array]:
+    """Look up the known values of everyone in the release, in the released categories where values were recoded.
 
-    By equal values; by labels that cover them, None where these are not of several depths; and how many released records
-    are equal to each.
+    Returns the matches on equal values; the matches on labels that cover the values (None unless labels have several
+    depths); and the number of released records that equal each released record.
     """
     known = in_released_categories(original, masked, names)
     origin = np.arange(len(masked)) if masked.origin is None else masked.origin
@@ -44,25 +44,26 @@ def looked_up(original: Microdata, masked: Microdata, names: tuple[str, ...]) ->
 
 @dataclass(frozen=True)
 class ExactMatch(RiskMeasure):
-    """The share of released records that a snooper finds by looking up what he knows, value for value.
+    """Share of released records that an attacker re-identifies by looking up known values.
 
-    The snooper knows some variables of a person as they are, and filters the released file on all of them. He succeeds
-    when fewer than k records are left and the person's own is among them. It is the plainest attack there is: a file in
-    which it works needs no other.
+    The attacker knows some variables of a person exactly and filters the released file on all of them. They succeed if
+    fewer than k records remain and the person's own is one of them. This is the simplest attack: a file that fails here
+    needs no other test.
 
     Parameters
     ----------
-    on : the variables he knows, of any kind; by default every released column that somebody beside the respondent knows.
-    k : so few records or more are a crowd, at least 2; with 2 he is left with one record, the person's.
+    on : the variables the attacker knows, of any kind; by default every released column that other people could know.
+    k : the attack succeeds with fewer than k matching records, at least 2; with 2, only if the person's record is
+        unique.
 
-    Formula: #{released records i : 1 <= f(x_i) < k and y_i = x_i} / #{released records}, x_i what is known of the person,
-    y_i the released values, f(x) the released records with values x. Where values became new categories, he looks these
-    up. Labels of several depths ("37", "(35, 40]", "*") he reads, and is found too who is among fewer than k records whose
-    labels cover his values. `parts`: "alone", the share of released records that no other record equals on these variables,
-    found or not.
-    Missing is a category of its own: a blanked value equals missing alone (linkage attacks take it for any value).
-    Weights and households are not used. Releasing nothing leaves nobody: 0.
-    Reference: the uniques of Bethlehem, Keller, Pannekoek (1990), looked up in what was released.
+    Formula: #{released records i : 1 <= f(x_i) < k and y_i = x_i} / #{released records}, x_i the known values, y_i the
+        released values, f(x) the released records with values x. Recoded values are looked up in the released
+        categories. Where labels have several depths ("37", "(35, 40]", "*"), a person is also re-identified if fewer
+        than k labels cover their values.
+    `parts`: "unique", the share of released records that no other record equals on these variables.
+    Missing is a category: a blanked value equals only missing values (linkage attacks let it match any value).
+    Weights and households are not used. Releasing nothing re-identifies nobody: 0.
+    Reference: the uniques of Bethlehem, Keller, Pannekoek (1990), looked up in the released file.
 
     Examples
     --------
@@ -72,83 +73,90 @@ class ExactMatch(RiskMeasure):
 
     label: ClassVar[str] = "Exact matches re-identified"
     description: ClassVar[str] = (
-        "Share of released records that an attacker re-identifies by looking up values they know exactly."
+        "Share of released records that an attacker re-identifies by looking up values that they know exactly."
     )
 
     columns_by_default: ClassVar = "knowable"
-    revision: ClassVar[int] = 2  # 2: labels of several depths are read
+    revision: ClassVar[int] = 2  # 2: labels of several depths
 
     on: tuple[str, ...] = ()
     k: Annotated[int, Range(2)] = 2
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        found, count = self._look_up(original, masked)
+        reidentified, count = self._find_matches(original, masked)
         if len(masked) == 0:
-            return Estimate(value=0.0, parts={"alone": 0.0})
-        return Estimate(value=float(found.mean()), parts={"alone": float((count == 1).mean())})
+            return Estimate(value=0.0, parts={"unique": 0.0})
+        return Estimate(value=float(reidentified.mean()), parts={"unique": float((count == 1).mean())})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """1 where the record is found, 0 where it is not."""
-        return self._look_up(original, masked)[0].astype(np.float64)
+        """Return 1 for each re-identified record and 0 for the others."""
+        return self._find_matches(original, masked)[0].astype(np.float64)
 
-    def _look_up(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
-        """Whether each released record is found, and how many released records equal it."""
-        *ways, alike = looked_up(original, masked, self.check_variables(original))
-        return np.logical_or.reduce([way.own & (way.left < self.k) for way in ways if way is not None]), alike
-
-
-# The risk of the record that is easiest to look up.
+    def _find_matches(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
+        """Return whether each released record is re-identified, and how many released records equal it."""
+        *look_ups, count = look_up(original, masked, self.check_variables(original))
+        hits = [one.has_own & (one.matches < self.k) for one in look_ups if one is not None]
+        return np.logical_or.reduce(hits), count
 
 
-FEWEST = 20  # people from whom it is learned how often a look-up that leaves so many records is right
+# The highest risk of a single record.
 
 
-class Crowds(NamedTuple):
-    """By the number of records that a look-up leaves, from few to many: people, and how often theirs is among them."""
+MIN_PEOPLE_PER_SIZE = 20  # needed to estimate the success rate at one number of matches; else sizes are pooled
+
+
+class MatchCounts(NamedTuple):
+    """For each number of matching records, in rising order: how many people have it, and how often theirs matches."""
 
     size: Array
     people: Array
     right: Floats
 
 
-def crowds(left: Array, own: Array) -> Crowds:
-    """left : records that the look-up of each person leaves, 0: none; own : whether his is among them. Sizes with few
-    people are judged together with the next, the last ones with those before."""
-    size, place, people = np.unique(left[left > 0], return_inverse=True, return_counts=True)
-    met = np.bincount(place, own[left > 0], len(size))
+def learn_match_rates(matches: Array, has_own: Array) -> MatchCounts:
+    """Return, by the number of matching records, how often the person's own record is one of them.
+
+    Numbers with few people are pooled with the next larger ones, the last ones with those before.
+
+    matches : how many records match each person
+    has_own : whether the person's own record is one of them
+    """
+    size, index, people = np.unique(matches[matches > 0], return_inverse=True, return_counts=True)
+    own = np.bincount(index, has_own[matches > 0], len(size))
+    # a pool starts where both the current pool and the rest have enough people
     starts = [0]
     for end in range(1, len(size)):
-        if people[starts[-1] : end].sum() >= FEWEST <= people[end:].sum():
+        if people[starts[-1] : end].sum() >= MIN_PEOPLE_PER_SIZE <= people[end:].sum():
             starts.append(end)
     if not len(size):
-        return Crowds(size, people, np.empty(0))
-    right = np.add.reduceat(met, starts) / np.add.reduceat(people, starts)
-    return Crowds(size, people, right[np.searchsorted(starts, np.arange(len(size)), side="right") - 1])
+        return MatchCounts(size, people, np.empty(0))
+    right = np.add.reduceat(own, starts) / np.add.reduceat(people, starts)
+    return MatchCounts(size, people, right[np.searchsorted(starts, np.arange(len(size)), side="right") - 1])
 
 
 @dataclass(frozen=True)
 class RecordRisk(RiskMeasure):
-    """The largest probability with which a snooper is right who looks somebody up by what everybody may know.
+    """Highest probability with which an attacker picks the correct record after looking up a person.
 
-    The snooper knows the keys of a person, filters the released file on them, and takes one of the records that are left.
-    How sure may he be? In a file that nothing perturbed, one over their number: the smallest crowd decides (1/k). Where
-    values were changed the right record may not be among them, and he learns how often it is.
+    The attacker knows the keys of a person, filters the released file on them, and picks one of the matching records.
+    In an unperturbed file they are right with probability one over the number of matches, so the smallest group decides
+    (1/k). If values were perturbed, the correct record may not match; the attacker knows how often that happens.
 
     Parameters
     ----------
-    on : the variables he knows, of any kind; by default the keys of the file.
-    inclusion : the probability that the person is in the file, in (0, 1]; the risk is multiplied by it, and stands
-        without it in `parts` as "prosecutor".
+    on : the variables the attacker knows, of any kind; by default the keys of the file.
+    inclusion : the probability that the person is in the file, in (0, 1]; the risk is multiplied by it. `parts`
+        contains the risk without it as "prosecutor".
 
-    Formula: max over s of P(his record is among the s that are left | s are left)/s; the probability is the share of the
-    people of whom s records are left, sizes with fewer than 20 people being taken together with the next.
-    `parts`: "smallest crowd", "people" of whom so many records are left, and the number of people "expected" to be found.
-    Where values became new categories, he looks these up; of labels of several depths he takes the records that have his
-    values, and where there are none those whose labels cover them.
-    Missing is a category of its own: a blanked value equals missing alone. Weights and households are not used. Releasing
-    nothing leaves nobody: 0.
-    Reference: "maximum risk" of El Emam (2013), Guide to the De-identification of Personal Health Information, for files
-    that are not perturbed; how often a look-up is right, ours.
+    Formula: max over s of P(own record matches | s records match)/s, estimated by the share of the people with s
+        matches; group sizes with fewer than 20 people are pooled with the next.
+    `parts`: "smallest group", the smallest number of matches; "people in it", how many people have that number; and
+    "expected re-identifications". Recoded values are looked up in the released categories. With labels of several
+    depths, the records with equal values match, or if there are none, those whose labels cover the values.
+    Missing is a category: a blanked value equals only missing values. Weights and households are not used. Releasing
+    nothing re-identifies nobody: 0.
+    Reference: "maximum risk" of El Emam (2013), Guide to the De-identification of Personal Health Information, for
+    unperturbed files; the extension to perturbed files is ours.
 
     Examples
     --------
@@ -162,69 +170,69 @@ class RecordRisk(RiskMeasure):
     )
 
     unit: ClassVar[str] = "probability"
-    revision: ClassVar[int] = 2  # 2: labels of several depths are read
+    revision: ClassVar[int] = 2  # 2: labels of several depths
 
     on: tuple[str, ...] = ()
     inclusion: Annotated[float, Range(0, 1, "(]")] = 1.0
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        met = crowds(*self._look_up(original, masked))
-        if not len(met.size):
-            return Estimate(value=0.0, parts={"prosecutor": 0.0, "smallest crowd": 0.0, "people": 0.0, "expected": 0.0})
-        risk = met.right / met.size
-        parts = {
-            "prosecutor": float(risk.max()),
-            "smallest crowd": float(met.size[0]),
-            "people": float(met.people[0]),
-            "expected": self.inclusion * float(met.people @ risk),
-        }
+        rates = learn_match_rates(*self._find_matches(original, masked))
+        parts = dict.fromkeys(("prosecutor", "smallest group", "people in it", "expected re-identifications"), 0.0)
+        if len(rates.size):
+            risk = rates.right / rates.size
+            expected = self.inclusion * float(rates.people @ risk)
+            values = float(risk.max()), float(rates.size[0]), float(rates.people[0]), expected
+            parts = dict(zip(parts, values, strict=True))
         return Estimate(value=self.inclusion * parts["prosecutor"], parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The probability for each released record's person; 0 where no record is left."""
-        left, own = self._look_up(original, masked)
-        met = crowds(left, own)
-        place = np.searchsorted(met.size, left)
-        each = np.append(met.right / met.size, 0.0)[np.where(left > 0, place, len(met.size))]
+        """Return the probability for the person of each released record; 0 without a match."""
+        matches, has_own = self._find_matches(original, masked)
+        rates = learn_match_rates(matches, has_own)
+        index = np.searchsorted(rates.size, matches)
+        each = np.append(rates.right / rates.size, 0.0)[np.where(matches > 0, index, len(rates.size))]
         return np.asarray(self.inclusion * each)
 
-    def _look_up(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
-        """For each released record's person: how many records his known values leave, and whether his is among them."""
-        equal, covering, _ = looked_up(original, masked, self.check_variables(original))
+    def _find_matches(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
+        """Return, for the person of each released record, the number of matches and whether their own record is one."""
+        equal, covering, _ = look_up(original, masked, self.check_variables(original))
         if covering is None:
-            return equal.left, equal.own
-        some = equal.left > 0
-        return np.where(some, equal.left, covering.left), np.where(some, equal.own, covering.own)
+            return equal.matches, equal.has_own
+        any_equal = equal.matches > 0
+        matches = np.where(any_equal, equal.matches, covering.matches)
+        return matches, np.where(any_equal, equal.has_own, covering.has_own)
 
 
 # Records that link to an external file.
 
 
 def archive_matches(data: Microdata, archive: Microdata, names: tuple[str, ...]) -> Array:
-    """How many records of the archive have the same values of `names` as each record of the data."""
-    code, met = compress([common_codes(data, archive, name) for name in names])
+    """Return how many records of the archive have the same values of `names` as each record of the data."""
+    code, count = compress([common_codes(data, archive, name) for name in names])
     ours, theirs = np.split(code, [len(data)])
-    return np.asarray(count_cells(theirs, len(met))[ours])
+    return np.asarray(count_cells(theirs, len(count))[ours])
 
 
 @dataclass(frozen=True)
 class ExternalLink(RiskMeasure):
-    """The share of unchanged records that link uniquely, or nearly so, to an external file.
+    """Share of unchanged records that link uniquely, or nearly so, to an external file.
 
-    The snooper holds a file with names, an archive, and looks up the key values of each released record in it. He succeeds
-    when few records of the archive have them, and the released record is one that the masking left alone.
+    The attacker has a file with names, an archive, and looks up the key values of each released record in it. They
+    succeed if few records of the archive match, and masking did not change the released record.
 
     Parameters
     ----------
-    archive : path of the snooper's file (CSV, Parquet, SPSS, Stata, SAS), with columns of the same names and categories.
-    on : the variables he knows; by default the keys of the file.
-    near : a record links when 1 to `near` records of the archive match it; 1 is unique, at least 1.
-    sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; another content is refused.
+    archive : path of the attacker's file (CSV, Parquet, SPSS, Stata, SAS), with columns of the same names and
+        categories.
+    on : the variables the attacker knows; by default the keys of the file.
+    near : a record links if 1 to `near` records of the archive match it; 1 means a unique match; at least 1.
+    sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; a file with another digest is
+        rejected.
 
-    Formula: #{unchanged records with 1..near matches in the archive} / #{unchanged records}; unchanged is as it was on
-    these variables. Values match when they are equal.
-    Missing is a category of its own: it matches what is missing in the archive. Weights and households are not used.
-    Where every record has changed the value is undefined, never 0.
+    Formula: #{unchanged records with 1..near matches in the archive} / #{unchanged records}; a record is unchanged if
+        masking left its values of these variables as they were. Values match if they are equal.
+    Missing is a category: it matches missing values of the archive. Weights and households are not used. If every
+    record changed, the value is undefined, never 0.
     Reference: Gomatam, Karr, Sanil (2003), section 2.1, last paragraph.
 
     Examples
@@ -234,7 +242,9 @@ class ExternalLink(RiskMeasure):
     """
 
     label: ClassVar[str] = "Unique links to an external file"
-    description: ClassVar[str] = "Share of records that link uniquely to an external file with names."
+    description: ClassVar[str] = (
+        "Share of the records that masking left unchanged that match one record (or few) of a file with names."
+    )
 
     archive: str
     on: tuple[str, ...] = ()
@@ -256,7 +266,7 @@ class ExternalLink(RiskMeasure):
         return Estimate(value=(linked - int(links[rows].sum())) / counted)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """1 where the record links, 0 elsewhere; NaN where it has changed."""
+        """Return 1 for each record that links and 0 for the others; NaN for changed records."""
         rows = moves(original, masked, self.check_variables(original)).rows
         links, _ = self._links(original)
         exposed = (links if masked.origin is None else links[masked.origin]).astype(float)
@@ -264,7 +274,7 @@ class ExternalLink(RiskMeasure):
         return exposed
 
     def _links(self, original: Microdata) -> tuple[Array, int]:
-        """Which records of the original link to the archive, and how many: read once per file."""
+        """Return which records of the original link to the archive, and how many; read once per file."""
         return original.remember(("archive links", self), lambda: self._read_links(original))
 
     def _read_links(self, original: Microdata) -> tuple[Array, int]:

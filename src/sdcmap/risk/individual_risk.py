@@ -1,4 +1,4 @@
-"""The chance that a link to one record is right, its sum over the file, and the same for households."""
+"""The probability that a link to one record is correct, its sum over the file, and the same for households."""
 
 from __future__ import annotations
 
@@ -13,25 +13,23 @@ from sdcmap.risk._frequencies import LinkMeasure
 
 @dataclass(frozen=True)
 class IndividualRisk(LinkMeasure):
-    """The mean chance that linking a record by its keys to a person of the population is right.
+    """Probability that linking a record by its keys to a person of the population is correct, by default the mean.
 
-    The snooper has a register of the whole population with names and the keys, and links each released record to one of
-    the persons who have its combination, at random. He succeeds when it is the right one. He does not know who is in the
-    sample; the weights say how many persons of the population have a combination. What masking changed counts as if it
-    were true.
+    The attacker has a register of the whole population with names and keys, and links each released record at random to
+    one of the persons with its combination of keys. They do not know who is in the sample; the weights estimate how
+    many persons of the population have each combination. Masked values count as if they were true.
 
     Parameters
     ----------
     summary : "mean" over the records (the global risk), "largest", or the "share above" the threshold.
     threshold : for "share above": a risk in [0, 1].
 
-    Formula: r = E(1/F | f) with F | f negative binomial and p = f / sum of weights:
-        exact p/f 2F1(1, 1; f+1; 1-p); approximate, f = 1: p/(1-p) ln(1/p); f = 2: p/(1-p) - (p/(1-p))^2 ln(1/p);
-        f > 2: p / (f - (1-p)); ratio p/f, one over the persons that the weights say match. Without weights, or where
-        f = F: 1/f.
-    `parts`: "mean", "largest", "expected" re-identifications (their sum) and the share "above".
-    Missing values as `missing_is` says. Weights must be positive; without any the file is the population. Households are
-    not used: see HouseholdRisk.
+    Formula: r = E(1/F | f) with F | f negative binomial and p = f / sum of weights: exact p/f 2F1(1, 1; f+1; 1-p);
+        approximate, f = 1: p/(1-p) ln(1/p); f = 2: p/(1-p) - (p/(1-p))^2 ln(1/p); f > 2: p / (f - (1-p)); ratio p/f,
+        one over the estimated number of matching persons. Without weights, or if f = F: 1/f.
+    `parts`: "mean", "largest", "expected re-identifications" (the sum) and "share above" the threshold.
+    Missing values match according to `missing_is`. Weights must be positive; without weights the file is the
+    population. Households are not used: see HouseholdRisk.
     Reference: Benedetti and Franconi (1998); Franconi and Polettini (2004); Templ, Kowarik, Meindl (2015).
 
     Examples
@@ -40,40 +38,41 @@ class IndividualRisk(LinkMeasure):
     "IndividualRisk(form='exact')"
     """
 
-    label: ClassVar[str] = "Mean re-identification probability"
+    label: ClassVar[str] = "Individual re-identification risk"
     description: ClassVar[str] = (
-        "Average probability that linking a record to a person in the population by its keys is correct."
+        "Probability that linking a record to a person in the population by its keys is correct; by default "
+        "the average over records."
     )
 
     summary: Literal["mean", "largest", "share above"] = "mean"
     threshold: Share = 0.1
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        met, risk = self.cell_risks(original, masked)
-        expected, n = float(met.count @ risk), len(masked)
+        cells, risk = self.cell_risks(original, masked)
+        expected, n = float(cells.count @ risk), len(masked)
         parts = {
             "mean": expected / n,
             "largest": float(risk.max()),
-            "expected": expected,
-            "above": int(met.count[risk > self.threshold].sum()) / n,
+            "expected re-identifications": expected,
+            "share above": int(cells.count[risk > self.threshold].sum()) / n,
         }
-        return Estimate(value=parts["above" if self.summary == "share above" else self.summary], parts=parts)
+        return Estimate(value=parts[self.summary], parts=parts)
 
 
-# How many records a snooper links rightly.
+# How many records an attacker links correctly.
 
 
 @dataclass(frozen=True)
 class ExpectedReidentifications(LinkMeasure):
-    """The number of records that a snooper links rightly, on average.
+    """Expected number of records that an attacker links correctly.
 
-    The snooper links every released record to one of the persons of a population register who have its keys, at random,
-    as for IndividualRisk. He succeeds with each link that is right; counted are those of the whole file.
+    The attacker links every released record at random to one of the persons of a population register with its keys, as
+    in IndividualRisk. The measure counts the correct links of the whole file.
 
-    Formula: sum of the individual risks over the records; `parts`: "share", the same per record.
-    It grows with the file: files of different size are compared by IndividualRisk.
-    Missing values as `missing_is` says. Weights must be positive; without any the file is the population. Households are
-    not used.
+    Formula: sum of the individual risks over the records; `parts`: "share", the same per record. The value grows with
+        the file; use IndividualRisk to compare files of different size.
+    Missing values match according to `missing_is`. Weights must be positive; without weights the file is the
+    population. Households are not used.
     Reference: Templ, Kowarik, Meindl (2015); SDC Practice Guide, global risk.
 
     Examples
@@ -91,29 +90,30 @@ class ExpectedReidentifications(LinkMeasure):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        met, risk = self.cell_risks(original, masked)
-        expected = float(met.count @ risk)
+        cells, risk = self.cell_risks(original, masked)
+        expected = float(cells.count @ risk)
         return Estimate(value=expected, parts={"share": expected / len(masked)})
 
 
-# The chance that a link to one member of a household is right.
+# The probability that a link to one member of a household is correct.
 
 
 @dataclass(frozen=True)
 class HouseholdRisk(LinkMeasure):
-    """The mean chance, over persons, that at least one member of the household is linked rightly.
+    """Mean probability, over persons, that at least one member of the household is linked correctly.
 
-    The snooper links each person of the released file to a register of the population, as for IndividualRisk. The file
-    says who lives together, so he succeeds for a whole household as soon as one of its members is linked rightly.
+    The attacker links each person of the released file to a population register, as in IndividualRisk. The file shows
+    who lives together, so one correct link re-identifies the whole household.
 
     Parameters
     ----------
-    on : the variables he knows of each person; by default the keys of the file.
+    on : the variables the attacker knows of each person; by default the keys of the file.
 
-    Formula: mean over persons of 1 - prod (1 - r_j) over the members j of the person's household, links of members being
-    independent; r is the individual risk. `parts`: "expected", the sum over persons.
-    Missing values as `missing_is` says. Weights must be positive; without any the file is the population. Households: the
-    file needs a variable of this role; persons whose household is missing are one-person households.
+    Formula: mean over persons of 1 - prod (1 - r_j) over the members j of the person's household, assuming independent
+        links; r is the individual risk. `parts`: "expected re-identifications", the sum over persons.
+    Missing values match according to `missing_is`. Weights must be positive; without weights the file is the
+    population. Households: the file needs a variable with this role; a person with a missing household is a one-person
+    household.
     Reference: Franconi and Polettini (2004); SDC Practice Guide, household risk.
 
     Examples
@@ -127,26 +127,26 @@ class HouseholdRisk(LinkMeasure):
         "Average probability that at least one member of a person's household is linked correctly."
     )
 
-    households: ClassVar[str] = "used: the file needs a variable of this role"
+    households: ClassVar[str] = "used: the file needs a variable with this role"
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from super().other_incompatibilities(data)
         if data.household is None:
-            yield "HouseholdRisk needs a file with a household variable: state its role."
+            yield "HouseholdRisk needs a household variable: give a column the role household."
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         expected = float(self.records(original, masked).sum())
-        return Estimate(value=expected / len(masked), parts={"expected": expected})
+        return Estimate(value=expected / len(masked), parts={"expected re-identifications": expected})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The risk of each person's household."""
+        """Return the risk of each person's household."""
         risk = super().records(original, masked)
         return household_risks(risk, masked.view(household_numbers, str(original.household)))
 
 
 def household_numbers(data: Microdata, name: str) -> Array:
-    """The household of each person as 0, 1, ..., as a view; a person whose household is missing has one of his own."""
+    """Return the household of each person as 0, 1, ...; a person with a missing household gets a number of their own."""
     number = data.codes(name).astype("int64")
-    alone = data.missing(name)
-    number[alone] = data.level_count(name) + alone.nonzero()[0]
+    missing = data.missing(name)
+    number[missing] = data.level_count(name) + missing.nonzero()[0]
     return number

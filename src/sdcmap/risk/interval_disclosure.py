@@ -1,4 +1,4 @@
-"""Records whose values are near their masked values: intervals of ranks or values, dRisk and dRiskRMD."""
+"""Records whose true values are close to their masked values: interval disclosure, dRisk and dRiskRMD."""
 
 from __future__ import annotations
 
@@ -10,41 +10,44 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Generator, Microdata, Positive, RiskMeasure, Undefined
 from sdcmap.kernels.statistics.robust_scatter import robust_scatter
 
-PERCENTS = np.arange(1, 11)  # the width is 1, 2, ... 10 %
+WIDTH_PERCENTS = np.arange(1, 11)  # interval widths: 1 %, 2 %, ... 10 %
 
 
 def rank_widths(x: Array, z: Array) -> Array:
-    """For how many of the widths p = 1..10 % the value x lies between the masked values whose ranks are p n from z's."""
+    """Return at how many widths p = 1..10 % the value x lies between the masked values with ranks p n from z's rank."""
     n = len(z)
-    place = np.sort(z)
-    twice = np.searchsorted(place, z, side="left") + np.searchsorted(place, z, side="right") - 1  # equal ones: mid-rank
+    ordered = np.sort(z)
+    # twice the mid-rank of ties, so that it is a whole number
+    twice = np.searchsorted(ordered, z, side="left") + np.searchsorted(ordered, z, side="right") - 1
     inside = np.zeros(n)
-    for reach in (-(-PERCENTS * n // 100)).tolist():  # rounded up
-        low = place[np.maximum(-(-twice // 2) - reach, 0)]
-        high = place[np.minimum(twice // 2 + reach, n - 1)]
+    for reach in (-(-WIDTH_PERCENTS * n // 100)).tolist():  # rounded up
+        low = ordered[np.maximum(-(-twice // 2) - reach, 0)]
+        high = ordered[np.minimum(twice // 2 + reach, n - 1)]
         inside += (low <= x) & (x <= high)
     return inside
 
 
 def spread_widths(x: Array, z: Array, spread: float) -> Array:
-    """For how many of the widths p = 1..10 % of the standard deviation |x - z| <= p s; NaN where one is missing."""
-    apart = np.abs(x - z)
+    """Return at how many widths p = 1..10 % of the standard deviation s |x - z| <= p s; NaN if one is missing."""
+    difference = np.abs(x - z)
     if not spread > 0:
-        return np.where(np.isnan(apart), np.nan, np.where(apart == 0, float(len(PERCENTS)), 0.0))
-    apart *= 100 / spread
-    np.ceil(apart, out=apart)  # the first percent that reaches
-    np.maximum(apart, 1, out=apart)
-    np.subtract(len(PERCENTS) + 1, apart, out=apart)
-    return np.asarray(np.maximum(apart, 0, out=apart))
+        return np.where(np.isnan(difference), np.nan, np.where(difference == 0, float(len(WIDTH_PERCENTS)), 0.0))
+    # in place, for large files: the smallest percent that covers the difference, then how many widths are as wide
+    difference *= 100 / spread
+    np.ceil(difference, out=difference)
+    np.maximum(difference, 1, out=difference)
+    np.subtract(len(WIDTH_PERCENTS) + 1, difference, out=difference)
+    return np.asarray(np.maximum(difference, 0, out=difference))
 
 
 def _spread(data: Microdata, name: str) -> float:
+    """Return the standard deviation of a variable without its missing values."""
     x = data.numbers(name)
     return float(np.nanstd(x, ddof=1)) if (~np.isnan(x)).sum() > 1 else 0.0
 
 
 class ValueMeasure(RiskMeasure):
-    """What the measures share that compare numbers with their masked values."""
+    """Base of the measures that compare numbers with their masked values."""
 
     baseline_value: ClassVar[float | None] = None
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
@@ -52,31 +55,32 @@ class ValueMeasure(RiskMeasure):
     missing: ClassVar[str] = "values missing before or after are left out"
 
     def values(self, original: Microdata, masked: Microdata) -> tuple[tuple[str, ...], Array, Array]:
-        """The variables, and the values of each released record before and after masking."""
+        """Return the variables, and the values of each released record before and after masking."""
         names = self.check_variables(original)
         if any(masked.column(name).levels is not None for name in names):
-            raise Undefined("a measured variable was recoded into categories, so that it has no interval.")
+            raise Undefined("a measured variable was recoded into categories, so it has no interval.")
         x = original.matrix(names)
         return names, x if masked.origin is None else x[masked.origin], masked.matrix(names)
 
 
 @dataclass(frozen=True)
 class IntervalDisclosure(ValueMeasure):
-    """The share of values that lie in a narrow interval around their masked value.
+    """Share of true values that lie in a narrow interval around their masked value.
 
-    The snooper has the right record and asks how well the masked value tells the true one. He takes an interval around
-    the masked value, and succeeds when the true value is in it; the mean over intervals of 1 % to 10 % is reported.
+    The attacker has the correct record and takes an interval around its masked value. They succeed if the true value
+    lies in it. The measure averages over intervals of 1 % to 10 %.
 
     Parameters
     ----------
-    kind : "rank", between the masked values whose ranks are p % of the records away; "sd", within p % of the original
+    kind : "rank": between the masked values whose ranks are p % of the records away; "sd": within p % of the original
         variable's standard deviation.
-    on : the variables he wants to know; by default the numeric variables.
+    on : the variables the attacker wants to know; by default the numeric variables.
 
     Formula: mean over p = 1..10, records and variables of [z_(r - pn/100) <= x <= z_(r + pn/100)], r the rank of the
-    masked value z among the masked values (equal ones: the middle) and pn/100 rounded up; or of [|x - z| <= p/100 s].
-    Missing: values that are missing before or after are left out. Weights and households are not used.
-    It has no level for releasing nothing: the snooper has no interval then.
+        masked value z among the masked values (ties: the mid-rank) and pn/100 rounded up; or of [|x - z| <= p/100 s].
+        `parts`: the share of each variable.
+    Missing: values that are missing before or after masking are left out. Weights and households are not used. There is
+    no value for releasing nothing, because there is no interval then.
     Reference: Mateo-Sanz, Sebe, Domingo-Ferrer (2004); Yancey, Winkler, Creecy (2002), section 4.
 
     Examples
@@ -99,21 +103,21 @@ class IntervalDisclosure(ValueMeasure):
         known = {name: column[~np.isnan(column)] for name, column in inside}
         count = sum(map(len, known.values()))
         if not count:
-            raise Undefined("no value is there before and after masking.")
+            raise Undefined("no value is present both before and after masking.")
         total = {name: float(column.sum()) for name, column in known.items()}
-        each = {name: total[name] / len(column) / len(PERCENTS) for name, column in known.items() if len(column)}
-        return Estimate(value=sum(total.values()) / count / len(PERCENTS), parts=each)
+        each = {name: total[name] / len(column) / len(WIDTH_PERCENTS) for name, column in known.items() if len(column)}
+        return Estimate(value=sum(total.values()) / count / len(WIDTH_PERCENTS), parts=each)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The share of the record's values, over the ten widths, that lie in their interval; NaN where it has none."""
+        """Return the share of the record's values, over the ten widths, that lie in their interval; NaN if it has none."""
         inside = np.column_stack(self._inside(original, masked, self.check_variables(original)))
         count = (~np.isnan(inside)).sum(axis=1)
-        return np.where(count > 0, np.nansum(inside, axis=1) / np.maximum(count, 1) / len(PERCENTS), np.nan)
+        return np.where(count > 0, np.nansum(inside, axis=1) / np.maximum(count, 1) / len(WIDTH_PERCENTS), np.nan)
 
     def _inside(self, original: Microdata, masked: Microdata, names: tuple[str, ...]) -> list[Array]:
-        """For each variable, at how many of the ten widths each value is disclosed; NaN: missing before or after."""
+        """Return, for each variable, at how many of the ten widths each value is disclosed; NaN if missing."""
         if masked.origin is None and len(masked) != len(original):
-            raise Undefined("the masked file does not say which record each of its rows was.")
+            raise Undefined("the masked file does not state which original record each row came from.")
         columns = []
         for name in names:
             raw, z = original.numbers(name), masked.numbers(name)
@@ -128,26 +132,26 @@ class IntervalDisclosure(ValueMeasure):
         return columns
 
 
-# Records all of whose values are near their masked values: sdcMicro's dRisk and dRiskRMD.
+# Records with all values close to their masked values: sdcMicro's dRisk.
 
 
 @dataclass(frozen=True)
 class DRisk(ValueMeasure):
-    """The share of records whose every value lies in an interval of one width around its masked value.
+    """Share of records whose true values all lie in an interval around their masked values.
 
-    The snooper has the right record and takes intervals around its masked values. He succeeds when the true values are
-    in all of them. IntervalDisclosure looks at values one by one, and at ten widths.
+    The attacker has the correct record and takes intervals around its masked values. They succeed if all true values
+    lie in them. IntervalDisclosure counts single values, at ten widths.
 
     Parameters
     ----------
-    k : the half width of the interval, in standard deviations; above 0.
-    scale : the standard deviation is that of the "released" file, as sdcMicro's, or of the "original", which masking cannot
-        move.
-    on : the variables he wants to know; by default the numeric variables.
+    k : the half-width of the interval in standard deviations, above 0.
+    scale : the standard deviation is that of the "released" file, as in sdcMicro, or of the "original", which masking
+        cannot change.
+    on : the variables the attacker wants to know; by default the numeric variables.
 
     Formula: #{i: |x_ij - z_ij| <= k s_j for every variable j} / n; `parts`: the share of each variable.
-    Missing: a value that is missing before or after is left out; a record without any is not counted. Weights and
-    households are not used. It has no level for releasing nothing: the snooper has no interval then.
+    Missing: a value that is missing before or after masking is left out; a record without values is not counted.
+    Weights and households are not used. There is no value for releasing nothing, because there is no interval then.
     Reference: Templ, Kowarik, Meindl (2015), section 3.5; Mateo-Sanz, Sebe, Domingo-Ferrer (2004).
 
     Examples
@@ -165,61 +169,64 @@ class DRisk(ValueMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names, inside = self._inside(original, masked)
-        each = _all_of(inside)
+        each = _all_inside(inside)
         if np.isnan(each).all():
-            raise Undefined("no value is there before and after masking.")
+            raise Undefined("no value is present both before and after masking.")
         parts = {n: float(np.nanmean(x)) for n, x in zip(names, inside.T, strict=True) if not np.isnan(x).all()}
         return Estimate(value=float(np.nanmean(each)), parts=parts if len(names) > 1 else {})
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """1 where every value of the record is in its interval, 0 elsewhere; NaN where it has none."""
-        return _all_of(self._inside(original, masked)[1])
+        """Return 1 if every value of the record lies in its interval, else 0; NaN if the record has no values."""
+        return _all_inside(self._inside(original, masked)[1])
 
     def _inside(self, original: Microdata, masked: Microdata) -> tuple[tuple[str, ...], Array]:
-        """The variables; 1 where a value is in its interval, 0 where not, NaN where it is missing before or after."""
+        """Return the variables, and 1 for each value in its interval, 0 outside it, NaN if missing."""
         names, x, z = self.values(original, masked)
-        like = z if self.scale == "released" else original.matrix(names)
-        apart = np.abs(x - z)
-        return names, np.where(np.isnan(apart), np.nan, apart <= self.k * _spreads(like))
+        scale_file = z if self.scale == "released" else original.matrix(names)
+        difference = np.abs(x - z)
+        return names, np.where(np.isnan(difference), np.nan, difference <= self.k * _spreads(scale_file))
 
 
 def _spreads(x: Array) -> Array:
-    """The standard deviation of each column, n - 1 in the denominator; 0 where it has fewer than 2 values."""
+    """Return the standard deviation of each column, with n - 1; 0 for fewer than 2 values."""
     return np.array([np.std(c[~np.isnan(c)], ddof=1) if (~np.isnan(c)).sum() > 1 else 0.0 for c in x.T])
 
 
-def _all_of(inside: Array) -> Array:
+def _all_inside(inside: Array) -> Array:
+    """Return 1 for each record without a value outside its interval, else 0; NaN if all its values are missing."""
     known = ~np.isnan(inside)
     return np.where(known.any(axis=1), (np.nan_to_num(inside, nan=1.0) == 1).all(axis=1).astype(float), np.nan)
 
 
-# Records with a value near its original, where outliers count as near from further away: sdcMicro's dRiskRMD.
+# Records with a value close to the original, with wider intervals for outliers: sdcMicro's dRiskRMD.
 
 
-SCALE = 0.05  # of a robust distance, as sdcMicro has it
+RMD_SCALE = 0.05  # share of the robust distance that is the unit of k, as in sdcMicro
 
 
 @dataclass(frozen=True)
 class DRiskRMD(ValueMeasure):
-    """The share of records of which a value lies near its original, the nearer the middle of the file, the nearer.
+    """Share of records with a masked value close to the original, where outliers have wider intervals.
 
-    Whoever lies far from the others is known from further away: the interval around his values is as wide as his robust
-    distance from the middle. The snooper succeeds when a masked value is in it, and no other released record is about
-    there.
+    A person far from the others is recognized from further away, so the interval around their values grows with their
+    robust distance from the center. The attacker succeeds if a masked value lies in it and no other released record is
+    close by.
 
     Parameters
     ----------
-    k : half the width of the interval, in twentieths of a robust distance and in standard deviations; above 0.
-    k2 : a released record with another one nearer than this, in standard deviations, is hidden by it; above 0.
-    on : the variables he wants to know; by default the numeric variables.
+    k : the half-width of the interval, in twentieths of a robust distance and in standard deviations, above 0.
+    k2 : a released record is hidden if another one is closer than this, in standard deviations, above 0.
+    on : the variables the attacker wants to know; by default the numeric variables.
 
-    Formula: #{i: |x_ij - z_ij| < k .05 D_i for a variable j, and no other z within k2 of z_i} / n; x and z in standard
+    Formula: #{i: |x_ij - z_ij| < 0.05 k D_i for a variable j, and no other z within k2 of z_i} / n; x and z in standard
         deviations of their own file, D the robust Mahalanobis distance (minimum covariance determinant) of x_i from the
-        mean. `parts`: "near", without the second condition (sdcMicro's risk1; the value is its risk2), and "weighted
-        near" and "weighted", both counts times the sums of .05 D over n (its wrisk1 and wrisk2).
-    sdcMicro draws its subsets at random; ours are the same for the same file, and have no factor for small files.
-    Missing: records with a missing value before or after are left out. Weights and households are not used. It has no
-    level for releasing nothing. Undefined where half of the records lie in a plane, such as of a variable that is mostly 0.
+        mean.
+    `parts`: "near", without the second condition (sdcMicro's risk1; the value is its risk2), and "weighted near" and
+    "weighted", both counts times the sums of 0.05 D over n (its wrisk1 and wrisk2). sdcMicro draws its subsets at
+    random; here they are fixed for a file, and there is no small-sample factor.
+    Missing: records with a missing value before or after masking are left out. Weights and households are not used.
+    There is no value for releasing nothing. Undefined if half of the records lie in a plane, as with a variable that is
+    mostly 0.
     Reference: Templ and Meindl (2008), methods RMDID1 and RMDID2; Rousseeuw and van Driessen (1999).
 
     Examples
@@ -233,7 +240,7 @@ class DRiskRMD(ValueMeasure):
         "Share of records whose value stays close to the original in relation to how unusual the record is."
     )
 
-    revision: ClassVar[int] = 2  # 2: equal distances alike on every machine
+    revision: ClassVar[int] = 2  # 2: ties are broken alike on every machine
     missing: ClassVar[str] = "records with a missing value before or after are left out"
 
     k: Positive = 0.01
@@ -243,19 +250,21 @@ class DRiskRMD(ValueMeasure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         _, x, z = self.values(original, masked)
         complete = ~(np.isnan(x) | np.isnan(z)).any(axis=1)
-        x, z = _standardized(x[complete]), _standardized(z[complete])
+        x, z = _standardize(x[complete]), _standardize(z[complete])
         scatter = robust_scatter(x) if len(x) else None
         if scatter is None:
             raise Undefined("half of the records lie in a plane, or there are too few: there is no robust distance.")
-        distance = SCALE * np.sqrt(scatter._replace(center=np.zeros(x.shape[1])).distances(x))
+        # robust scatter, but distances from the ordinary mean, which is 0 after standardizing
+        distance = RMD_SCALE * np.sqrt(scatter._replace(center=np.zeros(x.shape[1])).distances(x))
         near = (np.abs(x - z) < self.k * distance[:, np.newaxis]).any(axis=1)
-        found = near & (_nearest(z) > self.k2)
-        weighted, weighted_near = (float(who.sum() * distance[who].sum()) / len(x) for who in (found, near))
+        disclosed = near & (_nearest(z) > self.k2)
+        weighted, weighted_near = (float(rows.sum() * distance[rows].sum()) / len(x) for rows in (disclosed, near))
         parts = {"near": float(near.mean()), "weighted near": weighted_near, "weighted": weighted}
-        return Estimate(value=float(found.mean()), parts=parts)
+        return Estimate(value=float(disclosed.mean()), parts=parts)
 
 
-def _standardized(x: Array) -> Array:
+def _standardize(x: Array) -> Array:
+    """Return the columns with mean 0 and standard deviation 1; raise `Undefined` for a constant column."""
     spread = x.std(axis=0, ddof=1) if len(x) > 1 else np.zeros(x.shape[1])
     if not (spread > 0).all():
         raise Undefined("a measured variable is constant, or fewer than 2 records are complete.")
@@ -263,7 +272,7 @@ def _standardized(x: Array) -> Array:
 
 
 def _nearest(z: Array) -> Array:
-    """The distance of each record to the nearest other."""
+    """Return the distance of each record to the nearest other record."""
     from scipy.spatial import KDTree
 
     return np.asarray(KDTree(z).query(z, k=2)[0][:, 1])

@@ -1,4 +1,4 @@
-"""Groups of equal keys that disclose a sensitive value: l-diversity, and the rules alpha-k, beta and delta."""
+"""Groups with equal keys that disclose a sensitive value: l-diversity and the rules of alpha, beta and delta."""
 
 from __future__ import annotations
 
@@ -15,90 +15,93 @@ from sdcmap.kernels.tables.wildcards import wildcard_sums
 from sdcmap.risk._frequencies import KeyMeasure
 from sdcmap.risk._secrets import SecretMeasure
 
-DENSE_COUNTS = 1 << 23  # combinations of keys times sensitive values that are counted in one table
-SLACK = 1e-9  # exp(entropy) of two equally frequent values is 2 but for rounding
+MAX_DENSE_CELLS = 1 << 23  # key combinations times sensitive values that are counted in one dense table (64 MiB)
+ROUNDING_TOLERANCE = 1e-9  # exp(entropy) of two equally frequent values is 2 except for rounding
 
 
 @dataclass(frozen=True)
 class SensitiveGroups:
-    """The sensitive values among the records that match each combination of keys; laid out as kernels.diversity says."""
+    """The sensitive values among the records that match each key combination, in the layout of kernels.diversity."""
 
-    met: DistinctCells
-    codes: Array  # of the combinations, MISSING only where it is to match every value
-    start: Array
+    cells: DistinctCells
+    codes: Array  # of the combinations, MISSING only if it is to match every value
+    start: Array  # of each group in `value` and `count`
     value: Array
     count: Array
-    whole: Array  # the share of each value in the file
+    file_share: Array  # of each value
 
 
-def sensitive_groups(measure: KeyMeasure, data: Microdata, secret: str) -> SensitiveGroups:
-    """The values of `secret` in each group of records that match on the keys; missing ones are left out."""
-    met, codes = measure.cells(data)
+def group_sensitive_values(measure: KeyMeasure, data: Microdata, secret: str) -> SensitiveGroups:
+    """Return the values of `secret` in each group of records with matching keys; missing values are left out."""
+    combinations, codes = measure.cells(data)
     known = ~data.missing(secret)
-    cell, value = met.code[known], data.codes(secret)[known].astype(np.int64)
+    cell, value = combinations.code[known], data.codes(secret)[known].astype(np.int64)
     cells, size = len(codes), data.level_count(secret)
     wild = bool((codes < 0).any())
-    if wild or cells * size <= DENSE_COUNTS:
-        step = max(1, DENSE_COUNTS // cells)
-        parts = [_counted(codes, cell, value, range(low, min(low + step, size)), wild) for low in range(0, size, step)]
-        group, held, count = (np.concatenate(part) for part in zip(*parts, strict=True))
-        order = np.lexsort((held, group))
-        group, held, count = group[order], held[order], count[order]
+    # a dense table if it fits or missing keys match every value, in blocks of values; else a sort of the pairs
+    if wild or cells * size <= MAX_DENSE_CELLS:
+        step = max(1, MAX_DENSE_CELLS // cells)
+        parts = [
+            _count_values(codes, cell, value, range(low, min(low + step, size)), wild) for low in range(0, size, step)
+        ]
+        group, present, count = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.lexsort((present, group))
+        group, present, count = group[order], present[order], count[order]
     else:
         pairs, count = np.unique(cell * size + value, return_counts=True)
-        group, held = np.divmod(pairs, size)
+        group, present = np.divmod(pairs, size)
     start = np.searchsorted(group, np.arange(cells + 1))
-    whole = np.bincount(value, minlength=size) / max(len(value), 1)
-    return SensitiveGroups(met, codes, start, held, count.astype(np.float64), whole)
+    file_share = np.bincount(value, minlength=size) / max(len(value), 1)
+    return SensitiveGroups(combinations, codes, start, present, count.astype(np.float64), file_share)
 
 
-def _counted(codes: Array, cell: Array, value: Array, values: range, wild: bool) -> tuple[Array, Array, Array]:
-    """Which of these values occur in which group, and how often."""
+def _count_values(codes: Array, cell: Array, value: Array, values: range, wild: bool) -> tuple[Array, Array, Array]:
+    """Return which of these values occur in which group, and how often."""
     inside = (value >= values.start) & (value < values.stop)
-    place = cell[inside] * len(values) + (value[inside] - values.start)
-    table = np.bincount(place, minlength=len(codes) * len(values)).reshape(len(codes), len(values))
+    index = cell[inside] * len(values) + (value[inside] - values.start)
+    table = np.bincount(index, minlength=len(codes) * len(values)).reshape(len(codes), len(values))
     table = wildcard_sums(codes, table) if wild else table
-    group, held = np.nonzero(table)
-    return group, held + values.start, table[group, held]
+    group, present = np.nonzero(table)
+    return group, present + values.start, table[group, present]
 
 
-# Which groups are exposed, and numbers of the whole file for `parts`.
-Judged: TypeAlias = tuple[Array, dict[str, float]]
+# Which groups are exposed, and numbers for `parts`.
+RuleResult: TypeAlias = tuple[Array, dict[str, float]]
 
 
 @dataclass(frozen=True)
 class SensitiveMeasure(SecretMeasure, KeyMeasure):
-    """The share of records in groups of equal keys whose sensitive values break a rule; a subclass states the rule.
+    """Base of the measures of groups with equal keys whose sensitive values break a rule.
 
     Parameters
     ----------
     secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
     """
 
-    missing: ClassVar[str] = "a missing key matches as `missing_is` says; missing sensitive values are left out"
+    missing: ClassVar[str] = "missing keys match according to `missing_is`; missing sensitive values are left out"
 
     secret: str = ""
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or data.keys
 
-    def judged(self, groups: SensitiveGroups) -> Judged:
-        """The rule itself."""
+    def apply_rule(self, groups: SensitiveGroups) -> RuleResult:
+        """Return which groups break the rule, and numbers for `parts`. Subclasses implement it."""
         raise TypeError(f"{type(self).__name__} has no rule.")
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         groups = self.groups(original, masked)
-        exposed, parts = self.judged(groups)
-        return Estimate(value=float(groups.met.count[exposed].sum() / len(masked)), parts=parts)
+        exposed, parts = self.apply_rule(groups)
+        return Estimate(value=float(groups.cells.count[exposed].sum() / len(masked)), parts=parts)
 
     def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
         groups = self.groups(original, masked)
-        return groups.met, self.judged(groups)[0]
+        return groups.cells, self.apply_rule(groups)[0]
 
     def groups(self, original: Microdata, masked: Microdata) -> SensitiveGroups:
-        """The sensitive values of the release in groups of equal keys."""
+        """Return the sensitive values of the release in groups with equal keys."""
         self.check_variables(original)
-        groups = sensitive_groups(self, masked, self.secret_in(original))
+        groups = group_sensitive_values(self, masked, self.secret_in(original))
         if len(groups.value) == 0:
             raise Undefined(f"{type(self).__name__}: every sensitive value is missing.")
         return groups
@@ -106,21 +109,21 @@ class SensitiveMeasure(SecretMeasure, KeyMeasure):
 
 @dataclass(frozen=True)
 class LDiversity(SensitiveMeasure):
-    """The share of records in groups with fewer than l well-represented sensitive values.
+    """Share of records in groups with fewer than l well-represented sensitive values.
 
-    The snooper knows the keys of somebody who is in the file and finds the group of records that have them. He does not
-    need to know which record it is: he succeeds when the group has few different sensitive values, so that he learns, or
-    nearly learns, the person's. What masking changed counts as if it were true.
+    The attacker knows the keys of a person in the file and finds the group of records that have them. They need not
+    know which record is the person's: if the group has few different sensitive values, they learn the value, or nearly
+    so. Masked values count as if they were true.
 
     Parameters
     ----------
-    l : a group is exposed below l values; at least 1, a whole number except for "entropy".
+    l : a group is exposed if it has fewer than l values, at least 1; a whole number except for "entropy".
     form : "distinct" values; "entropy": exp(H); "recursive": the largest l with r_1 < c (r_l + ... + r_m).
     c : for "recursive", above 0: how much more frequent the most frequent value may be than the tail.
 
     Formula: #{i: diversity of i's group < l} / n; `parts`: the "smallest" and the "mean" diversity over records.
-    Missing keys as `missing_is` says; a missing sensitive value adds none to its group, and a group without any discloses
-    nothing. Weights and households are not used.
+    Missing keys match according to `missing_is`; a missing sensitive value adds no diversity, and a group without any
+    value discloses nothing. Weights and households are not used.
     Reference: Machanavajjhala, Kifer, Gehrke, Venkitasubramaniam (2007), definitions 4.1 and 4.2.
 
     Examples
@@ -135,9 +138,9 @@ class LDiversity(SensitiveMeasure):
         "(l-diversity)."
     )
 
-    missing: ClassVar[str] = "a missing key matches as `missing_is` says; a missing sensitive value adds no diversity"
+    missing: ClassVar[str] = "missing keys match according to `missing_is`; a missing secret adds no diversity"
 
-    l: Annotated[float, Range(1)] = 2.0  # noqa: E741 - the field's own word
+    l: Annotated[float, Range(1)] = 2.0  # noqa: E741 - the name in the literature
     form: Literal["distinct", "entropy", "recursive"] = "distinct"
     c: Positive = 2.0
 
@@ -146,16 +149,16 @@ class LDiversity(SensitiveMeasure):
         if self.form != "entropy" and self.l != int(self.l):
             yield f'.l must be a whole number for "{self.form}". Got {self.l:g}.'
 
-    def judged(self, groups: SensitiveGroups) -> Judged:
-        diversity, records = self._diversity(groups), groups.met.count
+    def apply_rule(self, groups: SensitiveGroups) -> RuleResult:
+        diversity, records = self._diversity(groups), groups.cells.count
         known = ~np.isnan(diversity)
         mean = float(records[known] @ diversity[known] / records[known].sum())
-        return diversity < self.l * (1 - SLACK), {"smallest": float(diversity[known].min()), "mean": mean}
+        return diversity < self.l * (1 - ROUNDING_TOLERANCE), {"smallest": float(diversity[known].min()), "mean": mean}
 
     def diversity(self, data: Microdata) -> Array:
-        """The diversity of each record's group; NaN where no record of the group has a sensitive value."""
-        groups = sensitive_groups(self, data, self.secret_in(data))
-        return self._diversity(groups)[groups.met.code]
+        """Return the diversity of each record's group; NaN if no record of the group has a sensitive value."""
+        groups = group_sensitive_values(self, data, self.secret_in(data))
+        return self._diversity(groups)[groups.cells.code]
 
     def _diversity(self, groups: SensitiveGroups) -> Array:
         if self.form == "distinct":
@@ -172,21 +175,22 @@ class LDiversity(SensitiveMeasure):
 
 @dataclass(frozen=True)
 class AlphaKAnonymity(SensitiveMeasure):
-    """The share of records in groups of fewer than k records, or in which one sensitive value has more than a share alpha.
+    """Share of records in groups of fewer than k records, or with one sensitive value above a share alpha.
 
-    The snooper knows the keys of somebody who is in the file and finds the records that have them. He succeeds when these
-    are few, so that he may point at the record, or when most of them have one sensitive value, so that he need not. What
-    masking changed counts as if it were true.
+    The attacker knows the keys of a person in the file and finds the records that have them. They succeed if these are
+    few, which singles out the record, or if most of them have the same sensitive value. Masked values count as if they
+    were true.
 
     Parameters
     ----------
-    k : a group is exposed when fewer than k records match it, at least 1.
-    share : alpha, in [0, 1]: a group is exposed where more than this share of its known sensitive values are the same.
+    k : a group is exposed if fewer than k records match it, at least 1.
+    share : alpha, in [0, 1]: a group is exposed if more than this share of its known sensitive values are the same.
 
-    Formula: #{i: f_i < k or max over values s of p(s) in i's group > alpha} / n; `parts`: the "smallest group", a number of
-        records, and the "largest share" of a value in a group: the k and the alpha that hold for the whole file.
-    Missing keys as `missing_is` says; missing sensitive values are left out of p, and a group without any counts by its
-    size alone. Weights and households are not used.
+    Formula: #{i: f_i < k or max over values s of p(s) in i's group > alpha} / n.
+    `parts`: the "smallest group", a number of records, and the "largest share" of a value in a group: the k and the
+    alpha of the whole file.
+    Missing keys match according to `missing_is`; missing sensitive values are left out of p, and a group without any
+    value counts by its size only. Weights and households are not used.
     Reference: Wong, Li, Fu, Wang (2006), definition 3.
 
     Examples
@@ -204,35 +208,35 @@ class AlphaKAnonymity(SensitiveMeasure):
     k: Annotated[int, Range(1)] = 3
     share: Share = 0.5
 
-    def judged(self, groups: SensitiveGroups) -> Judged:
+    def apply_rule(self, groups: SensitiveGroups) -> RuleResult:
         group, share = shares_within(groups.start, groups.count)
-        largest = largest_within(group, share, len(groups.met.count))
-        records = wildcard_sums(groups.codes, groups.met.count) if (groups.codes < 0).any() else groups.met.count
-        exposed = (records < self.k) | (largest > self.share + SLACK)
+        largest = largest_within(group, share, len(groups.cells.count))
+        records = wildcard_sums(groups.codes, groups.cells.count) if (groups.codes < 0).any() else groups.cells.count
+        exposed = (records < self.k) | (largest > self.share + ROUNDING_TOLERANCE)
         return exposed, {"smallest group": float(records.min()), "largest share": float(largest.max())}
 
 
-# Groups that make a sensitive value much likelier than the file does.
+# Groups in which a sensitive value is much more frequent than in the file.
 
 
 @dataclass(frozen=True)
 class BetaLikeness(SensitiveMeasure):
-    """The share of records in groups where a sensitive value is much more frequent than in the file, relative to the file.
+    """Share of records in groups where a sensitive value is much more frequent than in the file, in relative terms.
 
-    The snooper knows how frequent each sensitive value is in the file, and the keys of somebody who is in it. He succeeds
-    when the records with these keys make one value likelier by more than beta times its frequency: from 1 % to 10 % is a
-    gain of 9, from 41 % to 50 % one of .2, which t-closeness takes for the same. What masking changed counts as if it were
-    true.
+    The attacker knows how frequent each sensitive value is in the file, and the keys of a person in it. They succeed if
+    the records with these keys raise the share of a value by more than beta times its share in the file. From 1 % to 10
+    % is a gain of 9, from 41 % to 50 % a gain of 0.2; t-closeness treats both alike. Masked values count as if they
+    were true.
 
     Parameters
     ----------
     beta : a group is exposed above this gain, a number above 0.
-    enhanced : the gain of a value may be at most -ln q too, so that frequent values are guarded as well.
+    enhanced : also limit the gain of each value to -ln q, which protects frequent values as well.
 
     Formula: #{i: (p - q)/q > beta for a value of i's group} / n, p its share in the group and q in the file; with
-        `enhanced` beta is min(beta, -ln q), value by value. `parts`: the "largest" gain.
-    Missing keys as `missing_is` says; missing sensitive values are left out of p and q. Weights and households are not
-    used.
+        `enhanced` the limit is min(beta, -ln q) for each value. `parts`: the "largest" gain.
+    Missing keys match according to `missing_is`; missing sensitive values are left out of p and q. Weights and
+    households are not used.
     Reference: Cao and Karras (2012), definitions 2 and 3.
 
     Examples
@@ -250,38 +254,38 @@ class BetaLikeness(SensitiveMeasure):
     beta: Positive = 1.0
     enhanced: bool = False
 
-    def judged(self, groups: SensitiveGroups) -> Judged:
+    def apply_rule(self, groups: SensitiveGroups) -> RuleResult:
         group, share = shares_within(groups.start, groups.count)
-        before = groups.whole[groups.value]
-        gain = share / before - 1
-        allowed = np.minimum(self.beta, -np.log(before)) if self.enhanced else self.beta
-        over = np.bincount(group, gain > allowed + SLACK, minlength=len(groups.met.count)) > 0
+        file_share = groups.file_share[groups.value]
+        gain = share / file_share - 1
+        allowed = np.minimum(self.beta, -np.log(file_share)) if self.enhanced else self.beta
+        over = np.bincount(group, gain > allowed + ROUNDING_TOLERANCE, minlength=len(groups.cells.count)) > 0
         return over, {"largest": float(largest_within(group, gain, len(over)).max())}
 
 
-# Groups in which sensitive values are much likelier, or much less likely, than in the file.
+# Groups in which a sensitive value is much more, or much less, frequent than in the file.
 
 
 @dataclass(frozen=True)
 class DeltaDisclosure(SensitiveMeasure):
-    """The share of records in groups where the odds of a sensitive value moved by more than a factor exp(delta).
+    """Share of records in groups where the share of a sensitive value differs by more than a factor exp(delta).
 
-    The snooper knows how frequent each sensitive value is in the file, and the keys of somebody who is in it. He succeeds
-    when the records with these keys make a value likelier or less likely by more than a factor. What masking changed counts
-    as if it were true.
+    The attacker knows how frequent each sensitive value is in the file, and the keys of a person in it. They succeed if
+    the records with these keys make a value more or less likely by more than this factor. Masked values count as if
+    they were true.
 
     Parameters
     ----------
     delta : the natural logarithm of the factor, above 0; a group is exposed above it.
-    absent : a value of the file that a group does not have exposes it too, for that the person does not have this value
-        is then certain: the strict reading, by which nearly every small group is exposed. Otherwise values that occur in
-        the group are looked at.
+    absent : also expose groups in which a value of the file does not occur, because the person certainly does not have
+        it. This is the strict definition, and it exposes nearly every small group. By default only values that occur in
+        the group count.
 
-    Formula: #{i: |ln(p/q)| > delta for a value of i's group} / n, p its share in the group and q in the file; `parts`: the
-        "largest" over values that occur.
-    Missing keys as `missing_is` says; missing sensitive values are left out of p and q. Weights and households are not
-    used.
-    Reference: Brickell and Shmatikov (2008), definition 2; pycanon and ARX look at values that occur.
+    Formula: #{i: |ln(p/q)| > delta for a value of i's group} / n, p its share in the group and q in the file; `parts`:
+        the "largest" |ln(p/q)| over values that occur.
+    Missing keys match according to `missing_is`; missing sensitive values are left out of p and q. Weights and
+    households are not used.
+    Reference: Brickell and Shmatikov (2008), definition 2; pycanon and ARX use values that occur.
 
     Examples
     --------
@@ -289,20 +293,22 @@ class DeltaDisclosure(SensitiveMeasure):
     "DeltaDisclosure(secret='disease', delta=1.5)"
     """
 
-    label: ClassVar[str] = "Shift in odds of a sensitive value"
+    label: ClassVar[str] = "Shift in a sensitive value's share"
     description: ClassVar[str] = (
-        "Share of records in groups where the odds of a sensitive value differ strongly from the whole file "
+        "Share of records in groups where a sensitive value is much more or much less frequent than in the whole file "
         "(delta-disclosure)."
     )
 
     delta: Positive = 1.0
     absent: bool = False
 
-    def judged(self, groups: SensitiveGroups) -> Judged:
+    def apply_rule(self, groups: SensitiveGroups) -> RuleResult:
         group, share = shares_within(groups.start, groups.count)
-        largest = largest_within(group, np.abs(np.log(share / groups.whole[groups.value])), len(groups.met.count))
-        exposed = largest > self.delta + SLACK
+        largest = largest_within(
+            group, np.abs(np.log(share / groups.file_share[groups.value])), len(groups.cells.count)
+        )
+        exposed = largest > self.delta + ROUNDING_TOLERANCE
         if self.absent:
             values = np.diff(groups.start)
-            exposed |= (values > 0) & (values < np.count_nonzero(groups.whole))
+            exposed |= (values > 0) & (values < np.count_nonzero(groups.file_share))
         return exposed, {"largest": float(largest.max())}

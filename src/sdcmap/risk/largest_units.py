@@ -1,4 +1,4 @@
-"""Business data: the largest units, and contributors whose value others can estimate (p %)."""
+"""Business data: re-identification of the largest units, and totals that disclose the largest contributor (p % rule)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ from sdcmap.core import Array, Estimate, Floats, Generator, Microdata, Range, Ri
 from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.kernels.tables.coding import compress
 
-ROUNDING = 1e-12  # of a distance, relative
+DISTANCE_TOLERANCE = 1e-12  # relative difference up to which two distances are tied
 
 
 class Ranks(NamedTuple):
-    """Where each record stands in its group, the largest first: how many are larger, and how many are as large."""
+    """The rank of each record in its group, largest first: how many records are larger, and how many are equally large."""
 
     above: Array
     ties: Array
 
 
 def descending_ranks(group: Array, size: Array) -> Ranks:
-    """The rank of each size in its group; a missing one is below all others, and nobody's equal."""
+    """Return the rank of each size in its group; missing sizes come last and are not tied."""
     order = np.lexsort([-size, group])
-    place = np.arange(len(order))
     new_group = np.append(True, np.diff(group[order]) != 0)[: len(order)]
     new_size = new_group | np.append(True, size[order][1:] != size[order][:-1])[: len(order)]  # NaN equals nothing
-    begin = place[new_group][np.cumsum(new_group) - 1]
+    begin = np.flatnonzero(new_group)[np.cumsum(new_group) - 1]
     first = np.flatnonzero(new_size)
     run = np.cumsum(new_size) - 1
     ranks = np.empty((2, len(order)), dtype=np.int64)
@@ -38,45 +37,47 @@ def descending_ranks(group: Array, size: Array) -> Ranks:
 
 
 def same_rank(ours: Ranks, theirs: Ranks) -> Array:
-    """The chance that two records have the same rank, ties of each being ordered at random."""
+    """Return the probability that two records have the same rank if the ties of each are ordered at random."""
     end = np.minimum(ours.above + ours.ties, theirs.above + theirs.ties)
     return np.asarray(np.maximum(0, end - np.maximum(ours.above, theirs.above)) / (ours.ties * theirs.ties))
 
 
 def nearest_size(size: Array, released: Array) -> tuple[Array, Array]:
-    """How far the nearest of the released sizes is from each size, and how many are as near."""
-    met, count = np.unique(released, return_counts=True)
-    right = np.searchsorted(met, size)
-    sides = np.stack([np.maximum(right - 1, 0), np.minimum(right, len(met) - 1)])
-    away = np.abs(met[sides] - size)
-    reach = away.min(axis=0) * (1 + ROUNDING)
+    """Return the distance from each size to the nearest released size, and how many released sizes are as near."""
+    # the nearest value is one of the two neighbors in the sorted values; both count if they are tied
+    values, count = np.unique(released, return_counts=True)
+    right = np.searchsorted(values, size)
+    sides = np.stack([np.maximum(right - 1, 0), np.minimum(right, len(values) - 1)])
+    away = np.abs(values[sides] - size)
+    reach = away.min(axis=0) * (1 + DISTANCE_TOLERANCE)
     near = (away <= reach) & np.stack([np.ones(len(size), dtype=np.bool_), sides[0] != sides[1]])
     return reach, (near * count[sides]).sum(axis=0)
 
 
 @dataclass(frozen=True)
 class LargestUnits(RiskMeasure):
-    """The share of the largest units that a snooper finds who knows how large they are.
+    """Share of the largest units that an attacker re-identifies by their size.
 
-    The snooper reads the business press: a ranking of the firms of a trade, an annual report with the turnover. He takes
-    the r-th largest released record for the r-th largest firm, or the record whose size is nearest to the published one,
-    and succeeds when it is that firm's. A few units dominate business data, and noise that hides the many small ones
-    leaves the largest where they were.
+    The attacker reads the business press: a ranking of the firms of an industry, or an annual report with the turnover.
+    They take the r-th largest released record for the r-th largest firm, or the record whose size is nearest to the
+    published one. A few units dominate business data, and noise that hides many small units leaves the largest
+    recognizable.
 
     Parameters
     ----------
-    on : the numeric variable that says how large a unit is: turnover, employees, hectares.
-    largest : how many units the ranking names, in each group, at least 1; those as large as the last are among them.
-    share : in place of `largest`, the share of the units of each group, in (0, 1].
-    within : the variables that make the groups, such as trade and region; by default one group, the whole file.
+    on : the numeric variable that measures size: turnover, employees, hectares.
+    largest : how many units of each group the ranking names, at least 1; ties with the last one are included.
+    share : instead of `largest`, the share of the units of each group, in (0, 1].
+    within : the variables that define the groups, such as industry and region; by default one group, the whole file.
 
-    Formula: the larger of "by rank" and "by value", in `parts`, each the expected share of the largest units that is found.
-    By rank, ties of either file are ordered at random; by value, of t nearest records his is taken with probability 1/t.
-    He looks among the released records of the unit's own group, in the categories of the release. Also in `parts`:
-    "units", how many; "the very largest", the share found of the first of each group; and where no size is negative
-    "share of the total", what these units hold of the sum of all (what an (n, k) dominance rule looks at).
-    Missing sizes have no rank and are no targets. Units that were not released are not found. Weights and households are
-    not used: a ranking counts units. Releasing nothing leaves a guess: 1/n.
+    Formula: the larger of "by rank" and "by value", both in `parts`, each the expected share of the largest units that
+        is re-identified. By rank, ties in either file are ordered at random; by value, one of t nearest records is
+        chosen with probability 1/t. The attacker searches the released records of the unit's own group, in the released
+        categories.
+    `parts` also contains "units", their number; "largest unit", the success rate for the first unit of each group; and,
+    if no size is negative, "share of the total", which the (n, k) dominance rule uses.
+    Missing sizes have no rank and are no targets. Units that were not released are not re-identified. Weights and
+    households are not used: a ranking counts units. Releasing nothing leaves a guess: 1/n.
     Reference: Hundepool et al. (2012), Statistical Disclosure Control, for dominance; the two attacks are ours.
 
     Examples
@@ -104,24 +105,27 @@ class LargestUnits(RiskMeasure):
         return 1 / len(original) if len(original) else None
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        target, ranks, rows, chances = self._hunt(original, masked)
+        target, ranks, rows, chances = self._attack(original, masked)
         size, units = original.numbers(self.on), int(target.sum())
-        rates = {name: math.fsum(found) / units for name, found in chances.items()}
+        rates = {name: math.fsum(chance) / units for name, chance in chances.items()}
         first, best = target & (ranks.above == 0), max(chances.values(), key=math.fsum)
-        parts = rates | {"units": float(units), "the very largest": math.fsum(best[first[rows]]) / int(first.sum())}
+        parts = rates | {"units": float(units), "largest unit": math.fsum(best[first[rows]]) / int(first.sum())}
         total = float(np.nansum(size))
         if total > 0 and not (size < 0).any():
             parts["share of the total"] = float(size[target].sum()) / total
         return Estimate(value=max(rates.values()), parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The chance that each of the largest units is found, by the better attack; NaN: it is none of these."""
-        target, _, rows, chances = self._hunt(original, masked)
+        """Return the probability that each of the largest units is re-identified by the better attack; NaN for others."""
+        target, _, rows, chances = self._attack(original, masked)
         return np.where(target[rows], max(chances.values(), key=math.fsum), np.nan)
 
-    def _hunt(self, original: Microdata, masked: Microdata) -> tuple[Array, Ranks, Array, dict[str, Array]]:
-        """Both attacks on every released record: which original records are wanted and how they rank, the original of
-        each released record, and the chance that the attacks, by name, find it."""
+    def _attack(self, original: Microdata, masked: Microdata) -> tuple[Array, Ranks, Array, dict[str, Array]]:
+        """Run both attacks on every released record.
+
+        Returns which original records are targets, their ranks, the original of each released record, and the success
+        probability of each attack by name.
+        """
         self.check_variables(original)
         size, released = original.numbers(self.on), masked.numbers(self.on)
         group, released_group = self._groups(original, masked)
@@ -132,40 +136,42 @@ class LargestUnits(RiskMeasure):
         count = np.bincount(group[present], minlength=int(group.max()) + 1)
         target = present & (ranks.above < (self.largest if self.share is None else np.ceil(self.share * count[group])))
         rows = np.arange(len(masked)) if masked.origin is None else masked.origin
-        there = np.flatnonzero(target[rows] & (group[rows] == released_group) & ~np.isnan(released))
-        theirs = descending_ranks(released_group, released)
-        by_rank, is_value_map = np.zeros(len(masked)), np.zeros(len(masked))
-        by_rank[there] = same_rank(Ranks(*(r[rows[there]] for r in ranks)), Ranks(*(r[there] for r in theirs)))
-        for g in np.unique(released_group[there]).tolist():
-            here = there[released_group[there] == g]
-            reach, ties = nearest_size(size[rows[here]], released[(released_group == g) & ~np.isnan(released)])
-            is_value_map[here] = (np.abs(released[here] - size[rows[here]]) <= reach) / ties
-        return target, ranks, rows, {"by rank": by_rank, "by value": is_value_map}
+        # a target can be re-identified only if it was released with a size, in its own group
+        candidates = np.flatnonzero(target[rows] & (group[rows] == released_group) & ~np.isnan(released))
+        released_ranks = descending_ranks(released_group, released)
+        by_rank, by_value = np.zeros(len(masked)), np.zeros(len(masked))
+        true_ranks = Ranks(*(r[rows[candidates]] for r in ranks))
+        by_rank[candidates] = same_rank(true_ranks, Ranks(*(r[candidates] for r in released_ranks)))
+        for g in np.unique(released_group[candidates]).tolist():
+            in_group = candidates[released_group[candidates] == g]
+            reach, ties = nearest_size(size[rows[in_group]], released[(released_group == g) & ~np.isnan(released)])
+            by_value[in_group] = (np.abs(released[in_group] - size[rows[in_group]]) <= reach) / ties
+        return target, ranks, rows, {"by rank": by_rank, "by value": by_value}
 
     def _groups(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
-        """The group of each original and of each released record."""
+        """Return the group of each original and of each released record."""
         if not self.within:
             return np.zeros(len(original), dtype=np.int64), np.zeros(len(masked), dtype=np.int64)
-        check_released(masked, self.within)
+        require_released_columns(masked, self.within)
         known = in_released_categories(original, masked, self.within)
         code = compress([common_codes(known, masked, name) for name in self.within])[0]
         return code[: len(original)], code[len(original) :]
 
 
-def check_released(masked: Microdata, names: Sequence[str]) -> None:
-    """Undefined where the release does not have one of these columns."""
+def require_released_columns(masked: Microdata, names: Sequence[str]) -> None:
+    """Raise `Undefined` if the release lacks one of these columns."""
     lacking = [name for name in names if name not in masked.names]
     if lacking:
         raise Undefined(f"the released file has no column {', '.join(map(repr, lacking))}.")
 
 
-# The p % rule on totals of a released file.
+# The p % rule for totals of a released file.
 
 
 def two_largest(cell: Array, size: Floats, cells: int) -> tuple[Floats, Floats]:
-    """The largest and the second largest contribution to each cell; 0 where there is none.
+    """Return the largest and the second largest contribution to each cell; 0 if there is none.
 
-    cell : 0, 1, ... `cells` - 1 of each contribution; sizes are not negative.
+    cell : 0, 1, ... `cells` - 1 of each contribution; sizes are not negative
     """
     order = np.lexsort([-size, cell])
     begins = np.append(True, np.diff(cell[order]) != 0)[: len(order)]
@@ -178,24 +184,25 @@ def two_largest(cell: Array, size: Floats, cells: int) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class PPercent(RiskMeasure):
-    """The share of totals from which the second largest unit learns the largest within p %.
+    """Share of totals from which the second largest unit can estimate the largest within p %.
 
-    The snooper is a competitor. He adds up the released records of a trade or a region, takes off what he contributes
-    himself, and has a bound for the largest unit: where the others are small it is that unit's own number. A release fails
-    in a cell where he comes within p % of the truth.
+    The attacker is a competitor. They sum the released records of an industry or region and subtract their own
+    contribution, which bounds the largest unit; if the others are small, the bound is close to its value. A cell fails
+    if the attacker comes within p % of the truth.
 
     Parameters
     ----------
-    on : the numeric variable that is added up: turnover, employees, hectares; never negative.
-    by : the variables whose categories are the cells, each by itself; by default the keys of the file.
-    p : how near is too near, in percent of the largest unit, above 0.
+    on : the numeric variable that is summed: turnover, employees, hectares; never negative.
+    by : the variables whose categories are the cells, one variable at a time; by default the keys of the file.
+    p : how close is too close, in percent of the largest unit, above 0.
 
-    Formula: the share of the cells with |T - x2 - x1| <= p/100 x1, x1 and x2 the two largest of the cell in the original, T
-    the total of the cell in the release, by its weights. In an unmasked census it is the p % rule: the others together,
-    X - x1 - x2, are less than p % of x1. A cell without a unit above 0 is none; one whose category the release does not
-    have tells nothing. `parts`: "cells", how many; "failing", how many fail; "failing in the original", by the rule.
-    Missing numbers count as nothing; missing is a category of its own. Weights: totals are weighted where there are some.
-    Households are not used. Works for sampled and synthetic files. Releasing nothing tells no total: 0.
+    Formula: the share of the cells with |T - x2 - x1| <= p/100 x1, x1 and x2 the two largest of the cell in the
+        original, T the weighted total of the cell in the release. In an unmasked census this is the p % rule: the
+        others together, X - x1 - x2, are less than p % of x1. Cells without a unit above 0 are not counted; a category
+        that is not in the release discloses nothing.
+    `parts`: "cells", how many; "failing", how many fail; "failing in the original", by the rule.
+    Missing numbers count as 0; in `by`, missing is a category. Weights: totals are weighted if there are weights.
+    Households are not used. Sampled and synthetic files can be measured. Releasing nothing discloses no total: 0.
     Reference: Cox (1981); Federal Committee on Statistical Methodology (2005), Statistical Policy Working Paper 22;
     Hundepool et al. (2012), Statistical Disclosure Control, chapter 4.
 
@@ -213,7 +220,7 @@ class PPercent(RiskMeasure):
     unit: ClassVar[str] = "share of totals"
     paired: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
-    missing: ClassVar[str] = "a missing number counts as nothing; in `by` missing is a category of its own"
+    missing: ClassVar[str] = "a missing number counts as 0; in `by` missing is a category of its own"
     weights: ClassVar[str] = "used: totals are weighted"
 
     on: str
@@ -222,10 +229,10 @@ class PPercent(RiskMeasure):
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if not self._columns(data):
-            yield "PPercent needs cells: state keys, or name columns in `by`."
+            yield "PPercent needs cells: give columns the role key, or name columns in `by`."
         yield from self.unknown_columns(data, self.by)
         if self.on in data.schema and data.schema[self.on].kind == "numeric" and (data.numbers(self.on) < 0).any():
-            yield f"PPercent: {self.on!r} has negative numbers, of which totals have no largest part."
+            yield f"PPercent: {self.on!r} has negative numbers; contributions to a total must not be negative."
 
     def _columns(self, data: Microdata) -> tuple[str, ...]:
         return self.by or tuple(name for name in data.keys if name != self.on)
@@ -233,7 +240,7 @@ class PPercent(RiskMeasure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.check_variables(original)
         names = self._columns(original)
-        check_released(masked, names)
+        require_released_columns(masked, names)
         if masked.column(self.on).levels is not None:
             raise Undefined(f"{self.on!r} was recoded into categories, which have no total.")
         cells, failing, before = np.sum([self._counts(original, masked, name) for name in names], axis=0).tolist()
@@ -243,7 +250,7 @@ class PPercent(RiskMeasure):
         return Estimate(value=failing / cells, parts=parts)
 
     def _counts(self, original: Microdata, masked: Microdata, name: str) -> Floats:
-        """Cells of one column, those that fail, and those that fail in the original."""
+        """Return the number of cells of one column, of those that fail, and of those that fail in the original."""
         known = in_released_categories(original, masked, (name,))
         code = common_codes(known, masked, name).astype(np.int64)
         ours, theirs, cells = code[: len(known)], code[len(known) :], int(code.max(initial=0)) + 1
@@ -251,5 +258,5 @@ class PPercent(RiskMeasure):
         first, second = two_largest(ours, own, cells)
         totals = np.bincount(theirs, masked.weights * released, cells), np.bincount(ours, own, cells)
         after, before = ((np.abs(t - second - first) <= self.p / 100 * first) & (first > 0) for t in totals)
-        there = np.bincount(theirs, minlength=cells) > 0
-        return np.array([(first > 0).sum(), (after & there).sum(), before.sum()], dtype=np.float64)
+        is_released = np.bincount(theirs, minlength=cells) > 0
+        return np.array([(first > 0).sum(), (after & is_released).sum(), before.sum()], dtype=np.float64)

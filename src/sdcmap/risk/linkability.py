@@ -1,4 +1,4 @@
-"""Two sets of facts about a person that a release joins."""
+"""Two sets of facts about a person that a release connects."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata
 from sdcmap.kernels.tables.attribution import shared_nearest
-from sdcmap.risk._control import Controlled, Difference, Split, compare_rates, positions
+from sdcmap.risk._control import Controlled, Difference, Split, compare_rates, distance_inputs
 
-# The chance that the two sides of each person meet in one record, inside and outside; and that of random records.
+# For members and non-members, the probability that both sides of a person lead to the same record; and the same for
+# two random records.
 Outcome: TypeAlias = tuple[Array, Array, float]
 
 
 @dataclass(frozen=True)
 class Linkability(Controlled):
-    """How much oftener a release joins two sets of facts about one person for people in it than for people outside it.
+    """How much more often a release connects two sets of facts about one person for members than for non-members.
 
-    The snooper has two files without names that share no column, say a health file and a tax file, and knows that a
-    person is in both. Of each he takes the released record that is nearest on the columns of that file. He succeeds
-    when it is the same record: the release tells him that the two belong together. What he also achieves for people who
-    are not in the release is science; counted is what being in it adds. It is the second of the three risks of the
-    European working party, beside singling out and inference.
+    The attacker has two files without names that share no column, such as a health file and a tax file, and knows that
+    a person is in both. For each file they find the nearest released record on its columns. If it is the same record,
+    the release reveals that the two belong together. Only the gain over non-members counts. It is the second of the
+    three risks of the Article 29 Working Party, beside singling out and inference.
 
     Parameters
     ----------
-    left, right : the columns of the two files, of any kind; by default every other column that somebody could know: the
-        first, the third, ... are left. No column is in both.
+    left, right : the columns of the two files, of any kind, without overlap; by default the columns that other people
+        could know, in turn: the first, the third, ... are left.
 
-    Formula: mean over people inside of |A and B| / (|A| |B|), less the same outside; A are the released records nearest
-        on the left columns, B on the right ones, each by Gower's distance: of several that are equally near one is taken at
-        random.
-    `parts`: "inside", "outside", "naive" (two random records are the same: 1 over their number), and Anonymeter's
-    "residual", (inside - outside) / (1 - outside).
-    Missing is a category of its own; a missing number is at distance 1 from a known one. A recoded variable is compared in
-    the categories of the release, where each value became one of them. Weights are not used. Households: persons are
-    attacked one by one; a making leaves whole households out, and keeps strata.
-    Reference: Giomi, Boenisch, Wehmeyer, Tasnadi (2023), section 4.3, with one neighbor; Article 29 Working Party (2014).
+    Formula: mean over members of |A and B| / (|A| |B|), minus the same over non-members; A are the released records
+        nearest on the left columns, B on the right ones, by Gower's distance; ties are broken at random.
+    `parts`: "members", "non-members", "naive" (two random records are the same: 1 over their number), and Anonymeter's
+    "residual", (members - non-members) / (1 - non-members).
+    Missing is a category; a missing number has distance 1 to any number. Recoded variables are compared in the released
+    categories. Weights are not used. Households: persons are attacked one by one; a refit leaves out whole households
+    and keeps strata.
+    Reference: Giomi, Boenisch, Wehmeyer, Tasnadi (2023), section 4.3, with one neighbor; Article 29 Working Party
+    (2014).
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Linkability(Controlled):
         "How much more often the release connects two sets of facts about one person for members than for non-members."
     )
 
-    revision: ClassVar[int] = 2  # 2: one making leaves few people out
+    revision: ClassVar[int] = 2  # 2: one refit leaves out few people
 
     left: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Linkability(Controlled):
             yield ".left and .right must not share a column."
 
     def sides(self, data: Microdata) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The columns of the two files."""
+        """Return the columns of the two files."""
         return (self.left, self.right) if self.left else (data.knowable[::2], data.knowable[1::2])
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
@@ -74,20 +74,20 @@ class Linkability(Controlled):
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if len(self.variables(data)) == 1:
-            yield "Linkability needs at least 2 variables that somebody could know."
+            yield "Linkability needs at least 2 variables that other people could know."
 
     def seconds(self, data: Microdata) -> float | None:
         return self.pair_seconds(data)
 
-    def attack(self, drawn: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> Outcome:
-        def met(people: Microdata) -> Array:
-            left, right = (positions(people, drawn.archive, side, ranges) for side in self.sides(drawn.archive))
+    def attack(self, split: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> Outcome:
+        def chance_of_joining(people: Microdata) -> Array:
+            left, right = (distance_inputs(people, split.released, side, ranges) for side in self.sides(split.released))
             return shared_nearest(*left, *right)
 
-        return met(drawn.insiders), met(drawn.outsiders), 1 / len(drawn.archive)
+        return chance_of_joining(split.members), chance_of_joining(split.non_members), 1 / len(split.released)
 
     def estimate(self, outcomes: Sequence[Outcome]) -> Estimate:
-        insiders, outsiders, naive = zip(*outcomes, strict=True)
-        inside, outside = np.concatenate(insiders), np.concatenate(outsiders)
-        value, se = Difference.of(inside, outside)
-        return Estimate(value=value, se=se, parts=compare_rates(inside, outside, float(np.mean(naive))))
+        member_rates, other_rates, naive = zip(*outcomes, strict=True)
+        members, others = np.concatenate(member_rates), np.concatenate(other_rates)
+        value, se = Difference.between_groups(members, others)
+        return Estimate(value=value, se=se, parts=compare_rates(members, others, float(np.mean(naive))))

@@ -1,4 +1,4 @@
-"""Masked records that give themselves away."""
+"""Masked records that can be recognized as masked."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from sdcmap.data.cells import common_codes
 
 @dataclass(frozen=True)
 class MarkedRecords(EditMeasure):
-    """The share of masked records that are seen to be masked, because they break an edit rule that nobody broke.
+    """Share of masked records that can be recognized as masked because they break an edit rule.
 
-    The snooper knows what cannot be: a married child, a pregnant man. Where the released file has one, a value of that
-    record was masked, and he trusts the others the more; where it has none, he cannot tell who was. `Repair`, or `edits`
-    in the plan, takes these marks away.
+    The attacker knows which combinations are impossible: a married child, a pregnant man. A released record with one
+    was masked, so they trust its other values more; without one, they cannot tell which records were masked. `Repair`,
+    or `edits` in the plan, removes these marks.
 
-    Formula: #{released records that break a rule which no record of the original breaks} / #{released records of which a
-    value in the columns of the rules differs from the original}; 0 where none differs.
-    `parts`: "masked" and "marked", the shares of all released records above and below the line.
-    A missing value neither calls for a rule nor breaks it; a value that was suppressed is no mark of this kind, and does
-    not count as masked. Weights and households are not used. Releasing nothing marks nobody: 0.
+    Formula: #{released records that break a rule which no original record breaks} / #{released records with a value in
+        the columns of the rules that differs from the original}; 0 if none differs. `parts`: "masked" and "marked", the
+        denominator and the numerator as shares of all released records. A missing value neither triggers nor breaks a
+        rule; a suppressed value does not count as masked. Weights and households are not used. Releasing nothing marks
+        nobody: 0.
     Reference: edits as in De Waal, Pannekoek, Scholtus (2011), Handbook of Statistical Data Editing and Imputation,
     chapter 2; the attack is ours.
 
@@ -34,8 +34,8 @@ class MarkedRecords(EditMeasure):
     ('age < 15 -> marital = "never"',)
     """
 
-    label: ClassVar[str] = "Records marked as masked"
-    description: ClassVar[str] = "Share of records whose impossible values reveal that they were masked."
+    label: ClassVar[str] = "Masked records marked by edit rules"
+    description: ClassVar[str] = "Share of masked records whose impossible values reveal that they were masked."
 
     axis: ClassVar[Literal["risk", "utility"]] = "risk"
     unit: ClassVar[str] = "share of masked records"
@@ -44,23 +44,23 @@ class MarkedRecords(EditMeasure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.check_variables(original)
         self.check_readable(original, masked)
-        changed, marked = _changed(original, masked, names), marked_rows(self.rules, original, masked)
+        changed, marked = _find_changed(original, masked, names), find_marked_rows(self.rules, original, masked)
         parts = {"masked": float(changed.mean()), "marked": float(marked.mean())} if len(masked) else {}
         return Estimate(value=float(marked[changed].mean()) if changed.any() else 0.0, parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """1 where the record is seen to be masked, 0 where it is not."""
-        return marked_rows(self.rules, original, masked).astype(np.float64)
+        """Return 1 for each record that can be recognized as masked, else 0."""
+        return find_marked_rows(self.rules, original, masked).astype(np.float64)
 
 
-def marked_rows(rules: tuple[EditRule, ...], original: Microdata, masked: Microdata) -> Array:
-    """The released records that break a rule which no record of the original breaks."""
+def find_marked_rows(rules: tuple[EditRule, ...], original: Microdata, masked: Microdata) -> Array:
+    """Return the released records that break a rule which no record of the original breaks."""
     strict = [rule.violations(masked) for rule in rules if not rule.violations(original).any()]
     return np.asarray(np.logical_or.reduce(strict)) if strict else np.zeros(len(masked), dtype=bool)
 
 
-def _changed(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Array:
-    """Where a value of these columns is not what it was, both known."""
+def _find_changed(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Array:
+    """Return the released records with a value of these columns that differs from the original, both being known."""
     changed = np.zeros(len(masked), dtype=bool)
     rows = np.arange(len(masked)) if masked.origin is None else masked.origin
     for name in names:

@@ -1,4 +1,4 @@
-"""Persons of the population who are unique on their keys: estimates from frequencies, and by log-linear models."""
+"""Population uniques: estimates from the sizes of groups with equal keys, and from log-linear models."""
 
 from __future__ import annotations
 
@@ -13,48 +13,54 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.data.cells import DistinctCells, distinct_cells
 from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums
-from sdcmap.risk._frequencies import KeyMeasure, positive_weights
+from sdcmap.risk._frequencies import KeyMeasure, find_weight_problems
 
-# How many persons are alone in a population, from the sizes of the groups of equal records in a sample of it.
+# Estimates of the number of population uniques from the sizes of the groups of equal records in a sample.
 #
-# sizes, counts : the sizes of groups that occur in the sample, rising, and how many groups have each. n records in a
-# population of N persons; f = n/N. Each function gives the expected number of persons of the population who are alone, or
-# NaN where its model cannot be fitted.
+# sizes, counts : the group sizes that occur in the sample, rising, and how many groups have each. There are n records
+# from a population of N persons; f = n/N. Each function returns the expected number of population uniques, or NaN if its
+# model cannot be fitted.
 
 
-LARGEST = 30.0  # of logarithms and log-odds of parameters
-GRID = np.linspace(-LARGEST, LARGEST, 241)  # of the log-odds of a probability, where an equation changes its sign
+MAX_LOG_PARAMETER = 30.0  # bound of the logarithms and log-odds that parameters are optimized in
+LOG_ODDS_GRID = np.linspace(-MAX_LOG_PARAMETER, MAX_LOG_PARAMETER, 241)  # on which a change of sign is looked for
 
 
 def zayatz(sizes: Array, counts: Array, population: float) -> float:
-    """(u_1/f) P(size 1 in the population | size 1 in the sample), where population groups have the sizes that the sample's
-    have, and a group of j persons leaves one in the sample with the hypergeometric probability.  Zayatz (1991)"""
+    """Return (u_1/f) P(size 1 in the population | size 1 in the sample).
+
+    Population groups are assumed to have the sizes of the sample groups. A group of j persons leaves one in the sample
+    with the hypergeometric probability. Zayatz (1991)
+    """
     n = float(sizes @ counts)
-    chance, ones = _one_of(sizes.astype(np.float64), n, population), counts[sizes == 1].sum()
-    alone = ones * chance[sizes == 1].sum()
-    return float(ones * (alone / (counts @ chance)) * population / n) if alone else 0.0
+    chance, ones = _chance_of_one(sizes.astype(np.float64), n, population), counts[sizes == 1].sum()
+    from_uniques = ones * chance[sizes == 1].sum()
+    return float(ones * (from_uniques / (counts @ chance)) * population / n) if from_uniques else 0.0
 
 
-def _one_of(size: Array, n: float, population: float) -> Array:
-    """P(1 | hypergeometric) = j C(N - j, n - 1)/C(N, n)."""
+def _chance_of_one(size: Array, n: float, population: float) -> Array:
+    """Return the hypergeometric P(1) = j C(N - j, n - 1)/C(N, n)."""
     fits = population - size >= n - 1
     left = np.where(fits, population - size, n)
     return np.where(fits, np.exp(np.log(size) + _log_choose(left, n - 1) - _log_choose(population, n)), 0.0)
 
 
 def _log_choose(n: Array | float, k: float) -> Array:
+    """Return the logarithm of the binomial coefficient, also for arguments that are not whole numbers."""
     from scipy.special import betaln
 
     return np.asarray(-betaln(n - k + 1, k + 1) - np.log(np.asarray(n) + 1))
 
 
 def pitman(sizes: Array, counts: Array, population: float) -> float:
-    """N (theta + alpha)_(N-1) / (theta + 1)_(N-1), the expected number of groups of one in Pitman's partition of N.
-    Hoshino (2001), whose eq. 14 is its limit G(theta + 1)/G(theta + alpha) N^alpha"""
+    """Return N (theta + alpha)_(N-1) / (theta + 1)_(N-1), the expected groups of size 1 in Pitman's partition of N.
+
+    Hoshino (2001), whose eq. 14 is its limit G(theta + 1)/G(theta + alpha) N^alpha
+    """
     from scipy.special import gammaln
 
     groups, n = counts.sum(), sizes @ counts
-    if groups in (1, n):  # all equal, or all alone: the maximum lies at the edge
+    if groups in (1, n):  # all records equal, or all unique: the maximum lies at the boundary
         return population if groups == n else 0.0
     alpha, theta = pitman_fit(sizes, counts)
     log = np.log(population) + gammaln(theta + alpha + population - 1) - gammaln(theta + population)
@@ -63,34 +69,41 @@ def pitman(sizes: Array, counts: Array, population: float) -> float:
 
 
 def pitman_fit(sizes: Array, counts: Array) -> tuple[float, float]:
-    """alpha and theta at the maximum of the likelihood, over 0 < alpha < 1 and theta > -alpha.  Hoshino (2001), eq. 11"""
+    """Return the maximum likelihood estimates of alpha and theta, with 0 < alpha < 1 and theta > -alpha.
+
+    Hoshino (2001), eq. 11
+    """
     from scipy.optimize import minimize
     from scipy.special import digamma, expit, gammaln
 
     n, u = float(sizes @ counts), float(counts.sum())
 
     def loss(at: Array) -> tuple[float, Array]:
-        """Minus the log-likelihood over n, and its gradient in the log-odds of alpha and the logarithm of theta + alpha."""
+        """Return minus the log-likelihood over n, and its gradient in logit(alpha) and log(theta + alpha)."""
         alpha, rest = expit(at[0]), np.exp(at[1])
         theta = rest - alpha
         ratio = theta / alpha
         value = (u - 1) * np.log(alpha) + gammaln(ratio + u) - gammaln(ratio + 1)
         value = value - gammaln(theta + n) + gammaln(theta + 1)
         value += counts @ (gammaln(sizes - alpha) - gammaln(1 - alpha))
-        turn = digamma(ratio + u) - digamma(ratio + 1)
-        by_theta = turn / alpha - digamma(theta + n) + digamma(theta + 1)
-        by_alpha = (u - 1) / alpha - turn * theta / alpha**2 - counts @ (digamma(sizes - alpha) - digamma(1 - alpha))
+        by_ratio = digamma(ratio + u) - digamma(ratio + 1)
+        by_theta = by_ratio / alpha - digamma(theta + n) + digamma(theta + 1)
+        by_sizes = counts @ (digamma(sizes - alpha) - digamma(1 - alpha))
+        by_alpha = (u - 1) / alpha - by_ratio * theta / alpha**2 - by_sizes
         return float(-value / n), -np.array([(by_alpha - by_theta) * alpha * (1 - alpha), by_theta * rest]) / n
 
-    options, bounds = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500}, [(-LARGEST, LARGEST)] * 2
+    options, bounds = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500}, [(-MAX_LOG_PARAMETER, MAX_LOG_PARAMETER)] * 2
     fit = minimize(loss, [0.0, np.log(u)], jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     alpha = float(expit(fit.x[0]))
     return alpha, float(np.exp(fit.x[1])) - alpha
 
 
 def snb(sizes: Array, counts: Array, population: float) -> float:
-    """K beta^alpha, where K groups of the population have 1 + Y persons, Y negative binomial (alpha, beta): K is Shlosser's
-    estimate, and alpha and beta give the sample as many groups of one and of two as it has.  Chen, Keller-McNulty (1998)"""
+    """Return K beta^alpha, the expected population uniques of the slide negative binomial model.
+
+    The population has K groups of 1 + Y persons, Y negative binomial (alpha, beta). K is Shlosser's estimate; alpha and
+    beta reproduce the numbers of sample groups of size 1 and 2. Chen, Keller-McNulty (1998)
+    """
     from scipy.optimize import brentq
     from scipy.special import expit
 
@@ -101,30 +114,34 @@ def snb(sizes: Array, counts: Array, population: float) -> float:
     k = _shlosser(sizes.astype(np.float64), counts, f)
 
     def alpha_of(beta: Array) -> tuple[Array, Array]:
-        """alpha by the ratio of twos to ones, in which K falls out, and r = (1 - f)(1 - beta)/(1 - (1 - f)(1 - beta)):
-        (f s r/2) alpha^2 + (f s (2 + r)/2 - r twos/ones) alpha - twos/ones = 0, s = r/(1 - f)."""
+        """Return alpha from the ratio of twos to ones, in which K cancels, and r.
+
+        With r = (1 - f)(1 - beta)/(1 - (1 - f)(1 - beta)) and s = r/(1 - f), alpha is the positive root of (f s r/2)
+        alpha^2 + (f s (2 + r)/2 - r twos/ones) alpha - twos/ones = 0.
+        """
         r = (1 - f) * (1 - beta) / (1 - (1 - f) * (1 - beta))
         a = f * r**2 / (1 - f) / 2
         b = f * r * (2 + r) / (1 - f) / 2 - r * twos / ones
         return (np.sqrt(b**2 + 4 * a * twos / ones) - b) / (2 * a), r
 
     def gap(at: Array) -> Array:
-        """The logarithm of expected over observed groups of one; beta by its log-odds."""
+        """Return the logarithm of expected over observed groups of size 1, as a function of logit(beta)."""
         beta = expit(at)
         alpha, r = alpha_of(beta)
         return np.asarray(np.log(k * f / ones) + alpha * (np.log(beta) + np.log1p(r)) + np.log1p(alpha * r))
 
+    # bracket the root on a grid first: the function may have none, or overflow far from it
     with np.errstate(all="ignore"):
-        signs = np.sign(gap(GRID))
-        turn = np.flatnonzero(signs[1:] * signs[:-1] < 0)
-        if len(turn) == 0:
+        signs = np.sign(gap(LOG_ODDS_GRID))
+        change = np.flatnonzero(signs[1:] * signs[:-1] < 0)
+        if len(change) == 0:
             return np.nan
-        beta = expit(brentq(gap, GRID[turn[0]], GRID[turn[0] + 1]))
+        beta = expit(brentq(gap, LOG_ODDS_GRID[change[0]], LOG_ODDS_GRID[change[0] + 1]))
         return min(float(k * beta ** alpha_of(beta)[0]), population)
 
 
 def _shlosser(size: Array, counts: Array, f: float) -> float:
-    """The number of groups in the population.  Haas and Stokes (1998), the modified Shlosser estimator"""
+    """Return the modified Shlosser estimate of the number of groups in the population. Haas and Stokes (1998)"""
     ones = counts[size == 1].sum()
     first = counts @ (size * f**2 * (1 - f**2) ** (size - 1))
     second = counts @ ((1 - f) ** size * ((1 + f) ** size - 1))
@@ -133,32 +150,31 @@ def _shlosser(size: Array, counts: Array, f: float) -> float:
 
 
 MODELS: dict[str, Callable[[Array, Array, float], float]] = {"zayatz": zayatz, "pitman": pitman, "snb": snb}
-SMALL = 0.1  # sampling fraction up to which Dankar's rule takes Pitman's model
+MAX_PITMAN_FRACTION = 0.1  # sampling fraction up to which Dankar's rule uses Pitman's model
 
 
 @dataclass(frozen=True)
 class PopulationUniqueness(RiskMeasure):
-    """The share of the population whose combination of keys nobody else has, estimated from the sample.
+    """Share of the population whose combination of keys is unique, estimated from the sample.
 
-    The snooper has a register of the population and looks in the release for persons who are alone in it with their keys:
-    whoever links such a person links rightly. He succeeds with every one of them who is in the file. Which records these
-    are nobody can tell from a sample, but how many there are can be estimated from the sizes of the groups of equal
-    records. What masking changed counts as if it were true.
+    The attacker has a register of the population and searches the release for persons with unique keys: every link to
+    such a person is correct. A sample does not show which records these are, but their number can be estimated from the
+    sizes of the groups of equal records. Masked values count as if they were true.
 
     Parameters
     ----------
-    model : "zayatz", "pitman", "snb" (slide negative binomial), or "dankar": Pitman for sampling fractions up to .1, above
-        the smaller of Zayatz and SNB, and Zayatz where the others cannot be fitted.
-    fraction : the sampling fraction, in [1e-12, 1]; by default records over the sum of the weights, and 1 without weights.
-    on : the variables he knows, of any kind; by default the keys of the file.
+    model : "zayatz", "pitman", "snb" (slide negative binomial), or "dankar": Pitman for sampling fractions up to 0.1,
+        above that the smaller of Zayatz and SNB, and Zayatz if the others cannot be fitted.
+    fraction : the sampling fraction, in [1e-12, 1]; by default records over the sum of the weights, or 1 without
+        weights.
+    on : the variables the attacker knows, of any kind; by default the keys of the file.
 
-    Formula: expected number of persons who are alone, over N = n/fraction. Zayatz: u_1 P(1 in the population | 1 in the
-        sample)/fraction, sizes of groups as in the sample; Pitman: N (theta + alpha)_(N-1)/(theta + 1)_(N-1) at the
-        maximum of the likelihood; SNB: K beta^alpha, K by Shlosser's estimate, alpha and beta by the groups of one and
-        of two.
-    `parts`: every model that can be fitted, and the share of records that are "alone" in the sample.
-    Missing is a category of its own. Weights give the fraction where none is stated; they must be positive. Households are
-    not used. Undefined where the model cannot be fitted.
+    Formula: expected number of population uniques over N = n/fraction. Zayatz: u_1 P(1 in the population | 1 in the
+        sample)/fraction, group sizes as in the sample; Pitman: N (theta + alpha)_(N-1)/(theta + 1)_(N-1) at the maximum
+        of the likelihood; SNB: K beta^alpha, K by Shlosser's estimate, alpha and beta from the groups of size 1 and 2.
+    `parts`: every model that can be fitted, and "sample uniques", the share of records that are unique in the sample.
+    Missing is a category. Weights determine the fraction if none is given; they must be positive. Households are not
+    used. Undefined if the model cannot be fitted.
     Reference: Zayatz (1991); Hoshino (2001); Chen and Keller-McNulty (1998); Dankar, El Emam, Neisa, Roffey (2012).
 
     Examples
@@ -168,17 +184,19 @@ class PopulationUniqueness(RiskMeasure):
     """
 
     label: ClassVar[str] = "Population uniques"
-    description: ClassVar[str] = "Estimated share of records that are unique in the population."
+    description: ClassVar[str] = (
+        "Estimated share of people in the population whose combination of keys nobody else has."
+    )
 
     unit: ClassVar[str] = "share of persons"
-    weights: ClassVar[str] = "used where no fraction is stated: their sum is the size of the population"
+    weights: ClassVar[str] = "used if no fraction is given: their sum is the size of the population"
 
     model: Literal["dankar", "zayatz", "pitman", "snb"] = "dankar"
     fraction: Annotated[float | None, Range(1e-12, 1)] = None
     on: tuple[str, ...] = ()
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
-        return positive_weights(self, data) if self.fraction is None else iter(())
+        return find_weight_problems(self, data) if self.fraction is None else iter(())
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.check_variables(original)
@@ -186,19 +204,19 @@ class PopulationUniqueness(RiskMeasure):
             raise Undefined("the file has no records.")
         sizes, counts = np.unique(masked.view(distinct_cells, names).count, return_counts=True)
         share = self.fraction or min(1.0, len(masked) / float(masked.weights.sum()))
-        people, alone = len(masked) / share, float(counts[sizes == 1].sum() / len(masked))
-        wanted = [name for name in MODELS if self.model in (name, "dankar")]
-        shares = {name: MODELS[name](sizes, counts, people) / people if alone else 0.0 for name in wanted}
+        people, unique = len(masked) / share, float(counts[sizes == 1].sum() / len(masked))
+        models = [name for name in MODELS if self.model in (name, "dankar")]
+        shares = {name: MODELS[name](sizes, counts, people) / people if unique else 0.0 for name in models}
         fitted = {name: min(share, 1.0) for name, share in shares.items() if not math.isnan(share)}
         value = _apply_dankar_rule(fitted, share) if self.model == "dankar" else fitted.get(self.model)
         if value is None:
-            raise Undefined(f"the model {self.model!r} cannot be fitted to the sizes of the groups of this file.")
-        return Estimate(value=value, parts=fitted | {"alone": alone})
+            raise Undefined(f"the model {self.model!r} cannot be fitted to the group sizes of this file.")
+        return Estimate(value=value, parts=fitted | {"sample uniques": unique})
 
 
 def _apply_dankar_rule(fitted: dict[str, float], fraction: float) -> float:
-    """Dankar et al. (2012), the decision rule."""
-    if fraction <= SMALL:
+    """Choose the estimate by the decision rule of Dankar et al. (2012)."""
+    if fraction <= MAX_PITMAN_FRACTION:
         return fitted.get("pitman", fitted["zayatz"])
     return min(fitted["zayatz"], fitted.get("snb", 1.0))
 
@@ -206,18 +224,18 @@ def _apply_dankar_rule(fitted: dict[str, float], fraction: float) -> float:
 # Sample uniques that a model expects to be population uniques.
 
 
-# Poisson log-linear models of a table, and what they say of its uniques.
+# Poisson log-linear models of a table, and the risk of its uniques under them.
 
 
-ROUNDS = 500  # of iterative proportional fitting
-CLOSE = 1e-9  # of a margin to its target, as a share of all records
+MAX_IPF_ROUNDS = 500  # of iterative proportional fitting; most tables converge in a few
+IPF_TOLERANCE = 1e-9  # difference of a margin from its target, as a share of all records
 
 
 def main_effect_means(codes: Array, count: Array) -> Array:
-    """The fitted mean of each met cell under independence: n prod_j n_j / n.
+    """Return the fitted mean of each cell that occurs under independence: n prod_j n_j / n.
 
-    codes : MISSING (-1) where a value is missing; shares are of known values, and the mean of a cell with a missing value
-    is that of all cells it may be.
+    codes : MISSING (-1) for a missing value; shares are of known values, and the mean of a cell with a missing value is
+        that of all cells it may be
     """
     expected = np.full(len(codes), float(count.sum()))
     for column in codes.T:
@@ -228,76 +246,79 @@ def main_effect_means(codes: Array, count: Array) -> Array:
 
 
 def two_way_means(codes: Array, count: Array, shape: tuple[int, ...]) -> Array:
-    """The same of at least two variables with all two-way interactions, by iterative proportional fitting.
+    """Return the fitted means with all two-way interactions, by iterative proportional fitting.
 
-    The model is fitted to the cells without missing values, and scaled to all records. With two variables it is
-    saturated and the means are the counts. Bishop, Fienberg, Holland (1975)
+    The model is fitted to the cells without missing values and scaled to all records. With two variables it is
+    saturated, and the means are the counts. Bishop, Fienberg, Holland (1975)
     """
-    whole = (codes >= 0).all(axis=1)
-    means = _fitted_means(tuple(codes[whole].T), count[whole], shape) * (count.sum() / max(count[whole].sum(), 1))
+    complete = (codes >= 0).all(axis=1)
+    scale = count.sum() / max(count[complete].sum(), 1)
+    means = _fit_two_way(tuple(codes[complete].T), count[complete], shape) * scale
     fitted = np.empty(len(codes))
-    gone, pattern = np.unique(codes < 0, axis=0, return_inverse=True)
-    for place, missing in enumerate(gone):
-        rows = pattern.ravel() == place
+    # a cell with missing values has the mean of the margin over the variables that are missing
+    patterns, pattern = np.unique(codes < 0, axis=0, return_inverse=True)
+    for index, missing in enumerate(patterns):
+        rows = pattern.ravel() == index
         margin = means.sum(axis=tuple(np.flatnonzero(missing)), keepdims=True)
         fitted[rows] = margin[tuple(np.maximum(codes[rows], 0).T)]
     return fitted
 
 
-def _fitted_means(place: tuple[Array, ...], count: Array, shape: tuple[int, ...]) -> Array:
+def _fit_two_way(index: tuple[Array, ...], count: Array, shape: tuple[int, ...]) -> Array:
+    """Fit a table to all two-way margins of the counts by iterative proportional fitting."""
     table = np.zeros(shape)
-    table[place] = count
+    table[index] = count
     pairs = list(combinations(range(len(shape)), 2))
     others = [tuple(axis for axis in range(len(shape)) if axis not in pair) for pair in pairs]
     targets = [table.sum(axis=rest, keepdims=True) for rest in others]
     means = np.ones(shape)
-    for _ in range(ROUNDS):
+    for _ in range(MAX_IPF_ROUNDS):
         gap = 0.0
         for rest, target in zip(others, targets, strict=True):
             margin = means.sum(axis=rest, keepdims=True)
             gap = max(gap, float(np.abs(margin - target).max()))
             means *= np.divide(target, margin, out=np.zeros_like(target), where=margin > 0)
-        if gap <= CLOSE * count.sum():
+        if gap <= IPF_TOLERANCE * count.sum():
             break
     return means
 
 
 def unique_risks(mean: Array, share: Array) -> tuple[Array, Array]:
-    """P(F = 1 | f = 1) and E(1/F | f = 1) of sample uniques with fitted means and sampling fractions.
+    """Return P(F = 1 | f = 1) and E(1/F | f = 1) of sample uniques, given fitted means and sampling fractions.
 
-    F - 1 is Poisson with mean h = mean (1 - share) / share.  Skinner, Holmes (1998); Elamir, Skinner (2006)
+    F - 1 is Poisson with mean h = mean (1 - share) / share. Skinner, Holmes (1998); Elamir, Skinner (2006)
     """
     with np.errstate(over="ignore"):
         h = np.maximum(mean * (1 - share) / share, 0.0)
     return np.exp(-h), np.divide(-np.expm1(-h), h, out=np.ones_like(h), where=h > 0)
 
 
-MOST_CELLS = 1 << 22  # of the table that a two-way model is fitted to
+MAX_TABLE_CELLS = 1 << 22  # of the table that a two-way model is fitted to (32 MiB per array)
 
 
 @dataclass(frozen=True)
 class LogLinearRisk(KeyMeasure):
-    """The share of records that are unique in the file and, by a log-linear model, in the population too.
+    """Share of records that are unique in the file and, by a log-linear model, also in the population.
 
-    The snooper has a register of the population and looks for records of the file that are alone on their keys. He cannot
-    tell which of them are alone in the population as well; a model of the table can. He succeeds when the one person he
-    links is the only one (tau1), or when he picks the right one of the few who match (tau2).
+    The attacker has a register of the population and looks for released records with unique keys. They cannot see which
+    of these are also unique in the population, but a model of the table can estimate it. They succeed if the person
+    they link is the only one (tau1), or if they pick the right one of the few who match (tau2).
 
     Parameters
     ----------
     model : "main effects", or "two-way" with all interactions of two variables.
-    tau : "tau1" population uniques, or "tau2" right links.
+    tau : "tau1" population uniques, or "tau2" correct links.
     fraction : the sampling fraction, in (0, 1]; by default 1 / weight of each record.
-    missing_is : "any value": a missing value matches every value, and the model is of known values; "a category": it
-        matches missing alone.
+    missing_is : "any value": a missing value matches every value, and the model is fitted to known values; "a
+        category": it matches missing values only.
 
-    Formula: with m the mean the model fits to the record's cell, p its sampling fraction and h = m (1 - p) / p,
-        tau1 = sum over sample uniques of exp(-h), tau2 of (1 - exp(-h)) / h; the value is tau / n.
-    `parts`: "tau1" and "tau2" (numbers of records) and "uniques".
-    Missing values as `missing_is` says. Weights: used when no fraction is given; they must be positive. Without both, the
-    file is the population and every unique counts. Households are not used.
-    Reference: Skinner and Holmes (1998); Elamir and Skinner (2006). sdcMicro's modRisk leaves out the division by p in h
-    and divides by the number of cells that occur, not by n.
+    Formula: with m the fitted mean of the record's cell, p its sampling fraction and h = m (1 - p) / p, tau1 = sum over
+        sample uniques of exp(-h), tau2 of (1 - exp(-h)) / h; the value is tau / n. `parts`: "tau1" and "tau2" (numbers
+        of records) and "uniques".
+    Missing values match according to `missing_is`. Weights: used if no fraction is given; they must be positive.
+    Without either, the file is the population and every unique counts. Households are not used.
+    Reference: Skinner and Holmes (1998); Elamir and Skinner (2006). sdcMicro's modRisk omits the division by p in h and
+    divides by the number of cells that occur, not by n.
 
     Examples
     --------
@@ -305,9 +326,10 @@ class LogLinearRisk(KeyMeasure):
     "LogLinearRisk(model='two-way', tau='tau2')"
     """
 
-    label: ClassVar[str] = "Expected correct matches of uniques"
+    label: ClassVar[str] = "Sample uniques at risk, log-linear model"
     description: ClassVar[str] = (
-        "Expected number of correct matches of sample uniques with the population, from a log-linear model."
+        "Share of records that are unique in the file and, by a log-linear model, expected to be unique in the "
+        "population as well (or to be matched correctly)."
     )
 
     weights: ClassVar[str] = "used unless a fraction is given; they must be positive"
@@ -317,39 +339,42 @@ class LogLinearRisk(KeyMeasure):
     fraction: Annotated[float | None, Range(0, 1, "(]")] = None
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
-        return positive_weights(self, data) if self.fraction is None else iter(())
+        return find_weight_problems(self, data) if self.fraction is None else iter(())
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        _, alone, tau1, tau2 = self._risks(original, masked)
-        parts = {"tau1": float(tau1.sum()), "tau2": float(tau2.sum()), "uniques": float(len(alone))}
+        _, unique, tau1, tau2 = self._risks(original, masked)
+        parts = {"tau1": float(tau1.sum()), "tau2": float(tau2.sum()), "uniques": float(len(unique))}
         return Estimate(value=parts[self.tau] / len(masked), parts=parts)
 
     def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
-        """P(F = 1 | f = 1) or E(1/F | f = 1) of a sample unique, 0 of the others."""
-        met, alone, tau1, tau2 = self._risks(original, masked)
-        risk = np.zeros(len(met.count))
-        risk[alone] = tau1 if self.tau == "tau1" else tau2
-        return met, risk
+        """Return P(F = 1 | f = 1) or E(1/F | f = 1) of each sample unique, and 0 for the other cells."""
+        cells, unique, tau1, tau2 = self._risks(original, masked)
+        risk = np.zeros(len(cells.count))
+        risk[unique] = tau1 if self.tau == "tau1" else tau2
+        return cells, risk
 
     def _risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array, Array, Array]:
-        """The combinations that occur, which of them have one record, and the two chances of these."""
+        """Return the combinations that occur, which of them have one record, and both probabilities for these."""
         self.check_variables(original)
-        met, codes = self.cells(masked)
-        matching = wildcard_sums(codes, met.count) if (codes < 0).any() else met.count
-        alone = np.flatnonzero(matching == 1)
+        cells, codes = self.cells(masked)
+        matching = wildcard_sums(codes, cells.count) if (codes < 0).any() else cells.count
+        unique = np.flatnonzero(matching == 1)
         if self.fraction is None:
-            share = 1 / np.bincount(met.code, masked.weights)[alone]
+            share = 1 / np.bincount(cells.code, masked.weights)[unique]
         else:
-            share = np.full(len(alone), self.fraction)
-        return met, alone, *unique_risks(self._means(codes, met.count)[alone], share)
+            share = np.full(len(unique), self.fraction)
+        return cells, unique, *unique_risks(self._means(codes, cells.count)[unique], share)
 
     def _means(self, codes: Array, count: Array) -> Array:
+        # recode each variable to the categories that occur, so that the table is small
         occurring = [np.unique(column[column >= 0]) for column in codes.T]
         pairs = zip(occurring, codes.T, strict=True)
         codes = np.column_stack([np.where(c < 0, MISSING, np.searchsorted(values, c)) for values, c in pairs])
         if self.model == "main effects" or len(occurring) < 2 or not (codes >= 0).all(axis=1).any():
             return main_effect_means(codes, count)
         shape = tuple(max(len(values), 1) for values in occurring)
-        if math.prod(shape) > MOST_CELLS:
-            raise Undefined(f"the table has more than {MOST_CELLS:,} cells: name fewer variables, or fit main effects.")
+        if math.prod(shape) > MAX_TABLE_CELLS:
+            raise Undefined(
+                f"the table has more than {MAX_TABLE_CELLS:,} cells: name fewer variables, or fit main effects."
+            )
         return two_way_means(codes, count, shape)

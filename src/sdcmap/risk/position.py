@@ -1,4 +1,4 @@
-"""An attacker who knows the target's position in the sample, or which record is the target's."""
+"""Attackers who know the target's rank in the sample, or which record is the target's."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from sdcmap.kernels.quantiles import place_of
 from sdcmap.kernels.statistics.precision import inverse_of_mean
 
 
-def sorted_numbers(data: Microdata, name: str) -> Array:
-    """The values of a variable that are not missing, in rising order, as a view."""
+def sort_numbers(data: Microdata, name: str) -> Array:
+    """Return the values of a variable that are not missing, in rising order, as a view."""
     x = data.numbers(name)
     return np.sort(x[~np.isnan(x)])
 
 
 class PrecisionMeasure(RiskMeasure):
-    """What the measures share whose value is 1 over a mean squared error."""
+    """Base of the measures whose value is 1 over a mean squared error."""
 
     unit: ClassVar[str] = "1/(variable's unit)^2"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
     baseline_value: ClassVar[float | None] = None
     expectation: ClassVar[bool] = True
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
-    error_part: ClassVar[str] = "squared_error"  # of an estimate's `parts`
+    error_part: ClassVar[str] = "squared_error"  # the name in `parts` of the error that replicates are pooled by
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
         if len(estimates) == 1:
@@ -38,21 +38,21 @@ class PrecisionMeasure(RiskMeasure):
 
 @dataclass(frozen=True)
 class Position(PrecisionMeasure):
-    """How precisely a snooper who knows his target's rank learns its value: R = 1/MSE.
+    """How precisely an attacker who knows the target's rank learns its value: R = 1/MSE.
 
-    The snooper knows that somebody has the largest, the smallest, or the p-th percentile value of the sample. He sorts
-    the released file and takes the value at that rank for the true one, whoever's record it is.
+    The attacker knows that a person has the largest, the smallest, or the p-th percentile value of the sample. They
+    sort the released file and take the value at that rank for the true one, no matter whose record it is.
 
     Parameters
     ----------
-    on : the numeric variable he wants to know.
+    on : the numeric variable the attacker wants to know.
     target : "maximum", "minimum", or a share p in (0, 1): the value of rank ceil(n p).
 
-    Formula: R = 1/E(Y_(k) - x_(k))^2 over replicates (eq. 12, k fixed by the original); one file alone gives 1/e^2, which
-    says little. `parts`: "squared_error". Infinite where the value at that rank did not move in any replicate.
-    Missing values are left out, in each file on its own. Weights and households are not used. Ties need no rule here:
-    the value of rank k is the same whichever tied record holds it.
-    Releasing nothing leaves the snooper the mean of the file: R = 1/(xbar - x_(k))^2.
+    Formula: R = 1/E(Y_(k) - x_(k))^2 over replicates (eq. 12, k fixed by the original); a single file gives 1/e^2,
+        which is very imprecise. `parts`: "squared_error". Infinite if the value at that rank changed in no replicate.
+    Missing values are left out, in each file separately. Weights and households are not used. Ties need no rule: the
+    value of rank k is the same for all tied records.
+    Releasing nothing leaves the attacker the mean of the file: R = 1/(xbar - x_(k))^2.
     Reference: Duncan, Keller-McNulty, Stokes (2001), section 4, position knowledge.
 
     Examples
@@ -63,11 +63,11 @@ class Position(PrecisionMeasure):
 
     label: ClassVar[str] = "Position risk"
     description: ClassVar[str] = (
-        "How precisely the largest (or another stated) released value reveals the true largest value."
+        "How precisely the largest (or another stated) released value reveals the true value of that rank."
     )
 
     paired: ClassVar[bool] = False
-    missing: ClassVar[str] = "left out, in each file on its own"
+    missing: ClassVar[str] = "left out, in each file separately"
 
     on: str
     target: Literal["maximum", "minimum"] | Annotated[float, Range(0, 1, "()")] = "maximum"
@@ -84,39 +84,39 @@ class Position(PrecisionMeasure):
         return 1 / error**2 if error else None
 
     def squared_error(self, original: Microdata, masked: Microdata) -> float:
-        """(Y_(k) - x_(k))^2 of one masked file."""
+        """Return (Y_(k) - x_(k))^2 of one masked file."""
         return (self._at_rank(masked) - self.value(original)) ** 2
 
     def value(self, original: Microdata) -> float:
-        """The true value of the target."""
+        """Return the true value of the target."""
         return original.remember(("target", self.on, self.target), lambda: self._at_rank(original))
 
     def _at_rank(self, data: Microdata) -> float:
-        values = data.view(sorted_numbers, self.on)
+        """Return the value of a file at the rank of the target."""
+        values = data.view(sort_numbers, self.on)
         if len(values) == 0:
             raise Undefined(f"{self.on!r} has no value that is not missing.")
         return float(values[place_of(self.target, len(values))])
 
 
-# A snooper who knows which record his target's is, for one target.
+# Index knowledge: the attacker knows the record of one target.
 
 
 @dataclass(frozen=True)
 class Index(Position):
-    """How precisely a snooper who has found his target's record learns its value: R = 1/MSE for that target.
+    """How precisely an attacker who knows the target's record learns its value: R = 1/MSE for that target.
 
-    The snooper knows which record of the released file belongs to the person with the largest, the smallest or the p-th
-    percentile value, and takes the masked value there for the true one.
+    The attacker knows which released record belongs to the person with the largest, the smallest or the p-th percentile
+    value, and takes the masked value there for the true one.
 
     Parameters
     ----------
     target : "maximum", "minimum", or a share p in (0, 1): the record whose value has rank ceil(n p).
 
-    Formula: R = 1/E(Y_t - x_t)^2 over replicates (eq. 12, t the target's record). `parts`: "squared_error".
-    Ties at the target: the expected value over the tied records, that is the mean of their squared errors.
-    Missing: a target that masking made missing tells the snooper nothing, and the measure is undefined. Weights and
-    households are not used.
-    Releasing nothing leaves the snooper the mean of the file: R = 1/(xbar - x_t)^2.
+    Formula: R = 1/E(Y_t - x_t)^2 over replicates (eq. 12, t the target's record). `parts`: "squared_error". If records
+        are tied at the target: the mean of their squared errors.
+    Missing: undefined if masking made the target missing. Weights and households are not used.
+    Releasing nothing leaves the attacker the mean of the file: R = 1/(xbar - x_t)^2.
     Reference: Duncan, Keller-McNulty, Stokes (2001), section 4, index knowledge.
 
     Examples
@@ -127,14 +127,14 @@ class Index(Position):
 
     label: ClassVar[str] = "Index risk"
     description: ClassVar[str] = (
-        "How precisely the record with the largest (or another stated) masked value reveals the true one."
+        "How precisely the masked value of the person with the largest (or another stated) value reveals it."
     )
 
     paired: ClassVar[bool] = True
     missing: ClassVar[str] = "left out in the original; undefined where masking made the target missing"
 
     def squared_error(self, original: Microdata, masked: Microdata) -> float:
-        """(Y_t - x_t)^2 of one masked file, in the mean over the records tied at the target."""
+        """Return (Y_t - x_t)^2 of one masked file, as a mean over the records tied at the target."""
         value = self.value(original)
         rows = original.remember(("at", self.on, value), lambda: np.flatnonzero(original.numbers(self.on) == value))
         if masked.origin is not None:
@@ -146,25 +146,25 @@ class Index(Position):
         return sum(squared_errors) / len(squared_errors)
 
 
-# A snooper who knows which record is his target's.
+# The attacker knows the record of every target.
 
 
 @dataclass(frozen=True)
 class KnownIndex(PrecisionMeasure):
-    """How precisely a snooper who knows the record number learns his target's value: R = 1/MSE.
+    """How precisely an attacker who knows the record number learns any target's value: R = 1/MSE.
 
-    The snooper has linked his target to a record of the released file beyond doubt, and takes the masked value there
-    for the true one. He succeeds the better, the smaller his squared error is.
+    The attacker has linked the target to a released record with certainty, and takes the masked value there for the
+    true one. The smaller the squared error, the larger the risk.
 
     Parameters
     ----------
-    on : the numeric variable he wants to know.
+    on : the numeric variable the attacker wants to know.
 
-    Formula: R = 1/E(Y - x)^2 (eq. 4; 1/lambda^2 for additive noise). From one file R = 1/mean over records of (y - x)^2;
-    the smallest single squared error stands beside it in `parts` as "worst". Replicates are pooled as 1/mean of the mean
-    squared errors. Infinite where no value changed.
-    Missing: records whose value is missing before or after are left out. Weights and households are not used.
-    Releasing nothing leaves the snooper the mean of the file: R = 1/variance.
+    Formula: R = 1/E(Y - x)^2 (eq. 4; 1/lambda^2 for additive noise). From one file R = 1/mean over records of (y -
+        x)^2. Replicates are pooled as 1/mean of the mean squared errors. Infinite if no value changed. `parts`: "mse"
+        and "smallest squared error" of a record.
+    Missing: records with a missing value before or after masking are left out. Weights and households are not used.
+    Releasing nothing leaves the attacker the mean of the file: R = 1/variance.
     Reference: Duncan, Keller-McNulty, Stokes (2001), eq. 4.
 
     Examples
@@ -189,10 +189,12 @@ class KnownIndex(PrecisionMeasure):
         if len(errors) == 0:
             raise Undefined(f"{self.on!r} has no record with a value before and after masking.")
         value, se = inverse_of_mean(errors)
-        return Estimate(value=value, se=se, parts={"mse": float(errors.mean()), "worst": float(errors.min())})
+        return Estimate(
+            value=value, se=se, parts={"mse": float(errors.mean()), "smallest squared error": float(errors.min())}
+        )
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """1/(y - x)^2 of each record; infinite where the value did not change."""
+        """Return 1/(y - x)^2 of each record; infinite if the value did not change."""
         with np.errstate(divide="ignore"):
             return 1 / self._squared_errors(original, masked)
 
@@ -202,6 +204,7 @@ class KnownIndex(PrecisionMeasure):
         return 1 / spread if spread > 0 else None
 
     def _squared_errors(self, original: Microdata, masked: Microdata) -> Array:
+        """Return (y - x)^2 of each released record; NaN if a value is missing."""
         self.check_variables(original)
         x = original.numbers(self.on)
         return np.asarray((masked.numbers(self.on) - (x if masked.origin is None else x[masked.origin])) ** 2)

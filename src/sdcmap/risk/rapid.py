@@ -1,4 +1,4 @@
-"""Sensitive values that a release predicts: by a model learned from it (RAPID), or by its equal records."""
+"""Sensitive values that a release predicts: by a model trained on it (RAPID), or by records with equal keys (CAP)."""
 
 from __future__ import annotations
 
@@ -17,61 +17,63 @@ from sdcmap.kernels.tables.attribution import attribution_probabilities, shares
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._secrets import SecretMeasure, check_comparable
 
-DELTA = 0.01  # added to sizes, in the variable's unit, so that 0 has a relative error
-STEP = 2e-6  # seconds: of one feature of one record
+RELATIVE_ERROR_OFFSET = 0.01  # in the variable's unit; added to sizes, so that 0 has a relative error
+SECONDS_PER_FEATURE = 2e-6  # training time of one feature of one record
 
 
 ERRORS: dict[str, Callable[[Array, Array], Array]] = {
-    "symmetric": lambda truth, guess: 2 * np.abs(truth - guess) / (np.abs(truth) + np.abs(guess) + 2 * DELTA),
-    "relative": lambda truth, guess: np.abs(truth - guess) / (np.abs(truth) + DELTA),
+    "symmetric": lambda truth, guess: (
+        2 * np.abs(truth - guess) / (np.abs(truth) + np.abs(guess) + 2 * RELATIVE_ERROR_OFFSET)
+    ),
+    "relative": lambda truth, guess: np.abs(truth - guess) / (np.abs(truth) + RELATIVE_ERROR_OFFSET),
 }
 
 
-def normalized_gain(chance: Array, baseline: Array) -> Array:
-    """(g - b) / (1 - b): how far a probability lies from the baseline on the way to certainty; 0 where that is certain."""
+def normalize_gain(chance: Array, baseline: Array) -> Array:
+    """Return (g - b) / (1 - b), the gain over the baseline relative to certainty; 0 if the baseline is already certain."""
     return np.asarray((chance - baseline) / np.where(baseline < 1, 1 - baseline, 1.0))
 
 
-class _Known(NamedTuple):
-    """The true answers of the people, and those of the released file."""
+class _PredictionTask(NamedTuple):
+    """People and released records with a known sensitive value, and these values; `categories` is 0 for a number."""
 
     people: Microdata
     released: Microdata
     truth: Array
-    told: Array
+    released_values: Array
     categories: int  # 0: a number
 
 
 @dataclass(frozen=True)
 class RAPID(SecretMeasure):
-    """The share of people whose sensitive value a model learned from the release predicts: the risk of attribute
-    prediction-induced disclosure.
+    """Share of people whose sensitive value a model trained on the release predicts.
 
-    The snooper trains a model of the sensitive variable on the released records, knows the keys of people of the original,
-    and asks it about them. He succeeds where a number is predicted nearly, or where the model gives a person's own category
-    much more than its share. No record needs to be anybody's, so synthetic files can be measured. What a model also tells
-    of people outside the file is science: `AttributeInference` counts what being in it adds.
+    The attacker trains a model of the sensitive variable on the released records and applies it to the known keys of
+    people in the original. They succeed if a number is predicted closely, or if the model gives a person's category a
+    much higher probability than its share. No link between records is needed, so synthetic files can be measured. The
+    model also predicts values of people outside the file; `AttributeInference` counts only what membership adds.
 
     Parameters
     ----------
     secret : the sensitive variable, of any kind; by default the first sensitive variable of the file.
-    on : the variables he knows, of any kind; by default the keys of the file.
-    epsilon : a number is predicted when its error is below this share, above 0.
-    tau : a category is predicted when its normalized gain is above this, in [0, 1).
-    error : of numbers, "symmetric": 2 |y - g| / (|y| + |g| + .02); "relative": |y - g| / (|y| + .01).
-    model : "boosting", 60 rounds of gradient-boosted trees; "linear", ridge and logistic regression of single columns.
-    fewest : people and released records needed, at least 5.
+    on : the variables the attacker knows, of any kind; by default the keys of the file.
+    epsilon : a number counts as predicted if its error is below this share, above 0.
+    tau : a category counts as predicted if its normalized gain is above this, in [0, 1).
+    error : for numbers, "symmetric": 2 |y - g| / (|y| + |g| + 0.02); "relative": |y - g| / (|y| + 0.01).
+    model : "boosting", 60 rounds of gradient-boosted trees; "linear", ridge and logistic regression on single columns.
+    fewest : the smallest number of people and of released records, at least 5.
 
-    Formula: #{i: e(y_i, g_i) < epsilon} / n, y_i the true number and g_i the predicted one; #{i: (p_i - b_i)/(1 - b_i) >
-        tau} / n, p_i the probability that the model gives to the true category of i, b_i the share of people who have it.
-    `parts`: "naive", the same of somebody who knows only the released distribution (of a number: the median), and "right",
-    the share of categories that are the likeliest, or "explained", the share of a number's variance, at least 0.
-    Releasing nothing leaves a number's median; of a category nothing is gained.
-    A recoded variable is asked about in the categories of the release, where each value became one of them; undefined where
-    that cannot be told. Missing is a category of its own; people and records whose sensitive value is missing are left out.
-    Weights and households are not used. Needs scikit-learn: pip install 'sdcmap[learn]'.
-    Reference: Templ, Thees, Mueller (2026); `rapid` of the R package riskutility, with its defaults for numbers, and its
-    marginal baseline.
+    Formula: #{i: e(y_i, g_i) < epsilon} / n, y_i the true number and g_i the predicted one; #{i: (p_i - b_i)/(1 - b_i)
+        > tau} / n, p_i the predicted probability of the true category of i, b_i the share of people who have it.
+    `parts`: "naive", the same for an attacker who knows only the released distribution (for a number: the median), and
+    "right", the share of people whose category is predicted as the most likely, or "explained", the explained share of
+    a number's variance, at least 0.
+    Releasing nothing leaves the median of a number; for a category nothing is gained.
+    Missing is a category; people and records with a missing sensitive value are left out. Recoded variables are used in
+    the released categories; undefined if these are not known. Weights and households are not used. Needs scikit-learn:
+    pip install 'sdcmap[learn]'.
+    Reference: Templ, Thees, Mueller (2026), risk of attribute prediction-induced disclosure; `rapid` of the R package
+    riskutility, with its defaults for numbers and its marginal baseline.
 
     Examples
     --------
@@ -81,12 +83,13 @@ class RAPID(SecretMeasure):
 
     label: ClassVar[str] = "Sensitive value predicted by a model"
     description: ClassVar[str] = (
-        "Share of records whose sensitive value a model trained on the release predicts confidently and correctly."
+        "Share of people whose sensitive value a model trained on the release predicts closely, or with a much "
+        "higher probability than without it."
     )
 
     unit: ClassVar[str] = "share of people"
     paired: ClassVar[bool] = False
-    missing: ClassVar[str] = "a category of its own; people whose sensitive value is missing are left out"
+    missing: ClassVar[str] = "a category of its own; people with a missing sensitive value are left out"
 
     secret: str = ""
     on: tuple[str, ...] = ()
@@ -112,92 +115,99 @@ class RAPID(SecretMeasure):
     def seconds(self, data: Microdata) -> float | None:
         secret = self.secret_in(data)
         answers = 1 if data.column(secret).levels is None else min(20, data.level_count(secret))
-        return answers * len(data) * len(self.variables(data)) * STEP
+        return answers * len(data) * len(self.variables(data)) * SECONDS_PER_FEATURE
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names, secret = self.check_variables(original), self.secret_in(original)
-        asked = in_released_categories(original, masked, (*names, secret))
-        check_told(original, asked, masked, names)
-        known = _known(asked, masked, secret)
-        if min(len(known.people), len(known.released)) < self.fewest:
+        people = in_released_categories(original, masked, (*names, secret))
+        check_told(original, people, masked, names)
+        task = _prepare(people, masked, secret)
+        if min(len(task.people), len(task.released)) < self.fewest:
             raise Undefined(f"fewer than {self.fewest} people or released records have a sensitive value.")
         with learning():
-            return self._of_categories(known, names) if known.categories else self._of_numbers(known, names)
+            return self._score_categories(task, names) if task.categories else self._score_numbers(task, names)
 
-    def _of_numbers(self, known: _Known, names: tuple[str, ...]) -> Estimate:
-        guess = self._asked(known, names)
-        explained = 1 - float(((guess - known.truth) ** 2).mean() / (known.truth.var() or 1.0))
-        parts = {"naive": self._share_near(known.truth, np.median(known.told)), "explained": max(0.0, explained)}
-        return Estimate(value=self._share_near(known.truth, guess), parts=parts)
+    def _score_numbers(self, task: _PredictionTask, names: tuple[str, ...]) -> Estimate:
+        guess = self._predict(task, names)
+        explained = 1 - float(((guess - task.truth) ** 2).mean() / (task.truth.var() or 1.0))
+        parts = {
+            "naive": self._share_near(task.truth, np.median(task.released_values)),
+            "explained": max(0.0, explained),
+        }
+        return Estimate(value=self._share_near(task.truth, guess), parts=parts)
 
-    def _of_categories(self, known: _Known, names: tuple[str, ...]) -> Estimate:
-        chances = self._asked(known, names)
-        shares = [np.bincount(codes, minlength=known.categories) / len(codes) for codes in (known.truth, known.told)]
-        own = chances[np.arange(len(chances)), known.truth]
-        gains = (normalized_gain(chance, shares[0][known.truth]) for chance in (own, shares[1][known.truth]))
+    def _score_categories(self, task: _PredictionTask, names: tuple[str, ...]) -> Estimate:
+        chances = self._predict(task, names)
+        shares = [
+            np.bincount(codes, minlength=task.categories) / len(codes) for codes in (task.truth, task.released_values)
+        ]
+        own = chances[np.arange(len(chances)), task.truth]
+        gains = (normalize_gain(chance, shares[0][task.truth]) for chance in (own, shares[1][task.truth]))
         value, naive = (float((gain > self.tau).mean()) for gain in gains)
-        right = float((chances.argmax(axis=1) == known.truth).mean())
+        right = float((chances.argmax(axis=1) == task.truth).mean())
         return Estimate(value=value, parts={"naive": naive, "right": right})
 
-    def _asked(self, known: _Known, names: tuple[str, ...]) -> Array:
-        """What the model says of each person: a number, or the chance of each category. Records come in the order of their
-        values, so that their place in the file has no say."""
-        features = features_of(known.released, known.people, names)
-        order = np.lexsort([*features.train.T, known.told])
+    def _predict(self, task: _PredictionTask, names: tuple[str, ...]) -> Array:
+        """Return the prediction for each person: a number, or the probability of each category.
+
+        The training records are sorted by their values, so that the order of the file does not matter.
+        """
+        features = features_of(task.released, task.people, names)
+        order = np.lexsort([*features.train.T, task.released_values])
         features = features._replace(train=features.train[order])
-        learner = Learner(self.model, numeric=not known.categories, seed=0)
-        model = learner.fitted(features, known.told[order])
+        learner = Learner(self.model, numeric=not task.categories, seed=0)
+        model = learner.fitted(features, task.released_values[order])
         rows = learner.shown(features.test, features)
-        return learner.chances(model, rows, known.categories) if known.categories else model.predict(rows)
+        return learner.chances(model, rows, task.categories) if task.categories else model.predict(rows)
 
     def _share_near(self, truth: Array, guess: Array | np.floating) -> float:
-        """The share of the numbers that a guess, of each or of all, predicts."""
+        """Return the share of the numbers that a guess, for each person or the same for all, predicts."""
         return float((ERRORS[self.error](truth, np.asarray(guess)) < self.epsilon).mean())
 
 
-def _known(asked: Microdata, masked: Microdata, secret: str) -> _Known:
-    """Whose sensitive value is known, in both files."""
-    check_comparable(asked, masked, secret)
-    people, released = (file.take(np.flatnonzero(~file.missing(secret))) for file in (asked, masked))
+def _prepare(original: Microdata, masked: Microdata, secret: str) -> _PredictionTask:
+    """Select the people and records with a known sensitive value."""
+    check_comparable(original, masked, secret)
+    people, released = (file.take(np.flatnonzero(~file.missing(secret))) for file in (original, masked))
     if people.column(secret).levels is None:
-        return _Known(people, released, people.numbers(secret), released.numbers(secret), 0)
-    (truth, told), count = joint_codes([people, released], secret)
-    return _Known(people, released, truth, told, count)
+        return _PredictionTask(people, released, people.numbers(secret), released.numbers(secret), 0)
+    (truth, secret_codes), count = joint_codes([people, released], secret)
+    return _PredictionTask(people, released, truth, secret_codes, count)
 
 
-# Sensitive values that a snooper reads off records with the same keys.
+# Sensitive values attributed from records with the same keys.
 
 
 @dataclass(frozen=True)
 class CorrectAttribution(SecretMeasure):
-    """The chance that a sensitive value read off the released records with somebody's keys is right: DCAP, TCAP, DiSCO.
+    """Probability that a sensitive value attributed from released records with the same keys is correct: DCAP, TCAP, DiSCO.
 
-    The snooper knows the keys of people of the original file. He takes the released records that have these keys, of
-    whomever they are, and attributes to the person the sensitive value of one of them at random (DCAP), or only where
-    they all agree (TCAP, DiSCO). He succeeds when it is the person's own. No record needs to be anybody's, so synthetic
-    files can be measured.
+    The attacker knows the keys of people in the original. They take the released records with these keys and attribute
+    to the person the sensitive value of one of them at random (DCAP), or only if all agree (TCAP, DiSCO). No link
+    between records is needed, so synthetic files can be measured.
 
     Parameters
     ----------
-    secret : the sensitive variable; by default the first sensitive variable of the file. Numbers count as right only
-        when they are equal: recode them first.
-    on : the variables he knows, of any kind; by default the keys of the file.
-    form : "DCAP": over the original records; "TCAP": over the released records whose group agrees on one value and whose
-        keys occur in the original; "TCAP all": over all released records whose group agrees, 0 where its keys do not occur;
-        "DiSCO": over the original records, 1 where the released group of its keys agrees on its own value.
-    unmatched : for "DCAP": original records without a released one of their keys count as "zero", or are "left out".
+    secret : the sensitive variable; by default the first sensitive variable of the file. Numbers are correct only if
+        they are equal: recode them first.
+    on : the variables the attacker knows, of any kind; by default the keys of the file.
+    form : "DCAP": over the original records; "TCAP": over the released records whose group agrees on one value and
+        whose keys occur in the original; "TCAP all": over all released records whose group agrees, 0 if its keys do not
+        occur; "DiSCO": over the original records, 1 if the released group with its keys agrees on its value.
+    unmatched : for "DCAP": original records without a released record with their keys count as "zero", or are "left
+        out".
 
-    Formula: CAP_j = #{released with the keys and the value of j} / #{released with the keys of j}; DCAP its mean, DiSCO the
-        share of j with CAP_j = 1.
-        TCAP: mean over released r whose group has one value of #{original with keys and value of r} / #{with its keys}.
-    Where no group agrees TCAP is 0: nobody's value can be read off. `parts`: "matched", the share of records with a match,
-    and "naive", the chance without the file: sum of squared shares of the values (DCAP), or the largest share (others).
-    A recoded variable is compared in the categories of the release, where each value became one of them. Labels of keys of
-    several depths ("37", "(35, 40]") are read: released records with somebody's keys are those whose labels cover them, and
-    groups that agree are of equal labels; undefined where the sensitive variable has such labels.
-    Releasing nothing leaves the naive chance. Missing is a category of its own. Weights and households are not used.
+    Formula: CAP_j = #{released with the keys and the value of j} / #{released with the keys of j}; DCAP its mean, DiSCO
+        the share of j with CAP_j = 1. TCAP: mean over released r whose group has one value of #{original with keys and
+        value of r} / #{original with its keys}; 0 if no group agrees.
+    `parts`: "matched", the share of records with a match, and "naive", the probability without the file: the sum of
+    squared shares of the values (DCAP), or the largest share (others).
+    Releasing nothing leaves the naive probability. Recoded variables are compared in the released categories. For keys
+    with labels of several depths ("37", "(35, 40]"), the released records whose labels cover the keys match, and groups
+    have equal labels; undefined if the sensitive variable has such labels.
+    Missing is a category. Weights and households are not used.
     Reference: Elliot (2014); Taub, Elliot, Pampaka, Smith (2018); Taub and Elliot (2019) for TCAP; Little, Elliot,
-    Allmendinger (2022) for all that agree; Raab, Nowok, Dibben (2024) for DiSCO.
+    Allmendinger (2022) for "TCAP all"; Raab, Nowok, Dibben (2024) for DiSCO.
 
     Examples
     --------
@@ -212,7 +222,7 @@ class CorrectAttribution(SecretMeasure):
 
     unit: ClassVar[str] = "probability"
     paired: ClassVar[bool] = False
-    revision: ClassVar[int] = 3  # 2: TCAP is 0 where no group agrees; 3: labels of several depths are read
+    revision: ClassVar[int] = 3  # 2: TCAP is 0 if no group agrees; 3: labels of several depths
 
     secret: str = ""
     on: tuple[str, ...] = ()
@@ -237,9 +247,9 @@ class CorrectAttribution(SecretMeasure):
         return Estimate(value=float(counted.mean()) if len(counted) else 0.0, parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The chance of each released record, or of the original one it came from (DCAP, DiSCO); NaN without a match."""
+        """Return the probability for each released record, or for its original (DCAP, DiSCO); NaN without a match."""
         if not self._over_released and not masked.paired:
-            raise Undefined(f"{self.form} is of the original records; a synthetic file has none for each of its own.")
+            raise Undefined(f"{self.form} is about original records; rows of a synthetic file do not belong to any.")
         _, each = self._probabilities(original, masked)
         if self._over_released:
             return each
@@ -255,23 +265,25 @@ class CorrectAttribution(SecretMeasure):
         return self.form == "DCAP" and self.unmatched == "left out"
 
     def _probabilities(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Array]:
-        """The original in the categories of the release, and the chance of each record that counts; NaN without a match."""
+        """Return the original in the released categories, and the probability for each record that counts."""
         names, secret = self.check_variables(original), self.secret_in(original)
         original = in_released_categories(original, masked, (*names, secret))
         check_one_depth(original, masked, (secret,))
-        told = common_codes(original, masked, secret)
+        secret_codes = common_codes(original, masked, secret)
         key = compress([common_codes(original, masked, name) for name in names])[0]
-        ours, theirs = zip(*(np.split(code, [len(original)]) for code in (key, compress([key, told])[0])), strict=True)
+        ours, theirs = zip(
+            *(np.split(code, [len(original)]) for code in (key, compress([key, secret_codes])[0])), strict=True
+        )
         fit = fitting(original, explained(original, masked, names), names)
         if not self._over_released:
             if fit is None:
                 each = attribution_probabilities(*ours, *theirs)
             else:
-                each = shares(fit.also_equal(told).records_of_people(), fit.records_of_people())
+                each = shares(fit.also_equal(secret_codes).records_of_people(), fit.records_of_people())
             return original, each if self.form == "DCAP" else np.where(np.isnan(each), np.nan, each == 1)
         if fit is None:
             right = attribution_probabilities(*theirs, *ours)
         else:
-            right = shares(fit.also_equal(told).people_of_records(), fit.people_of_records())
+            right = shares(fit.also_equal(secret_codes).people_of_records(), fit.people_of_records())
         agreed = attribution_probabilities(*theirs, *theirs) == 1
         return original, np.where(agreed, np.nan_to_num(right) if self.form == "TCAP all" else right, np.nan)

@@ -1,4 +1,4 @@
-"""Groups of records whose sensitive values are unlike those of the file."""
+"""Groups of records whose sensitive values differ from those of the file: t-closeness."""
 
 from __future__ import annotations
 
@@ -13,34 +13,36 @@ from sdcmap.core.named_files import read_verified
 from sdcmap.data.cells import DistinctCells
 from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.kernels.tables.diversity import equal_distances, hierarchical_distances, ordered_distances
-from sdcmap.risk.l_diversity import SLACK, SensitiveMeasure
+from sdcmap.risk.l_diversity import ROUNDING_TOLERANCE, SensitiveMeasure
 
 
 @dataclass(frozen=True)
 class TCloseness(SensitiveMeasure):
     """How far the sensitive values of a group of records are from those of the whole file.
 
-    The snooper knows the distribution of the sensitive variable in the file, and the keys of somebody who is in it. He
-    looks at the records that have these keys, and learns as much as their distribution differs from the one he knew
-    before. He succeeds where it is further away than t. What masking changed counts as if it were true.
+    The attacker knows the distribution of the sensitive variable in the file, and the keys of a person in it. They look
+    at the records with these keys, and learn as much as their distribution differs from that of the file. A group is
+    exposed if the distance is above t. Masked values count as if they were true.
 
     Parameters
     ----------
     t : a group is exposed above this distance, in [0, 1].
-    distance : "ordered": values far apart in order are far; "equal": any two values are equally far; "by kind": ordered
-        for numeric and ordinal variables, equal for nominal ones; "hierarchical": values are as far as the level at which
-        a hierarchy first gives them one label.
-    hierarchy : for "hierarchical": path of a CSV file as ARX writes it: value;level 1;level 2;... without a header; its
-        last level is one label for all values, or is taken to be.
-    sha256 : the first 16 digits of the hierarchy file's SHA-256, filled in when left out; another content is refused.
-    summary : "violations": the share of records in groups further away than t; "largest": the distance of the furthest
-        group; "mean": the mean distance over records.
+    distance : "ordered": distances follow the order of the values; "equal": any two values are equally far apart; "by
+        kind": ordered for numeric and ordinal variables, equal for nominal ones; "hierarchical": the level at which a
+        hierarchy first gives both values the same label.
+    hierarchy : for "hierarchical": path of a CSV file in ARX's format: value;level 1;level 2;... without a header. If
+        the last level is not one label for all values, such a level is added.
+    sha256 : the first 16 digits of the hierarchy file's SHA-256, filled in when left out; a file with another digest is
+        rejected.
+    summary : "violations": the share of records in groups above t; "largest": the largest distance of a group; "mean":
+        the mean distance over records.
 
-    Formula: earth mover's distance of shares p in the group and q in the file; ordered sum_j |P_j - Q_j| / (m - 1) over
-        the m values in order, P and Q running sums; equal 1/2 sum_j |p_j - q_j|; hierarchical sum over levels h = 1 ..
-        H and labels there of h/H min(excess, lack), of p - q over the labels below each. `parts`: all three summaries.
-    Missing keys as `missing_is` says; records whose sensitive value is missing are left out of p and q. Weights and
-    households are not used.
+    Formula: earth mover's distance of the shares p in the group and q in the file; ordered sum_j |P_j - Q_j| / (m - 1)
+        over the m values in order, P and Q cumulative; equal 1/2 sum_j |p_j - q_j|; hierarchical sum over levels h = 1
+        .. H and labels there of h/H min(excess, lack), of p - q over the labels below each. `parts`: all three
+        summaries.
+    Missing keys match according to `missing_is`; records with a missing sensitive value are left out of p and q.
+    Weights and households are not used.
     Reference: Li, Li, Venkatasubramanian (2007).
 
     Examples
@@ -49,12 +51,13 @@ class TCloseness(SensitiveMeasure):
     "TCloseness(secret='Income', t=0.3)"
     """
 
-    label: ClassVar[str] = "Distance of sensitive values"
+    label: ClassVar[str] = "Groups with unusual sensitive values"
     description: ClassVar[str] = (
-        "How far the sensitive values of a group with equal keys differ from those of the whole file (t-closeness)."
+        "Share of records in groups whose sensitive values differ from those of the whole file by more than t "
+        "(t-closeness)."
     )
 
-    revision: ClassVar[int] = 2  # 2: hierarchies; the other distances are as they were
+    revision: ClassVar[int] = 2  # 2: hierarchies; the other distances did not change
 
     t: Share = 0.2
     distance: Literal["by kind", "ordered", "equal", "hierarchical"] = "by kind"
@@ -65,7 +68,7 @@ class TCloseness(SensitiveMeasure):
     def problems(self) -> Iterator[str]:
         yield from super().problems()
         if (self.distance == "hierarchical") != bool(self.hierarchy):
-            yield '.hierarchy must be given with distance = "hierarchical", and only there.'
+            yield '.hierarchy is required with distance = "hierarchical", and not allowed otherwise.'
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         problems, secret = list(super().other_incompatibilities(data)), self.secret_in(data)
@@ -78,42 +81,42 @@ class TCloseness(SensitiveMeasure):
             self._tree(data, self.secret_in(data))
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        met, distance = self.cell_risks(original, masked)
+        cells, distance = self.cell_risks(original, masked)
         parts = {
-            "violations": float(met.count[distance > self.t + SLACK].sum() / len(masked)),
+            "violations": float(cells.count[distance > self.t + ROUNDING_TOLERANCE].sum() / len(masked)),
             "largest": float(distance.max()),
-            "mean": float(met.count @ distance / len(masked)),
+            "mean": float(cells.count @ distance / len(masked)),
         }
         return Estimate(value=parts[self.summary], parts=parts)
 
     def cell_risks(self, original: Microdata, masked: Microdata) -> tuple[DistinctCells, Array]:
-        """The combinations of keys that occur, and the distance of the group of each."""
+        """Return the key combinations that occur, and the distance of the group of each."""
         groups, secret = self.groups(original, masked), self.secret_in(original)
-        start, count, occurs = groups.start, groups.count, groups.whole > 0
+        start, count, occurs = groups.start, groups.count, groups.file_share > 0
         if self.distance == "equal" or (self.distance == "by kind" and masked.schema[secret].kind == "nominal"):
-            return groups.met, equal_distances(start, groups.value, count, groups.whole)
-        # an empty category is no step of the order: places are among the values that occur
-        place, whole = (occurs.cumsum() - 1)[groups.value], groups.whole[occurs]
+            return groups.cells, equal_distances(start, groups.value, count, groups.file_share)
+        # a category that does not occur is no step of the order, so values are numbered among those that occur
+        position, file_share = (occurs.cumsum() - 1)[groups.value], groups.file_share[occurs]
         if self.hierarchy:
             tree = _codes(self._tree(masked, secret)[occurs])
-            return groups.met, hierarchical_distances(start, place, count, whole, tree)
-        return groups.met, ordered_distances(start, place, count, whole)
+            return groups.cells, hierarchical_distances(start, position, count, file_share, tree)
+        return groups.cells, ordered_distances(start, position, count, file_share)
 
     def _tree(self, data: Microdata, secret: str) -> Array:
-        """The labels of each value of the sensitive variable, a row each; a missing one has none."""
+        """Return the labels of each value of the sensitive variable, one row each; empty labels for a missing value."""
         hierarchy = Hierarchy.parse(read_verified(self.hierarchy, self.sha256), self.hierarchy)
         rows = {row[0]: row for row in hierarchy.rows}
         texts = _texts(data, secret)
         if lacking := sum(text is not None and text not in rows for text in texts):
             raise Undefined(
-                f"the hierarchy {self.hierarchy} misses {lacking} of the {len(texts)} values of {secret!r}."
+                f"the hierarchy {self.hierarchy} lacks {lacking} of the {len(texts)} values of {secret!r}: add them."
             )
         none = ("",) * (hierarchy.levels + 1)
         return np.array([none if text is None else rows[text] for text in texts])
 
 
 def _texts(data: Microdata, name: str) -> list[str | None]:
-    """The values of a variable in the order of their codes, as a hierarchy writes them; None: missing."""
+    """Return the values of a variable in the order of their codes, spelled as in a hierarchy; None if missing."""
     column = data.column(name)
     if column.levels is not None:
         return [None if level is None else str(level) for level in column.levels.to_list()]
@@ -121,8 +124,10 @@ def _texts(data: Microdata, name: str) -> list[str | None]:
 
 
 def _codes(tree: Array) -> Array:
-    """The labels of a hierarchy as codes 0, 1, ... of each level; the values themselves stay apart, and one label for all
-    is put above where the hierarchy has none."""
+    """Return the labels of a hierarchy as codes 0, 1, ... on each level.
+
+    The values themselves are the lowest level. A level with one label for all is added on top if there is none.
+    """
     levels = [np.unique(column, return_inverse=True)[1] for column in tree.T[1:]]
     top = [] if levels and not levels[-1].any() else [np.zeros(len(tree), dtype=np.int64)]
     return np.column_stack([np.arange(len(tree)), *levels, *top])
