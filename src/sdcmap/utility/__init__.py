@@ -1,6 +1,6 @@
-"""Utility measures, one file each, or one a family: a line in `__init__.pyi` is all that a new one needs.
+"""Utility measures, one module each (or one per family).
 
-A process imports those it uses; UTILITIES are all of them, by name.
+A new measure needs only a line in `__init__.pyi`. Modules are imported on first use; UTILITIES contains all classes.
 """
 
 from sdcmap.core.catalog import lazy_package

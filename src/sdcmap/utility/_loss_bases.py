@@ -1,4 +1,4 @@
-"""What the information losses share: subpopulations, each measured as a file of its own; values and moments compared."""
+"""Bases of the information losses: subpopulations, and comparisons of values and moments."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ MOMENT_LOSSES: Mapping[str, tuple[Callable[[Moments, Moments], Array], str]] = {
 
 @dataclass(frozen=True)
 class SubpopulationLoss(WeightedMeasure):
-    """A loss of numeric information, of the whole file or as the mean over subpopulations.
+    """A loss of numeric information, for the whole file or as the mean over subpopulations.
 
     Parameters
     ----------
     on : numeric variables; by default all numeric variables of the file.
-    by : variables that divide the records into subpopulations; the loss is then the mean over the subpopulations,
-        each measured as a file of its own, and the worst one is in the parts.
-    least : records a subpopulation needs in the original to be measured, at least 2.
+    by : variables that divide the records into subpopulations. The loss is then the mean over the subpopulations, each
+        measured as a separate file; the worst one is in `parts`.
+    least : the smallest number of original records of a subpopulation that is measured, at least 2.
 
     Weights: used when `weighted`, else every record counts once. Households are not used.
     Reference: Yancey, Winkler, Creecy (2002), section 3.5.
@@ -59,7 +59,7 @@ class SubpopulationLoss(WeightedMeasure):
                 yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
 
     def losses(self, original: Microdata, masked: Microdata) -> Mapping[str, list[float]]:
-        """Return the losses whose mean the value is, each for every subpopulation."""
+        """Return the losses whose mean is the value, each for every subpopulation. Subclasses implement it."""
         raise TypeError(f"{type(self).__name__} has no losses.")
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
@@ -72,43 +72,46 @@ class SubpopulationLoss(WeightedMeasure):
         return Estimate(value=float(values.mean()), parts=parts)
 
     def subpopulations(self, original: Microdata, masked: Microdata) -> tuple[Sequence[Rows], Sequence[Rows]]:
-        """Return the rows of each subpopulation in the original, and as the masked file has them."""
+        """Return the rows of each subpopulation in the original and in the masked file."""
         if not self.by:
             return [slice(None)], [slice(None)]
         if masked.origin is None and masked.base is original and masked.changes.keys().isdisjoint(self.by):
             key = "groups", self.by
-            before = after = original.remember(key, lambda: _rows_of(original.view(cells, self.by).code))
+            before = after = original.remember(key, lambda: _group_rows(original.view(cells, self.by).code))
         else:
             code, _ = compress([common_codes(original, masked, name) for name in self.by])
-            before, after = (_rows_of(part, int(code.max()) + 1) for part in np.split(code, [len(original)]))
+            before, after = (_group_rows(part, int(code.max()) + 1) for part in np.split(code, [len(original)]))
         large = [k for k, rows in enumerate(before) if len(rows) >= self.least]
         if not large:
-            raise Undefined(f"no subpopulation has {self.least} records.")
+            raise Undefined(f"no subpopulation has at least {self.least} records: choose a smaller `least`.")
         return [before[k] for k in large], [after[k] for k in large]
 
     def value_losses(self, original: Microdata, masked: Microdata, loss: Formula) -> Iterator[tuple[Rows, Array]]:
-        """Yield for each subpopulation of the original its rows in the masked file, and the loss of each value there
-        (variables x records) against its record's own; NaN where the original is missing."""
+        """Yield, for each subpopulation of the original, its rows in the masked file and the loss of each value.
+
+        Losses are variables x records, each against the record's own original; NaN if the original is missing.
+        """
         names = self.check_variables(original)
         if masked.origin is None and len(masked) != len(original):
-            raise Undefined("the masked records are not those of the original, so no value has a loss of its own.")
+            raise Undefined("the masked file does not state which original record each row came from.")
         owner = slice(None) if masked.origin is None else masked.origin
         numbers = [(original.numbers(name)[owner], masked.numbers(name)) for name in names]
         populations, _ = self.subpopulations(original, masked)
+        # the rows of a subpopulation are those of the original: translate them to released rows
         if self.by and masked.origin is not None:
             number = np.zeros(len(original), dtype=np.int64)
             for k, rows in enumerate(populations, 1):
                 number[rows] = k
-            populations = _rows_of(number[owner], len(populations) + 1)[1:]
+            populations = _group_rows(number[owner], len(populations) + 1)[1:]
         for rows in populations:
             yield rows, np.stack([loss(x[rows], z[rows]) for x, z in numbers])
 
     def mean_losses(self, original: Microdata, masked: Microdata, loss: Formula) -> list[float]:
-        """Return the mean loss of a value in each subpopulation; infinite where one is."""
+        """Return the mean loss of a value in each subpopulation; infinite if one loss is."""
         means = []
         for rows, losses in self.value_losses(original, masked, loss):
             weights = masked.weights[rows] if self.weighted else 1.0
-            total, count = _sums_of_known(losses)
+            total, count = _sum_known(losses)
             weight = (count * weights).sum()
             if not weight:
                 raise Undefined("no measured value of a (sub)population is known in the original.")
@@ -116,71 +119,71 @@ class SubpopulationLoss(WeightedMeasure):
         return means
 
     def record_losses(self, original: Microdata, masked: Microdata, loss: Formula) -> Array:
-        """Return the mean loss of each record; NaN where all its values are missing in the original."""
+        """Return the mean loss of each record; NaN if all its values are missing in the original."""
         means = np.full(len(masked), np.nan)
         for rows, losses in self.value_losses(original, masked, loss):
-            total, count = _sums_of_known(losses)
+            total, count = _sum_known(losses)
             means[rows] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
         return means
 
 
-def _sums_of_known(losses: Array) -> tuple[Array, Array]:
-    """For each record the sum of its known losses, and how many there are."""
+def _sum_known(losses: Array) -> tuple[Array, Array]:
+    """Return, for each record, the sum of its known losses and their number."""
     known = ~np.isnan(losses)
     return (losses if known.all() else np.where(known, losses, 0.0)).sum(axis=0), known.sum(axis=0)
 
 
-def _rows_of(code: Array, size: int = 0) -> list[Array]:
-    """The rows of each code 0, 1, ...; codes that no record has are empty."""
+def _group_rows(code: Array, size: int = 0) -> list[Array]:
+    """Return the rows of each code 0, 1, ...; empty for codes that do not occur."""
     count = np.bincount(code, minlength=size)
     return np.split(np.argsort(code, kind="stable"), np.cumsum(count)[:-1])
 
 
 @dataclass(frozen=True)
 class ValueLoss(SubpopulationLoss):
-    """An information loss of single values, which each record has too.
+    """An information loss of single values, which is also defined for each record.
 
-    Missing: a value missing in the original is left out; one that masking made missing counts as if the user put the
-    variable's mean, of the records, in its place.
+    Missing: a value missing in the original is left out; a value that masking made missing counts as if the user
+    replaced it by the variable's mean over the records.
     """
 
     missing: ClassVar[str] = "left out where the original is missing; a suppressed value counts as replaced by the mean"
 
-    def of_values(self, x: Array, z: Array) -> Array:
-        """Return the loss of each value of one variable."""
+    def value_loss(self, x: Array, z: Array) -> Array:
+        """Return the loss of each value of one variable. Subclasses implement it."""
         raise TypeError(f"{type(self).__name__} has no loss of a value.")
 
     def losses(self, original: Microdata, masked: Microdata) -> Mapping[str, list[float]]:
-        return {"loss": self.mean_losses(original, masked, self.of_values)}
+        return {"loss": self.mean_losses(original, masked, self.value_loss)}
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """Return the mean loss of each record; NaN where all its values are missing in the original."""
-        return self.record_losses(original, masked, self.of_values)
+        """Return the mean loss of each record; NaN if all its values are missing in the original."""
+        return self.record_losses(original, masked, self.value_loss)
 
 
 @dataclass(frozen=True)
 class MomentLoss(SubpopulationLoss):
-    """An information loss read off means, covariances and correlations before and after masking.
+    """An information loss from means, covariances and correlations before and after masking.
 
     Parameters
     ----------
-    corrected : take the noise off first, as a data user can who has read the method note (Kim 1990): subpopulation
-        means are undone of any rescaling, and d Cov X, told by the whole released file, is taken off subpopulation
-        covariances. For additive noise alone; other methods have no corrected value.
-    made_by : the method, where neither a sweep nor a release tells it.
+    corrected : first remove the noise, as a data user can who has read the method note (Kim 1990): undo any rescaling
+        in subpopulation means, and subtract d Cov X, computed from the whole released file, from subpopulation
+        covariances. Only for additive noise; other methods have no corrected value.
+    made_by : the method, if neither a sweep nor a release states it.
 
-    Missing: means over the values present, covariances and correlations over complete pairs, in each file on its own.
+    Missing: means over the values present, covariances and correlations over complete pairs, in each file separately.
     """
 
     missing: ClassVar[str] = "means over the values present, covariances and correlations over complete pairs"
-    averages: ClassVar[tuple[str, ...]] = ()  # the losses whose mean it is
+    averages: ClassVar[tuple[str, ...]] = ()  # names of the losses whose mean is the value
 
     corrected: bool = False
     made_by: Method | None = None
 
     def problems(self) -> Iterator[str]:
         if self.made_by is not None and not self.corrected:
-            yield ".made_by is for corrected=True."
+            yield ".made_by is used only with corrected=True."
 
     def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, made_by=method) if self.corrected and self.made_by is None else self
@@ -192,38 +195,41 @@ class MomentLoss(SubpopulationLoss):
         return of_values | of_moments
 
     def _moments_of_both(self, original: Microdata, masked: Microdata) -> list[tuple[Moments, Moments]]:
-        """The moments of each subpopulation before and after masking."""
+        """Return the moments of each subpopulation before and after masking."""
         names, (before, after) = self.check_variables(original), self.subpopulations(original, masked)
         key = ("moments", names, self.weighted, self.by, self.least)
-        known = original.remember(key, lambda: self._moments(original, original.matrix(names), before))
-        seen = masked.remember((*key, self.made_by), lambda: self._released(masked, names, after))
-        return list(zip(known, seen, strict=True))
+        true = original.remember(key, lambda: self._moments(original, original.matrix(names), before))
+        released = masked.remember((*key, self.made_by), lambda: self._released_moments(masked, names, after))
+        return list(zip(true, released, strict=True))
 
     def _moments(self, data: Microdata, x: Array, populations: Sequence[Rows]) -> list[Moments]:
+        """Return the moments of each subpopulation of one file."""
         if any(len(x[rows]) < 2 for rows in populations):
             raise Undefined("a (sub)population has fewer than 2 records, so it has no variance.")
         return [moments(x[rows], data.weights[rows] if self.weighted else None) for rows in populations]
 
-    def _released(self, masked: Microdata, names: tuple[str, ...], populations: Sequence[Rows]) -> list[Moments]:
-        """The moments of the masked file, with the noise taken off where `corrected`."""
+    def _released_moments(
+        self, masked: Microdata, names: tuple[str, ...], populations: Sequence[Rows]
+    ) -> list[Moments]:
+        """Return the moments of the masked file, without the noise if `corrected`."""
         if not self.corrected:
             return self._moments(masked, masked.matrix(names), populations)
         if self.made_by is None:
-            raise Undefined("correcting needs the method: a sweep tells it, else give `made_by`.")
+            raise Undefined("the correction needs the method: score the file in a sweep, or set `made_by`.")
         noise = self.made_by.added_noise()
-        seen = self._moments(masked, undo_rescaling(masked, names, noise), populations)
+        released = self._moments(masked, undo_rescaling(masked, names, noise), populations)
         strata, weights = noise_strata(masked, names, noise), self.weights_of(masked)
-        true = [m.covariance - noise_covariance(strata, at, weights) for m, at in zip(seen, populations, strict=True)]
-        return [replace(m, covariance=c, correlation=correlation_of(c)) for m, c in zip(seen, true, strict=True)]
+        pairs = zip(released, populations, strict=True)
+        true = [m.covariance - noise_covariance(strata, rows, weights) for m, rows in pairs]
+        return [replace(m, covariance=c, correlation=correlation_of(c)) for m, c in zip(released, true, strict=True)]
 
 
 def _mean_moment_loss(name: str, before: Moments, after: Moments) -> float:
-    """The mean loss over the moments known in the original, or Undefined with the reason."""
+    """Return the mean loss over the moments known in the original, or raise `Undefined` with the reason."""
     formula, moment = MOMENT_LOSSES[name]
     losses = formula(before, after)
     if np.isinf(losses).any():
-        change = "masking changed it, or the masked file no longer tells it"
-        raise Undefined(f"a {moment} is 0 in the original and {change}.")
+        raise Undefined(f"a {moment} is 0 in the original and changed, or is unknown in the masked file.")
     if np.isnan(losses).all():
         raise Undefined(f"no {moment} is known in the original.")
     return float(np.nanmean(losses))

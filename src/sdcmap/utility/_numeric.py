@@ -1,4 +1,4 @@
-"""What measures of numbers share: fields, the numbers and weights of both files, and the summary over variables."""
+"""Bases of the measures of numbers: common fields, the numbers and weights of a file, and summaries over variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sdcmap.data.amounts import amounts, holds_numbers
 
 @dataclass(frozen=True)
 class WeightedMeasure(Measure):
-    """A loss of utility with the fields `on` and `weighted`, for sums of survey weights in place of counts.
+    """A utility loss with the fields `on` and `weighted`.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class WeightedMeasure(Measure):
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     weights: ClassVar[str] = "used when `weighted`, else every record counts once"
-    fewest: ClassVar[int] = 1  # variables it needs
+    min_variables: ClassVar[int] = 1  # that it needs
 
     on: tuple[str, ...] = ()
     weighted: bool = False
@@ -36,25 +36,25 @@ class WeightedMeasure(Measure):
         yield from super().incompatibilities(data)
         if self.weighted and data.weight is None:
             yield f"{type(self).__name__}.weighted needs a file with a weight."
-        if 0 < len(set(self.variables(data))) < self.fewest:
-            yield f"{type(self).__name__} needs at least {self.fewest} variables."
+        if 0 < len(set(self.variables(data))) < self.min_variables:
+            yield f"{type(self).__name__} needs at least {self.min_variables} variables."
 
     def weights_of(self, data: Microdata) -> Array:
-        """The weights the measure counts with: the file's when `weighted`, else ones."""
-        return sound_weights(data) if self.weighted else np.ones(len(data))
+        """Return the weights to count with: those of the file if `weighted`, else ones."""
+        return check_weights(data) if self.weighted else np.ones(len(data))
 
     def with_weight(self, data: Microdata, *names: str) -> tuple[str, ...]:
-        """What a view of these variables depends on: they, and the weight where it is used."""
+        """Return the columns that a view of these variables depends on: these, and the weight if it is used."""
         return (*names, data.weight) if self.weighted and data.weight is not None else names
 
 
 @dataclass(frozen=True)
 class NumericMeasure(WeightedMeasure):
-    """The same of numeric variables, and of ordinal ones whose categories are numbers; by default all numeric ones."""
+    """A utility loss of numeric variables, and of ordinal ones whose categories are numbers."""
 
     paired: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
-    missing: ClassVar[str] = "left out, in each file on its own"
+    missing: ClassVar[str] = "left out, in each file separately"
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return self.on or data.numeric
@@ -63,38 +63,38 @@ class NumericMeasure(WeightedMeasure):
         yield from super().incompatibilities(data)
         for name in self.variables(data):
             if name in data.schema and data.schema[name].kind == "ordinal" and not holds_numbers(data.column(name)):
-                yield f"{type(self).__name__} measures numbers; the categories of {name!r} are not."
+                yield f"{type(self).__name__} measures numbers; the categories of {name!r} are not numbers."
 
 
-def sound_weights(data: Microdata) -> Array:
-    """The file's weights; Undefined where they cannot be used."""
+def check_weights(data: Microdata) -> Array:
+    """Return the weights of the file; raise `Undefined` if they are negative, missing or all 0."""
     weights = data.weights
     bad = int((~(weights >= 0)).sum())
     if bad or not weights.sum() > 0:
-        words = f"is missing or negative in {bad} records" if bad else "is 0 in every record"
-        raise Undefined(f"the weight {data.weight!r} {words}.")
+        problem = f"is missing or negative in {bad:,} records" if bad else "is 0 in every record"
+        raise Undefined(f"the weight {data.weight!r} {problem}.")
     return weights
 
 
 def keys_and_numbers(data: Microdata) -> tuple[str, ...]:
-    """The keys and the numeric variables of a file."""
+    """Return the keys and the numeric variables of a file."""
     return tuple(dict.fromkeys((*data.keys, *data.numeric)))
 
 
 def numbers_of(data: Microdata, name: str) -> Array:
-    """The numbers of one variable, NaN where missing; Undefined where a released file has categories in their place."""
+    """Return the numbers of one variable, NaN if missing; raise `Undefined` if they were recoded into categories."""
     if not holds_numbers(data.column(name)):
         raise Undefined(f"{name!r} was recoded into categories, so its numbers cannot be compared: see CategoryLoss.")
     return amounts(data, name)
 
 
 def matrix_of(data: Microdata, names: tuple[str, ...]) -> Array:
-    """The numbers of several variables, n x m."""
+    """Return the numbers of several variables, n x m."""
     return np.column_stack([numbers_of(data, name) for name in names])
 
 
-def over_variables(by_name: Mapping[str, float], summary: str) -> Estimate:
-    """The mean or the worst over the variables; both, and each variable's own, in `parts`."""
+def summarize_variables(by_name: Mapping[str, float], summary: str) -> Estimate:
+    """Return the mean or the worst over the variables; `parts` contains both, and the loss of each variable."""
     losses = list(by_name.values())
     mean, worst = float(np.mean(losses)), max(losses)
     parts = {f"on {name}": loss for name, loss in by_name.items()} | {"mean": mean, "worst": worst}

@@ -1,4 +1,4 @@
-"""Detail that merged categories and suppressed values lost."""
+"""Detail lost by merged categories and suppressed values."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ from sdcmap.data.cells import common_codes
 from sdcmap.utility._numeric import WeightedMeasure
 
 
-def covered_weight(before: Array, after: Array, weight: Array) -> Array:
-    """For each record the summed weight of the original values that its released one stands for; codes of equal values are
-    equal. `weight` is that of each original value.
+def weight_of_merged_values(before: Array, after: Array, weight: Array) -> Array:
+    """Return, for each record, the summed weight of the original values that its released value represents.
 
-    Where each original value has one released value (a global recoding) that one stands for all that became it. Elsewhere
-    (local recoding, swapping, PRAM) a value of the original stands for itself, and a new one for all that it was put in
-    place of.
+    If each original value has one released value (a global recoding), the released value represents all values that
+    became it. Otherwise (local recoding, swapping, PRAM) an original value represents itself, and a new value all that
+    it replaced.
+
+    before, after : codes of the original and the released values; equal values have equal codes
+    weight : of each original value
     """
     size = len(weight)
     pairs = np.unique(before.astype(np.int64) * size + after)
     old, new = np.divmod(pairs, size)
-    covered = np.bincount(new, weight[old], minlength=size)
+    merged = np.bincount(new, weight[old], minlength=size)
     occurs = np.unique(before)
+    # some original value has several released ones, so this is no global recoding
     if len(occurs) < len(pairs):
-        covered[occurs] = weight[occurs]
-    return np.asarray(covered[after])
+        merged[occurs] = weight[occurs]
+    return np.asarray(merged[after])
 
 
-def covered_range(x: Array, after: Array) -> Array:
-    """For each record the span of the original numbers that its released category stands for."""
+def range_of_merged_values(x: Array, after: Array) -> Array:
+    """Return, for each record, the range of the original numbers that its released category represents."""
     size = int(after.max()) + 1
     low, high = np.full(size, np.inf), np.full(size, -np.inf)
     np.minimum.at(low, after, x)
@@ -42,7 +45,10 @@ def covered_range(x: Array, after: Array) -> Array:
 
 
 def share_lost(lost: Mapping[str, float], whole: Mapping[str, float], reason: str) -> Estimate:
-    """What was lost over what there was; each variable's own share in `parts`. Undefined, for a reason, of nothing."""
+    """Return what was lost as a share of the whole, with the share of each variable in `parts`.
+
+    Raises `Undefined` with the reason if there was nothing to lose.
+    """
     total = sum(whole.values())
     if not total > 0:
         raise Undefined(reason)
@@ -52,13 +58,13 @@ def share_lost(lost: Mapping[str, float], whole: Mapping[str, float], reason: st
 
 @dataclass(frozen=True)
 class _DetailLoss(WeightedMeasure):
-    """The share that the known values of the original lost; by default, of each suppressed value all."""
+    """Share of the detail of known values that was lost; by default all of each suppressed value."""
 
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     baseline_value: ClassVar[float | None] = 1.0
 
     def value_losses(self, original: Microdata, masked: Microdata, name: str) -> Array:
-        """The loss of each released value; NaN where the original is missing."""
+        """Return the loss of each released value; NaN if the original is missing."""
         rows = slice(None) if masked.origin is None else masked.origin
         return np.where(original.missing(name)[rows], np.nan, masked.missing(name))
 
@@ -70,7 +76,7 @@ class _DetailLoss(WeightedMeasure):
         return share_lost(lost, known, "no measured value is known in the original.")
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
-        """The mean loss of each record; NaN where all its values are missing in the original."""
+        """Return the mean loss of each record; NaN if all its values are missing in the original."""
         losses = np.column_stack([self.value_losses(original, masked, name) for name in self.check_variables(original)])
         known = (~np.isnan(losses)).sum(axis=1)
         return np.where(known > 0, np.nansum(losses, axis=1) / np.maximum(known, 1), np.nan)
@@ -78,15 +84,16 @@ class _DetailLoss(WeightedMeasure):
 
 @dataclass(frozen=True)
 class CategoryLoss(_DetailLoss):
-    """The detail that recoding and suppression took: 0 none, 1 every value became "anything".
+    """Share of detail that recoding and suppression removed: 0 none, 1 all.
 
-    Formula: the mean over released records and variables of (c - 1)/(C - 1), C the categories the variable has in the
-    original and c those that the released category stands for; of a number that became an interval, the span of the
-    numbers in it over the span of all; of a suppressed value, 1. It is ARX's loss metric, the NCP of k-anonymity.
-    Which categories a released one stands for is read off the records: no hierarchy is needed. `parts`: each variable.
-    Missing in the original is left out. Weights: used when `weighted`. Households are not used. Values that changed into
-    other values of the same detail (noise, swapping, rounding, top coding) lose nothing here: see IL1s and tables.
-    Undefined for synthetic files. Of a sample, the released records are looked at.
+    Formula: the mean over released records and variables of (c - 1)/(C - 1), C the categories of the variable in the
+        original and c those that the released category represents; for a number that became an interval, the range of
+        the numbers in it over the range of all; for a suppressed value, 1. This is ARX's loss metric, the NCP of
+        k-anonymity. The categories that a released one represents are learned from the records, without a hierarchy.
+        `parts`: each variable.
+    Missing in the original is left out. Weights: used when `weighted`. Households are not used. Values that changed
+    into other values of the same detail (noise, swapping, rounding, top coding) lose nothing here: see IL1s and the
+    table measures. Undefined for synthetic files. For a sample, only the released records count.
     Reference: Iyengar (2002), section 3; Xu et al. (2006), section 3.
 
     Examples
@@ -99,7 +106,7 @@ class CategoryLoss(_DetailLoss):
     description: ClassVar[str] = "Share of the detail of values that recoding and suppression removed."
 
     unit: ClassVar[str] = "share of detail"
-    missing: ClassVar[str] = "a suppressed value lost all detail; left out where the original has it missing"
+    missing: ClassVar[str] = "a suppressed value lost all detail; left out if the original is missing"
 
     def value_losses(self, original: Microdata, masked: Microdata, name: str) -> Array:
         loss = super().value_losses(original, masked, name)
@@ -111,12 +118,12 @@ class CategoryLoss(_DetailLoss):
             if holds_numbers(masked.column(name)):
                 return loss
             x = amounts(original, name)
-            span = covered_range(x[rows[both]], masked.codes(name)[both])
+            span = range_of_merged_values(x[rows[both]], masked.codes(name)[both])
             whole = np.nanmax(x) - np.nanmin(x)
         else:
             codes = common_codes(original, masked, name)
             before, after = codes[: len(original)], codes[len(original) :]
-            span = covered_weight(before[rows[both]], after[both], np.ones(int(codes.max()) + 1)) - 1.0
+            span = weight_of_merged_values(before[rows[both]], after[both], np.ones(int(codes.max()) + 1)) - 1.0
             whole = len(np.unique(before[~original.missing(name)])) - 1
         loss[both] = np.minimum(span / whole, 1.0) if whole > 0 else 0.0
         return loss
@@ -127,11 +134,11 @@ class CategoryLoss(_DetailLoss):
 
 @dataclass(frozen=True)
 class SuppressionLoss(_DetailLoss):
-    """The share of the known values that masking made missing.
+    """Share of the known values that masking made missing.
 
     Formula: #{(i, j): known before, missing after} / #{(i, j): known before}, over released records i and variables j.
-    `parts`: the share of each variable, and "records", the share of the original's records that are not released; these
-    do not count as suppressed values, since the weights of a sample make up for them.
+        `parts`: the share of each variable, and "records not released", the share of original records without a
+        released one; these do not count as suppressed values, because the weights of a sample compensate for them.
     Missing in the original is no loss. Weights: used when `weighted`. Households are not used. A recoded value is not
     missing: see CategoryLoss. Undefined for synthetic files.
     Reference: Hundepool et al. (2012), section 3.3.4.
@@ -146,9 +153,9 @@ class SuppressionLoss(_DetailLoss):
     description: ClassVar[str] = "Share of known values that masking made missing."
 
     unit: ClassVar[str] = "share of values"
-    missing: ClassVar[str] = "counted where masking made them; left out where the original has them"
+    missing: ClassVar[str] = "counted if masking made them; left out if the original is missing"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         share = super().score(original, masked, rng)
         released = len(masked) if masked.origin is None else len(np.unique(masked.origin))
-        return Estimate(value=share.value, parts={**share.parts, "records": 1 - released / len(original)})
+        return Estimate(value=share.value, parts={**share.parts, "records not released": 1 - released / len(original)})

@@ -13,14 +13,14 @@ from sdcmap.core.edit_rule import EditMeasure
 
 @dataclass(frozen=True)
 class EditViolations(EditMeasure):
-    """The records that break an edit rule, such as a married child, beyond those that did in the original.
+    """Share of records that break an edit rule, such as a married child, beyond those that did in the original.
 
-    Users meet them in every table, and a snooper reads off them which records were masked.
+    Users meet such records in every table, and an attacker recognizes by them which records were masked.
 
     Formula: max(0, share of released records that break a rule - the same share of the original).
     `parts`: both shares ("released", "original"), and "marked": the share of released records that break a rule which
-    nobody breaks in the original, so that a cell of theirs was masked for certain.
-    A missing value neither calls for a rule nor breaks it. Weights and households are not used. Works for synthetic files.
+    no original record breaks, so that one of their values was certainly masked. A missing value neither triggers nor
+    breaks a rule. Weights and households are not used. Works for synthetic files.
     Reference: De Waal, Pannekoek, Scholtus (2011), Handbook of Statistical Data Editing and Imputation, chapter 2.
 
     Examples
@@ -44,7 +44,7 @@ class EditViolations(EditMeasure):
         self.check_variables(original)
         self.check_readable(original, masked)
         before, after = ([rule.violations(data) for rule in self.rules] for data in (original, masked))
-        strict = [broken for broken, earlier in zip(after, before, strict=True) if not earlier.any()]
-        broken = {"released": after, "original": before, "marked": strict}
+        never_broken = [broken for broken, earlier in zip(after, before, strict=True) if not earlier.any()]
+        broken = {"released": after, "original": before, "marked": never_broken}
         parts = {name: float(np.logical_or.reduce(rules).mean()) if rules else 0.0 for name, rules in broken.items()}
         return Estimate(value=max(0.0, parts["released"] - parts["original"]), parts=parts)

@@ -1,7 +1,7 @@
 """Information loss of numeric variables: IL1 to IL5, IL1s, the relative loss, and their summaries S0 to S2.
 
-The members differ in one formula each: a loss of single values, of moments, or the names of those they average.
-docs/information-loss.md shows how they react to zeros and skew.
+The classes differ in one formula each: a loss of single values, of moments, or the losses that they average.
+docs/information-loss.md shows how they react to zeros and skewness.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sdcmap.utility._loss_bases import MomentLoss, ValueLoss
 
 @dataclass(frozen=True)
 class IL1(ValueLoss):
-    """The mean change of a value, relative to the mean size of the value before and after.
+    """Mean change of a value, relative to the mean of its sizes before and after.
 
-    It reaches 2 wherever a zero is changed or a sign, so a file with many zeros is dominated by them.
+    It reaches 2 wherever masking changes a zero or a sign, so files with many zeros are dominated by them.
 
     Formula: IL1 = mean over records i and variables j of |x_ij - z_ij| / (0.5 (|x_ij| + |z_ij|)); 0/0 = 0.
 
@@ -37,18 +37,18 @@ class IL1(ValueLoss):
     unit: ClassVar[str] = "relative change, 0 to 2"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 2.0)
 
-    def of_values(self, x: Array, z: Array) -> Array:
+    def value_loss(self, x: Array, z: Array) -> Array:
         return il1_losses(x, z)
 
 
 @dataclass(frozen=True)
 class IL1s(ValueLoss):
-    """The mean change of a value, in units of sqrt(2) standard deviations of its variable.
+    """Mean change of a value, in units of sqrt(2) standard deviations of its variable.
 
     Formula: IL1s = mean over records i and variables j of |x_ij - z_ij| / (sqrt(2) S_j), S_j of the original.
-    Weights: used when `weighted`, in the mean over records; S_j and the mean put in place of a missing value stay those
-    of the records, for a weight says whom a loss is for, not what it is measured in. Households are not used.
-    A constant variable that masking changed leaves the measure undefined. sdcMicro's IL1s is the sum, not the mean.
+    Weights: used when `weighted`, in the mean over records. S_j and the mean that replaces a missing value remain
+    unweighted, because they only set the scale. Households are not used. Undefined if masking changed a constant
+    variable. sdcMicro's IL1s is the sum, not the mean.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class IL1s(ValueLoss):
 
     unit: ClassVar[str] = "standard deviations / sqrt(2)"
 
-    def of_values(self, x: Array, z: Array) -> Array:
+    def value_loss(self, x: Array, z: Array) -> Array:
         return il1s_losses(x, z)
 
     def losses(self, original: Microdata, masked: Microdata) -> Mapping[str, list[float]]:
@@ -73,14 +73,14 @@ class IL1s(ValueLoss):
 
 @dataclass(frozen=True)
 class RelativeLoss(ValueLoss):
-    """The mean change of a value, relative to the value itself: the loss that IL1 and IL1s replace.
+    """Mean change of a value, relative to the value itself: the loss that IL1 and IL1s replace.
+
+    Values near 0 dominate it: on most files it is orders of magnitude above the other losses.
 
     Parameters
     ----------
-    constant : stands in place of |x| where x = 0, in the variable's unit, above 0; the loss then depends on it. By
-        default a zero that masking changed makes the loss infinite.
-
-    Values near 0 dominate it: it is orders of magnitude above the other losses on most files.
+    constant : replaces |x| where x = 0, in the variable's unit, above 0; the loss then depends on it. By default a zero
+        that masking changed makes the loss infinite.
 
     Formula: loss = mean over records i and variables j of |x_ij - z_ij| / |x_ij|; 0/0 = 0.
 
@@ -95,15 +95,15 @@ class RelativeLoss(ValueLoss):
 
     constant: Positive | None = None
 
-    def of_values(self, x: Array, z: Array) -> Array:
+    def value_loss(self, x: Array, z: Array) -> Array:
         return relative_losses(x, z, self.constant)
 
 
 @dataclass(frozen=True)
 class IL2(MomentLoss):
-    """The mean relative change of the means.
+    """Mean relative change of the means.
 
-    A mean of 0 that masking changed leaves the measure undefined; a mean near 0 makes it large.
+    Undefined if masking changed a mean of 0; a mean near 0 makes it large.
 
     Formula: IL2 = mean over variables j of |mean x_j - mean z_j| / |mean x_j|; 0/0 = 0.
 
@@ -121,10 +121,10 @@ class IL2(MomentLoss):
 
 @dataclass(frozen=True)
 class IL3(MomentLoss):
-    """The mean relative change of the variances and covariances.
+    """Mean relative change of the variances and covariances.
 
-    A covariance of 0 that masking changed leaves the measure undefined; almost uncorrelated variables make it large and
-    unstable: two correlations of 0.004 give it a spread of 30 to 50 % between seeds on the paper's file.
+    Undefined if masking changed a covariance of 0. Almost uncorrelated variables make it large and unstable: on the
+    paper's file, two correlations of 0.004 cause differences of 30 to 50 % between seeds.
 
     Formula: IL3 = mean over pairs j >= k of |Cov(X)_jk - Cov(Z)_jk| / |Cov(X)_jk|; 0/0 = 0.
 
@@ -142,9 +142,9 @@ class IL3(MomentLoss):
 
 @dataclass(frozen=True)
 class IL4(MomentLoss):
-    """The mean relative change of the variances.
+    """Mean relative change of the variances.
 
-    A constant variable that masking changed leaves the measure undefined.
+    Undefined if masking changed a constant variable.
 
     Formula: IL4 = mean over variables j of |Var x_j - Var z_j| / Var x_j; 0/0 = 0.
 
@@ -162,7 +162,7 @@ class IL4(MomentLoss):
 
 @dataclass(frozen=True)
 class IL5(MomentLoss):
-    """The mean change of the correlations.
+    """Mean change of the correlations.
 
     A correlation with a constant variable counts as 0.
 
@@ -179,24 +179,24 @@ class IL5(MomentLoss):
 
     averages: ClassVar[tuple[str, ...]] = ("IL5",)
     unit: ClassVar[str] = "correlation"
-    fewest: ClassVar[int] = 2
+    min_variables: ClassVar[int] = 2
 
 
 @dataclass(frozen=True)
 class _Summary(MomentLoss):
-    """The mean of several information losses, each of which is in the parts."""
+    """The mean of several information losses, each of which is in `parts`."""
 
     unit: ClassVar[str] = "mean of losses"
-    fewest: ClassVar[int] = 2
+    min_variables: ClassVar[int] = 2
 
 
 @dataclass(frozen=True)
 class S0(_Summary):
-    """The mean of IL2, IL3, IL4 and IL5, the utility of the A-score 50 (s0 + re-identified share).
+    """Mean of IL2, IL3, IL4 and IL5: the utility of the A-score 50 (s0 + re-identified share).
 
-    It is undefined where one of its parts is. Two almost uncorrelated variables dominate it through IL3.
+    Undefined if one of its parts is. Two almost uncorrelated variables dominate it through IL3.
 
-    Formula: s0 = (IL2 + IL3 + IL4 + IL5)/4; each is in the parts, unrounded.
+    Formula: s0 = (IL2 + IL3 + IL4 + IL5)/4; each is in `parts`, unrounded.
 
     Examples
     --------
@@ -212,11 +212,11 @@ class S0(_Summary):
 
 @dataclass(frozen=True)
 class S1(_Summary):
-    """The mean of IL1, IL2, IL3, IL4 and IL5, the utility of the D-score 50 (s1 + re-identified share).
+    """Mean of IL1, IL2, IL3, IL4 and IL5: the utility of the D-score 50 (s1 + re-identified share).
 
-    It is undefined where one of its parts is. IL1 speaks of single values and is never corrected.
+    Undefined if one of its parts is. IL1 is about single values and is never corrected for noise.
 
-    Formula: s1 = (IL1 + IL2 + IL3 + IL4 + IL5)/5; each is in the parts, unrounded.
+    Formula: s1 = (IL1 + IL2 + IL3 + IL4 + IL5)/5; each is in `parts`, unrounded.
 
     Examples
     --------
@@ -232,11 +232,11 @@ class S1(_Summary):
 
 @dataclass(frozen=True)
 class S2(_Summary):
-    """The mean of IL1s, IL2, IL4 and IL5, the utility of the S-score 50 (s2 + re-identified share).
+    """Mean of IL1s, IL2, IL4 and IL5: the utility of the S-score 50 (s2 + re-identified share).
 
-    It is undefined where one of its parts is. IL1s speaks of single values and is never corrected.
+    Undefined if one of its parts is. IL1s is about single values and is never corrected for noise.
 
-    Formula: s2 = (IL1s + IL2 + IL4 + IL5)/4; each is in the parts, unrounded.
+    Formula: s2 = (IL1s + IL2 + IL4 + IL5)/4; each is in `parts`, unrounded.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Models trained on the release and tested on people of the original who were not in it."""
+"""Models trained on the release and tested on people of the original who were left out of it."""
 
 from __future__ import annotations
 
@@ -15,48 +15,47 @@ from sdcmap.data.cells import in_released_categories, joint_codes
 from sdcmap.data.model_training import EXTRA, Features, Learner, check_told, features_of, learning
 from sdcmap.utility._numeric import keys_and_numbers
 
-SHUFFLES = 3  # of each feature, for its importance
-STEP = 4e-6  # seconds: of one feature of one record, both models trained
+SHUFFLES_PER_FEATURE = 3  # to measure its importance; their spread is the standard error
+SECONDS_PER_FEATURE = 4e-6  # training time of one feature of one record, for both models
 
 
-class Exam(NamedTuple):
-    """One column to be predicted: two models, the people whom both are asked about, and the true answers."""
+class ModelComparison(NamedTuple):
+    """Two models of one column, trained on the original and on the release, and the people they are tested on."""
 
     name: str
     learner: Learner
     models: tuple[Any, Any]  # trained on the original, on the release
-    seen: tuple[Features, Features]
+    features: tuple[Features, Features]
     truth: Array
     naive: float
 
-    def worth(self, side: int, rows: Array | None = None) -> Array:
-        """What each answer of one of the models is worth, of the people as they are or of other rows."""
-        features = self.seen[side]
+    def scores(self, side: int, rows: Array | None = None) -> Array:
+        """Return the score of each answer of one of the models, for the test rows or for other rows."""
+        features = self.features[side]
         shown = self.learner.shown(features.test if rows is None else rows, features)
         return self.learner.worth(self.models[side].predict(shown), self.truth)
 
 
 @dataclass(frozen=True)
 class _LearnedModel(Measure):
-    """What measures of learned models share: who is held out, and what is trained on what.
+    """Base of the measures that train models.
 
     Parameters
     ----------
-    predicts : the columns to be predicted, at least one: numbers by regression, categories by classification.
-    on : the columns they are predicted from, of any kind; by default the keys and the numeric variables.
-    model : "boosting", 60 rounds of gradient-boosted trees; "linear", ridge and logistic regression of single
-        columns.
-    held_out : the share of the people, in (0, 1), who are asked about.
-    folds : how often, each time with other people held out, at least 1.
-    fewest : people needed to train on and to test with, at least 5.
-    method : how the file was made; a sweep and a release fill it in.
+    predicts : the columns to predict, at least one: numbers by regression, categories by classification.
+    on : the columns to predict from, of any kind; by default the keys and the numeric variables.
+    model : "boosting", 60 rounds of gradient-boosted trees; "linear", ridge and logistic regression on single columns.
+    held_out : the share of the people, in (0, 1), to test on.
+    folds : the number of repetitions, each with other people held out, at least 1.
+    fewest : the smallest number of people to train on and to test on, at least 5.
+    method : how the file was made; a sweep or release fills it in.
     """
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     sampled: ClassVar[bool] = True
     paired: ClassVar[bool] = False
-    missing: ClassVar[str] = "a category of its own, a number by trees too; whose answer is missing is left out"
-    households: ClassVar[str] = "held out whole"
+    missing: ClassVar[str] = "a category of its own (trees: of numbers too); people with a missing answer are left out"
+    households: ClassVar[str] = "held out as a whole"
 
     predicts: tuple[str, ...]
     on: tuple[str, ...] = ()
@@ -70,14 +69,14 @@ class _LearnedModel(Measure):
         if not self.predicts:
             yield ".predicts must name at least one column."
         if self.folds > count_folds(self.held_out):
-            yield f".folds must be at most {count_folds(self.held_out)}, for each leaves other people out."
+            yield f".folds must be at most {count_folds(self.held_out)}, because each fold leaves out other people."
 
     def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
 
     def refits(self, masked: Microdata) -> Folds | None:
-        moves = self.method is not None and (not masked.paired or self.method.mixes_records)
-        return Folds(self.folds, self.held_out) if moves else None
+        needs_refits = self.method is not None and (not masked.paired or self.method.mixes_records)
+        return Folds(self.folds, self.held_out) if needs_refits else None
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.predicts, *(self.on or keys_and_numbers(data)))))
@@ -94,85 +93,91 @@ class _LearnedModel(Measure):
 
     def seconds(self, data: Microdata) -> float | None:
         answers = [min(20, data.level_count(n)) if data.column(n).levels is not None else 1 for n in self.predicts]
-        return sum(answers) * self.folds * len(data) * len(self.variables(data)) * STEP
+        return sum(answers) * self.folds * len(data) * len(self.variables(data)) * SECONDS_PER_FEATURE
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.check_variables(original)
         if not masked.paired:
-            raise Undefined("a synthetic file needs the method that made it, to make it without the people held out.")
+            raise Undefined("a synthetic file needs its method, to refit it without the people held out.")
         fold = assign_folds(original, self.held_out, original.schema.of_role("stratum"), rng)
-        came = np.arange(len(masked)) if masked.origin is None else masked.origin
-        refits = [Refit(masked.take(np.flatnonzero(fold[came] != k)), fold == k) for k in range(self.folds)]
-        return self._graded(original, refits, rng, [in_released_categories(original, masked, names)] * self.folds)
+        origin = np.arange(len(masked)) if masked.origin is None else masked.origin
+        refits = [Refit(masked.take(np.flatnonzero(fold[origin] != k)), fold == k) for k in range(self.folds)]
+        return self._compare_all(original, refits, rng, [in_released_categories(original, masked, names)] * self.folds)
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         names = self.check_variables(original)
-        asked = [in_released_categories(original, making.released, names) for making in refits]
-        return self._graded(original, refits, rng, asked)
+        recoded = [in_released_categories(original, refit.released, names) for refit in refits]
+        return self._compare_all(original, refits, rng, recoded)
 
     def _features(self, data: Microdata, name: str) -> tuple[str, ...]:
+        """Return the columns to predict `name` from."""
         return tuple(other for other in self.on or keys_and_numbers(data) if other != name)
 
-    def _graded(
-        self, original: Microdata, refits: Sequence[Refit], rng: Generator, asked: Sequence[Microdata]
+    def _compare_all(
+        self, original: Microdata, refits: Sequence[Refit], rng: Generator, recoded: Sequence[Microdata]
     ) -> Estimate:
-        """The value from every column and fold; `asked`: the original in the categories of each release."""
+        """Return the value from every column and fold.
+
+        recoded : the original in the categories of each release
+        """
         seed = int(rng.integers(2**31))
         with learning():
-            sittings = {
-                name: [self._exam(original, *pair, name, seed) for pair in zip(refits, asked, strict=True)]
+            by_column = {
+                name: [self._compare_models(original, *pair, name, seed) for pair in zip(refits, recoded, strict=True)]
                 for name in self.predicts
             }
-            return self._value(sittings, rng)
+            return self._value(by_column, rng)
 
-    def _value(self, sittings: dict[str, list[Exam]], rng: Generator) -> Estimate:
+    def _value(self, by_column: dict[str, list[ModelComparison]], rng: Generator) -> Estimate:
+        """Return the value from the model comparisons of each column. Subclasses implement it."""
         raise TypeError(f"{type(self).__name__} has no value.")
 
-    def _exam(self, original: Microdata, making: Refit, asked: Microdata, name: str, seed: int) -> Exam:
-        """Two models of one column, trained on the people inside: as the original has them, and as they were released."""
-        names, released = self._features(original, name), making.released
+    def _compare_models(
+        self, original: Microdata, refit: Refit, recoded: Microdata, name: str, seed: int
+    ) -> ModelComparison:
+        """Train two models of one column on the people who are not held out: from the original and from the release."""
+        names, released = self._features(original, name), refit.released
         numeric = original.column(name).levels is None
         if numeric != (released.column(name).levels is None):
-            raise Undefined(f"{name!r} was recoded, so that nobody can learn it from the release.")
+            raise Undefined(f"{name!r} was recoded, so a model cannot learn it from the release.")
         known = ~original.missing(name)
-        outside = np.flatnonzero(making.outside & known)
-        test, as_released = original.take(outside), asked.take(outside)
-        inside = original.take(np.flatnonzero(~making.outside & known))
-        told = released.take(np.flatnonzero(~released.missing(name)))
-        if min(len(test), len(inside), len(told)) < self.fewest:
-            raise Undefined(f"fewer than {self.fewest} people are left to train on, or to test with.")
+        outside = np.flatnonzero(refit.outside & known)
+        test, as_released = original.take(outside), recoded.take(outside)
+        inside = original.take(np.flatnonzero(~refit.outside & known))
+        training = released.take(np.flatnonzero(~released.missing(name)))
+        if min(len(test), len(inside), len(training)) < self.fewest:
+            raise Undefined(f"fewer than {self.fewest} people are left to train on, or to test on.")
         check_told(test, as_released, released, names)
-        files = [inside, told, test]
+        files = [inside, training, test]
         answers = [data.numbers(name) for data in files] if numeric else joint_codes(files, name)[0]
-        seen = features_of(inside, test, names), features_of(told, as_released, names)
+        features = features_of(inside, test, names), features_of(training, as_released, names)
         learner = Learner(self.model, numeric, seed)
-        models = learner.fitted(seen[0], answers[0]), learner.fitted(seen[1], answers[1])
-        return Exam(name, learner, models, seen, answers[2], _naive(answers[0], answers[2], learner))
+        models = learner.fitted(features[0], answers[0]), learner.fitted(features[1], answers[1])
+        return ModelComparison(name, learner, models, features, answers[2], _naive(answers[0], answers[2], learner))
 
 
-def _naive(seen: Array, truth: Array, learner: Learner) -> float:
-    """The worth of one answer for everybody: the mean, or the most frequent category, of the original."""
-    guess = seen.mean() if learner.numeric else np.bincount(seen).argmax()
+def _naive(values: Array, truth: Array, learner: Learner) -> float:
+    """Return the score of the best constant answer of the original: the mean, or the most frequent category."""
+    guess = values.mean() if learner.numeric else np.bincount(values).argmax()
     return float(learner.worth(np.full(len(truth), guess), truth).mean())
 
 
 @dataclass(frozen=True)
 class TrainOnRelease(_LearnedModel):
-    """How much worse a model predicts when it was trained on the release instead of the original.
+    """How much worse a model predicts if it is trained on the release instead of the original.
 
-    Both models are asked about people of the original whom neither has seen: what a user who trains on the released file
-    gets wrong in the world.
+    Both models are tested on people of the original that neither has seen. The loss is what a user who trains on the
+    released file gets wrong about real people.
 
-    Formula: mean over columns of score(trained on the original) - score(trained on the release), the score being the share
-        of right categories, or the share of the variance of a number that is explained, at least 0. `parts`: of each
-        column the scores "original" and "release", and "naive", that of the best single answer, and "classification",
-        "regression", the mean loss of either kind. Below 0 is chance.
-    People held out are not in the release that trains: their rows are left out, and where values are dealt out among
-    records or drawn from a model (`mixes_records`, synthetic files) the method is refit without them. A recoded column is
-    asked about in the categories of the release; one that is predicted must be as it was. The standard error is that of
-    the people asked about. Categories beyond the 100 most frequent are one.
-    Missing is a category of its own; people whose answer is missing are left out. Weights are not used. Households are
-    held out whole. Needs scikit-learn: pip install 'sdcmap[learn]'.
+    Formula: mean over columns of score(trained on the original) - score(trained on the release); the score is the share
+        of correct categories, or the explained share of a number's variance, at least 0. `parts`: for each column the
+        scores "original", "release" and "naive" (the best constant answer), and the mean loss of "classification" and
+        "regression". A value below 0 is due to chance. People who are held out must not be in the training release:
+        their rows are removed, or the method is refit without them if it mixes records (`mixes_records`, synthetic
+        files). Recoded predictors are used in the released categories; the predicted column must not be recoded. The
+        standard error is that of the people tested on. Categories beyond the 100 most frequent are merged.
+    Missing is a category of its own; people with a missing answer are left out. Weights are not used. Households are
+    held out as a whole. Needs scikit-learn: pip install 'sdcmap[learn]'.
     Reference: Esteban, Hyland, Raetsch (2017), "train on synthetic, test on real".
 
     Examples
@@ -189,36 +194,37 @@ class TrainOnRelease(_LearnedModel):
     unit: ClassVar[str] = "share explained or right"
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
 
-    def _value(self, sittings: dict[str, list[Exam]], rng: Generator) -> Estimate:
+    def _value(self, by_column: dict[str, list[ModelComparison]], rng: Generator) -> Estimate:
         parts: dict[str, float] = {}
         errors: list[float] = []
         losses: dict[str, list[float]] = {}  # by kind
-        for name, exams in sittings.items():
-            before, after = (np.concatenate([exam.worth(side) for exam in exams]) for side in (0, 1))
-            naive = float(np.mean([exam.naive for exam in exams]))
+        for name, comparisons in by_column.items():
+            before, after = (np.concatenate([comparison.scores(side) for comparison in comparisons]) for side in (0, 1))
+            naive = float(np.mean([comparison.naive for comparison in comparisons]))
             scores = {"original": float(before.mean()), "release": float(after.mean()), "naive": naive}
-            told = {what: max(0.0, score) for what, score in scores.items()}
-            parts |= {f"{name}: {what}": score for what, score in told.items()}
+            scores = {what: max(0.0, score) for what, score in scores.items()}
+            parts |= {f"{name}: {what}": score for what, score in scores.items()}
             lost = np.clip(before, 0, 1) - np.clip(after, 0, 1)
+            # the 1 keeps the standard error above 0 when both models answer alike
             errors.append(float(np.sqrt(((lost - lost.mean()) ** 2).sum() + 1)) / len(lost))
-            kind = "regression" if exams[0].learner.numeric else "classification"
-            losses.setdefault(kind, []).append(told["original"] - told["release"])
+            kind = "regression" if comparisons[0].learner.numeric else "classification"
+            losses.setdefault(kind, []).append(scores["original"] - scores["release"])
         parts |= {kind: float(np.mean(own)) for kind, own in losses.items()}
-        value = float(np.mean([parts[f"{name}: original"] - parts[f"{name}: release"] for name in sittings]))
+        value = float(np.mean([parts[f"{name}: original"] - parts[f"{name}: release"] for name in by_column]))
         return Estimate(value=value, se=float(np.hypot.reduce(errors)) / len(errors), parts=parts)
 
 
 @dataclass(frozen=True)
 class ImportanceAgreement(_LearnedModel):
-    """How far a model that was trained on the release leans on the same columns as one trained on the original.
+    """How far a model trained on the release relies on the same columns as one trained on the original.
 
-    Formula: mean over predicted columns of sum over features of min(a, b); a and b are the importances in the two models,
-        each over its sum. The importance of a feature is what the score loses, at least 0, when its values are shuffled
-        among the people asked about: 3 times, the same way for both models. 1: the same columns to the same degree; 0:
-        none in common. `parts`: each column's own. Undefined where no feature helps the model of the original; a release
-        of which none helps agrees by 0.
-    People held out, recoded columns and missing values as for `TrainOnRelease`. The standard error is that of the
-    shuffles. Weights are not used. Households are held out whole. Needs scikit-learn: pip install 'sdcmap[learn]'.
+    Formula: mean over predicted columns of sum over features of min(a, b); a and b are the importances in the two
+        models, each divided by its sum. The importance of a feature is the loss of score, at least 0, when its values
+        are shuffled among the people tested on: 3 times, in the same way for both models. 1: the same columns to the
+        same degree; 0: none in common. `parts`: each predicted column. Undefined if no feature helps the model of the
+        original; a release in which none helps has agreement 0. People held out, recoded columns and missing values as
+        in `TrainOnRelease`. The standard error is that of the shuffles. Weights are not used. Households are held out
+        as a whole. Needs scikit-learn: pip install 'sdcmap[learn]'.
     Reference: Breiman (2001), section 10; Fisher, Rudin, Dominici (2019), for models of any kind.
 
     Examples
@@ -236,27 +242,30 @@ class ImportanceAgreement(_LearnedModel):
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
 
-    def _value(self, sittings: dict[str, list[Exam]], rng: Generator) -> Estimate:
-        agreed = {name: np.concatenate([_agreements(exam, rng) for exam in exams]) for name, exams in sittings.items()}
-        known = {name: each[~np.isnan(each)] for name, each in agreed.items()}
+    def _value(self, by_column: dict[str, list[ModelComparison]], rng: Generator) -> Estimate:
+        agreements = {
+            name: np.concatenate([_agreements(comparison, rng) for comparison in comparisons])
+            for name, comparisons in by_column.items()
+        }
+        known = {name: each[~np.isnan(each)] for name, each in agreements.items()}
         if not all(map(len, known.values())):
-            raise Undefined("no column helps to predict one that was asked for, so that none is important.")
+            raise Undefined("no feature helps to predict one of the columns, so it has no important features.")
         means = {name: float(each.mean()) for name, each in known.items()}
         spread = [float(np.sqrt(((each - each.mean()) ** 2).sum() + 0.01)) / len(each) for each in known.values()]
         error = float(np.hypot.reduce(spread)) / len(spread)
         return Estimate(value=float(np.mean(list(means.values()))), se=error, parts=means if len(means) > 1 else {})
 
 
-def _agreements(exam: Exam, rng: Generator) -> Array:
-    """The overlap of both models' importances in each shuffle; NaN where the original's model needs no feature."""
-    lost = np.zeros((SHUFFLES, 2, len(exam.seen[0].levels)))
-    whole = [exam.worth(side).mean() for side in (0, 1)]
-    for shuffle in range(SHUFFLES):
-        order = rng.permutation(len(exam.truth))
-        for side, place in np.ndindex(2, lost.shape[2]):
-            rows = exam.seen[side].test.copy()
-            rows[:, place] = rows[order, place]
-            lost[shuffle, side, place] = max(0.0, whole[side] - exam.worth(side, rows).mean())
+def _agreements(comparison: ModelComparison, rng: Generator) -> Array:
+    """Return the overlap of both models' importances in each shuffle; NaN if no feature helps the original's model."""
+    lost = np.zeros((SHUFFLES_PER_FEATURE, 2, len(comparison.features[0].levels)))
+    whole = [comparison.scores(side).mean() for side in (0, 1)]
+    for shuffle in range(SHUFFLES_PER_FEATURE):
+        order = rng.permutation(len(comparison.truth))
+        for side, column in np.ndindex(2, lost.shape[2]):
+            rows = comparison.features[side].test.copy()
+            rows[:, column] = rows[order, column]
+            lost[shuffle, side, column] = max(0.0, whole[side] - comparison.scores(side, rows).mean())
     total = lost.sum(axis=2, keepdims=True)
     shares = lost / np.where(total > 0, total, 1.0)
     return np.where(total[:, 0, 0] > 0, shares.min(axis=1).sum(axis=1), np.nan)

@@ -11,18 +11,21 @@ from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Range, U
 from sdcmap.data.cells import common_codes
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.statistics.moments import mean_and_variance
-from sdcmap.utility._numeric import NumericMeasure, keys_and_numbers, numbers_of, over_variables, sound_weights
+from sdcmap.utility._numeric import NumericMeasure, check_weights, keys_and_numbers, numbers_of, summarize_variables
 
-# Means over pairs of records, never stored: of distances, or of a kernel of them.
+# Means over pairs of records of distances, or of a kernel of them. The pairs are never stored.
 
 
 @jit
 def row_means(x: Array, c: Array, y: Array, d: Array, width: float, own: bool) -> Array:
-    """For each record of the first file the mean over the second of the distance, or of exp(-distance/width) where a width
-    is given (not 0). x, y : numbers; c, d : codes; the distance is Euclid's, a code that differs counting 1: the root of
-    sum (x - y)^2 + #{c != d}. A sum of distances of single variables would see their margins alone.
+    """Return, for each record of the first file, the mean over the second of the distance or of a kernel of it.
 
-    own : whether record i of both files is a pair too.
+    The distance is Euclidean with 1 for each different code: sqrt(sum (x - y)^2 + #{c != d}). With a width other than
+    0, the mean is of exp(-distance/width). A sum of distances of single variables would depend on their margins only.
+
+    x, y : numbers of both files
+    c, d : codes of both files
+    own : whether record i is also compared with record i of the other file
     """
     means = np.zeros(len(x))
     for i in range(len(x)):
@@ -40,7 +43,7 @@ def row_means(x: Array, c: Array, y: Array, d: Array, width: float, own: bool) -
     return means
 
 
-STEP = 1.5e-9  # seconds: of one variable of a pair
+SECONDS_PER_PAIR = 1.5e-9  # of one variable of one pair of records
 
 
 class Points(NamedTuple):
@@ -50,11 +53,12 @@ class Points(NamedTuple):
     code: Array
 
     def take(self, rows: Array) -> Points:
+        """Return some rows."""
         return Points(self.number[rows], self.code[rows])
 
 
 def points_of(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> tuple[Points, Points]:
-    """Both files; a missing number stands at the mean, and that it is missing is a code of its own."""
+    """Return both files as points; a missing number is put at the mean, with a code that marks it as missing."""
     numbers, codes = [], []
     for name in names:
         if original.column(name).levels is not None:
@@ -83,13 +87,13 @@ class _SampleDistance(Measure):
     Parameters
     ----------
     on : variables of any kind; by default the keys and the numeric variables.
-    most : the most records of each file that are compared, at least 100; drawn at random.
+    most : the largest number of records of each file to compare, at least 100; drawn at random.
     """
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     paired: ClassVar[bool] = False
     sampled: ClassVar[bool] = True
-    missing: ClassVar[str] = "missing is a category of its own; a missing number stands at the mean"
+    missing: ClassVar[str] = "missing is a category of its own; a missing number is put at the mean"
 
     on: tuple[str, ...] = ()
     most: Annotated[int, Range(100)] = 2000
@@ -98,31 +102,36 @@ class _SampleDistance(Measure):
         return self.on or keys_and_numbers(data)
 
     def seconds(self, data: Microdata) -> float | None:
-        return 4 * float(min(len(data), self.most)) ** 2 * len(self.variables(data)) * STEP
+        return 4 * float(min(len(data), self.most)) ** 2 * len(self.variables(data)) * SECONDS_PER_PAIR
 
-    def width(self, drawn: Points) -> float:
-        """Of the kernel, from the original's records; 0: the distance itself."""
+    def width(self, sample: Points) -> float:
+        """Return the width of the kernel, from the original's records; 0 for the distance itself."""
         return 0.0
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.check_variables(original)
-        rows = len(masked) == len(original) and masked.origin is None and masked.paired
-        if rows and masked.base is original and masked.changes.keys().isdisjoint(names):
+        same_rows = len(masked) == len(original) and masked.origin is None and masked.paired
+        if same_rows and masked.base is original and masked.changes.keys().isdisjoint(names):
             return Estimate(value=0.0, se=0.0, parts={"records": 0.0})
         size = min(len(original), len(masked), self.most)
         if size < 2:
             raise Undefined("fewer than 2 records are left to compare.")
         first, second = points_of(original, masked, names)
-        mine = rng.permutation(len(original))[:size]
-        theirs = mine if rows else rng.permutation(len(masked))[:size]
-        whole = rows and size == len(original)
-        each = self._contributions(first.take(mine), second.take(theirs), across=whole or not rows, within=whole)
+        # sample the same records from both files if they are paired: this removes most of the sampling error
+        rows = rng.permutation(len(original))[:size]
+        other_rows = rows if same_rows else rng.permutation(len(masked))[:size]
+        whole = same_rows and size == len(original)
+        across = whole or not same_rows
+        each = self._contributions(first.take(rows), second.take(other_rows), across=across, within=whole)
         error = 0.0 if whole else 2 * float(each.std(ddof=1)) / float(np.sqrt(size))
         return Estimate(value=max(float(each.mean()), 0.0), se=error, parts={"records": float(size)})
 
     def _contributions(self, first: Points, second: Points, *, across: bool, within: bool) -> Array:
-        """What each record adds: its mean distance to the other file, both ways, less that to its own. Whether record i of
-        both files is a pair too: of whole files it is, of a draw not, for there it would count too often."""
+        """Return what each record adds: its mean distance to the other file, both ways, minus that within its own file.
+
+        across, within : whether record i of both files counts as a pair; in whole files it does, in a sample it would
+            count too often
+        """
         width = self.width(first)
         other = row_means(*first, *second, width, across) + row_means(*second, *first, width, across)
         own = row_means(*first, *first, width, within) + row_means(*second, *second, width, within)
@@ -133,14 +142,15 @@ class _SampleDistance(Measure):
 class EnergyDistance(_SampleDistance):
     """How far apart the two files are over all variables together, by distances between records.
 
-    Formula: 2 E d(X, Y) - E d(X, X') - E d(Y, Y'), X and X' two original, Y and Y' two released records; d is Euclid's,
-        d^2 = sum over numbers of (x - y)^2/S^2, S the standard deviation of the original, plus the categories that differ.
-        It is 0 only where both files have one joint distribution. `parts`: how many "records" of each file were
-        compared; 0: no variable changed.
-    Of one number it is 2 times the integral of (F - G)^2, in standard deviations. Pairs are never stored: 2,000 records
-    of 14 variables take a third of a second. The standard error is that of drawing records.
-    Missing is a category of its own; a missing number stands at the mean. Weights and households are not used. Works for
-    sampled and synthetic files; undefined where numbers were recoded into categories. Releasing nothing has no value.
+    Formula: 2 E d(X, Y) - E d(X, X') - E d(Y, Y'), X and X' two original, Y and Y' two released records; Euclidean d,
+        d^2 = sum over numbers of (x - y)^2/S^2, S the standard deviation of the original, plus the number of categories
+        that differ. It is 0 only if both files have the same joint distribution. For one number it is 2 times the
+        integral of (F - G)^2, in standard deviations. `parts`: "records", how many of each file were compared; 0: no
+        variable changed. Pairs are never stored: 2,000 records of 14 variables take a third of a second. The standard
+        error is that of drawing records.
+    Missing is a category of its own; a missing number is put at the mean. Weights and households are not used. Works
+    for sampled and synthetic files; undefined if numbers were recoded into categories.
+    Releasing nothing has no value.
     Reference: Szekely and Rizzo (2013), eq. 1.
 
     Examples
@@ -157,14 +167,15 @@ class EnergyDistance(_SampleDistance):
 
 @dataclass(frozen=True)
 class MMD(_SampleDistance):
-    """How far apart the two files are over all variables together: the maximum mean discrepancy, by a kernel.
+    """How far apart the two files are over all variables together: maximum mean discrepancy with a kernel.
 
     Formula: E k(X, X') + E k(Y, Y') - 2 E k(X, Y), X and X' two original, Y and Y' two released records; k = exp(-d/h),
-        d as for EnergyDistance and h its mean over the original's records that were drawn. `parts`: how many "records"
-        of each file were compared; 0: no variable changed.
-    Far records count less than by EnergyDistance: one outlier cannot rule. The standard error is that of drawing records.
-    Missing is a category of its own; a missing number stands at the mean. Weights and households are not used. Works for
-    sampled and synthetic files; undefined where numbers were recoded into categories. Releasing nothing has no value.
+        d as in EnergyDistance and h its mean over the drawn records of the original. Distant records count less than in
+        EnergyDistance, so that one outlier cannot dominate. `parts`: "records", how many of each file were compared; 0:
+        no variable changed. The standard error is that of drawing records.
+    Missing is a category of its own; a missing number is put at the mean. Weights and households are not used. Works
+    for sampled and synthetic files; undefined if numbers were recoded into categories.
+    Releasing nothing has no value.
     Reference: Gretton, Borgwardt, Rasch, Schoelkopf, Smola (2012), eq. 3, squared.
 
     Examples
@@ -179,27 +190,30 @@ class MMD(_SampleDistance):
     unit: ClassVar[str] = "squared discrepancy"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 2.0)
 
-    def width(self, drawn: Points) -> float:
-        return float(row_means(*drawn, *drawn, 0.0, False).mean()) or 1.0
+    def width(self, sample: Points) -> float:
+        return float(row_means(*sample, *sample, 0.0, False).mean()) or 1.0
 
 
 # Distances between the distributions of single variables before and after masking.
 
 
-# Distances between two distributions of one number, each a sample with weights.
+# Each distribution is a sorted sample with weights.
 
 
 @jit
 def distribution_distances(x: Array, w: Array, y: Array, v: Array) -> tuple[float, float]:
-    """Of two samples in order with weights w and v: sup |F - G| (Kolmogorov-Smirnov) and the integral of |F - G|, which
-    is the Wasserstein distance of order 1.  Vallender (1974)"""
+    """Return sup |F - G| (Kolmogorov-Smirnov) and the integral of |F - G| of two sorted samples with weights w and v.
+
+    The integral is the Wasserstein distance of order 1. Vallender (1974)
+    """
     total_x, total_y = w.sum(), v.sum()
     i, j = 0, 0
-    f, g, gap, largest, area, here = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    f, g, gap, largest, area, previous = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    # merge both samples; between two neighboring values |F - G| is constant
     while i < len(x) or j < len(y):
         at = x[i] if j == len(y) or (i < len(x) and x[i] <= y[j]) else y[j]
-        area += gap * (at - here) if gap > 0 else 0.0
-        here = at
+        area += gap * (at - previous) if gap > 0 else 0.0
+        previous = at
         while i < len(x) and x[i] == at:
             f += w[i]
             i += 1
@@ -213,16 +227,16 @@ def distribution_distances(x: Array, w: Array, y: Array, v: Array) -> tuple[floa
     return largest, area
 
 
-def rising(data: Microdata, names: tuple[str, ...]) -> tuple[Array, Array]:
-    """The known numbers of one variable, rising, and ones; as a view."""
+def sort_values(data: Microdata, names: tuple[str, ...]) -> tuple[Array, Array]:
+    """Return the known numbers of one variable in rising order, with weights of one; as a view."""
     x = numbers_of(data, names[0])
     known = np.sort(x[~np.isnan(x)])
     return known, np.ones(len(known))
 
 
-def rising_with_weights(data: Microdata, names: tuple[str, ...]) -> tuple[Array, Array]:
-    """The same with the weights, whose column is named second; a record of weight 0 is left out."""
-    x, weights = numbers_of(data, names[0]), sound_weights(data)
+def sort_with_weights(data: Microdata, names: tuple[str, ...]) -> tuple[Array, Array]:
+    """Return the known numbers in rising order with their positive weights; the second name is the weight."""
+    x, weights = numbers_of(data, names[0]), check_weights(data)
     known = np.flatnonzero(~np.isnan(x) & (weights > 0))
     order = known[np.argsort(x[known], kind="stable")]
     return x[order], weights[order]
@@ -230,30 +244,30 @@ def rising_with_weights(data: Microdata, names: tuple[str, ...]) -> tuple[Array,
 
 @dataclass(frozen=True)
 class _DistributionDistance(NumericMeasure):
-    """A loss of utility that is read off the distributions of single numeric variables.
+    """A loss from the distributions of single numeric variables.
 
     Parameters
     ----------
-    summary : the value is the "mean" or the "worst" over the variables; both, and each variable's own, are in
+    summary : the value is the "mean" or the "worst" over the variables; both, and the value of each variable, are in
         `parts`.
     """
 
     summary: Literal["mean", "worst"] = "mean"
 
     def margin(self, data: Microdata, name: str) -> tuple[Array, Array]:
-        """The known numbers, rising, with the weight of each."""
-        return data.view(rising_with_weights if self.weighted else rising, self.with_weight(data, name))
+        """Return the known numbers in rising order, with the weight of each."""
+        return data.view(sort_with_weights if self.weighted else sort_values, self.with_weight(data, name))
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.check_variables(original)
-        return over_variables({name: self.distance(original, masked, name) for name in names}, self.summary)
+        return summarize_variables({name: self.distance(original, masked, name) for name in names}, self.summary)
 
     def distance(self, original: Microdata, masked: Microdata, name: str) -> float:
-        """Of one variable."""
+        """Return the distance of one variable. Subclasses implement it."""
         raise TypeError(f"{type(self).__name__} has no distance.")
 
     def distances(self, original: Microdata, masked: Microdata, name: str) -> tuple[float, float] | None:
-        """Kolmogorov-Smirnov's and Wasserstein's distance; None where the released file has no value."""
+        """Return the Kolmogorov-Smirnov and the Wasserstein distance; None if the released file has no value."""
         before, after = self.margin(original, name), self.margin(masked, name)
         if len(before[0]) == 0:
             raise Undefined(f"no value of {name!r} is known in the original.")
@@ -264,16 +278,17 @@ class _DistributionDistance(NumericMeasure):
 
 @dataclass(frozen=True)
 class KolmogorovSmirnov(_DistributionDistance):
-    """The largest difference between the distribution functions of a variable before and after masking.
+    """Largest difference between the distribution functions of a variable before and after masking.
 
     Parameters
     ----------
     on : numeric variables, or ordinal ones whose categories are numbers; by default all numeric ones.
 
     Formula: KS = sup over t of |F(t) - G(t)|, F and G the distribution functions before and after.
-    Missing values are left out, in each file on its own; a variable all of whose values were suppressed has distance 1.
-    Weights: used when `weighted`. Households are not used. Works for sampled and synthetic files; undefined where numbers
-    were recoded into categories. A shuffle or rank swap of whole columns leaves it 0: relations need other measures.
+    Missing values are left out, in each file separately; a variable with all values suppressed has distance 1.
+    Weights: used when `weighted`. Households are not used. Works for sampled and synthetic files; undefined if numbers
+    were recoded into categories. Shuffling or rank swapping whole columns leaves it at 0: relations need other
+    measures.
     Reference: Kolmogorov (1933); Smirnov (1948).
 
     Examples
@@ -296,16 +311,17 @@ class KolmogorovSmirnov(_DistributionDistance):
 
 @dataclass(frozen=True)
 class Wasserstein(_DistributionDistance):
-    """The least mean distance that values must move to turn the original distribution into the released one.
+    """Smallest mean distance that values must move to turn the original distribution into the released one.
 
     Parameters
     ----------
     on : numeric variables, or ordinal ones whose categories are numbers; by default all numeric ones.
 
     Formula: W = 1/S times the integral of |F(t) - G(t)| dt, S the standard deviation of the original.
-    Missing values are left out, in each file on its own; undefined where all of a variable were suppressed. Weights: used
-    when `weighted`, in S too. Households are not used. Works for sampled and synthetic files; undefined where numbers
-    were recoded into categories, and where a constant variable was changed. Releasing nothing has no value.
+    Missing values are left out, in each file separately; undefined if all values of a variable were suppressed.
+    Weights: used when `weighted`, also in S. Households are not used. Works for sampled and synthetic files; undefined
+    if numbers were recoded into categories, or if a constant variable was changed.
+    Releasing nothing has no value.
     Reference: Vallender (1974).
 
     Examples
@@ -324,7 +340,7 @@ class Wasserstein(_DistributionDistance):
     def distance(self, original: Microdata, masked: Microdata, name: str) -> float:
         both = self.distances(original, masked, name)
         if both is None:
-            raise Undefined(f"every value of {name!r} was suppressed, so that it has no distance from the original.")
+            raise Undefined(f"every value of {name!r} was suppressed, so it has no distance from the original.")
         if both[1] == 0:
             return 0.0
         x, weights = self.margin(original, name)

@@ -1,4 +1,4 @@
-"""What society knows after a release, and how sure it is, as the agency estimates it."""
+"""What society learns from a release, and how certain it is, as the agency estimates it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from sdcmap.errors import PlanError, SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.statistics.beliefs import normal_divergence
 from sdcmap.kernels.statistics.moments import TINY
 
-# A number that society wants of a file, and what it believes of it: a mean, total, proportion or regression coefficient.
+# Society's belief about a mean, total, proportion or regression coefficient.
 #
-# A belief is a mean and a variance. From a file as it is they are those of the weighted Bayesian bootstrap: records drawn
-# with Dirichlet weights whose sum is the effective number of records (Kish). A mean has them in closed form; a regression
-# coefficient to first order, where they are White's (Rubin 1981; Lancaster 2003).
+# A belief is a mean and a variance. For a file as it is, they are those of the weighted Bayesian bootstrap: records drawn
+# with Dirichlet weights whose sum is the effective number of records (Kish). They have a closed form for a mean; for a
+# regression coefficient they are White's, to first order (Rubin 1981; Lancaster 2003).
 
 
-SINGULAR = 1e-9  # a normal matrix whose smallest eigenvalue is below this share of its largest has no inverse
+SINGULAR_RATIO = 1e-9  # of the smallest to the largest eigenvalue, below which a normal matrix is not inverted
 
 
 class Belief(NamedTuple):
-    """Mean and variance, and the effective number of records it was drawn from."""
+    """Mean and variance of a belief, and the effective number of records behind it."""
 
     mean: float
     variance: float
@@ -35,42 +35,44 @@ class Belief(NamedTuple):
 
 
 def _shares(weights: Array) -> tuple[Array, float]:
-    """The share of each record, and the effective number of records (Kish)."""
+    """Return the share of each record, and the effective number of records (Kish)."""
     share: Array = weights / weights.sum()
     return share, 1 / float((share**2).sum())
 
 
 @dataclass(frozen=True)
 class SocietyKnowledge(Measure):
-    """Minus the error that the agency expects of society's best guess of a number: Trottini's SEK, at most 0.
+    """Minus the error that the agency expects in society's best guess of a number: Trottini's SEK, at most 0.
 
-    Society wants a mean, a total, a proportion or a regression coefficient of the population, and takes it from the
-    release. The agency takes it from the original and sees how far society's guess is from its own. 0: society knows it.
+    Society wants a mean, a total, a proportion or a regression coefficient of the population, and estimates it from the
+    release. The agency estimates it from the original and sees how far the two are apart. 0: society knows it exactly.
 
     Parameters
     ----------
-    on : the variable; of a coefficient, the term of the formula, such as "age" or "sex=2".
+    on : the variable; for a coefficient, the term of the formula, such as "age" or "sex=2".
     of : "mean", "total", "proportion" or "coefficient".
-    formula : of a coefficient, such as "wage ~ age + sex"; the response is numeric.
-    category : of a proportion, the category that is counted.
-    above : of a proportion of a numeric variable: values above it (variable's unit) are counted.
-    user : "naive" takes the release for an original file; "informed" has read the method note and takes noise off
-        (`sm.correct`) where the note tells how, else does as the naive one.
+    formula : for a coefficient, such as "wage ~ age + sex"; the response is numeric.
+    category : for a proportion, the category that is counted.
+    above : for a proportion of a numeric variable: values above it (in the variable's unit) are counted.
+    user : "naive" treats the release as an original file; "informed" has read the method note and removes noise
+        (`sm.correct`) if the note states how, and otherwise acts like the naive user.
     weighted : use survey weights; needs a weight.
-    prior_records : how much society knew before: as much as so many records tell, at least 1e-6.
-    divergence : "loss", the squared error of its guess; "kl", the paper's, of normal beliefs, in nats.
+    prior_records : how much society knew before, as a number of records, at least 1e-6.
+    divergence : "loss", the squared error of the guess; "kl", as in the paper, for normal beliefs, in nats.
     scale : "prior" divides by society's uncertainty before the release; "raw" does not. "kl" needs "raw".
-    method : how the file was made; a sweep and a release fill it in.
+    method : how the file was made; a sweep or release fills it in.
 
     Formula: SEK = -[D(agency, society) + U(agency)]; with quadratic loss -[(m_A - m_S)^2 + v_A]/U(prior). Means m and
-    variances v are those of the weighted Bayesian bootstrap of the original and of the release: of a mean
-    v = sum p (y - m)^2/(n + 1), n the effective number of records; of a coefficient to first order White's. Informed: the
-    corrected value and its squared standard error. U(prior) = v_A (n + 1)/prior_records, of the original. Replicates are
-    averaged. `parts`: "bias", m_S - m_A in standard deviations of the prior; "corrected", whether noise was taken off.
-    Missing: left out; of a coefficient, records that lack a variable of the formula. Weights: used when `weighted`.
-    Households are not used: persons are drawn one by one. An expectation: the bias of one draw is an accident.
-    Releasing nothing leaves the prior, whose guess errs by U(prior) in the mean: -(1 + v_A/U(prior)).
-    Reference: Trottini (2001), def. 7, with its sign mended; Rubin (1981); Lancaster (2003).
+        variances v are those of the weighted Bayesian bootstrap of the original and of the release: for a mean v = sum
+        p (y - m)^2/(n + 1), n the effective number of records; for a coefficient White's, to first order. Informed: the
+        corrected value and its squared standard error. U(prior) = v_A (n + 1)/prior_records, of the original.
+        Replicates are averaged. `parts`: "bias", m_S - m_A in standard deviations of the prior; "corrected", whether
+        noise was removed.
+    Missing: left out; for a coefficient, records without a variable of the formula. Weights: used when `weighted`.
+    Households are not used: persons are drawn one by one. The value is an expectation: the bias of one draw is an
+    accident.
+    Releasing nothing leaves the prior, whose guess has mean squared error U(prior): -(1 + v_A/U(prior)).
+    Reference: Trottini (2001), def. 7, with its sign corrected; Rubin (1981); Lancaster (2003).
 
     Examples
     --------
@@ -88,7 +90,7 @@ class SocietyKnowledge(Measure):
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
     expectation: ClassVar[bool] = True
-    missing: ClassVar[str] = "left out; of a regression, incomplete records"
+    missing: ClassVar[str] = "left out; for a regression, incomplete records"
     weights: ClassVar[str] = "used when `weighted`, else every record counts once"
 
     on: str
@@ -105,11 +107,11 @@ class SocietyKnowledge(Measure):
 
     def problems(self) -> Iterator[str]:
         if self.divergence == "kl" and self.scale != "raw":
-            yield '.divergence "kl" needs .scale "raw", for nats are no share of a variance.'
+            yield '.divergence "kl" is in nats: it needs .scale "raw".'
         if (self.of == "coefficient") != bool(self.formula):
-            yield '.formula belongs to .of "coefficient", and that needs one.'
+            yield '.formula is required for .of "coefficient", and used only there.'
         if (self.of == "proportion") != bool(self.category or self.above is not None):
-            yield '.category or .above belongs to .of "proportion", and that needs one.'
+            yield '.category or .above is required for .of "proportion", and used only there.'
         if self.category and self.above is not None:
             yield ".category and .above exclude each other."
 
@@ -117,7 +119,7 @@ class SocietyKnowledge(Measure):
         return parse_nested_formula(self.formula).names if self.formula else (self.on,)
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
-        yield from (f"{type(self).__name__}{problem}" for problem in self._lacks(data))
+        yield from (f"{type(self).__name__}{problem}" for problem in self._quantity_problems(data))
 
     def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
@@ -125,8 +127,8 @@ class SocietyKnowledge(Measure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.check_variables(original)
         agency = self._agency(original)
-        key = "society", *self._wanted, self.user, self.method if self.user == "informed" else None
-        society, corrected = masked.remember(key, lambda: self._believed(masked))
+        key = "society", *self._quantity_key, self.user, self.method if self.user == "informed" else None
+        society, corrected = masked.remember(key, lambda: self._society_belief(masked))
         prior = self._prior_variance(agency)
         value = -self._uncertainty(agency, society)
         parts = {"bias": (society.mean - agency.mean) / prior**0.5, "corrected": float(corrected)}
@@ -136,40 +138,43 @@ class SocietyKnowledge(Measure):
         try:
             agency = self._agency(original)
             prior = self._prior_variance(agency)
-            guess = Belief(agency.mean + prior**0.5, prior, self.prior_records)  # off by its own standard deviation
+            guess = Belief(agency.mean + prior**0.5, prior, self.prior_records)  # one standard deviation off
             value = -self._uncertainty(agency, guess)
         except (Undefined, SchemaError):
             return None
         return value / prior if self.scale == "prior" else value
 
     def _uncertainty(self, agency: Belief, society: Belief) -> float:
-        """D(agency, society) + U(agency)."""
+        """Return D(agency, society) + U(agency)."""
         if self.divergence == "kl":
             if not (agency.variance > 0 and society.variance > 0):
-                raise Undefined("a certain belief has an infinite divergence: use the one of the loss.")
+                raise Undefined('a certain belief has an infinite divergence: set divergence = "loss".')
             return float(normal_divergence((agency[:2]), (society[:2]))) + agency.variance  # type: ignore[arg-type]
         return (society.mean - agency.mean) ** 2 + agency.variance
 
-    def _believed(self, masked: Microdata) -> tuple[Belief, bool]:
-        corrected = self._corrected(masked) if self.user == "informed" else None
+    def _society_belief(self, masked: Microdata) -> tuple[Belief, bool]:
+        """Return society's belief, and whether noise was removed."""
+        corrected = self._correct_noise(masked) if self.user == "informed" else None
         return (self._belief(masked), False) if corrected is None else (corrected, True)
 
     def _agency(self, original: Microdata) -> Belief:
-        return original.remember(("agency", *self._wanted), lambda: self._belief(original))
+        """Return the agency's belief, from the original."""
+        return original.remember(("agency", *self._quantity_key), lambda: self._belief(original))
 
     def _prior_variance(self, agency: Belief) -> float:
+        """Return society's uncertainty before the release."""
         spread = agency.variance * (agency.records + 1)
-        if not spread**0.5 > TINY * abs(agency.mean):  # below it is rounding
-            raise Undefined(f"{self.on!r} has no spread, so there is nothing to learn about it.")
+        if not spread**0.5 > TINY * abs(agency.mean):  # a smaller spread is rounding error
+            raise Undefined(f"{self.on!r} does not vary, so there is nothing to learn about it.")
         return spread / self.prior_records
 
     @property
-    def _wanted(self) -> tuple[object, ...]:
-        """What tells the number that is wanted from others."""
+    def _quantity_key(self) -> tuple[object, ...]:
+        """The parameters that identify the wanted number."""
         return self.of, self.on, self.formula, self.category, self.above, self.weighted
 
-    def _lacks(self, data: Microdata) -> Iterator[str]:
-        """Every reason why the file does not tell the number, half a sentence each."""
+    def _quantity_problems(self, data: Microdata) -> Iterator[str]:
+        """Yield every reason why the number cannot be estimated from the file, half a sentence each."""
         if self.weighted and data.weight is None:
             yield ".weighted needs a file with a weight."
         if self.of == "coefficient":
@@ -197,7 +202,7 @@ class SocietyKnowledge(Measure):
             yield f".category is not one of the categories of {self.on!r}."
 
     def _belief(self, data: Microdata) -> Belief:
-        """What a file says as it is, to a user who does not know that it was masked, or to the agency."""
+        """Return the belief of the agency, or of a user who does not know that the file was masked."""
         if self.of == "coefficient":
             return self._coefficient(data)
         y = self._values(data)
@@ -207,14 +212,16 @@ class SocietyKnowledge(Measure):
             raise Undefined(f"{self.on!r} has fewer than 2 values.")
         share, records = _shares(weights)
         size = float(weights.sum()) if self.of == "total" else 1.0
-        counted = y[share > 0]  # of a constant the mean is itself, to the last digit
+        counted = y[share > 0]  # the mean of a constant must be exact
         mean = float(counted[0] if counted.min() == counted.max() else share @ y)
         variance = float(share @ (y - mean) ** 2) / (records + 1)
         return Belief(size * mean, size**2 * variance, records)
 
-    def _corrected(self, data: Microdata) -> Belief | None:
-        """What a reader of the method note gets with the noise taken off (`correct`); None where the note tells no more
-        than the file: another method, nothing masked that is wanted, or a proportion."""
+    def _correct_noise(self, data: Microdata) -> Belief | None:
+        """Return the belief of a user who removes the noise (`correct`), or None if the method note does not help.
+
+        It does not help for other methods, if no wanted variable was masked, or for a proportion.
+        """
         if (method := self.method) is None or self.of == "proportion":
             return None
         fitted = self.of == "coefficient"
@@ -235,6 +242,7 @@ class SocietyKnowledge(Measure):
         return Belief(size * value, (size * se) ** 2, _shares(weights)[1])
 
     def _values(self, data: Microdata) -> Array:
+        """Return the values whose mean is wanted; 0 or 1 for a proportion."""
         levels = data.column(self.on).levels
         if self.of != "proportion" or levels is None:
             x = data.numbers(self.on)
@@ -243,53 +251,55 @@ class SocietyKnowledge(Measure):
         return np.where(data.missing(self.on), np.nan, is_it[data.codes(self.on)])
 
     def _weights(self, data: Microdata) -> Array:
+        """Return the weights to count with, or raise `Undefined` if they are not valid."""
         weights = data.weights if self.weighted else np.ones(len(data))
         if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-            raise Undefined("survey weights must be finite and not below 0, with a sum above 0.")
+            raise Undefined("survey weights must be finite and not negative, with a sum above 0.")
         return weights
 
     def _coefficient(self, data: Microdata) -> Belief:
-        """Weighted least squares; the variance is that of the influence of each record, p_i (M^-1 x_i e_i)^2."""
+        """Fit weighted least squares; the variance is that of the influence of each record, p_i (M^-1 x_i e_i)^2."""
         formula = parse_nested_formula(self.formula)
         check_linear(data, formula)
-        made = predictors(data, formula)
-        x, y = made.design.block(slice(0, len(data))), data.numbers(formula.response)
+        terms = predictors(data, formula)
+        x, y = terms.design.block(slice(0, len(data))), data.numbers(formula.response)
         complete = ~np.isnan(x).any(axis=1) & ~np.isnan(y)
         x, y, weights = x[complete], y[complete], self._weights(data)[complete]
-        if self.on not in made.labels or len(y) <= x.shape[1] or not weights.sum() > 0:
-            raise Undefined("the regression has more coefficients than complete records, or a term is gone.")
+        if self.on not in terms.labels or len(y) <= x.shape[1] or not weights.sum() > 0:
+            raise Undefined("the regression has more coefficients than complete records, or a term does not occur.")
         share, records = _shares(weights)
+        # scale the columns, so that the test for singularity does not depend on units
         scale = np.sqrt(share @ x**2)
         x = x / np.where(scale > 0, scale, 1.0)
         normal = (x * share[:, None]).T @ x
         values = np.linalg.eigvalsh(normal)
-        if values[0] <= SINGULAR * values[-1]:
-            raise Undefined("the predictors of the regression say the same, so it has no coefficients.")
+        if values[0] <= SINGULAR_RATIO * values[-1]:
+            raise Undefined("the predictors of the regression are collinear: leave one out.")
         inverse = np.linalg.inv(normal)
         beta = inverse @ ((x * share[:, None]).T @ y)
-        term = made.labels.index(self.on)
+        term = terms.labels.index(self.on)
         influence = (x @ inverse[term]) * (y - x @ beta)
         variance = float(share @ influence**2) / (records + 1)
         return Belief(float(beta[term] / scale[term]), variance / float(scale[term]) ** 2, records)
 
 
-# How sure society is after a release.
+# How certain society is after a release.
 
 
 @dataclass(frozen=True)
 class SocietyUtility(SocietyKnowledge):
-    """Minus society's own uncertainty about a number: Trottini's data utility for society, DUS, at most 0.
+    """Minus society's own uncertainty about a number: Trottini's data utility for society (DUS), at most 0.
 
-    Society estimates as for `SocietyKnowledge`. What counts here is how sure it is, whether its guess is right or not: 0 is
-    to be certain, -1 to be as unsure as before.
+    Society estimates as in `SocietyKnowledge`. Here it counts how certain it is, whether or not its guess is right: 0
+    is certain, -1 as uncertain as before.
 
     Parameters
     ----------
-    divergence : "loss" or "kl"; it plays no part here, and stands for the four measures to be written alike.
+    divergence : "loss" or "kl"; not used here, and present so that the four measures have the same parameters.
     scale : "prior" divides by society's uncertainty before the release; "raw" does not.
 
     Formula: DUS = -v_S/U(prior), v_S and U(prior) as in `SocietyKnowledge`.
-    Missing: left out; of a coefficient, records that lack a variable of the formula. Weights: used when `weighted`.
+    Missing: left out; for a coefficient, records without a variable of the formula. Weights: used when `weighted`.
     Households are not used: persons are drawn one by one. Releasing nothing leaves the prior: -1.
     Reference: Trottini (2001), def. 6; Rubin (1981); Lancaster (2003).
 

@@ -1,4 +1,4 @@
-"""Squared errors over the total sum of squares, and the precision of means."""
+"""Squared errors relative to the total sum of squares, and the precision of means."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sdcmap.utility._numeric import NumericMeasure, numbers_of
 
 
 def sums_of_squares(x: Array, z: Array, weights: Array) -> tuple[float, float, float]:
-    """Of one variable: the sum of squared errors, the sum of squares about the mean, and the weight of what is known in x.
+    """Return the sum of squared errors, the sum of squares about the mean, and the weight of the known values of x.
 
-    Where only z is missing, the mean of x stands in its place.
+    Where only z is missing, the mean of x replaces it.
     """
     known = ~np.isnan(x) & (weights > 0)
     x, z, weights = x[known], z[known], weights[known]
@@ -30,18 +30,19 @@ def sums_of_squares(x: Array, z: Array, weights: Array) -> tuple[float, float, f
 
 @dataclass(frozen=True)
 class SseSst(NumericMeasure):
-    """The share of the variables' total variation that the errors of masking amount to.
+    """Masking error as a share of the variables' total variation.
 
     Parameters
     ----------
     on : numeric variables, or ordinal ones whose categories are numbers; by default all numeric ones.
 
-    Formula: SSE/SST = sum (x_ij - z_ij)^2 / sum (x_ij - xbar_j)^2 over records i and variables j, each variable divided by
-    its standard deviation, as microaggregation is judged. 0: nothing changed; 1: as if every value were the mean.
-    Missing: a value missing in the original is left out; a suppressed one counts as if the user put the mean in its place.
-    Weights: used when `weighted`, in all sums, means and standard deviations. Households are not used. Of a sample, the
-    released records are compared with their originals. Undefined for synthetic files, where numbers were recoded into
-    categories, and where a constant variable was changed.
+    Formula: SSE/SST = sum (x_ij - z_ij)^2 / sum (x_ij - xbar_j)^2 over records i and variables j, each variable divided
+        by its standard deviation, as usual for microaggregation. 0: nothing changed; 1: as if every value were the
+        mean.
+    Missing: a value missing in the original is left out; a suppressed one counts as if the user replaced it by the
+    mean. Weights: used when `weighted`, in all sums, means and standard deviations. Households are not used. For a
+    sample, the released records are compared with their originals. Undefined for synthetic files, if numbers were
+    recoded into categories, and if a constant variable was changed.
     Reference: Domingo-Ferrer, Mateo-Sanz (2002), section 2.
 
     Examples
@@ -50,8 +51,8 @@ class SseSst(NumericMeasure):
     "SseSst(on=['income', 'tax'])"
     """
 
-    label: ClassVar[str] = "Masking error in total variation"
-    description: ClassVar[str] = "Share of the total variation of the variables that masking errors amount to."
+    label: ClassVar[str] = "Masking error, share of variation"
+    description: ClassVar[str] = "Squared changes of the values as a share of the variables' total variation."
 
     paired: ClassVar[bool] = True
     unit: ClassVar[str] = "share of variation"
@@ -75,7 +76,7 @@ class SseSst(NumericMeasure):
         return Estimate(value=float(np.average(list(shares.values()), weights=sizes)), parts=parts)
 
 
-# How well the released file still tells a mean.
+# How precisely a mean can be estimated from the released file.
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,11 @@ class MeanPrecision(Measure):
     on : the numeric variable.
     weighted : use survey weights for the mean and for its effective sample size; needs a weight.
 
-    Formula: U = 1/{ mean over replicates of s_m^2/n + (mean over replicates of Ybar_m - xbar)^2 }, eq. 13 and 14 with the
-    reciprocal that the paper forgot; n/(sigma^2 + lambda^2) for additive noise. From one file the second term holds that
-    file's own noise. `parts`: "variance" s^2/n, and "bias" Ybar - xbar.
-    Missing: left out, in each file on its own. Weights: used when `weighted`. Households are not used.
-    Releasing nothing gives U = 0. Infinite for a constant variable that masking left alone.
+    Formula: U = 1/{ mean over replicates of s_m^2/n + (mean over replicates of Ybar_m - xbar)^2 }, eq. 13 and 14 with
+        the reciprocal that is missing in the paper; n/(sigma^2 + lambda^2) for additive noise. From one file the second
+        term includes the noise of that file. `parts`: "variance" s^2/n, and "bias" Ybar - xbar.
+    Missing: left out, in each file separately. Weights: used when `weighted`. Households are not used.
+    Releasing nothing gives U = 0. Infinite for a constant variable that masking did not change.
     Reference: Duncan, Keller-McNulty, Stokes (2001), sections 2 and 4.
 
     Examples
@@ -110,7 +111,7 @@ class MeanPrecision(Measure):
     baseline_value: ClassVar[float | None] = 0.0
     expectation: ClassVar[bool] = True
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
-    missing: ClassVar[str] = "left out, in each file on its own"
+    missing: ClassVar[str] = "left out, in each file separately"
     weights: ClassVar[str] = "used when `weighted`, else every record counts once"
 
     on: str
@@ -141,6 +142,7 @@ class MeanPrecision(Measure):
         return Estimate(value=1 / mse, se=float(influence.std(ddof=1) / np.sqrt(len(estimates)) / mse**2), parts=parts)
 
     def _mean(self, data: Microdata) -> tuple[float, float]:
+        """Return the mean of the variable and its variance."""
         y = data.numbers(self.on)
         known = ~np.isnan(y)
         y = y if known.all() else y[known]
@@ -148,6 +150,5 @@ class MeanPrecision(Measure):
             raise Undefined(f"{self.on!r} has fewer than 2 values, so its mean has no variance.")
         mean, variance, count = mean_and_variance(y, data.weights[known] if self.weighted else None)
         if np.isnan(variance):
-            one = "is known in one record of weight above 0 at most"
-            raise Undefined(f"{self.on!r} {one}, so its mean has no variance.")
+            raise Undefined(f"{self.on!r} is known in at most one record with a weight, so its mean has no variance.")
         return mean, variance / count

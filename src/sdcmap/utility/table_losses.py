@@ -1,4 +1,4 @@
-"""Tables before and after masking: error of cells, distances, and changes of what a table tells."""
+"""Tables before and after masking: errors of cells, distances, and changes of entropy and association."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
 from sdcmap.data.tables import Table, tables, two_way_tables, up_to
 from sdcmap.kernels.jit import jit
-from sdcmap.utility._numeric import WeightedMeasure, sound_weights
+from sdcmap.utility._numeric import WeightedMeasure, check_weights
 
 
 @dataclass(frozen=True)
 class TableMeasure(WeightedMeasure):
-    """A loss of utility that is read off tables before and after masking: 0 when they are the same.
+    """A utility loss from tables before and after masking: 0 if they are equal.
 
-    Fields: `on`, the variables (by default the keys of the file), and `weighted`, for sums of survey weights in place of
-    counts. A loss over several tables is their mean, or the largest; both are in `parts`.
+    A loss over several tables is their mean, or the largest; both are in `parts`.
 
     Parameters
     ----------
-    on : the variables that make the tables; by default the keys of the file.
-    weighted : compare weighted counts; needs a weight. Swapping keeps unweighted margins only.
+    on : the variables that define the tables; by default the keys of the file.
+    weighted : compare weighted counts; needs a weight. Swapping preserves only unweighted margins.
     """
 
     paired: ClassVar[bool] = False
@@ -35,36 +34,36 @@ class TableMeasure(WeightedMeasure):
         return self.on or data.keys
 
 
-def loss_over(compared: Iterable[Table], loss: Callable[[Table], float], summary: str) -> Estimate:
-    """The mean or the worst of the losses of several tables, with both in `parts`; of one table, its loss."""
-    return summary_of([0.0 if table.after is table.before else loss(table) for table in compared], summary)
+def summarize_tables(compared: Iterable[Table], loss: Callable[[Table], float], summary: str) -> Estimate:
+    """Return the mean or the worst of the losses of several tables, with both in `parts`; for one table, its loss."""
+    return summarize([0.0 if table.after is table.before else loss(table) for table in compared], summary)
 
 
-def summary_of(losses: Sequence[float], summary: str) -> Estimate:
-    """The same of losses already at hand."""
+def summarize(losses: Sequence[float], summary: str) -> Estimate:
+    """Return the mean or the worst of several losses, with both in `parts`."""
     mean, worst = math.fsum(losses) / len(losses), max(losses)
     parts = {"mean": mean, "worst": worst} if len(losses) > 1 else {}
     return Estimate(value=worst if summary == "worst" else mean, parts=parts)
 
 
-# Distances between two tables of counts, and what one table tells: entropy and association.
+# Distances between two tables of counts; entropy and association of one table.
 
 
 @jit
 def hellinger(before: Array, after: Array) -> float:
-    """H = sqrt(1/2 sum (sqrt f - sqrt g)^2), f and g the relative frequencies.  GKS (2003), section 2.2"""
+    """Return H = sqrt(1/2 sum (sqrt f - sqrt g)^2), f and g the relative frequencies. GKS (2003), section 2.2"""
     first, second = before.sum(), after.sum()
     by_first, by_second = 1 / np.sqrt(first), 1 / np.sqrt(second)
     total = 0.0
     for i in range(len(before)):
         if before[i] != after[i] or first != second:
             total += (np.sqrt(before[i]) * by_first - np.sqrt(after[i]) * by_second) ** 2
-    return float(np.sqrt(min(0.5 * total, 1.0)))  # of tables that share no cell rounding makes more of it
+    return float(np.sqrt(min(0.5 * total, 1.0)))  # rounding may exceed 1 for tables without a common cell
 
 
 @jit
 def total_variation(before: Array, after: Array) -> float:
-    """TV = 1/2 sum |f - g|, f and g the relative frequencies."""
+    """Return TV = 1/2 sum |f - g|, f and g the relative frequencies."""
     first, second = before.sum(), after.sum()
     total = 0.0
     for i in range(len(before)):
@@ -74,7 +73,7 @@ def total_variation(before: Array, after: Array) -> float:
 
 @jit
 def entropy(count: Array) -> float:
-    """Shannon entropy -sum p log p of the relative frequencies, in nats."""
+    """Return the Shannon entropy -sum p log p of the relative frequencies, in nats."""
     total = count.sum()
     nats = 0.0
     for i in range(len(count)):
@@ -84,21 +83,21 @@ def entropy(count: Array) -> float:
 
 
 def mean_square_contingency(table: Array) -> float:
-    """phi^2 = chi^2 / n of a two-way table: sum f_ij^2 / (f_i. f_.j) - 1."""
+    """Return phi^2 = chi^2 / n of a two-way table: sum f_ij^2 / (f_i. f_.j) - 1."""
     share = table / table.sum()
     expected = share.sum(axis=1, keepdims=True) * share.sum(axis=0, keepdims=True)
-    met = expected > 0
-    return max(0.0, float((share[met] ** 2 / expected[met]).sum() - 1))
+    occurs = expected > 0
+    return max(0.0, float((share[occurs] ** 2 / expected[occurs]).sum() - 1))
 
 
 def contingency_coefficient(table: Array) -> float:
-    """Pearson's C = sqrt(chi^2 / (chi^2 + n)) of a two-way table: 0 independent, below 1 always."""
+    """Return Pearson's C = sqrt(chi^2 / (chi^2 + n)) of a two-way table: 0 if independent, always below 1."""
     phi2 = mean_square_contingency(table)
     return float(np.sqrt(phi2 / (1 + phi2)))
 
 
 def cramers_v(table: Array) -> float:
-    """V = sqrt(phi^2 / (min(rows, columns) - 1)), rows and columns that occur; 0 where one variable is constant."""
+    """Return V = sqrt(phi^2 / (min(rows, columns) - 1)) over rows and columns that occur; 0 for a constant variable."""
     least = min(int((table.sum(axis=axis) > 0).sum()) for axis in (0, 1)) - 1
     return float(np.sqrt(mean_square_contingency(table) / least)) if least > 0 else 0.0
 
@@ -108,19 +107,19 @@ def cramers_v(table: Array) -> float:
 
 @dataclass(frozen=True)
 class TableError(TableMeasure):
-    """The relative error of a cell that a user looks up in any table of up to three variables.
+    """Relative error of a cell that a user looks up in a table of up to three variables.
 
     Parameters
     ----------
-    weighted : weighted counts; needs a weight. Without it, counts are scaled to the original number of records, as a user
-        of a sample or of synthetic data would.
-    order : every table of 1 to so many variables, at least 1.
-    least : cells with fewer records (when `weighted`: a smaller weighted count) in the original are not judged; above 0.
-    summary : the value is the "mean" or the "worst" over the tables; both are in the parts.
+    weighted : weighted counts; needs a weight. Without it, counts are scaled to the original number of records, as a
+        user of a sample or of synthetic data would do.
+    order : all tables of 1 to so many variables, at least 1.
+    least : cells with fewer records (when `weighted`: a smaller weighted count) in the original are ignored; above 0.
+    summary : the value is the "mean" or the "worst" over the tables; both are in `parts`.
 
-    Formula: of a table, the mean of |g - f|/f over its cells with f > 0 in the original; then over the tables.
-    `parts`: "emptied", the share of judged cells that have no record left, and "new", the share of released records in
-    cells that the original does not have; both are means over the tables.
+    Formula: for a table, the mean of |g - f|/f over its cells with f > 0 in the original; then over the tables.
+        `parts`: "emptied", the share of these cells without a released record, and "new", the share of released records
+        in cells that the original does not have; both are means over the tables.
     Missing is a category of its own: a suppressed value leaves its cell. A recoded category empties the old cells
     (error 1) and fills new ones. Weights: used when `weighted`. Households are not used. Works for synthetic files.
     Reference: Hundepool et al. (2012), section 3.5.2; Shlomo, Tudor, Groom (2010).
@@ -143,24 +142,25 @@ class TableError(TableMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         if self.weighted:
-            sound_weights(masked)
+            check_weights(masked)
         compared = tables(original, masked, up_to(self.check_variables(original), self.order), weighted=self.weighted)
         scale = 1.0 if self.weighted else len(original) / len(masked)
-        judged = [each for table in compared if (each := _errors(table, scale, self.least)) is not None]
-        if not judged:
-            raise Undefined("no cell of the original has as many records as are asked for.")
-        errors, emptied, new = (np.array(part) for part in zip(*judged, strict=True))
+        results = [each for table in compared if (each := _errors(table, scale, self.least)) is not None]
+        if not results:
+            raise Undefined("no cell of the original has enough records: choose a smaller `least`.")
+        errors, emptied, new = (np.array(part) for part in zip(*results, strict=True))
         parts = {"mean": errors.mean(), "worst": errors.max(), "emptied": emptied.mean(), "new": new.mean()}
         return Estimate(value=float(parts[self.summary]), parts={name: float(part) for name, part in parts.items()})
 
 
 def _errors(table: Table, scale: float, least: float) -> tuple[float, float, float] | None:
-    judged = table.before >= least
-    if not judged.any():
+    """Return the mean error of a table, the share of emptied cells and of records in new cells; None without cells."""
+    large = table.before >= least
+    if not large.any():
         return None
-    errors = np.abs(table.after * scale - table.before)[judged] / table.before[judged]
+    errors = np.abs(table.after * scale - table.before)[large] / table.before[large]
     new = table.after[table.before == 0].sum() / table.after.sum()
-    return float(errors.mean()), float((table.after[judged] == 0).mean()), float(new)
+    return float(errors.mean()), float((table.after[large] == 0).mean()), float(new)
 
 
 # Distances between the tables before and after masking.
@@ -173,19 +173,19 @@ class _TablesUpTo(TableMeasure):
     Parameters
     ----------
     order : None compares the table of all variables; k compares every table of 1 to k of them, at least 1.
-    summary : with an order: the value is the "mean" or the "worst" over the tables; both are in the parts.
+    summary : with an order: the value is the "mean" or the "worst" over the tables; both are in `parts`.
     """
 
     order: Annotated[int | None, Range(1)] = None
     summary: Literal["mean", "worst"] = "mean"
 
     def loss(self, table: Table) -> float:
-        """Of one table that masking changed."""
+        """Return the loss of one table that masking changed. Subclasses implement it."""
         raise TypeError(f"{type(self).__name__} has no loss.")
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         compared = tables(original, masked, up_to(self.check_variables(original), self.order), weighted=self.weighted)
-        return loss_over(compared, self.loss, self.summary)
+        return summarize_tables(compared, self.loss, self.summary)
 
 
 @dataclass(frozen=True)
@@ -199,10 +199,11 @@ class _TableDistance(_TablesUpTo):
 
 @dataclass(frozen=True)
 class Hellinger(_TableDistance):
-    """How far the table of the released file is from the original's: 0 the same, 1 no cell in common.
+    """Distance between the tables of the released and the original file: 0 equal, 1 no cell in common.
 
     Formula: H = sqrt(1/2 sum (sqrt f - sqrt g)^2), f and g the relative frequencies of the cells before and after.
-    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
+    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not
+    used.
     Reference: Gomatam, Karr, Sanil (2003), section 2.2.
 
     Examples
@@ -222,11 +223,12 @@ class Hellinger(_TableDistance):
 
 @dataclass(frozen=True)
 class TotalVariation(_TableDistance):
-    """The share of the file's records in other cells than before: 0 the same table, 1 no cell in common.
+    """Share of records that would have to change cells to restore the original table: 0 equal, 1 no cell in common.
 
-    Formula: TV = 1/2 sum |f - g|, f and g the relative frequencies of the cells before and after; the largest difference
-    in the share of any set of cells.
-    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
+    Formula: TV = 1/2 sum |f - g|, f and g the relative frequencies of the cells before and after; the largest
+        difference in the share of any set of cells.
+    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not
+    used.
     Reference: Gomatam, Karr, Sanil (2003), section 2.2, and their report TR131.
 
     Examples
@@ -244,16 +246,17 @@ class TotalVariation(_TableDistance):
         return total_variation(table.before, table.after)
 
 
-# Changes of what a table tells: entropy, conditional entropy, and the association of pairs of variables.
+# Changes of entropy, conditional entropy, and the association of pairs of variables.
 
 
 @dataclass(frozen=True)
 class EntropyChange(_TablesUpTo):
-    """By how much masking changed the disorder of the table: swapping spreads records over more cells.
+    """Change in the entropy of the table: swapping spreads records over more cells.
 
-    Formula: |E(g) - E(f)| with E(f) = -sum f log f in nats, f and g the relative frequencies of the cells before and after.
-    A change of 0 does not say that the tables are the same.
-    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
+    Formula: |E(g) - E(f)| with E(f) = -sum f log f in nats, f and g the relative frequencies of the cells before and
+        after. A change of 0 does not imply that the tables are equal.
+    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not
+    used.
     Reference: Gomatam, Karr, Sanil (2003), section 2.2, and their report TR131.
 
     Examples
@@ -273,17 +276,18 @@ class EntropyChange(_TablesUpTo):
 
 @dataclass(frozen=True)
 class ConditionalEntropyChange(TableMeasure):
-    """By how much masking changed what the other variables tell about one: swapping makes it harder to predict.
+    """Change in how well the other variables predict one variable: swapping makes prediction harder.
 
     Parameters
     ----------
     on : the variables, at least 2; by default the keys of the file.
     order : None takes each variable given all others; k takes it given every 1 to k - 1 of the others; at least 2.
-    summary : the value is the "mean" or the "worst" over all of these; both are in the parts.
+    summary : the value is the "mean" or the "worst" over all of these; both are in `parts`.
 
-    Formula: |E(X | Y) after - E(X | Y) before|, E(X | Y) = E(X, Y) - E(Y) in nats, E the Shannon entropy of a table; X one
-    variable, Y a set of others.
-    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
+    Formula: |E(X | Y) after - E(X | Y) before|, E(X | Y) = E(X, Y) - E(Y) in nats, E the Shannon entropy of a table; X
+        one variable, Y a set of others.
+    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not
+    used.
     Reference: Gomatam, Karr, Sanil (2003), section 2.2 (proposed there; not in their report TR131).
 
     Examples
@@ -296,12 +300,13 @@ class ConditionalEntropyChange(TableMeasure):
     description: ClassVar[str] = "How far masking changed how well the other variables predict one variable."
 
     unit: ClassVar[str] = "nats"
-    fewest: ClassVar[int] = 2
+    min_variables: ClassVar[int] = 2
 
     order: Annotated[int | None, Range(2)] = None
     summary: Literal["mean", "worst"] = "mean"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        # E(X | Y) = E(X, Y) - E(Y), so the entropy of every table and of its margins without one variable is needed
         wholes = up_to(self.check_variables(original), self.order, least=2)
         given = {whole: [(*whole[:j], *whole[j + 1 :]) for j in range(len(whole))] for whole in wholes}
         needed = list(dict.fromkeys([*wholes, *itertools.chain.from_iterable(given.values())]))
@@ -309,7 +314,7 @@ class ConditionalEntropyChange(TableMeasure):
             names: 0.0 if table.after is table.before else entropy(table.after) - entropy(table.before)
             for names, table in zip(needed, tables(original, masked, needed, weighted=self.weighted), strict=True)
         }
-        return summary_of([abs(change[w] - change[rest]) for w, rests in given.items() for rest in rests], self.summary)
+        return summarize([abs(change[w] - change[rest]) for w, rests in given.items() for rest in rests], self.summary)
 
 
 @dataclass(frozen=True)
@@ -318,36 +323,36 @@ class _AssociationChange(TableMeasure):
 
     Parameters
     ----------
-    summary : the value is the "mean" or the "worst" (largest) change over all pairs of variables; both are in the
-        parts.
+    summary : the value is the "mean" or the "worst" (largest) change over all pairs of variables; both are in `parts`.
     """
 
     unit: ClassVar[str] = "change of a coefficient, 0 to 1"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    fewest: ClassVar[int] = 2
+    min_variables: ClassVar[int] = 2
 
     summary: Literal["mean", "worst"] = "mean"
 
     def coefficient(self, table: Array) -> float:
-        """Of a two-way table."""
+        """Return the coefficient of a two-way table. Subclasses implement it."""
         raise TypeError(f"{type(self).__name__} has no coefficient.")
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         pairs = two_way_tables(original, masked, self.check_variables(original), weighted=self.weighted)
-        return loss_over(pairs, lambda pair: pair.matrix_change(self.coefficient), self.summary)
+        return summarize_tables(pairs, lambda pair: pair.matrix_change(self.coefficient), self.summary)
 
 
 @dataclass(frozen=True)
 class ContingencyChange(_AssociationChange):
-    """By how much masking changed the association of two variables, over all pairs, in Pearson's contingency coefficient.
+    """Change in the association of pairs of variables, by Pearson's contingency coefficient.
 
     Parameters
     ----------
     on : the variables, at least 2; by default the keys of the file.
 
-    Formula: mean or largest |C(g) - C(f)| over pairs of variables, C = sqrt(chi^2 / (chi^2 + n)) of their two-way table, f
-    before and g after masking. C is 0 where they are independent, and always below 1.
-    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
+    Formula: mean or largest |C(g) - C(f)| over pairs of variables, C = sqrt(chi^2 / (chi^2 + n)) of their two-way
+        table, f before and g after masking. C is 0 if they are independent, and always below 1.
+    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not
+    used.
     Reference: Gomatam, Karr, Sanil (2003), section 2.2, and their report TR131.
 
     Examples
@@ -367,16 +372,17 @@ class ContingencyChange(_AssociationChange):
 
 @dataclass(frozen=True)
 class CramersVChange(_AssociationChange):
-    """By how much masking changed the association of two variables, over all pairs, in Cramér's V.
+    """Change in the association of pairs of variables, by Cramér's V.
 
     Parameters
     ----------
     on : the variables, at least 2; by default the keys of the file.
 
-    Formula: mean or largest |V(g) - V(f)| over pairs of variables, V = sqrt(chi^2 / (n (k - 1))) of their two-way table, k
-    the smaller number of categories that occur; f before and g after masking. 0 independent, 1 one tells the other; where
-    a variable is constant V is 0.
-    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not used.
+    Formula: mean or largest |V(g) - V(f)| over pairs of variables, V = sqrt(chi^2 / (n (k - 1))) of their two-way
+        table, k the smaller number of categories that occur; f before and g after masking. 0: independent; 1: one
+        variable determines the other. V is 0 for a constant variable.
+    Missing is a category of its own. Weights: used when `weighted`, else every record counts once. Households are not
+    used.
     Reference: Gomatam, Karr, Sanil (2003), section 2.2, and their report TR131.
 
     Examples

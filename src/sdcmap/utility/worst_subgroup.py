@@ -1,4 +1,4 @@
-"""The loss of the subgroup that lost most."""
+"""The largest loss of a subgroup."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sdcmap.data.cells import distinct_cells
 
 
 class Subgroup(NamedTuple):
-    """A subgroup: what it lost, the rows of its people in the original, and their rows in the released file."""
+    """A subgroup: its loss, its rows in the original, and its rows in the released file."""
 
     loss: float
     rows: Array
@@ -23,22 +23,22 @@ class Subgroup(NamedTuple):
 
 @dataclass(frozen=True)
 class WorstSubgroup(Measure):
-    """The largest loss over subgroups of the people, where a mean over all hides it.
+    """Largest loss over subgroups of the people, which a mean over all would hide.
 
     Parameters
     ----------
-    measure : the loss, a utility measure that is better when lower and draws nothing, such as "IL1s(on='wage')".
-    by : the variables whose combinations are the subgroups, such as region, or sex and age; as the original has them.
+    measure : the loss, a utility measure that is better when lower and not random, such as "IL1s(on='wage')".
+    by : the variables whose combinations are the subgroups, such as region, or sex and age, with their original values.
     fewest : subgroups with fewer original records are left out, at least 10.
 
-    Formula: max over subgroups g of loss(original records of g, what was released of them). A mean over 50 regions can
-        be small where one region was lost. `parts`: "whole", the loss of the whole file; "median" over subgroups;
-        "subgroups", how many were looked at, and "left out", the share of records in smaller ones; "1st", "2nd", "3rd",
-        the largest losses, and their sizes, "records of the 1st", ...: which they are is read off the data, never off a
-        report.
-    Missing is a subgroup of its own. Weights and households as the measure says. Subgroups for which the measure is
-    undefined are left out; undefined where it is so for all. Undefined for synthetic files: nobody's released record is
-    known.
+    Formula: max over subgroups g of loss(original records of g, their released records). A mean over 50 regions can be
+        small although one region was distorted.
+    `parts`: "whole", the loss of the whole file; "median" over subgroups; "subgroups", their number, and "left out",
+    the share of records in smaller ones; "1st", "2nd", "3rd", the largest losses, and their sizes "records of the 1st",
+    ... A report never names the subgroups; the data show which they are.
+    Missing is a subgroup of its own. Weights and households as in the measure. Subgroups for which the measure is
+    undefined are left out; undefined if all are. Undefined for synthetic files, because their rows do not correspond to
+    people.
     Reference: Purdam and Elliot (2007), who repeat published analyses, most of them of subgroups, on masked files.
 
     Examples
@@ -51,9 +51,9 @@ class WorstSubgroup(Measure):
     description: ClassVar[str] = "Largest loss over subgroups of the people, which an average over all would hide."
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
-    unit: ClassVar[str] = "as its measure"
-    missing: ClassVar[str] = "a subgroup of its own; in the measure as that says"
-    weights: ClassVar[str] = "as the measure says"
+    unit: ClassVar[str] = "unit of its measure"
+    missing: ClassVar[str] = "a subgroup of its own; otherwise as in the measure"
+    weights: ClassVar[str] = "as in the measure"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
 
     measure: Measure
@@ -64,7 +64,7 @@ class WorstSubgroup(Measure):
         if self.measure.axis != "utility" or self.measure.direction != "lower":
             yield ".measure must be a loss: a utility measure that is better when lower."
         if self.measure.sampled:
-            yield ".measure must not draw at random: the largest of several losses with an error is too large."
+            yield ".measure must not be random: the largest of several losses with sampling error is biased upward."
         if not self.by:
             yield ".by must name at least one variable."
 
@@ -83,31 +83,32 @@ class WorstSubgroup(Measure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         groups = self.subgroups(original, masked, rng)
         if not groups:
-            raise Undefined(f"no subgroup of {self.fewest} records or more has a value.")
+            raise Undefined(f"no subgroup with at least {self.fewest} records has a value.")
         losses, sizes = np.array([g.loss for g in groups]), np.array([len(g.rows) for g in groups])
         whole = self.measure.score(original, masked, rng).value
         return Estimate(value=float(losses.max()), parts=self._parts(losses, sizes, len(original)) | {"whole": whole})
 
     def subgroups(self, original: Microdata, masked: Microdata, rng: Generator) -> list[Subgroup]:
-        """Every subgroup of enough records for which the measure has a value."""
+        """Return every subgroup with enough records for which the measure has a value."""
         self.check_variables(original)
-        met = original.view(distinct_cells, self.by)
-        group_of = met.code if masked.origin is None else met.code[masked.origin]
+        cells = original.view(distinct_cells, self.by)
+        group_of = cells.code if masked.origin is None else cells.code[masked.origin]
         groups = []
-        for group in np.flatnonzero(met.count >= self.fewest):
-            rows, released = np.flatnonzero(met.code == group), np.flatnonzero(group_of == group)
-            part, made = original.take(rows), masked.take(released)
-            came = np.searchsorted(rows, released if masked.origin is None else masked.origin[released])
+        for group in np.flatnonzero(cells.count >= self.fewest):
+            rows, released = np.flatnonzero(cells.code == group), np.flatnonzero(group_of == group)
+            before, after = original.take(rows), masked.take(released)
+            # each subgroup is scored as a separate file, so origins count within its rows
+            index = np.searchsorted(rows, released if masked.origin is None else masked.origin[released])
+            origin = None if np.array_equal(index, np.arange(len(rows))) else index
+            files = Microdata(before.schema, before.columns), Microdata(after.schema, after.columns, origin)
             with suppress(Undefined):
-                before = Microdata(part.schema, part.columns)
-                origin = None if np.array_equal(came, np.arange(len(rows))) else came
-                loss = self.measure.score(before, Microdata(made.schema, made.columns, origin), rng).value
-                groups.append(Subgroup(loss, rows, released))
+                groups.append(Subgroup(self.measure.score(*files, rng).value, rows, released))
         return groups
 
     def _parts(self, losses: Array, sizes: Array, n: int) -> dict[str, float]:
+        """Return the summaries over subgroups and the three largest losses."""
         left_out = 1 - float(sizes.sum() / n)
         parts = {"median": float(np.median(losses)), "subgroups": float(len(losses)), "left out": left_out}
-        for place, group in zip(("1st", "2nd", "3rd"), np.argsort(-losses, kind="stable"), strict=False):
-            parts |= {place: float(losses[group]), f"records of the {place}": float(sizes[group])}
+        for rank, group in zip(("1st", "2nd", "3rd"), np.argsort(-losses, kind="stable"), strict=False):
+            parts |= {rank: float(losses[group]), f"records of the {rank}": float(sizes[group])}
         return parts
