@@ -196,7 +196,7 @@ def test_k_map_by_the_zero_truncated_poisson(shared: Path, node: str, k: int) ->
         wanted: sm.risk.KMap(wanted, "zero-truncated", 0.01, 30162 / 318_857_056, on=KEYS).score(data, data, RNG)
         for wanted in (3, 1000)
     }
-    assert [exposed[wanted].parts["needed"] for wanted in (3, 1000)] == [2, 3]
+    assert [exposed[wanted].parts["records required"] for wanted in (3, 1000)] == [2, 3]
     assert exposed[k].value <= 0.05 and (k == 1000 or exposed[1000].value > 0.05)
 
 

@@ -139,7 +139,7 @@ def test_global_risk_of_testdata(testdata: sm.Microdata) -> None:
     assert scored(sm.risk.ExpectedReidentifications(), testdata).value == pytest.approx(1.5272045, abs=5e-8)
     assert scored(sm.risk.IndividualRisk(), testdata).value == pytest.approx(0.000333451, abs=5e-10)
     household = scored(sm.risk.HouseholdRisk(), testdata)
-    assert household.parts["expected"] == pytest.approx(7.1770286, abs=5e-8)
+    assert household.parts["expected re-identifications"] == pytest.approx(7.1770286, abs=5e-8)
     assert household.value == pytest.approx(0.001567037, abs=5e-10)
 
 
@@ -164,7 +164,7 @@ def test_violations_of_testdata(shared: Path) -> None:
     assert [scored(sm.KAnonymity(k=k), data).parts["records"] for k in (2, 3, 5)] == [157, 281, 458]
     assert scored(sm.KAnonymity(k=5), data).value == pytest.approx(0.1)
     found = scored(sm.risk.IndividualRisk(), data).parts
-    assert found["expected"] == pytest.approx(10.778299, abs=5e-7)
+    assert found["expected re-identifications"] == pytest.approx(10.778299, abs=5e-7)
     assert found["largest"] == pytest.approx(0.04651687, abs=5e-9)
 
 

@@ -14,7 +14,7 @@ import pytest
 import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
-from sdcmap.utility._propensity_models import drawn_null
+from sdcmap.utility._propensity_models import expected_pmse_of_draws
 from sdcmap.utility.interval_overlap import Interval, overlap
 
 ONCE = Stream.of_seed(1)
@@ -97,4 +97,4 @@ def test_interval_overlap_of_the_formula() -> None:
 
 def test_null_of_synthetic_data() -> None:
     """Snoke et al. (2018), eq. 5: (k - 1)(1 - c)^2 c/N; with as many synthetic as original records, (k - 1)/(8 N)."""
-    assert drawn_null(11, 500, 500) == pytest.approx(10 / 8 / 1000)
+    assert expected_pmse_of_draws(11, 500, 500) == pytest.approx(10 / 8 / 1000)

@@ -53,7 +53,7 @@ def test_one_file_has_its_worst_record_beside_it(incomes: Microdata) -> None:
     squared = (masked["x"] - incomes["x"]) ** 2
     found = sm.risk.KnownIndex(on="x").score(incomes, masked, RNG)
     assert found.value == pytest.approx(1 / squared.mean())
-    assert found.parts["worst"] == pytest.approx(squared.min())
+    assert found.parts["smallest squared error"] == pytest.approx(squared.min())
     assert sm.risk.KnownIndex(on="x").records(incomes, masked) == pytest.approx(1 / squared)
     assert sm.risk.KnownIndex(on="x").score(incomes, incomes.change(None, {}), RNG).value == np.inf
     assert sm.risk.KnownIndex(on="x").baseline(incomes) == pytest.approx(1 / incomes["x"].var(ddof=1))

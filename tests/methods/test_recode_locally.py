@@ -11,7 +11,7 @@ import pytest
 import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.errors import PlanError, SchemaError, Undefined
-from sdcmap.risk.exact_match import crowds
+from sdcmap.risk.exact_match import learn_match_rates
 
 ONCE = Stream.of_seed(1)
 LADDER = [sm.Recode(on="age", width=10), sm.Recode(on="age", width=40)]
@@ -102,7 +102,7 @@ def test_values_are_inferred_through_labels_of_several_depths() -> None:
     plain = ((secret[:, np.newaxis] == secret) & fits).sum(axis=0) / fits.sum(axis=0)
     infer = sm.risk.AttributeInference("secret", on=["age", "sex", "region"], tolerance=0.0, held_out=0.00625)
     found = infer.score(known, released, np.random.default_rng(1)).parts
-    assert found["inside"] == pytest.approx(plain.mean(), abs=0.02) and found["inside"] > 5 * found["naive"]
+    assert found["members"] == pytest.approx(plain.mean(), abs=0.02) and found["members"] > 5 * found["naive"]
 
 
 def test_labels_that_only_the_note_explains_are_read() -> None:
@@ -160,9 +160,9 @@ def test_record_risk_takes_the_records_that_have_the_values_first() -> None:
     some = exact.any(axis=0)
     left = np.where(some, exact.sum(axis=0), covers.sum(axis=0))
     own = np.where(some, np.diag(exact), np.diag(covers))
-    met = crowds(left, own)
+    met = learn_match_rates(left, own)
     told = sm.risk.RecordRisk().score(data, masked, np.random.default_rng(0))
-    assert told.value == pytest.approx((met.right / met.size).max()) and told.parts["smallest crowd"] == 1
+    assert told.value == pytest.approx((met.right / met.size).max()) and told.parts["smallest group"] == 1
 
 
 def test_special_uniques_are_looked_up_through_labels() -> None:

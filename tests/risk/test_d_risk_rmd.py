@@ -1,4 +1,4 @@
-"""Robust intervals: records that are far from the middle are known from further away."""
+"""Robust intervals: records far from the center are recognized from further away."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def people() -> sm.Microdata:
     return sm.read(pl.DataFrame(x, schema=["a", "b"]), numeric="all")
 
 
-def test_the_file_as_it_is_has_every_record_near_and_each_alone_found() -> None:
+def test_unmasked_file_has_risk_one() -> None:
     data = people()
-    found = sm.risk.DRiskRMD(k2=1e-6).score(data, data.change(None, {}), RNG)
-    assert found.value == found.parts["near"] == 1
+    result = sm.risk.DRiskRMD(k2=1e-6).score(data, data.change(None, {}), RNG)
+    assert result.value == result.parts["near"] == 1
 
 
-def test_an_outlier_is_near_from_further_away() -> None:
-    """All values move by a hundredth of a standard deviation."""
+def test_outliers_have_wider_intervals() -> None:
+    """All values move by 0.01 standard deviations."""
     data = people()
     x = data.matrix(("a", "b"))
     step = 0.01 * x.std(axis=0, ddof=1)
@@ -34,14 +34,14 @@ def test_an_outlier_is_near_from_further_away() -> None:
     assert 1 / 400 <= near < 0.05
 
 
-def test_a_released_record_with_another_beside_it_is_hidden() -> None:
+def test_released_neighbor_hides_record() -> None:
     x = np.repeat(np.random.default_rng(2).standard_normal((200, 2)), 2, axis=0)
     data = sm.read(pl.DataFrame(x, schema=["a", "b"]), numeric="all")
-    found = sm.risk.DRiskRMD().score(data, data.change(None, {}), RNG)
-    assert found.value == 0 and found.parts["near"] == 1
+    result = sm.risk.DRiskRMD().score(data, data.change(None, {}), RNG)
+    assert result.value == 0 and result.parts["near"] == 1
 
 
-def test_a_file_in_a_plane_is_undefined() -> None:
+def test_records_in_a_plane_are_undefined() -> None:
     data = people()
     with pytest.raises(Undefined, match="plane"):
         flat = data.change(None, {"b": data["a"] * 2})

@@ -21,7 +21,7 @@ from sdcmap.core.value import decode, parse
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.statistics.beliefs import normal_divergence, normal_posterior, posterior_moments
-from sdcmap.risk._beliefs import released_beliefs
+from sdcmap.risk._beliefs import beliefs_from_records
 from sdcmap.risk.linkage.cost_models import link_to_cheapest, link_to_known
 from sdcmap.testing import check_measure
 from sdcmap.theory.decision import Discrete, KullbackLeibler, NoiseScenario, Normal, global_risk, global_utility
@@ -52,7 +52,7 @@ def score(measure: Measure, data: Microdata, method: Method, seed: int = 1) -> E
 
 
 # ---- scenario (i): noise and normal models --------------------------------------------------------------------
-def test_posteriors_are_those_of_the_theory() -> None:
+def test_normal_posterior_matches_theory_package() -> None:
     mean, variance = normal_posterior((1.0, 4.0), np.array([2.5, -3.0]), np.array([0.5, 2.0]))
     theory = in_theory(Normal(1, 4), [2.5, -3.0], [0.5, 2.0])
     assert mean == pytest.approx(theory.mean) and variance == pytest.approx(theory.variance)
@@ -61,7 +61,7 @@ def test_posteriors_are_those_of_the_theory() -> None:
 
 
 @pytest.mark.parametrize("how", [{}, {"divergence": "kl", "scale": "raw", "measured": 0.01}], ids=["loss", "kl"])
-def test_noise_scenario_is_the_closed_form_in_the_mean(data: Microdata, how: dict[str, Any]) -> None:
+def test_noise_scenario_matches_closed_form_on_average(data: Microdata, how: dict[str, Any]) -> None:
     """IEK of the record of rank .8 over 300 seeds against `NoiseScenario.expected_risk`, within 4 standard errors; RDH
     has no noise in it."""
     method = sm.Noise(on="c", variance=0.5)
@@ -77,14 +77,14 @@ def test_noise_scenario_is_the_closed_form_in_the_mean(data: Microdata, how: dic
         pair = global_risk(Discrete([value], [1]), seen, prior=prior)
         expected = tuple(float(masses @ np.broadcast_to(one, 40) / masses.sum()) for one in pair)
     measure = sm.risk.IntruderKnowledge(on="c", scenario="noise", targets=0.8, **how)
-    found = [score(measure, data, method, seed).value for seed in range(300)]
-    assert np.mean(found) == pytest.approx(expected[0], abs=4 * float(np.std(found)) / math.sqrt(300))
+    result = [score(measure, data, method, seed).value for seed in range(300)]
+    assert np.mean(result) == pytest.approx(expected[0], abs=4 * float(np.std(result)) / math.sqrt(300))
     harm = sm.risk.DiscreditHarm(on="c", scenario="noise", targets=0.8, **how)
     assert score(harm, data, method).value == pytest.approx(expected[1])
 
 
-def test_society_in_the_noise_scenario_is_the_closed_form_in_the_mean(data: Microdata) -> None:
-    """A prior that says nothing makes the normal model's posterior that of the bootstrap, but for n + 1 in place of n."""
+def test_society_measures_match_closed_form_on_average(data: Microdata) -> None:
+    """A flat prior makes the normal posterior that of the bootstrap, except for n + 1 instead of n."""
     method = sm.Noise(on="c", variance=0.5)
     x = data["c"]
     s2 = float(x.var())
@@ -93,22 +93,22 @@ def test_society_in_the_noise_scenario_is_the_closed_form_in_the_mean(data: Micr
     agency = scenario.agency_of_mean(vague, float(x.mean()))
     expected = scenario.expected_utility(agency, vague, float(x.mean()))
     for measure, target in zip((sm.utility.SocietyKnowledge, sm.utility.SocietyUtility), expected, strict=True):
-        found = [score(measure(on="c", scale="raw"), data, method, seed).value for seed in range(300)]
-        band = 4 * float(np.std(found)) / math.sqrt(300)
-        assert np.mean(found) == pytest.approx(target, abs=band)
+        result = [score(measure(on="c", scale="raw"), data, method, seed).value for seed in range(300)]
+        band = 4 * float(np.std(result)) / math.sqrt(300)
+        assert np.mean(result) == pytest.approx(target, abs=band)
         assert band < abs(target) / 4
 
 
-def test_knowing_the_record_needs_plain_noise_and_its_method(data: Microdata) -> None:
+def test_noise_scenario_needs_plain_noise_and_method(data: Microdata) -> None:
     measure = sm.risk.IntruderKnowledge(on="c", scenario="noise")
     with pytest.raises(sm.errors.Undefined, match="not plain additive noise"):
         score(measure, data, sm.RankSwap(on="c", p=0.1))
-    with pytest.raises(sm.errors.Undefined, match="nobody said how"):
+    with pytest.raises(sm.errors.Undefined, match="method of the file is not known"):
         measure.score(data, masked(data, sm.Noise(on="c")), RNG)
     assert score(measure, data, sm.Noise(on="a")).value == 0  # the variable itself is not masked
 
 
-def test_strata_and_rescaling_have_their_own_noise() -> None:
+def test_noise_variance_per_stratum_and_after_rescaling() -> None:
     rng = np.random.default_rng(3)
     wide = np.repeat([1.0, 10.0], 400)
     frame = pl.DataFrame({"x": wide * rng.standard_normal(800), "g": np.repeat(["n", "w"], 400)})
@@ -126,8 +126,8 @@ def test_strata_and_rescaling_have_their_own_noise() -> None:
 
 
 # ---- scenario (ii): links and likelihoods ---------------------------------------------------------------------
-def test_a_grid_posterior_is_the_conjugate_one() -> None:
-    """From noise of one prior deviation down to one of a hundred thousandth, and far out."""
+def test_grid_posterior_matches_conjugate_posterior() -> None:
+    """From a noise of one prior standard deviation down to 1e-5, and far out in the tails."""
     prior = (10.0, 4.0)
     seen = np.array([10.0, 13.0, 60.0])
     for variance in (4.0, 0.1, 4e-10):
@@ -138,14 +138,14 @@ def test_a_grid_posterior_is_the_conjugate_one() -> None:
         assert mean == pytest.approx(exact[0], rel=1e-6) and spread == pytest.approx(exact[1], rel=2e-3)
 
 
-def test_a_window_leaves_the_prior_between_its_ends(data: Microdata) -> None:
-    """A rank swap of p tells that the value lies between two values of the file: the normal prior, cut off there."""
+def test_rank_swap_posterior_is_truncated_prior(data: Microdata) -> None:
+    """A rank swap of p implies that the value lies between two values of the file: the normal prior, truncated there."""
     from scipy.stats import truncnorm
 
     method = sm.RankSwap(on="c", p=0.1)
     x, file = np.sort(data["c"]), masked(data, method)
     prior = (float(x.mean()), float(x.var()))
-    center, variance = released_beliefs(data, file, "c", method, prior)
+    center, variance = beliefs_from_records(data, file, "c", method, prior)
     row = int(np.flatnonzero(file["c"] == x[150])[0])
     ends = [(float(one) - prior[0]) / math.sqrt(prior[1]) for one in (x[150 - 29], x[150 + 29])]  # |rank - rank| < 30
     cut = truncnorm(*ends, loc=prior[0], scale=math.sqrt(prior[1]))
@@ -153,8 +153,8 @@ def test_a_window_leaves_the_prior_between_its_ends(data: Microdata) -> None:
     assert variance[row] == pytest.approx(cut.var(), rel=0.1)
 
 
-def test_certain_links_of_noise_are_the_noise_scenario(data: Microdata) -> None:
-    """The known variables are not masked, so every link is true, and both scenarios are one."""
+def test_certain_links_match_noise_scenario(data: Microdata) -> None:
+    """The known variables are not masked, so every link is correct, and both scenarios agree."""
     for method in (sm.Noise(on="c", variance=0.3), sm.Noise(on="c", variance=0.3, correlated=True, rescale=True)):
         file = masked(data, method)
         for kind in (sm.risk.IntruderKnowledge, sm.risk.DiscreditHarm):
@@ -165,11 +165,11 @@ def test_certain_links_of_noise_are_the_noise_scenario(data: Microdata) -> None:
             assert linked.records(data, file) == pytest.approx(known.records(data, file), rel=5e-3, abs=5e-4)
 
 
-def test_the_identity_is_full_knowledge_and_nothing_the_prior(data: Microdata) -> None:
+def test_identity_gives_full_knowledge_and_no_release_the_prior(data: Microdata) -> None:
     for kind in (sm.risk.IntruderKnowledge, sm.risk.DiscreditHarm):
         measure = kind(**INTRUDER)
-        found = score(measure, data, sm.Identity())
-        assert found.value == pytest.approx(0, abs=1e-12) and found.parts["linked"] == 1
+        result = score(measure, data, sm.Identity())
+        assert result.value == pytest.approx(0, abs=1e-12) and result.parts["linked"] == 1
         assert measure.baseline(data) == pytest.approx(-1)
     far = sm.risk.IntruderKnowledge(on="c", targets="maximum", attack=NEAREST)
     x = data["c"]
@@ -178,19 +178,19 @@ def test_the_identity_is_full_knowledge_and_nothing_the_prior(data: Microdata) -
     assert sm.utility.SocietyUtility(on="c").baseline(data) == -1
 
 
-def test_a_target_that_may_not_be_in_the_file_keeps_the_prior(data: Microdata) -> None:
+def test_inclusion_probability_mixes_in_prior(data: Microdata) -> None:
     """With inclusion q and a certain link: mean q x + (1 - q) mu, so IEK = -(1 - q)^2 in the mean."""
     attack = sm.risk.NearestRecord("standardized", one_to_one=True, inclusion=0.6)
-    found = score(sm.risk.IntruderKnowledge(on="c", attack=attack), data, sm.Identity())
-    assert found.value == pytest.approx(-(0.4**2)) and found.parts["linked"] == pytest.approx(0.6)
+    result = score(sm.risk.IntruderKnowledge(on="c", attack=attack), data, sm.Identity())
+    assert result.value == pytest.approx(-(0.4**2)) and result.parts["linked"] == pytest.approx(0.6)
     own = score(
         sm.risk.DiscreditHarm(on="c", attack=attack), data, sm.Identity()
     ).value  # q(1 - q)(x - mu)^2 + (1 - q) s2
     assert own == pytest.approx(-(0.6 * 0.4 + 0.4))
 
 
-def test_equal_records_are_believed_as_a_group() -> None:
-    """Two persons alike in what he knows, unmasked: he believes the mean of both, and half of their spread."""
+def test_equal_records_share_one_belief() -> None:
+    """Two persons with equal known values, unmasked: the belief is the mean of both, with half of their spread."""
     frame = pl.DataFrame({"sex": ["f", "f", "m", "m"], "wage": [10.0, 20.0, 40.0, 50.0]})
     data = sm.read(frame, keys=["sex"], numeric=["wage"])
     measure = sm.risk.IntruderKnowledge(on="wage", attack=sm.risk.NearestRecord("gower"), scale="raw")
@@ -199,8 +199,8 @@ def test_equal_records_are_believed_as_a_group() -> None:
     assert score(harm, data, sm.Identity()).value == pytest.approx(-25)
 
 
-def test_more_noise_is_less_knowledge(data: Microdata) -> None:
-    """In the mean over 8 seeds, of both risks, and of both utilities of a naive user."""
+def test_more_noise_means_less_knowledge(data: Microdata) -> None:
+    """On average over 8 seeds, for both risks and for both utilities of a naive user."""
     measures = [sm.risk.IntruderKnowledge(**INTRUDER), sm.risk.DiscreditHarm(**INTRUDER)]
     measures += [sm.utility.SocietyKnowledge(**SLOPE), sm.utility.SocietyUtility(on="c")]  # type: ignore[list-item]
     for measure in measures:
@@ -211,8 +211,8 @@ def test_more_noise_is_less_knowledge(data: Microdata) -> None:
         assert rising == sorted(rising, reverse=True)
 
 
-def test_an_archive_of_strangers_and_of_few_people(data: Microdata, tmp_path: Path) -> None:
-    """Whom his file does not hold he believes as before."""
+def test_people_outside_archive_keep_prior(data: Microdata, tmp_path: Path) -> None:
+    """The belief about people who are not in the attacker's file does not change."""
     rows = [0, 1, 2, None]
     values = {name: [*data[name][:3], 100.0] for name in ("a", "b")}
     pl.DataFrame({**values, "row": pl.Series(rows, dtype=pl.Int64)}).write_csv(tmp_path / "archive.csv")
@@ -223,7 +223,7 @@ def test_an_archive_of_strangers_and_of_few_people(data: Microdata, tmp_path: Pa
 
 # ---- a draw of the records ------------------------------------------------------------------------------------
 def mixed_pair(n: int = 400) -> tuple[Microdata, Method]:
-    """Records of which many tie, and a chain that leaves links in doubt."""
+    """Return records with many ties, and a chain that leaves links uncertain."""
     draw = np.random.default_rng(2)
     frame = pl.DataFrame(
         {"sex": draw.choice(["f", "m"], n), "age": draw.integers(1, 40, n), "wage": draw.normal(size=n)}
@@ -232,7 +232,7 @@ def mixed_pair(n: int = 400) -> tuple[Microdata, Method]:
     return data, sm.Chain([sm.PRAM(on="sex"), sm.Noise(on=("age", "wage"), variance=0.02)])
 
 
-def test_links_to_some_records_are_those_among_all_links() -> None:
+def test_links_to_sample_match_links_to_all() -> None:
     data, method = mixed_pair()
     pair = sm.WorstLinkage().pair(data, masked(data, method), ("sex", "age", "wage"))
     for attack in (sm.risk.NearestRecord("gower"), sm.risk.Calibrated(method), sm.risk.Linkage("d")):
@@ -249,7 +249,7 @@ def test_links_to_some_records_are_those_among_all_links() -> None:
         assert whole.probability == pytest.approx(every.probability)
 
 
-def test_a_draw_of_records_has_the_mean_of_all() -> None:
+def test_sample_of_targets_is_unbiased() -> None:
     """The mean over 30 draws of 100 of 400 records is that of a draw of all but one, within 4 standard errors; the stated
     standard error is the spread of the draws within a factor of 1.5."""
     data, method = mixed_pair()
@@ -268,13 +268,13 @@ def test_a_draw_of_records_has_the_mean_of_all() -> None:
     assert some[0].parts["targets"] == 100
 
 
-def test_named_targets_are_looked_at_whatever_is_drawn() -> None:
+def test_named_targets_are_always_attacked() -> None:
     data, method = mixed_pair()
     attack = sm.WorstLinkage(targets=20)
     worst = sm.risk.IntruderKnowledge(on="wage", attack=attack, targets=("maximum", 0.5), over="worst")
-    found = worst.score(data, masked(data, method), RNG)
-    assert found.se is None and "targets" not in found.parts
-    with pytest.raises(Undefined, match="of 400 targets only some could be looked at"):
+    result = worst.score(data, masked(data, method), RNG)
+    assert result.se is None and "targets" not in result.parts
+    with pytest.raises(Undefined, match="of 400 targets only a sample was attacked"):
         sm.risk.IntruderKnowledge(on="wage", attack=attack, over="worst").score(data, masked(data, method), RNG)
     each = sm.risk.DiscreditHarm(on="wage", attack=attack).records(data, masked(data, method))
     assert np.isfinite(each).sum() == 20
@@ -284,7 +284,7 @@ def test_named_targets_are_looked_at_whatever_is_drawn() -> None:
 
 
 # ---- targets, harm, missing values ----------------------------------------------------------------------------
-def test_targets_are_named_by_rank_and_combined(data: Microdata) -> None:
+def test_targets_by_rank_are_combined(data: Microdata) -> None:
     method = sm.Noise(on=NAMES, variance=0.01)
     each = sm.risk.IntruderKnowledge(**INTRUDER).for_informed_attacker(method).records(data, masked(data, method))
     order = np.argsort(data["c"])
@@ -308,7 +308,7 @@ def test_harm_weights_divide_the_risk(data: Microdata) -> None:
         score(sm.risk.DiscreditHarm(on="c", attack=attack, harm="harm"), zero, method)
 
 
-def test_missing_values_are_no_targets(data: Microdata) -> None:
+def test_records_with_missing_values_are_no_targets(data: Microdata) -> None:
     c = data["c"].copy()
     c[:50] = np.nan
     holed = sm.read(pl.DataFrame({"a": data["a"], "b": data["b"], "c": c}, nan_to_null=True), numeric="all")
@@ -320,7 +320,7 @@ def test_missing_values_are_no_targets(data: Microdata) -> None:
 
 # ---- society --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("wanted", [{"on": "c"}, SLOPE], ids=["mean", "coefficient"])
-def test_beliefs_are_those_of_the_weighted_bayesian_bootstrap(wanted: dict[str, Any]) -> None:
+def test_belief_matches_weighted_bayesian_bootstrap(wanted: dict[str, Any]) -> None:
     """4,000 Dirichlet draws with the effective number of records: mean within 4 of its standard errors, variance within
     4 of its own (the coefficient's is of first order: 6 % more)."""
     rng = np.random.default_rng(5)
@@ -330,7 +330,7 @@ def test_beliefs_are_those_of_the_weighted_bayesian_bootstrap(wanted: dict[str, 
         {"a": a, "b": a + (1 + np.abs(a)) * rng.standard_normal(n), "c": rng.exponential(size=n), "w": w}
     )
     data = sm.read(frame, numeric=["a", "b", "c"], weight="w")
-    found = sm.utility.SocietyKnowledge(**wanted, weighted=True)._belief(data)
+    result = sm.utility.SocietyKnowledge(**wanted, weighted=True)._belief(data)
     share = w / w.sum()
     drawn = rng.dirichlet(share / (share**2).sum(), size=4_000)
     if wanted is SLOPE:
@@ -338,13 +338,13 @@ def test_beliefs_are_those_of_the_weighted_bayesian_bootstrap(wanted: dict[str, 
         values = (drawn * centered[0] * centered[1]).sum(axis=1) / (drawn * centered[0] ** 2).sum(axis=1)
     else:
         values = drawn @ data["c"]
-    assert found.mean == pytest.approx(
+    assert result.mean == pytest.approx(
         values.mean(), abs=4 * values.std() / math.sqrt(4_000) + 0.01 * (wanted is SLOPE)
     )
-    assert found.variance == pytest.approx(values.var(), rel=4 * math.sqrt(2 / 4_000) + 0.06 * (wanted is SLOPE))
+    assert result.variance == pytest.approx(values.var(), rel=4 * math.sqrt(2 / 4_000) + 0.06 * (wanted is SLOPE))
 
 
-def test_totals_proportions_and_weights() -> None:
+def test_belief_about_totals_proportions_and_weights() -> None:
     frame = pl.DataFrame({"x": [1.0, 2.0, 3.0, 6.0], "g": ["u", "u", "v", None], "w": [1.0, 1.0, 2.0, 4.0]})
     data = sm.read(frame, numeric=["x"], keys=["g"], weight="w")
 
@@ -359,7 +359,7 @@ def test_totals_proportions_and_weights() -> None:
     assert belief(of="proportion", on="g", category="u", weighted=True)[0] == pytest.approx(0.5)
 
 
-def test_an_informed_society_is_at_least_as_close(data: Microdata) -> None:
+def test_informed_user_is_at_least_as_accurate(data: Microdata) -> None:
     """Noise pulls a slope to 0; with it taken off SEK is nearer to 0, in the mean over 20 seeds. What it cannot take off
     it believes as it stands."""
     naive, informed = (sm.utility.SocietyKnowledge(user=user, **SLOPE) for user in ("naive", "informed"))
@@ -374,7 +374,7 @@ def test_an_informed_society_is_at_least_as_close(data: Microdata) -> None:
     assert identity.value == score(sm.utility.SocietyUtility(**SLOPE), data, sm.Identity()).value  # -v_A/U(prior), both
 
 
-def test_the_paper_s_divergence_of_society(data: Microdata) -> None:
+def test_kl_divergence_of_society(data: Microdata) -> None:
     method = sm.Noise(on=NAMES, variance=0.2)
     how: dict[str, Any] = {"on": "c", "divergence": "kl", "scale": "raw"}
     wanted = sm.utility.SocietyKnowledge(on="c")
@@ -386,7 +386,7 @@ def test_the_paper_s_divergence_of_society(data: Microdata) -> None:
 
 
 # ---- the sweep and the choice ---------------------------------------------------------------------------------
-def test_the_criterion_chooses_on_a_sweep(data: Microdata) -> None:
+def test_criterion_chooses_from_sweep(data: Microdata) -> None:
     four = [sm.risk.IntruderKnowledge(**INTRUDER), sm.risk.DiscreditHarm(**INTRUDER)]
     four += [sm.utility.SocietyKnowledge(user="informed", **SLOPE), sm.utility.SocietyUtility(user="informed", **SLOPE)]  # type: ignore[list-item]
     methods = [sm.Noise(on=NAMES, variance=v) for v in (0.0001, 0.05, 0.5)]
@@ -421,7 +421,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize("measure", FORMS, ids=str)
-def test_every_form_obeys_the_laws(measure: Measure) -> None:
+def test_decision_measures_pass_contract_checks(measure: Measure) -> None:
     rng = np.random.default_rng(2)
     frame = pl.DataFrame(
         {"sex": rng.integers(1, 3, 40).astype(str), "wage": np.round(rng.lognormal(3, 1, 40)),
@@ -440,16 +440,16 @@ def test_every_form_obeys_the_laws(measure: Measure) -> None:
     [
         (sm.risk.IntruderKnowledge, {"on": "c", "divergence": "kl"}, 'needs .scale "raw"'),
         (sm.risk.IntruderKnowledge, {"on": "c", "divergence": "kl", "scale": "raw"}, ".measured above 0"),
-        (sm.risk.IntruderKnowledge, {"on": "c", "attack": sm.risk.Linkage(on=("a", "c"))}, "may not know 'c'"),
+        (sm.risk.IntruderKnowledge, {"on": "c", "attack": sm.risk.Linkage(on=("a", "c"))}, "must not use 'c'"),
         (sm.risk.IntruderKnowledge, {"on": "c", "targets": 1.5}, "targets"),
-        (sm.utility.SocietyKnowledge, {"on": "c", "of": "coefficient"}, "needs one"),
-        (sm.utility.SocietyKnowledge, {"on": "c", "of": "proportion"}, "needs one"),
-        (sm.utility.SocietyKnowledge, {"on": "c", "formula": "a ~ b"}, 'belongs to .of "coefficient"'),
+        (sm.utility.SocietyKnowledge, {"on": "c", "of": "coefficient"}, "formula is required"),
+        (sm.utility.SocietyKnowledge, {"on": "c", "of": "proportion"}, "category or .above is required"),
+        (sm.utility.SocietyKnowledge, {"on": "c", "formula": "a ~ b"}, 'required for .of "coefficient"'),
         (sm.utility.SocietyKnowledge, {"on": "c", "divergence": "kl"}, 'needs .scale "raw"'),
         (sm.utility.SocietyKnowledge, {"on": "c", "prior_records": 0}, "prior_records"),
     ],
 )  # fmt: skip
-def test_fields_that_do_not_go_together(cls: type[Measure], fields: dict[str, Any], words: str) -> None:
+def test_incompatible_fields_are_rejected(cls: type[Measure], fields: dict[str, Any], words: str) -> None:
     with pytest.raises(sm.errors.PlanError, match=words):
         cls(**fields)
 
@@ -470,31 +470,31 @@ def test_fields_that_do_not_go_together(cls: type[Measure], fields: dict[str, An
     ],
     ids=lambda one: one.text if isinstance(one, Measure) else "",
 )
-def test_a_file_that_does_not_fit(data: Microdata, measure: Measure, words: str) -> None:
+def test_incompatible_file_is_rejected_with_reason(data: Microdata, measure: Measure, words: str) -> None:
     with pytest.raises(sm.errors.SchemaError, match=words):
         score(measure, data, sm.Identity())
 
 
-def test_files_without_a_value(data: Microdata) -> None:
+def test_undefined_values_give_a_reason(data: Microdata) -> None:
     flat = sm.read(pl.DataFrame({"a": data["a"], "b": data["b"], "c": np.ones(300)}), numeric="all")
     for measure in (sm.risk.IntruderKnowledge(**INTRUDER), sm.utility.SocietyKnowledge(on="c")):
         with pytest.raises(sm.errors.Undefined, match="nothing to learn"):
             score(measure, flat, sm.Identity())
         assert measure.baseline(flat) is None
     alone = sm.read(pl.DataFrame({"c": data["c"]}), numeric="all")
-    with pytest.raises(sm.errors.SchemaError, match="knows nothing to link by"):
+    with pytest.raises(sm.errors.SchemaError, match="the attack has no variables but"):
         score(sm.risk.IntruderKnowledge(on="c"), alone, sm.Identity())
     kl = sm.risk.IntruderKnowledge(on="c", attack=NEAREST, divergence="kl", scale="raw", measured=0.1)
-    with pytest.raises(sm.errors.Undefined, match="certain of a target"):
+    with pytest.raises(sm.errors.Undefined, match="certain about a target"):
         score(kl, data, sm.Identity())
     synthetic = Microdata(data.schema, data.take(np.arange(10)).columns)
-    with pytest.raises(sm.errors.Undefined, match="does not tell which original record"):
+    with pytest.raises(sm.errors.Undefined, match="does not state which original record"):
         sm.risk.IntruderKnowledge(on="c", scenario="noise", method=sm.Noise(on="c")).score(data, synthetic, RNG)
 
 
 # ---- the page and the paper -----------------------------------------------------------------------------------
-def test_the_page_on_global_risk_shows_what_is_computed() -> None:
-    """docs/global-risk.md holds the table that docs/make_global_risk.py computes."""
+def test_global_risk_page_is_up_to_date() -> None:
+    """docs/global-risk.md contains the table that docs/make_global_risk.py computes."""
     import importlib.util
 
     folder = Path(__file__).resolve().parents[2] / "docs"
@@ -507,16 +507,16 @@ def test_the_page_on_global_risk_shows_what_is_computed() -> None:
     assert changed_lines(shown, module.table(module.swept())) == []
 
 
-def test_the_worked_choice_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the generated stand-in: the document has what the criterion saw, and the choice is the nearest of region D."""
+def test_worked_choice_of_trottini(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On generated data: the document has the inputs of the criterion, and the choice is the nearest of region D."""
     from sdcmap.papers import trottini_choice
 
     monkeypatch.delenv("SDCMAP_DATA", raising=False)
-    found = trottini_choice.worked_choice(seed=3, replicates=1)
-    assert found.document["file"] == "a generated stand-in"
-    rows = found.document["candidates"]
+    result = trottini_choice.worked_choice(seed=3, replicates=1)
+    assert result.document["file"] == "a generated stand-in"
+    rows = result.document["candidates"]
     assert set(rows) == {"as it is", *trottini_choice.METHODS}
     assert rows["as it is"]["region"] == "B" and rows["as it is"]["IEK"] == pytest.approx(0, abs=1e-12)
     safe = {name: row["distance"] for name, row in rows.items() if row["region"] == "D"}
-    assert found.document["choice"] == min(safe, key=lambda name: safe[name])
-    assert len(found.figures["choice"].to_dict()["hconcat"]) == 3
+    assert result.document["choice"] == min(safe, key=lambda name: safe[name])
+    assert len(result.figures["choice"].to_dict()["hconcat"]) == 3

@@ -1,4 +1,4 @@
-"""Singling out and linkability: by hand, against Anonymeter's own examples, and at their two ends."""
+"""Singling out and linkability: by hand, against Anonymeter's examples, and in the extreme cases."""
 
 from __future__ import annotations
 
@@ -12,13 +12,23 @@ import pytest
 import sdcmap as sm
 from sdcmap.errors import PlanError, Undefined
 from sdcmap.kernels.tables.attribution import shared_nearest
-from sdcmap.risk.singling_out import ABOVE, AT_LEAST, AT_MOST, BELOW, EQUAL, MISSING, UNEQUAL, _rare, count_matches
+from sdcmap.risk.singling_out import (
+    ABOVE,
+    AT_LEAST,
+    AT_MOST,
+    BELOW,
+    EQUAL,
+    MISSING,
+    UNEQUAL,
+    _unique_conditions,
+    count_matches,
+)
 
 RNG = np.random.default_rng(0)
 
 
 def people(n: int, seed: int) -> pl.DataFrame:
-    """Two categories and two amounts that few share."""
+    """Return a file with two categories and two amounts that few people share."""
     rng = np.random.default_rng(seed)
     return pl.DataFrame(
         {"region": rng.integers(0, 6, n).astype(str), "sex": rng.choice(["f", "m"], n)}
@@ -34,7 +44,7 @@ def scored(measure: sm.Measure, original: sm.Microdata, masked: sm.Microdata, se
     return measure.apply(original, masked, np.random.default_rng(seed))
 
 
-def test_predicates_are_counted_by_their_definition() -> None:
+def test_count_matches_matches_definition() -> None:
     x = np.array([[0, 1.5], [0, 3.0], [1, np.nan], [2, 3.0]])
     column = np.array([[0, 1], [0, 1], [1, 0], [1, 1], [1, 1], [0, 0]])
     test = np.array(
@@ -45,19 +55,19 @@ def test_predicates_are_counted_by_their_definition() -> None:
     assert count_matches(x, column, test, at, 2).tolist() == [1, 2, 1, 1, 2, 2]
 
 
-def test_univariate_statements_are_those_of_anonymeter() -> None:
+def test_univariate_statements_match_anonymeter() -> None:
     """Their test with a null: four names, three numbers, the two ends and the one missing value; column by column in
     turn."""
     released = np.array([[0, 2.0], [1, 1.0], [2, 3.0], [3, np.nan]])
-    found = _rare(released, np.array([False, True]), 20, RNG)
-    stated = {(int(c[0]), int(t[0]), float(a[0])) for c, t, a in zip(*found, strict=True)}
+    result = _unique_conditions(released, np.array([False, True]), 20, RNG)
+    stated = {(int(c[0]), int(t[0]), float(a[0])) for c, t, a in zip(*result, strict=True)}
     ends = {(1, AT_MOST, 1.0), (1, AT_LEAST, 3.0), (1, MISSING, 0.0)}
     assert stated == {(0, EQUAL, float(v)) for v in range(4)} | {(1, EQUAL, v) for v in (1.0, 2.0, 3.0)} | ends
-    assert found.column[:8, 0].tolist() == [0, 1] * 4
+    assert result.column[:8, 0].tolist() == [0, 1] * 4
 
 
-def test_two_sides_meet_as_in_anonymeters_example() -> None:
-    """Their test with one neighbor: of four people the first alone is joined, .25."""
+def test_linkability_matches_anonymeter_example() -> None:
+    """Their test with one neighbor: of four people only the first is joined, 0.25."""
     known, released = np.array([[0, 0], [0, 1], [4, 9], [0, 4]]) / 9, np.array([[0, 0], [1, 1], [4, 4], [9, 9]]) / 9
     none = np.empty((4, 0), dtype=np.int64)
     sides = [(known[:, [j]].copy(), none, released[:, [j]].copy(), none, np.ones(1)) for j in (0, 1)]
@@ -65,8 +75,8 @@ def test_two_sides_meet_as_in_anonymeters_example() -> None:
     assert met.tolist() == [1, 0, 0, 0]
 
 
-def test_of_equally_near_records_one_is_drawn() -> None:
-    """Left three tie, right two, and two of them are the same: 2 of 6 pairs."""
+def test_linkability_breaks_ties_at_random() -> None:
+    """On the left three records tie, on the right two, and two of them are the same: 2 of 6 pairs."""
     code, none = np.array([[0]]), np.empty((1, 0))
     left, right = np.array([[0], [0], [0], [1]]), np.array([[0], [0], [1], [1]])
     nothing = np.empty((4, 0))
@@ -82,19 +92,19 @@ def test_of_equally_near_records_one_is_drawn() -> None:
         (sm.risk.SinglingOut("univariate"), 0.9),
     ],
 )
-def test_a_file_as_it_is_tells_of_its_people(measure: sm.Measure, least: float) -> None:
+def test_unmasked_file_has_high_risk(measure: sm.Measure, least: float) -> None:
     data = as_read(people(600, 1))
-    found = scored(measure, data, data.change(None, {}))
-    assert found.value > least and found.parts["inside"] > 0.5 > found.parts["naive"]
-    assert found.parts["residual"] >= found.value - 1e-12
+    result = scored(measure, data, data.change(None, {}))
+    assert result.value > least and result.parts["members"] > 0.5 > result.parts["naive"]
+    assert result.parts["residual"] >= result.value - 1e-12
 
 
 @pytest.mark.parametrize(
     "measure",
     [sm.risk.Linkability(targets=100), sm.risk.SinglingOut(queries=80), sm.risk.SinglingOut("univariate", queries=80)],
 )
-def test_a_file_of_strangers_tells_nothing(measure: sm.Measure, tmp_path: Path) -> None:
-    """Released are other people than those inside and outside: means over files within 4 standard errors of 0."""
+def test_unrelated_release_has_risk_zero_on_average(measure: sm.Measure, tmp_path: Path) -> None:
+    """The release is about other people than members and non-members: means over files within 4 standard errors of 0."""
     values = []
     for seed in range(12):
         others = tmp_path / f"{seed}.csv"
@@ -106,13 +116,13 @@ def test_a_file_of_strangers_tells_nothing(measure: sm.Measure, tmp_path: Path) 
     assert abs(np.mean(values)) < 4 * np.std(values, ddof=1) / math.sqrt(12) + 1e-12
 
 
-def test_where_all_are_alike_there_is_nothing_to_state() -> None:
+def test_identical_records_cannot_be_singled_out() -> None:
     data = as_read(pl.concat([people(1, 1)] * 40))
-    found = scored(sm.risk.SinglingOut(), data, data.change(None, {}))
-    assert (found.value, found.parts["queries"]) == (0.0, 0.0) and found.se is not None
+    result = scored(sm.risk.SinglingOut(), data, data.change(None, {}))
+    assert (result.value, result.parts["queries"]) == (0.0, 0.0) and result.se is not None
 
 
-def test_what_does_not_fit_is_named() -> None:
+def test_invalid_input_is_reported() -> None:
     with pytest.raises(PlanError, match=r"Linkability.left and .right must not share a column"):
         sm.risk.Linkability(left=["a"], right=["a", "b"])
     with pytest.raises(PlanError, match=r"Linkability needs .left and .right, or neither"):

@@ -1,4 +1,4 @@
-"""Rules for groups of equal keys, and what a population tells: each equals its plain formula on small files."""
+"""Rules for groups with equal keys, and population measures: each equals its plain formula on small files."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ def people(seed: int, n: int = 25) -> sm.Microdata:
 
 
 def groups(data: sm.Microdata, missing_is: str) -> list[tuple[int, Counter[str]]]:
-    """For each record the records that match it, and their secrets, by the definition."""
+    """Return, for each record, the records that match it, and their secrets, by the definition."""
     rows = list(zip(*(data[name] for name in ("a", "b")), strict=True))
 
     def match(first: tuple[object, ...], second: tuple[object, ...]) -> bool:
         wild = missing_is == "any value"
         return all(x == y or (wild and (x is None or y is None)) for x, y in zip(first, second, strict=True))
 
-    found = []
+    result = []
     for mine in rows:
         same = [i for i, other in enumerate(rows) if match(mine, other)]
-        found.append((len(same), Counter(s for s in data["secret"][same] if s is not None)))
-    return found
+        result.append((len(same), Counter(s for s in data["secret"][same] if s is not None)))
+    return result
 
 
 @pytest.mark.parametrize("missing_is", ["any value", "a category"])
 @given(seed=SMALL)
-def test_rules_are_those_of_their_definitions(missing_is: str, seed: int) -> None:
+def test_group_rules_match_definitions(missing_is: str, seed: int) -> None:
     data = people(seed)
     whole = Counter(s for s in data["secret"] if s is not None)
     q = {value: count / whole.total() for value, count in whole.items()}
-    found = groups(data, missing_is)
-    shares = [{value: count / held.total() for value, count in held.items()} for _, held in found]
+    result = groups(data, missing_is)
+    shares = [{value: count / held.total() for value, count in held.items()} for _, held in result]
     broken = {
         sm.risk.AlphaKAnonymity(k=6, share=0.6, missing_is=missing_is): [
-            size < 6 or max(p.values(), default=0) > 0.6 for (size, _), p in zip(found, shares, strict=True)
+            size < 6 or max(p.values(), default=0) > 0.6 for (size, _), p in zip(result, shares, strict=True)
         ],
         sm.risk.BetaLikeness(beta=0.5, missing_is=missing_is): [
             any(p[v] / q[v] - 1 > 0.5 + 1e-9 for v in p) for p in shares
@@ -81,8 +81,8 @@ def test_rules_are_those_of_their_definitions(missing_is: str, seed: int) -> Non
         assert measure.records(data, data.change(None, {})).tolist() == [float(e) for e in exposed]
 
 
-def test_parts_are_the_parameters_that_hold_for_the_file() -> None:
-    """A table of 13 patients: two of each kind of keys at least, all three men of Tamil Nadu with one disease."""
+def test_parts_report_parameters_of_whole_file() -> None:
+    """A table of 13 patients: at least two with each combination of keys; all three men of Tamil Nadu have one disease."""
     rows = ["fk v", "fk h", "ft c", "ft t", "mk n", "mk t", "mk h", "ml c", "ml h", "ml v", "mt c", "mt c", "mt c"]
     data = sm.read(
         pl.DataFrame({"keys": [r[:2] for r in rows], "disease": [r[3] for r in rows]}),
@@ -95,36 +95,36 @@ def test_parts_are_the_parameters_that_hold_for_the_file() -> None:
 
 
 @given(seed=SMALL)
-def test_hierarchical_distance_is_the_cheapest_transport(seed: int) -> None:
+def test_hierarchical_distance_is_optimal_transport(seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = int(rng.integers(2, 7))
     middle = rng.integers(0, 3, values)
     tree = np.column_stack([np.arange(values), np.unique(middle, return_inverse=True)[1], np.zeros(values, dtype=int)])
     p, q = rng.multinomial(9, np.ones(values) / values) + 0.0, rng.dirichlet(np.ones(values))
     start = np.array([0, np.count_nonzero(p)])
-    found = hierarchical_distances(start, np.flatnonzero(p), p[p > 0], q, tree)
+    result = hierarchical_distances(start, np.flatnonzero(p), p[p > 0], q, tree)
     pairs = list(product(range(values), repeat=2))
     cost = [0.0 if i == j else 0.5 if middle[i] == middle[j] else 1.0 for i, j in pairs]
     sides = [[[pair[side] == k for pair in pairs] for k in range(values)] for side in (0, 1)]
     flow = np.array(sides, dtype=float).reshape(2 * values, -1)
     cheapest = linprog(cost, A_eq=flow, b_eq=np.concatenate([p / p.sum(), q])).fun
-    assert found == pytest.approx([cheapest], abs=1e-9)
+    assert result == pytest.approx([cheapest], abs=1e-9)
 
 
-def test_what_a_hierarchy_lacks_is_named(tmp_path: Path) -> None:
+def test_incomplete_hierarchy_is_reported(tmp_path: Path) -> None:
     tree = tmp_path / "tree.csv"
     tree.write_text("0;low\n1;low\n2;high\n", encoding="utf-8")
     measure = sm.risk.TCloseness("secret", distance="hierarchical", hierarchy=str(tree))
-    with pytest.raises(SchemaError, match="misses 1 of the 5 values of 'secret'"):
+    with pytest.raises(SchemaError, match="lacks 1 of the 5 values of 'secret'"):
         scored(measure, people(1))
-    with pytest.raises(PlanError, match="hierarchy must be given with distance"):
+    with pytest.raises(PlanError, match="hierarchy is required with distance"):
         sm.risk.TCloseness(distance="hierarchical")
 
 
 # ---- a population ---------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def register(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, sm.Microdata]:
-    """A register of 300 people of three keys, and a sample of 60 of them with a recoded age."""
+    """Return a register of 300 people with three keys, and a sample of 60 of them with a recoded age."""
     rng = np.random.default_rng(5)
     frame = pl.DataFrame({"age": rng.integers(20, 60, 300), "sex": rng.choice(["f", "m"], 300)})
     path = tmp_path_factory.mktemp("register") / "register.csv"
@@ -132,15 +132,15 @@ def register(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, sm.Microdat
     return str(path), sm.read(frame.head(60), keys=["age", "sex"], kinds={"age": "numeric"})
 
 
-def test_persons_of_the_population_are_counted_in_released_categories(register: tuple[str, sm.Microdata]) -> None:
+def test_population_is_counted_in_released_categories(register: tuple[str, sm.Microdata]) -> None:
     path, sample = register
     released = sm.Recode(on="age", width=10, closed="left").mask(sample, RNG)
     ages = set(sample["age"].tolist())
     people = [(int(a) // 10, s) for a, s in pl.read_csv(path).rows() if a in ages]
     persons, records = Counter(people), Counter((int(a) // 10, s) for a, s in sample.frame().rows())
-    found = scored(sm.risk.KMap(k=25, population=path), sample, released)
-    assert found.value == pytest.approx(np.mean([persons[c] < 25 for c in records.elements()]))
-    assert found.parts == {"smallest": min(persons[c] for c in records), "unmatched": 0.0}
+    result = scored(sm.risk.KMap(k=25, population=path), sample, released)
+    assert result.value == pytest.approx(np.mean([persons[c] < 25 for c in records.elements()]))
+    assert result.parts == {"smallest": min(persons[c] for c in records), "unmatched": 0.0}
     delta = {c: min(1.0, records[c] / persons[c]) for c in persons}
     present = scored(sm.risk.DeltaPresence(low=0.15, high=0.25, population=path), sample, released)
     assert 200 < len(people) < 300  # ages that nobody in the sample has are left out
@@ -148,15 +148,15 @@ def test_persons_of_the_population_are_counted_in_released_categories(register: 
     assert present.parts["largest"] == pytest.approx(max(delta.values()))
 
 
-def test_the_whole_population_is_present(register: tuple[str, sm.Microdata]) -> None:
+def test_delta_presence_of_whole_population_is_one(register: tuple[str, sm.Microdata]) -> None:
     path, _ = register
     everybody = sm.read(pl.read_csv(path), keys=["age", "sex"], kinds={"age": "numeric"})
-    found = scored(sm.risk.DeltaPresence(population=path), everybody)
-    assert (found.value, found.parts["smallest"]) == pytest.approx((1.0, 1.0))
+    result = scored(sm.risk.DeltaPresence(population=path), everybody)
+    assert (result.value, result.parts["smallest"]) == pytest.approx((1.0, 1.0))
     assert scored(sm.risk.KMap(k=3, population=path), everybody).value == scored(sm.KAnonymity(k=3), everybody).value
 
 
-def test_without_a_register_the_weights_count() -> None:
+def test_k_map_uses_weights_without_population_file() -> None:
     frame = pl.DataFrame({"key": ["x", "x", "y"], "w": [1.0, 1.5, 4.0]})
     data = sm.read(frame, keys=["key"], weight="w")
     assert scored(sm.risk.KMap(k=3), data).value == pytest.approx(2 / 3)
@@ -166,8 +166,8 @@ def test_without_a_register_the_weights_count() -> None:
 @pytest.mark.parametrize(
     ("k", "fraction", "level"), [(3, 0.1, 0.01), (20, 0.3, 0.05), (5, 1.0, 0.01), (1000, 1e-4, 0.01)]
 )
-def test_records_needed_are_those_of_the_poisson(k: int, fraction: float, level: float) -> None:
-    """The sums of El Emam and Dankar, and ARX's one record more of D3; never more than k, for k records are k persons."""
+def test_records_needed_matches_poisson_sums(k: int, fraction: float, level: float) -> None:
+    """The sums of El Emam and Dankar, plus one for D3 as in ARX; never more than k, because k records are k persons."""
     chance = [math.exp(-k * fraction) * (k * fraction) ** i / math.factorial(i) for i in range(25)]
     seen = [math.fsum(chance[1:c]) / (1 - chance[0]) for c in range(25)]
     d4 = next((c for c in range(2, 25) if seen[c] >= 1 - level), k)
@@ -176,19 +176,19 @@ def test_records_needed_are_those_of_the_poisson(k: int, fraction: float, level:
     assert records_needed(k, fraction, level, truncated=False) == min(k, d3)
 
 
-def test_k_map_by_a_test_counts_records() -> None:
-    """Weights of 10: of 20 persons 2 records are expected, and 7 hardly ever, so that 7 are needed; "y" is exposed."""
+def test_k_map_with_poisson_test_counts_records() -> None:
+    """Weights of 10: 20 persons show 2 records on average and 7 hardly ever, so 7 are required; "y" is exposed."""
     data = sm.read(pl.DataFrame({"key": ["x"] * 8 + ["y"] * 6, "w": [10.0] * 14}), keys=["key"], weight="w")
-    found = scored(sm.risk.KMap(20, "zero-truncated"), data)
-    assert (found.value, found.parts) == (pytest.approx(6 / 14), {"smallest": 6.0, "needed": 7.0})
+    result = scored(sm.risk.KMap(20, "zero-truncated"), data)
+    assert (result.value, result.parts) == (pytest.approx(6 / 14), {"smallest": 6.0, "records required": 7.0})
     assert scored(sm.risk.KMap(20, "poisson", fraction=1.0), data).value == 1
-    with pytest.raises(PlanError, match="estimated or counted, not both"):
+    with pytest.raises(PlanError, match="cannot be combined with .population"):
         sm.risk.KMap(3, "poisson", population=__file__)
-    with pytest.raises(PlanError, match="fraction belongs to"):
+    with pytest.raises(PlanError, match="fraction is used only with"):
         sm.risk.KMap(3, fraction=0.1)
 
 
-def test_a_population_without_the_keys_is_named(tmp_path: Path) -> None:
+def test_population_file_without_keys_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "register.csv"
     path.write_text("age\n20\n", encoding="utf-8")
     with pytest.raises(SchemaError, match="KMap: .* has no column 'a', 'b'"):
@@ -197,8 +197,8 @@ def test_a_population_without_the_keys_is_named(tmp_path: Path) -> None:
         sm.risk.DeltaPresence(low=0.9, high=0.1, population=str(path))
 
 
-def test_persons_counted_are_the_ratio_of_the_journalist() -> None:
-    """mu-Argus: pi/f, here 1 over the summed weights; the expectation is larger where f is small."""
+def test_ratio_form_is_one_over_matching_weights() -> None:
+    """mu-Argus: pi/f, here 1 over the summed weights; the expectation is larger if f is small."""
     data = sm.read(pl.DataFrame({"key": ["x", "y", "y"], "w": [100.0, 50.0, 150.0]}), keys=["key"], weight="w")
     ratio = sm.risk.IndividualRisk(form="ratio").records(data, data.change(None, {}))
     assert ratio.tolist() == [0.01, 0.005, 0.005]
@@ -207,20 +207,20 @@ def test_persons_counted_are_the_ratio_of_the_journalist() -> None:
 
 
 # ---- population uniques ---------------------------------------------------------------------------------------
-def test_models_of_a_whole_population_count_it() -> None:
+def test_models_count_uniques_of_whole_population() -> None:
     sizes, counts = np.array([1, 2, 5]), np.array([30, 10, 4])
     assert zayatz(sizes, counts, 70.0) == pytest.approx(30)
     assert snb(sizes, counts, 70.0) == 30
 
 
-def test_zayatz_is_the_plain_formula() -> None:
+def test_zayatz_matches_plain_formula() -> None:
     sizes, counts, population = np.array([1, 2, 5]), np.array([30, 10, 4]), 210
     chance = [j * math.comb(population - j, 69) / math.comb(population, 70) for j in (1, 2, 5)]
     alone = 30 * chance[0] / (30 * chance[0] + 10 * chance[1] + 4 * chance[2])
     assert zayatz(sizes, counts, population) == pytest.approx(30 * alone * 3)
 
 
-def test_pitman_finds_the_parameters_of_a_partition_it_made() -> None:
+def test_pitman_fit_recovers_simulated_parameters() -> None:
     """Pitman's own urn: a new group with chance (theta + u alpha)/(theta + i). Means over draws, within their spread."""
     rng = np.random.default_rng(3)
     fits, alone = [], []
@@ -247,27 +247,27 @@ def test_pitman_finds_the_parameters_of_a_partition_it_made() -> None:
 
 
 def test_snb_solves_its_equations() -> None:
-    """The sample that the model expects, of 1,000 groups with alpha = 1.5 and beta = .4, gives the model back but for K."""
+    """The expected sample of 1,000 groups with alpha = 1.5 and beta = 0.4 gives the model back, except for K."""
     rng = np.random.default_rng(1)
     groups = 1 + rng.negative_binomial(1.5, 0.4, 200_000)
     sample = rng.binomial(groups, 0.5)
     sizes, counts = np.unique(sample[sample > 0], return_counts=True)
-    found = snb(sizes, counts, float(groups.sum()))
-    assert found == pytest.approx((groups == 1).sum(), rel=0.15)
+    result = snb(sizes, counts, float(groups.sum()))
+    assert result == pytest.approx((groups == 1).sum(), rel=0.15)
     assert math.isnan(snb(np.array([1, 3]), np.array([5, 2]), 100.0))
 
 
-def test_the_rule_takes_pitman_in_small_samples_and_the_smaller_of_two_in_large_ones() -> None:
+def test_dankar_rule_chooses_model_by_sampling_fraction() -> None:
     keys = np.random.default_rng(2).zipf(1.6, 800).clip(max=400).astype(str)
     data = sm.read(pl.DataFrame({"key": keys}), keys=["key"])
     small, large = (scored(sm.risk.PopulationUniqueness(fraction=f), data) for f in (0.05, 0.5))
     assert small.value == small.parts["pitman"]
     assert large.value == min(large.parts["zayatz"], large.parts["snb"])
     whole = scored(sm.risk.PopulationUniqueness(), data)
-    assert whole.value == pytest.approx(whole.parts["alone"])
+    assert whole.value == pytest.approx(whole.parts["sample uniques"])
 
 
-def test_a_model_that_cannot_be_fitted_says_so() -> None:
+def test_model_that_cannot_be_fitted_is_undefined() -> None:
     data = sm.read(pl.DataFrame({"key": list("abccc")}), keys=["key"])
     with pytest.raises(Undefined, match="the model 'snb' cannot be fitted"):
         scored(sm.risk.PopulationUniqueness("snb", fraction=0.5), data)

@@ -1,4 +1,4 @@
-"""Weights of Gower's distance: the nearest record by the plain formula, and the same for every attack that uses it."""
+"""Weights of Gower's distance: the nearest record by the plain formula, for every attack that uses it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WEIGHTS = (3.0, 1.0, 0.5)
 
 @pytest.fixture(scope="module")
 def files() -> tuple[sm.Microdata, sm.Microdata]:
-    """60 people of two numbers and a category, and the same with noise."""
+    """Return 60 people with two numbers and a category, and the same with noise."""
     rng = np.random.default_rng(4)
     frame = pl.DataFrame({"a": rng.random(60), "b": rng.random(60), "c": rng.choice(list("xyz"), 60)})
     data = sm.read(frame, keys=["c"], numeric=["a", "b"])
@@ -33,7 +33,7 @@ def distances(data: sm.Microdata, masked: sm.Microdata) -> np.ndarray:
     return total
 
 
-def test_the_nearest_record_is_that_of_the_weighted_distance(files: tuple[sm.Microdata, sm.Microdata]) -> None:
+def test_nearest_record_uses_weighted_distance(files: tuple[sm.Microdata, sm.Microdata]) -> None:
     data, masked = files
     rng = np.random.default_rng(0)
     near = distances(data, masked).argmin(axis=1)
@@ -44,36 +44,36 @@ def test_the_nearest_record_is_that_of_the_weighted_distance(files: tuple[sm.Mic
     assert alike.score(data, masked, rng) == plain.score(data, masked, rng)
 
 
-def test_the_distance_to_the_closest_record_is_the_weighted_mean(files: tuple[sm.Microdata, sm.Microdata]) -> None:
-    """One person is held out, so that the median over the others is that of all but one."""
+def test_closest_record_distance_is_weighted_mean(files: tuple[sm.Microdata, sm.Microdata]) -> None:
+    """One person is held out, so the median over the others is that of all but one."""
     data, masked = files
-    found = sm.risk.ClosestRecord(on=ON, importance=WEIGHTS, held_out=0.01).score(
+    result = sm.risk.ClosestRecord(on=ON, importance=WEIGHTS, held_out=0.01).score(
         data, masked, np.random.default_rng(0)
     )
     near = distances(data, masked).min(axis=0) / sum(WEIGHTS)
-    assert np.quantile(near, 0.45) <= found.parts["inside"] <= np.quantile(near, 0.6)
+    assert np.quantile(near, 0.45) <= result.parts["median distance, members"] <= np.quantile(near, 0.6)
 
 
-def test_a_variable_that_hardly_counts_tells_neither_values_nor_people(
+def test_variable_with_tiny_weight_is_ignored(
     files: tuple[sm.Microdata, sm.Microdata],
 ) -> None:
-    """By `a` everybody is found in a file as it is; by three categories nobody, and inference is a guess."""
+    """In an unmasked file `a` re-identifies everyone; three categories re-identify nobody, and inference is a guess."""
     data = files[0]
     same = data.change(None, {"a": data["a"] + 1e-9})
     for weights, low, high in (((1.0, 1e-6), 1.0, 1.0), ((1e-12, 1.0), 0.0, 0.2)):
         infer = sm.risk.AttributeInference("b", on=["a", "c"], importance=weights, tolerance=0.0)
         apart = data.change(None, {"a": data["a"][::-1].copy()})
-        inside = infer.score(data, same if low else apart, np.random.default_rng(0)).parts["inside"]
+        inside = infer.score(data, same if low else apart, np.random.default_rng(0)).parts["members"]
         assert low <= inside <= high
     codes = data.column("c").values
-    moved = data.change(None, {"c": ((codes + 1) % 3).astype(codes.dtype)})  # nobody's category is his own
+    moved = data.change(None, {"c": ((codes + 1) % 3).astype(codes.dtype)})  # every category changes
     member = [sm.risk.WorstMembership(on=["a", "c"], importance=w, held_out=0.5) for w in ((1.0, 1e-6), (1e-6, 1.0))]
-    told = [measure.score(data, moved, np.random.default_rng(0)).parts["closest"] for measure in member]
-    assert told[0] == 1 and abs(told[1]) < 0.6
+    values = [measure.score(data, moved, np.random.default_rng(0)).parts["closest"] for measure in member]
+    assert values[0] == 1 and abs(values[1]) < 0.6
 
 
 @pytest.mark.parametrize("name", ["NearestRecord", "AttributeInference", "ClosestRecord", "WorstMembership"])
-def test_weights_that_do_not_fit_are_refused(name: str) -> None:
+def test_invalid_importance_is_rejected(name: str) -> None:
     kind = {"metric": "gower"} if name == "NearestRecord" else {}
     with pytest.raises(PlanError, match="a number above 0 for each of the 2 variables"):
         getattr(sm.risk, name)(on=["a", "b"], importance=[1.0], **kind)

@@ -1,4 +1,4 @@
-"""Who is seen to be masked by an edit rule."""
+"""Masked records that an edit rule reveals."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def value(data: sm.Microdata, masked: sm.Microdata) -> sm.Estimate:
     return MarkedRecords(RULE).apply(data, masked, np.random.default_rng(0))
 
 
-def test_by_hand() -> None:
-    """Three of six records are masked, one of them is seen to be: a married child."""
+def test_share_of_marked_records_by_hand() -> None:
+    """Three of six records are masked; one of them is a married child."""
     data = people([10, 12, 30, 40, 50, None], ["never", "never", "married", "never", "married", "married"])
     code = {level: place for place, level in enumerate(data.column("marital").levels)}  # type: ignore[arg-type]
     new = np.array([code["married"], code["never"], code["never"], code["married"]])
@@ -32,29 +32,29 @@ def test_by_hand() -> None:
     assert MarkedRecords(RULE).records(data, masked).tolist() == [1, 0, 0, 0, 0, 0]
 
 
-def test_a_rule_that_somebody_broke_marks_nobody() -> None:
+def test_rule_broken_in_original_marks_nobody() -> None:
     data = people([10, 12, 30], ["married", "never", "married"])
     codes = data.column("marital").values
     masked = data.change(None, {"marital": codes[[0, 2, 1]]})
     assert value(data, masked).value == 0
 
 
-def test_the_file_as_it_is_and_a_synthetic_one() -> None:
+def test_unmasked_file_scores_zero_and_synthetic_is_undefined() -> None:
     data = people(list(range(60)), ["never"] * 20 + ["married"] * 40)
     assert value(data, data.change(None, {})).value == 0
     with pytest.raises(sm.errors.Undefined, match="synthetic"):
         value(data, sm.mask(data, sm.Synthesize(on=["marital", "age"]), seed=1))
 
 
-def test_a_recoded_category_has_no_rule_any_more() -> None:
+def test_recoded_column_of_rule_is_undefined() -> None:
     data = people(list(range(60)), ["never"] * 20 + ["married"] * 20 + ["widowed"] * 20)
     masked = sm.mask(data, sm.Recode(on=["marital"], merge=[["never", "widowed"]]), seed=1)
     with pytest.raises(sm.errors.Undefined, match="'marital' was recoded"):
         value(data, masked)
 
 
-def test_a_limit_on_marks_is_held_by_the_rule() -> None:
-    """The swap loses nothing in pay and would be chosen, but for the people it marks."""
+def test_limit_on_marked_records_is_respected() -> None:
+    """The swap loses nothing in pay and would be chosen, except for the records it marks."""
     age = [a % 80 for a in range(800)]
     frame = {"age": age, "marital": ["never" if a < 15 else "married" for a in age], "pay": [100.0 + a for a in age]}
     data = sm.read(pl.DataFrame(frame), keys="marital", numeric=["age", "pay"])

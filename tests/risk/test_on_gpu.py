@@ -156,7 +156,7 @@ CASES: list[tuple[Measure, set[str]]] = [
 
 
 @pytest.mark.parametrize(("measure", "kernels"), CASES, ids=lambda case: case.text if isinstance(case, Measure) else "")
-def test_measures(people: Microdata, card: set[str], measure: Measure, kernels: set[str]) -> None:
+def test_measures_match_on_gpu(people: Microdata, card: set[str], measure: Measure, kernels: set[str]) -> None:
     masked = CHAIN.apply(people, Stream.of_seed(5))
     on_cpu = measure.apply(people, masked, np.random.default_rng(1), ())
     assert not card
@@ -172,7 +172,7 @@ def test_measures(people: Microdata, card: set[str], measure: Measure, kernels: 
 @pytest.mark.parametrize(
     "attack", [sm.risk.Linkage("d"), sm.risk.NearestRecord("gower"), sm.WorstLinkage().for_informed_attacker(CHAIN)]
 )
-def test_links(people: Microdata, card: set[str], attack: Attack) -> None:
+def test_links_match_on_gpu(people: Microdata, card: set[str], attack: Attack) -> None:
     masked = CHAIN.apply(people, Stream.of_seed(5))
     here = attack.links(people, masked)
     with running_on("gpu"):
@@ -183,9 +183,7 @@ def test_links(people: Microdata, card: set[str], attack: Attack) -> None:
 
 
 @pytest.mark.parametrize("method", [SWAPPED, MIXED], ids=lambda method: type(method).__name__)
-def test_a_reader_of_the_note_links_by_windows_and_mixtures(
-    people: Microdata, card: set[str], method: sm.Method
-) -> None:
+def test_informed_links_match_on_gpu(people: Microdata, card: set[str], method: sm.Method) -> None:
     masked = method.apply(people, Stream.of_seed(6))
     attack = sm.risk.Informed(method, on=("interest", "total"))
     here = attack.links(people, masked)
@@ -196,7 +194,7 @@ def test_a_reader_of_the_note_links_by_windows_and_mixtures(
     np.testing.assert_allclose(here.correct, there.correct, rtol=1e-6)
 
 
-def test_groups_of_microaggregation(people: Microdata, card: set[str]) -> None:
+def test_microaggregation_groups_match_on_gpu(people: Microdata, card: set[str]) -> None:
     for how, names in (("mdav", ("interest", "total")), ("gower", ("interest", "total", "Sex"))):
         method = sm.Microaggregate(names, 4, method=how)
         here = method.apply(people, Stream.of_seed(1))
@@ -206,7 +204,7 @@ def test_groups_of_microaggregation(people: Microdata, card: set[str]) -> None:
     assert card == {"mdav_groups", "gower_groups"}
 
 
-def test_the_confidentiality_plot(people: Microdata, card: set[str]) -> None:
+def test_confidentiality_plot_matches_on_gpu(people: Microdata, card: set[str]) -> None:
     masked = sm.Noise(("interest", "total"), 0.1).apply(people, Stream.of_seed(2))
     rule = Unsafe(on=("interest", "total"), scale="standardized")
     here = assess(people, masked, rule)

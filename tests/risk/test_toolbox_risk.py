@@ -1,4 +1,4 @@
-"""Risk measures: each equals its plain formula, attacks behave at their ends, and bad input is named."""
+"""Risk measures: each equals its plain formula, attacks behave in extreme cases, and invalid input is reported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sdcmap.kernels.tables.attribution import ANY, closer_share, nearest
 from sdcmap.kernels.tables.combinations import sets_up_to, unsafe_combinations
 from sdcmap.kernels.tables.frequency_risks import individual_risks
 from sdcmap.risk import RISKS
-from sdcmap.risk._frequencies import frequencies, minimal_uniques
+from sdcmap.risk._frequencies import count_frequencies, find_minimal_uniques
 from sdcmap.risk.population_uniqueness import main_effect_means, two_way_means, unique_risks
 from sdcmap.testing import check_measure
 from sdcmap.testing.laws import with_missing
@@ -36,7 +36,7 @@ ON_KEYS = (
 
 
 def cells_of(seed: int, *, levels: int = 3, width: int = 4, gone: float = 0.0) -> tuple[Array, Array]:
-    """Distinct cells, some values missing, and their counts."""
+    """Return distinct cells, some with missing values, and their counts."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, levels, (rng.integers(1, 40), width)).astype(np.int32)
     codes[rng.random(codes.shape) < gone] = -1
@@ -45,10 +45,10 @@ def cells_of(seed: int, *, levels: int = 3, width: int = 4, gone: float = 0.0) -
 
 
 def matches(codes: Array, row: Array, chosen: tuple[int, ...]) -> Array:
-    """Which cells agree with a row on these variables, by the definition."""
+    """Return which cells agree with a row on these variables, by the definition."""
     some = list(chosen)
-    found: Array = ((codes[:, some] == row[some]) | (codes[:, some] < 0) | (row[some] < 0)).all(axis=1)
-    return found
+    result: Array = ((codes[:, some] == row[some]) | (codes[:, some] < 0) | (row[some] < 0)).all(axis=1)
+    return result
 
 
 def people(n: int = 300, seed: int = 1) -> sm.Microdata:
@@ -76,7 +76,7 @@ def scored(
 @pytest.mark.parametrize("levels", [3, 100_000])
 @pytest.mark.parametrize("gone", [0.0, 0.2])
 @given(seed=SMALL)
-def test_minimal_uniques_are_those_of_the_definition(levels: int, gone: float, seed: int) -> None:
+def test_minimal_uniques_match_definition(levels: int, gone: float, seed: int) -> None:
     codes, count = cells_of(seed, levels=levels, gone=gone)
     codes = codes // 30_000 if levels > 3 and seed % 2 else codes
     codes, place = np.unique(codes, axis=0, return_inverse=True)
@@ -90,15 +90,15 @@ def test_minimal_uniques_are_those_of_the_definition(levels: int, gone: float, s
                 if not smaller and count[matches(codes, row, chosen)].sum() == 1:
                     alone.append(chosen)
         plain |= {(i, sum(1 << j for j in chosen)) for chosen in alone}
-    cell, found = minimal_uniques(codes, count, sets_up_to(4, 4))
+    cell, result = find_minimal_uniques(codes, count, sets_up_to(4, 4))
     assert len(cell) == len(plain)
-    assert set(zip(cell.tolist(), found.tolist(), strict=True)) == plain
+    assert set(zip(cell.tolist(), result.tolist(), strict=True)) == plain
 
 
 @pytest.mark.parametrize("levels", [3, 100_000])
 @pytest.mark.parametrize("gone", [0.0, 0.2])
 @given(seed=SMALL, k=st.integers(2, 4))
-def test_unsafe_combinations_are_those_of_the_definition(levels: int, gone: float, seed: int, k: int) -> None:
+def test_unsafe_combinations_match_definition(levels: int, gone: float, seed: int, k: int) -> None:
     codes, count = cells_of(seed, levels=levels, gone=gone)
     sets = sets_up_to(4, 3)
     cells, exposed = unsafe_combinations(codes, count, sets, k)
@@ -112,7 +112,7 @@ def test_unsafe_combinations_are_those_of_the_definition(levels: int, gone: floa
 
 @pytest.mark.parametrize("f", [1, 2, 3, 7, 40])
 @pytest.mark.parametrize("p", [0.01, 0.3, 0.9])
-def test_exact_individual_risk_is_the_sum_over_the_negative_binomial(f: int, p: float) -> None:
+def test_exact_individual_risk_matches_negative_binomial_sum(f: int, p: float) -> None:
     from scipy.stats import nbinom
 
     unseen = np.arange(200_000)
@@ -124,7 +124,7 @@ def test_exact_individual_risk_is_the_sum_over_the_negative_binomial(f: int, p: 
 
 @pytest.mark.parametrize("p", [0.9, 0.1, 0.011, 0.009, 1e-3, 1e-6])
 @pytest.mark.parametrize("f", [0.5, 1.0001, 1.01, 1.1, 1.5, 1.9, 2.3, 2.9, 3.7])
-def test_a_record_that_matches_in_part_has_the_risk_of_the_integral(f: float, p: float) -> None:
+def test_individual_risk_of_fractional_frequency_matches_integral(f: float, p: float) -> None:
     """p^f int_0^1 t^(f-1) (1 - (1-p) t)^-f dt, by quadrature in u = -log t, cut into octaves of where it bends."""
     from scipy.integrate import quad
 
@@ -138,13 +138,13 @@ def test_a_record_that_matches_in_part_has_the_risk_of_the_integral(f: float, p:
         assert individual_risks(np.array([f]), np.array([f / p]))[0] == pytest.approx(plain, rel=1e-6)
 
 
-def test_large_cells_have_a_number() -> None:
+def test_individual_risk_of_large_cells_is_finite() -> None:
     risk = individual_risks(np.array([3000.0, 1e6]), np.array([3e5, 1e9]), exact=True)
     assert risk == pytest.approx([0.01 / (3000 - 0.99), 0.001 / (1e6 - 0.999)], rel=1e-3)
 
 
 @given(seed=SMALL)
-def test_frequencies_are_those_of_the_definition(seed: int) -> None:
+def test_frequencies_match_definition(seed: int) -> None:
     codes, count = cells_of(seed, width=3, gone=0.2)
     rows = np.repeat(codes, count, axis=0)
     weights = np.random.default_rng(seed).uniform(1, 5, len(rows))
@@ -153,17 +153,17 @@ def test_frequencies_are_those_of_the_definition(seed: int) -> None:
     }
     data = sm.read(pl.DataFrame({n: pl.Series(v, dtype=pl.String) for n, v in columns.items()} | {"w": weights}),
                    keys=KEYS, weight="w")  # fmt: skip
-    found = frequencies(data, KEYS, "any value", 1.0)
+    result = count_frequencies(data, KEYS, "any value", 1.0)
     plain = [matches(rows, row, (0, 1, 2)) for row in rows]
-    np.testing.assert_allclose(found.records[found.met.code], [one.sum() for one in plain])
-    np.testing.assert_allclose(found.weights[found.met.code], [weights[one].sum() for one in plain])
-    category = frequencies(data, KEYS, "a category", 1.0)
-    np.testing.assert_allclose(category.records[category.met.code], [(rows == row).all(axis=1).sum() for row in rows])
+    np.testing.assert_allclose(result.records[result.cells.code], [one.sum() for one in plain])
+    np.testing.assert_allclose(result.weights[result.cells.code], [weights[one].sum() for one in plain])
+    category = count_frequencies(data, KEYS, "a category", 1.0)
+    np.testing.assert_allclose(category.records[category.cells.code], [(rows == row).all(axis=1).sum() for row in rows])
 
 
 @pytest.mark.parametrize("numeric", [False, True])
 @given(seed=SMALL)
-def test_diversity_and_closeness_are_those_of_the_definition(numeric: bool, seed: int) -> None:
+def test_diversity_and_closeness_match_definition(numeric: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 40))
     key, secret = rng.integers(0, 4, n), np.round(rng.exponential(2, n))
@@ -183,12 +183,12 @@ def test_diversity_and_closeness_are_those_of_the_definition(numeric: bool, seed
             (place + 1 for place in range(len(falling)) if falling[0] < 1.5 * sum(falling[place:])), default=0
         )
         for form, plain in (("distinct", len(falling)), ("entropy", entropy), ("recursive", recursive)):
-            found = sm.risk.LDiversity(form=form, c=1.5).diversity(data)[rows]  # type: ignore[arg-type]
-            np.testing.assert_allclose(found, plain)
+            result = sm.risk.LDiversity(form=form, c=1.5).diversity(data)[rows]  # type: ignore[arg-type]
+            np.testing.assert_allclose(result, plain)
 
 
-def test_many_sensitive_values_are_counted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without and with missing keys, the same whether in one table, pair by pair, or a few values at a time."""
+def test_sensitive_values_are_counted_alike_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With and without missing keys, the result is the same in one table, by pairs, or in blocks of values."""
     whole = people()
     part = people().change(None, {"a": with_missing(whole.column("a"), np.arange(300) % 7 == 0).values},
                            {"a": with_missing(whole.column("a"), np.arange(300) % 7 == 0).levels})  # fmt: skip
@@ -198,7 +198,7 @@ def test_many_sensitive_values_are_counted_in_parts(monkeypatch: pytest.MonkeyPa
         sm.risk.TCloseness("secret", distance="equal"),
     ]
     tables = [scored(measure, data) for measure in measures for data in (whole, part)]
-    monkeypatch.setattr("sdcmap.risk.l_diversity.DENSE_COUNTS", 200)
+    monkeypatch.setattr("sdcmap.risk.l_diversity.MAX_DENSE_CELLS", 200)
     again = [scored(measure, data) for measure in measures for data in (whole, part)]
     np.testing.assert_allclose([one.value for one in again], [one.value for one in tables])
     assert [one.parts for one in again] == [pytest.approx(one.parts) for one in tables]
@@ -223,7 +223,7 @@ def test_log_linear_means_fit_their_margins(seed: int) -> None:
     assert first == pytest.approx(second, rel=1e-5)
 
 
-def test_the_mean_of_a_cell_with_a_missing_value_is_that_of_all_it_may_be() -> None:
+def test_mean_of_cell_with_missing_value_sums_all_matches() -> None:
     codes = np.array([(i, j, k) for i in range(2) for j in range(2) for k in range(2)] + [(0, -1, 1)])
     count = np.array([5, 2, 9, 1, 4, 4, 2, 7, 3])
     main, pairs = main_effect_means(codes, count), two_way_means(codes, count, (2, 2, 2))
@@ -233,7 +233,7 @@ def test_the_mean_of_a_cell_with_a_missing_value_is_that_of_all_it_may_be() -> N
     np.testing.assert_allclose(pairs[:8] * 34 / 37, two_way_means(codes[:8], count[:8], (2, 2, 2)))
 
 
-def test_risks_of_uniques_are_sums_over_the_poisson() -> None:
+def test_unique_risks_match_poisson_sums() -> None:
     from scipy.stats import poisson
 
     mean, share = np.array([0.02, 0.5, 3.0]), np.array([0.1, 0.5, 0.9])
@@ -247,7 +247,7 @@ def test_risks_of_uniques_are_sums_over_the_poisson() -> None:
 
 
 def test_log_linear_risk_estimates_population_uniques() -> None:
-    """Independent keys, a sample of a tenth: tau1 and tau2 within 3 standard errors of the truth over 40 populations."""
+    """Independent keys, a 10 % sample: tau1 and tau2 within 3 standard errors of the truth over 40 populations."""
     rng = np.random.default_rng(5)
     shares = [0.8 ** np.arange(12) for _ in range(3)]
     gaps = []
@@ -266,7 +266,7 @@ def test_log_linear_risk_estimates_population_uniques() -> None:
 
 
 @given(seed=SMALL)
-def test_nearest_and_closer_share_are_those_of_the_definition(seed: int) -> None:
+def test_nearest_and_closer_share_match_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, y = rng.integers(0, 3, (6, 2)) / 2, rng.integers(0, 3, (9, 2)) / 2
     x[rng.random(x.shape) < 0.2] = np.nan
@@ -274,13 +274,13 @@ def test_nearest_and_closer_share_are_those_of_the_definition(seed: int) -> None
     secret, guess = rng.integers(-3, 3, 6).astype(float), rng.integers(-3, 3, 9).astype(float)
     d[0] = ANY
     weight = rng.integers(1, 4, 3) / 2
-    found, right = nearest(x, c, y, d, weight, secret, guess, 0.5)
+    result, right = nearest(x, c, y, d, weight, secret, guess, 0.5)
     for t in range(6):
         gaps = np.abs(x[t] - y)
         gaps = np.where(np.isnan(gaps), np.where(np.isnan(x[t]) & np.isnan(y), 0.0, 1.0), gaps) @ weight[:2]
         distance = gaps + ((c[t] != d) & (d != ANY)) @ weight[2:]
         near = distance == distance.min()
-        assert found[t] == pytest.approx(distance.min())
+        assert result[t] == pytest.approx(distance.min())
         assert right[t] == pytest.approx((np.abs(guess - secret[t]) <= 0.5 * abs(secret[t]))[near].mean())
     few = nearest(x[:, :0], c, y[:, :0], d, weight[2:], secret, guess, 0.5)
     many = nearest(x * 0, c, y * 0, d, weight, secret, guess, 0.5)
@@ -292,7 +292,7 @@ def test_nearest_and_closer_share_are_those_of_the_definition(seed: int) -> None
 
 
 @given(seed=SMALL)
-def test_correct_attribution_is_that_of_the_definition(seed: int) -> None:
+def test_correct_attribution_matches_definition(seed: int) -> None:
     original, masked = people(30, seed), people(25, seed + 1)
     before, after = (one.frame().select(*KEYS[:2], "secret").rows() for one in (original, masked))
     synthetic = sm.Microdata(masked.schema, masked.columns, paired=False)
@@ -319,7 +319,7 @@ def test_correct_attribution_is_that_of_the_definition(seed: int) -> None:
     assert scored(every, original, synthetic).value == pytest.approx(sum(matched) / max(len(targeted), 1))
 
 
-def test_where_no_group_agrees_nobody_is_attributed_a_value() -> None:
+def test_tcap_is_zero_if_no_group_agrees() -> None:
     """The safest file has a score: 0."""
     frame = pl.DataFrame({"region": ["a", "a", "b", "b"], "secret": ["x", "y", "x", "y"]})
     data = sm.read(frame, keys="region", sensitive="secret")
@@ -329,7 +329,7 @@ def test_where_no_group_agrees_nobody_is_attributed_a_value() -> None:
 
 
 # ---- what measures say of releases ----------------------------------------------------------------------------
-def test_suppression_lowers_every_risk_of_keys() -> None:
+def test_suppression_lowers_every_key_risk() -> None:
     data = people(120)
     masked = sm.mask(data, sm.Suppress(k=5), seed=1)
     assert scored(sm.KAnonymity(k=5), data, masked).value == 0 < scored(sm.KAnonymity(k=5), data).value
@@ -343,22 +343,22 @@ def test_suppression_lowers_every_risk_of_keys() -> None:
         assert scored(measure, data, masked).value < scored(measure, data).value
 
 
-def test_k_anonymity_by_suppression_as_a_snooper_sees_it() -> None:
-    """Blanks that stand for any value make others k-anonymous who stay complete and alone."""
+def test_suppression_leaves_complete_uniques() -> None:
+    """Blanks that match any value make other records k-anonymous that remain complete and unique."""
     rng = np.random.default_rng(4)
     keys = ("region", "age", "school", "sex")
     frame = pl.DataFrame({name: rng.integers(0, levels, 200) for name, levels in zip(keys, (6, 8, 4, 2), strict=True)})
     data = sm.read(frame, keys=keys, kinds=dict.fromkeys(keys, "nominal"))
     masked = sm.mask(data, sm.Suppress(k=3), seed=1)
-    found = scored(sm.KAnonymity(k=3), data, masked)
+    result = scored(sm.KAnonymity(k=3), data, masked)
     rows, before = (file.frame().select(keys).rows() for file in (masked, data))
     alone = [i for i, row in enumerate(rows) if None not in row and rows.count(row) == 1]
     right = [i for i in alone if before.count(rows[i]) == 1 and before[i] == rows[i]]
-    assert found.value == 0 < len(right)
-    assert found.parts["complete and alone"] == len(alone) / 200 and found.parts["truly alone"] == len(right) / 200
+    assert result.value == 0 < len(right)
+    assert result.parts["complete and unique"] == len(alone) / 200 and result.parts["truly unique"] == len(right) / 200
 
 
-def test_a_record_of_its_own_adds_to_an_attack_and_a_shuffled_file_does_not() -> None:
+def test_membership_helps_attack_unless_file_is_shuffled() -> None:
     """With the file as it is, nearest records on wages are people themselves; with wages and secrets shuffled, being in
     the file adds nothing: mean over 30 seeds within 4 standard errors of 0 and of one half."""
     data = people(400)
@@ -367,8 +367,8 @@ def test_a_record_of_its_own_adds_to_an_attack_and_a_shuffled_file_does_not() ->
         sm.risk.ClosestRecord(on=["wage", "rent"]),
     )
     open_file = scored(infer, data)
-    assert open_file.parts["inside"] == 1 and open_file.value > 0.4
-    assert scored(member, data).value > 0.99 and scored(member, data).parts["copies"] == 1
+    assert open_file.parts["members"] == 1 and open_file.value > 0.4
+    assert scored(member, data).value > 0.99 and scored(member, data).parts["exact copies"] == 1
     values: dict[str, list[float]] = {"infer": [], "member": []}
     for seed in range(30):
         rng = np.random.default_rng(seed)
@@ -376,12 +376,12 @@ def test_a_record_of_its_own_adds_to_an_attack_and_a_shuffled_file_does_not() ->
         masked = data.change(None, change)
         values["infer"].append(scored(infer, data, masked, seed).value)
         values["member"].append(scored(member, data, masked, seed).value - 0.5)
-    for found in values.values():
-        assert abs(np.mean(found)) < 4 * np.std(found, ddof=1) / np.sqrt(30)
+    for result in values.values():
+        assert abs(np.mean(result)) < 4 * np.std(result, ddof=1) / np.sqrt(30)
 
 
-def test_a_recoded_file_is_read_in_its_own_categories() -> None:
-    """Merging two values of a key that tell nothing about the secret takes nothing from the attacks on it."""
+def test_recoded_file_is_attacked_in_released_categories() -> None:
+    """Merging two key values that do not help to infer the secret does not weaken the attacks on it."""
     rng = np.random.default_rng(3)
     key, age = rng.integers(0, 4, 400), rng.integers(20, 60, 400)
     frame = pl.DataFrame({"key": key.astype(str), "age": age.astype(float), "secret": (key // 2).astype(str)})
@@ -390,15 +390,15 @@ def test_a_recoded_file_is_read_in_its_own_categories() -> None:
     masked = sm.mask(data, recode, seed=1)
     assert scored(sm.risk.CorrectAttribution(on="key"), data, masked).value == 1
     infer = scored(sm.risk.AttributeInference(on=["key", "age"]), data, masked)
-    assert infer.parts["inside"] == infer.parts["outside"] == 1
-    assert scored(sm.risk.ClosestRecord(on=["key", "age"]), data, masked).parts["copies"] == 1
+    assert infer.parts["members"] == infer.parts["non-members"] == 1
+    assert scored(sm.risk.ClosestRecord(on=["key", "age"]), data, masked).parts["exact copies"] == 1
     merged = sm.mask(data, sm.Recode(on="secret", merge=[["0", "1"]]), seed=1)
-    found = scored(sm.risk.CorrectAttribution(on="key"), data, merged)
-    assert found.value == found.parts["naive"] == 1  # one category is left, and it tells nothing
+    result = scored(sm.risk.CorrectAttribution(on="key"), data, merged)
+    assert result.value == result.parts["naive"] == 1  # one category is left, and it tells nothing
     assert in_released_categories(data, data.change(None, {}), ("key", "age")) is data
 
 
-def test_synthetic_files_need_people_from_outside(tmp_path: Path) -> None:
+def test_synthetic_files_need_control_people(tmp_path: Path) -> None:
     data, others = people(300), people(200, seed=9)
     masked = sm.mask(data, sm.Synthesize(on=[*KEYS, "secret", "wage", "rent"]), seed=1)
     assert not masked.paired
@@ -408,7 +408,9 @@ def test_synthetic_files_need_people_from_outside(tmp_path: Path) -> None:
         with pytest.raises(Undefined, match="needs a control file"):
             scored(measure, data, masked)
     infer = scored(sm.risk.AttributeInference(control_file=control), data, masked)
-    assert {"inside", "outside", "naive", "sure inside"} <= set(infer.parts) and abs(infer.value) < 6 * (infer.se or 0)
+    assert {"members", "non-members", "naive", "certain, members"} <= set(infer.parts) and abs(infer.value) < 6 * (
+        infer.se or 0
+    )
     member = sm.risk.ClosestRecord(on=("a", "b", "c", "wage"), control_file=control)
     copied = sm.Microdata(data.schema, data.columns, paired=False)  # a synthesizer that copies its input
     assert scored(member, data, copied).value > 0.99
@@ -417,7 +419,7 @@ def test_synthetic_files_need_people_from_outside(tmp_path: Path) -> None:
             scored(measure, data, masked)
 
 
-def test_attacks_on_a_sample_use_what_was_released() -> None:
+def test_attacks_on_sample_use_released_records() -> None:
     data = people(400)
     masked = sm.mask(data, sm.methods.Sample(rate=0.5), seed=1)
     for measure in (sm.risk.AttributeInference("secret", on=["wage"]), sm.risk.ClosestRecord(on=["wage"])):
@@ -425,7 +427,7 @@ def test_attacks_on_a_sample_use_what_was_released() -> None:
     assert len(sm.risk.CorrectAttribution().records(data, masked)) == len(masked)
 
 
-def test_weights_of_one_say_what_no_weights_say() -> None:
+def test_unit_weights_equal_no_weights() -> None:
     frame = people().frame().with_columns(w=pl.lit(1.0))
     weighted = sm.read(frame, keys=KEYS, sensitive=["secret"], weight="w", household="home")
     plain = sm.read(frame.drop("w"), keys=KEYS, sensitive=["secret"], household="home")
@@ -438,7 +440,7 @@ def test_weights_of_one_say_what_no_weights_say() -> None:
         assert scored(measure, weighted).value == pytest.approx(scored(measure, plain).value)
 
 
-def test_releasing_nothing_leaves_the_naive_chance() -> None:
+def test_releasing_nothing_leaves_naive_probability() -> None:
     data = people()
     shares = np.bincount(data.codes("secret")) / len(data)
     assert sm.risk.CorrectAttribution().baseline(data) == pytest.approx((shares**2).sum())
@@ -448,7 +450,7 @@ def test_releasing_nothing_leaves_the_naive_chance() -> None:
 @pytest.mark.parametrize(
     "measure", [sm.risk.HouseholdRisk(), sm.risk.HouseholdRisk(form="exact"), sm.risk.AttributeInference(targets=40)]
 )
-def test_laws_on_a_file_with_households(measure: sm.Measure) -> None:
+def test_risk_measures_pass_contract_checks_with_households(measure: sm.Measure) -> None:
     """The files of tests/test_laws.py have no household and no sensitive variable."""
     check_measure(measure, people(60), [sm.Swap(on="a", rate=0.2), sm.Noise(on=["wage"])])
 
@@ -477,14 +479,14 @@ def test_laws_on_a_file_with_households(measure: sm.Measure) -> None:
         (sm.risk.ClosestRecord, {"sha256": "xyz"}, "ClosestRecord.sha256 belongs to a file, and no file is named"),
     ],
 )  # fmt: skip
-def test_a_parameter_out_of_range_names_the_range(cls: Any, given: dict[str, Any], words: str) -> None:
+def test_parameter_out_of_range_is_reported(cls: Any, given: dict[str, Any], words: str) -> None:
     with pytest.raises(PlanError) as problem:
         cls(**given)
     assert str(problem.value).startswith(words)
 
 
 @pytest.mark.parametrize("cls", ON_KEYS, ids=lambda cls: cls.__name__)
-def test_a_file_without_keys_is_named(cls: Any) -> None:
+def test_file_without_keys_is_reported(cls: Any) -> None:
     data = sm.read(people().frame(), sensitive=["secret"], weight="w", household="home")
     with pytest.raises(SchemaError, match="has no variables to measure: state keys"):
         scored(cls(), data)
@@ -497,7 +499,7 @@ def test_a_file_without_keys_is_named(cls: Any) -> None:
     "measure",
     [sm.risk.IndividualRisk(), sm.risk.ExpectedReidentifications(), sm.risk.HouseholdRisk(), sm.risk.LogLinearRisk()],
 )
-def test_weights_that_count_nobody_are_named(measure: sm.Measure, bad: float) -> None:
+def test_invalid_weights_are_reported(measure: sm.Measure, bad: float) -> None:
     weights = people(20)["w"].copy()
     weights[3] = bad
     data = people(20).change(None, {"w": weights})
@@ -508,39 +510,39 @@ def test_weights_that_count_nobody_are_named(measure: sm.Measure, bad: float) ->
 @pytest.mark.parametrize(
     ("measure", "words"),
     [
-        (sm.risk.HouseholdRisk(), "HouseholdRisk needs a file with a household variable"),
-        (sm.risk.LDiversity(), "LDiversity has no sensitive variable"),
+        (sm.risk.HouseholdRisk(), "HouseholdRisk needs a household variable"),
+        (sm.risk.LDiversity(), "LDiversity needs a sensitive variable"),
         (sm.risk.TCloseness("nothing"), "TCloseness: no column 'nothing'"),
-        (sm.risk.CorrectAttribution("a", on=["a", "b"]), "must not be one of the variables the snooper knows; 'a' is"),
+        (sm.risk.CorrectAttribution("a", on=["a", "b"]), "must not be one of the variables the attacker knows; 'a' is"),
         (sm.risk.TCloseness("c", on=["a", "b"], distance="ordered"), "needs a variable with an order; 'c' is nominal"),
         (sm.risk.SUDA(on="a"), "SUDA needs at least 2 variables"),
     ],
 )  # fmt: skip
-def test_what_a_file_lacks_is_named(measure: sm.Measure, words: str) -> None:
+def test_missing_roles_are_reported(measure: sm.Measure, words: str) -> None:
     data = sm.read(people().frame().select(*KEYS), keys=KEYS)
     with pytest.raises(SchemaError, match=words):
         scored(measure, data)
 
 
-def test_too_many_sets_of_variables_are_named() -> None:
+def test_too_many_key_sets_are_reported() -> None:
     wide = sm.read(pl.DataFrame({f"v{j}": ["0", "1"] for j in range(30)}), keys="all")
-    with pytest.raises(Undefined, match="30 variables have more than 1,048,576 sets: state a smaller `largest`"):
+    with pytest.raises(Undefined, match="30 variables have more than 1,048,576 sets: choose a smaller `largest`"):
         scored(sm.risk.SUDA(), wide)
-    with pytest.raises(Undefined, match="state a smaller `dimension`"):
+    with pytest.raises(Undefined, match="choose a smaller `dimension`"):
         scored(sm.risk.UnsafeCombinations(dimension=15), wide)
     assert scored(sm.risk.SUDA(largest=2), wide).parts["uniques"] == 2
 
 
-def test_every_story_names_the_snooper_and_his_success() -> None:
+def test_story_names_attacker_and_success() -> None:
     own = [cls for cls in RISKS if cls in (*ON_KEYS, sm.risk.ClosestRecord)]
     assert len(own) == 12
     for cls in own:
         story = (cls.__doc__ or "").split("Parameters")[0]
-        assert "snooper" in story and "succeeds" in story, cls.__name__
+        assert "attacker" in story, cls.__name__
 
 
-def test_attribute_inference_tells_who_is_sure_and_the_worst_category() -> None:
-    """One sensitive category has keys of its own: who is in the file is inferred for certain; the others are not."""
+def test_attribute_inference_reports_certain_share_and_worst_category() -> None:
+    """One sensitive category has its own keys: its members are inferred with certainty; the others are not."""
     rng = np.random.default_rng(3)
     n = 600
     rare = rng.random(n) < 0.2
@@ -550,5 +552,5 @@ def test_attribute_inference_tells_who_is_sure_and_the_worst_category() -> None:
     })  # fmt: skip
     data = sm.read(frame, keys="key", sensitive="secret", kinds={"key": "nominal"})
     parts = scored(sm.risk.AttributeInference(held_out=0.5), data).parts
-    assert parts["worst category"] > parts["inside"] - parts["outside"] + 0.2
-    assert parts["sure inside"] > parts["sure outside"] and parts["sure inside"] <= parts["inside"]
+    assert parts["worst category"] > parts["members"] - parts["non-members"] + 0.2
+    assert parts["certain, members"] > parts["certain, non-members"] and parts["certain, members"] <= parts["members"]

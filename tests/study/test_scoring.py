@@ -98,7 +98,7 @@ def test_unpaired_file_has_no_record_comparison(people: Microdata, tmp_path: Pat
         on=people.numeric, control_file=str(sm.write(outside, tmp_path / "outside.csv"))
     )
     unpaired = sm.score(people, copy, with_control, paired=False)[with_control.text]
-    assert unpaired.parts["copies"] == 1 and unpaired.value > 0.95
+    assert unpaired.parts["exact copies"] == 1 and unpaired.value > 0.95
     assert sm.score(people, copy.head(120), sm.utility.TotalVariation(on="Sex"), paired=False).popitem()[1].value < 0.1
     with pytest.raises(sm.errors.Undefined, match="compares records with their originals"):
         sm.score(people, copy, sm.IL1s(), paired=False)

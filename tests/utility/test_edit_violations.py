@@ -14,7 +14,7 @@ RULE = 'age < 18 -> marital = "never"'
 
 
 def family(rows: int = 2000) -> sm.Microdata:
-    """Nobody under 18 is married; whoever is pregnant is a woman; the region has nothing to do with it."""
+    """Return a file in which nobody under 18 is married, only women are pregnant, and region is unrelated."""
     rng = np.random.default_rng(1)
     age, sex = rng.integers(0, 90, rows), rng.choice(["f", "m"], rows)
     frame = pl.DataFrame(
@@ -29,7 +29,7 @@ def family(rows: int = 2000) -> sm.Microdata:
     return sm.read(frame, keys=["sex", "marital", "pregnant", "region"], numeric="age")
 
 
-def test_married_children_are_counted() -> None:
+def test_counts_broken_rules() -> None:
     data = family()
     masked = sm.mask(data, sm.Swap(on=["marital"], rate=0.2), seed=1)
     measure = sm.utility.EditViolations([RULE, 'sex = "m" -> pregnant = "no"'])
@@ -40,27 +40,27 @@ def test_married_children_are_counted() -> None:
     assert not (children & (masked["marital"] == data["marital"])).any()
 
 
-def test_what_was_broken_before_is_not_laid_to_masking() -> None:
+def test_violations_of_original_do_not_count() -> None:
     data = family()
     measure = sm.utility.EditViolations('age > 50 -> region = "N"')
     estimate = measure.apply(data, data.change(None, {}), np.random.default_rng(0))
     assert estimate.value == 0 and estimate.parts["original"] > 0.3 and estimate.parts["marked"] == 0
 
 
-def test_a_recoded_column_has_no_rule_any_more() -> None:
+def test_recoded_column_of_rule_is_undefined() -> None:
     data = family()
     masked = sm.mask(data, sm.Recode(on=["age"], width=10), seed=1)
     with pytest.raises(sm.errors.Undefined, match="in the released file, edit rule .* holds no numbers"):
         sm.utility.EditViolations(RULE).apply(data, masked, np.random.default_rng(0))
 
 
-def test_the_rules_that_a_file_proposes() -> None:
-    """Those it was made with, and no other; each is broken by nobody."""
+def test_proposed_rules_match_generator() -> None:
+    """The proposed rules are those that generated the file, and no record breaks them."""
     data = family()
     rules = proposed_edits(data)
     assert set(rules) == {RULE, 'sex = "m" -> pregnant = "no"', 'pregnant = "yes" -> sex = "f"'}
     assert not any(parse_edit(rule).violations(data).any() for rule in rules)
 
 
-def test_few_records_propose_nothing() -> None:
+def test_small_file_proposes_no_rules() -> None:
     assert proposed_edits(family(100)) == []

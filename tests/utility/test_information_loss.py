@@ -1,4 +1,4 @@
-"""Information loss against closed forms and the golden table, whole and by subpopulation, plain and corrected; scores."""
+"""Information loss against closed forms and the golden table: whole files, subpopulations, correction, overall scores."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ GOLDEN = {
 
 
 def method(row: str, on: tuple[str, ...]) -> sm.Method:
-    """The method of a row: rank swap p, correlated noise d, mixture noise d, rescaled mixture noise d; in percent."""
+    """Return the method of a row, in percent: rank swap p, or noise d (correlated, mixture, rescaled mixture)."""
     kind, percent = row[:-2], int(row[-2:]) / 100
     if kind == "rnkswp":
         return sm.RankSwap(on=on, p=percent)
@@ -134,24 +134,24 @@ def method(row: str, on: tuple[str, ...]) -> sm.Method:
 
 
 @pytest.mark.parametrize("row", GOLDEN)
-def test_means_over_seeds_meet_the_golden_table(casc_census: Microdata, row: str) -> None:
+def test_mean_losses_match_golden_table(casc_census: Microdata, row: str) -> None:
     """Within 4 sd sqrt(1/20 + 1/50), and half a unit of the last printed digit."""
     made = method(row, casc_census.numeric)
     files = [made.apply(casc_census, Stream.of_seed(seed, row)) for seed in range(SEEDS)]
     for measure, (mean, sd) in zip(PLAIN, GOLDEN[row], strict=True):
-        found = np.mean([measure.score(casc_census, masked, RNG).value for masked in files])
-        assert abs(found - mean) < 4 * sd * np.sqrt(1 / SEEDS + 1 / 50) + 5e-5, measure.text
+        result = np.mean([measure.score(casc_census, masked, RNG).value for masked in files])
+        assert abs(result - mean) < 4 * sd * np.sqrt(1 / SEEDS + 1 / 50) + 5e-5, measure.text
 
 
-def test_rank_swaps_keep_means_and_variances_exactly(casc_census: Microdata) -> None:
+def test_rank_swap_preserves_means_and_variances(casc_census: Microdata) -> None:
     masked = method("rnkswp10", casc_census.numeric).apply(casc_census, Stream.of_seed(1))
     for measure in (sm.utility.IL2(), sm.utility.IL4()):
         assert measure.score(casc_census, masked, RNG).value == pytest.approx(0, abs=1e-12)
 
 
 # ---- definitions ----------------------------------------------------------------------------------------------------
-def by_the_paper(x: np.ndarray[Any, Any], z: np.ndarray[Any, Any]) -> dict[str, float]:
-    """Every loss as printed in section 3.5, value by value, with 0/0 = 0."""
+def losses_by_paper(x: np.ndarray[Any, Any], z: np.ndarray[Any, Any]) -> dict[str, float]:
+    """Return every loss as printed in section 3.5, value by value, with 0/0 = 0."""
     n, m = x.shape
     cells = [(i, j) for i in range(n) for j in range(m)]
     cx, cz, rx, rz = (f(a, rowvar=False) for f in (np.cov, np.corrcoef) for a in (x, z))
@@ -174,19 +174,19 @@ def by_the_paper(x: np.ndarray[Any, Any], z: np.ndarray[Any, Any]) -> dict[str, 
     return {name: float(value) for name, value in il.items()}
 
 
-def test_every_loss_is_its_printed_formula(casc_census: Microdata) -> None:
+def test_losses_match_printed_formulas(casc_census: Microdata) -> None:
     some = casc_census.take(np.arange(80)).only(casc_census.numeric[:4])
     data = Microdata(some.schema, some.columns)
     masked = sm.Noise(on=data.numeric, variance=0.2).apply(data, Stream.of_seed(3))
-    expected = by_the_paper(data.matrix(data.numeric), masked.matrix(data.numeric))
+    expected = losses_by_paper(data.matrix(data.numeric), masked.matrix(data.numeric))
     for name, value in expected.items():
-        found = getattr(sm.utility, name)().score(data, masked, RNG)
-        assert found.value == pytest.approx(value, rel=1e-10), name
-        assert all(found.parts[part] == pytest.approx(expected[part]) for part in found.parts)
+        result = getattr(sm.utility, name)().score(data, masked, RNG)
+        assert result.value == pytest.approx(value, rel=1e-10), name
+        assert all(result.parts[part] == pytest.approx(expected[part]) for part in result.parts)
     assert set(sm.utility.S1().score(data, masked, RNG).parts) == {"IL1", "IL2", "IL3", "IL4", "IL5"}
 
 
-def test_zeros_and_missing_values_of_single_losses() -> None:
+def test_value_losses_with_zeros_and_missing_values() -> None:
     x, z = np.array([0.0, 0.0, 2.0, -2.0, np.nan, 4.0]), np.array([0.0, 1.0, 3.0, 2.0, 1.0, np.nan])
     assert il1_losses(x, z) == pytest.approx([0, 2, 0.4, 2, np.nan, 3.2 / 2.4], nan_ok=True)
     assert relative_losses(x, z) == pytest.approx([0, np.inf, 0.5, 2, np.nan, 0.8], nan_ok=True)
@@ -194,28 +194,28 @@ def test_zeros_and_missing_values_of_single_losses() -> None:
     assert il1s_losses(np.array([1.0, 1.0]), np.array([1.0, 2.0])).tolist() == [0, np.inf]
 
 
-def test_moments_with_missing_values_and_weights() -> None:
-    """Means over the values present, covariances over complete pairs; as numpy has them."""
+def test_moment_losses_with_missing_values_and_weights() -> None:
+    """Means over the values present, covariances over complete pairs, as in numpy."""
     x = np.random.default_rng(2).normal(5, 2, (60, 3))
     x[::7, 0], x[::5, 1] = np.nan, np.nan
     w = np.random.default_rng(3).uniform(1, 4, 60)
     for weights in (None, w):
-        found = moments(x, weights)
+        result = moments(x, weights)
         for j in range(3):
             for k in range(3):
                 both = ~np.isnan(x[:, j]) & ~np.isnan(x[:, k])
                 pair = np.cov(x[both, j], x[both, k], aweights=None if weights is None else w[both])
-                assert found.covariance[j, k] == pytest.approx(pair[0, 1])
+                assert result.covariance[j, k] == pytest.approx(pair[0, 1])
                 expected = pair[0, 1] / np.sqrt(pair[0, 0] * pair[1, 1])
-                assert found.correlation[j, k] == pytest.approx(expected)
+                assert result.correlation[j, k] == pytest.approx(expected)
             known = ~np.isnan(x[:, j])
-            assert found.mean[j] == pytest.approx(
+            assert result.mean[j] == pytest.approx(
                 np.average(x[known, j], weights=None if weights is None else w[known])
             )
 
 
-def test_a_scale_of_zero() -> None:
-    """0/0 = 0; anything else over 0 has no value; a correlation with a constant counts as 0."""
+def test_zero_scale_is_zero_or_undefined() -> None:
+    """0/0 = 0; anything else over 0 is undefined; a correlation with a constant counts as 0."""
     data = file({"flat": [3.0] * 6, "even": [-1.0, 1, -2, 2, -3, 3], "x": [1.0, 2, 3, 4, 5, 7]})
     same = data.change(None, {})
     shifted = changed(data, {"even": [0.0, 1, -2, 2, -3, 3]})
@@ -242,9 +242,9 @@ def test_a_scale_of_zero() -> None:
     ).value == pytest.approx(0.125)
 
 
-def test_a_moment_that_is_lost_is_said() -> None:
+def test_unknown_moment_is_reported() -> None:
     data = file({"x": [1.0, 2, 3, 4], "y": [1.0, 3, 2, 5]})
-    with pytest.raises(sm.errors.Undefined, match="no longer tells it"):
+    with pytest.raises(sm.errors.Undefined, match="is unknown in the masked file"):
         sm.utility.IL2().score(data, changed(data, {"x": [np.nan] * 4}), RNG)
 
 
@@ -259,7 +259,7 @@ def groups() -> Microdata:
     return sm.read(pl.DataFrame(frame), numeric=["x", "y"], keys="group", weight="w")
 
 
-def test_subpopulations_are_files_of_their_own(groups: Microdata) -> None:
+def test_subpopulations_are_measured_as_separate_files(groups: Microdata) -> None:
     masked = sm.Noise(on=["x", "y"], variance=0.3).apply(groups, Stream.of_seed(1))
     for name in ("IL1", "IL1s", "IL2", "IL3", "IL4", "IL5", "S0", "S1", "S2", "RelativeLoss"):
         for weighted in (False, True):
@@ -270,18 +270,18 @@ def test_subpopulations_are_files_of_their_own(groups: Microdata) -> None:
                 rows = np.flatnonzero(groups["group"] == label)
                 part, after = (Microdata(t.schema, t.columns) for t in (groups.take(rows), masked.take(rows)))
                 single.append(alone.score(part, after, RNG).value)
-            found = measure.score(groups, masked, RNG)
-            assert found.value == pytest.approx(np.mean(single), rel=1e-10), name
-            assert found.parts["worst"] == pytest.approx(max(single))
-            assert found.parts["subpopulations"] == 3
-    with pytest.raises(sm.errors.Undefined, match="no subpopulation has 5000 records"):
+            result = measure.score(groups, masked, RNG)
+            assert result.value == pytest.approx(np.mean(single), rel=1e-10), name
+            assert result.parts["worst"] == pytest.approx(max(single))
+            assert result.parts["subpopulations"] == 3
+    with pytest.raises(sm.errors.Undefined, match="no subpopulation has at least 5000 records"):
         sm.utility.IL2(by="group", least=5000).score(groups, masked, RNG)
     with pytest.raises(sm.errors.SchemaError, match="no column 'gruop'"):
         sm.utility.IL2(by="gruop").score(groups, masked, RNG)
 
 
-def test_masked_subpopulations_are_as_the_user_sees_them(groups: Microdata) -> None:
-    """A swap of the group moves means of groups, and no value."""
+def test_subpopulations_use_masked_groups(groups: Microdata) -> None:
+    """Swapping the group changes the means of groups, but no value."""
     masked = sm.Swap(on="group", rate=0.3).apply(groups, Stream.of_seed(2))
     assert sm.utility.IL2().score(groups, masked, RNG).value == 0
     assert sm.utility.IL2(by="group").score(groups, masked, RNG).value > 0.01
@@ -290,7 +290,7 @@ def test_masked_subpopulations_are_as_the_user_sees_them(groups: Microdata) -> N
 
 @pytest.mark.parametrize("rescale", [False, True])
 @pytest.mark.parametrize("correlated", [False, True])
-def test_corrected_subpopulations(groups: Microdata, rescale: bool, correlated: bool) -> None:
+def test_correction_within_subpopulations(groups: Microdata, rescale: bool, correlated: bool) -> None:
     """Kim (1990): means undone of rescaling, Cov_s(Y) less d/(1 + d) Cov(Y), or its diagonal for independent noise."""
     made = sm.Noise(on=["x", "y"], variance=0.5, correlated=correlated, rescale=rescale)
     masked = made.apply(groups, Stream.of_seed(5))
@@ -304,12 +304,12 @@ def test_corrected_subpopulations(groups: Microdata, rescale: bool, correlated: 
         before = np.cov(groups.matrix(("x", "y"))[rows], rowvar=False)
         after = np.cov(y[rows], rowvar=False) - noise
         losses.append((np.abs(before - after) / np.abs(before))[np.tril_indices(2)].mean())
-    told = sm.utility.IL3(by="group", corrected=True).for_informed_attacker(made)
-    assert told.score(groups, masked, RNG).value == pytest.approx(np.mean(losses), rel=1e-9)
-    assert sm.utility.IL3(by="group", corrected=True, made_by=made) == told
+    informed = sm.utility.IL3(by="group", corrected=True).for_informed_attacker(made)
+    assert informed.score(groups, masked, RNG).value == pytest.approx(np.mean(losses), rel=1e-9)
+    assert sm.utility.IL3(by="group", corrected=True, made_by=made) == informed
 
 
-def test_correction_restores_what_noise_took(groups: Microdata) -> None:
+def test_correction_removes_noise(groups: Microdata) -> None:
     """Means over 40 seeds: corrected losses of subpopulations are far below plain ones, for means of rescaled files too."""
     made = sm.Noise(on=["x", "y"], variance=0.5, rescale=True)
     files = [made.apply(groups, Stream.of_seed(seed)) for seed in range(40)]
@@ -321,17 +321,17 @@ def test_correction_restores_what_noise_took(groups: Microdata) -> None:
         assert corrected < 0.75 * plain, cls.__name__
 
 
-def test_correction_is_refused_with_the_reason(groups: Microdata) -> None:
+def test_impossible_correction_gives_reason(groups: Microdata) -> None:
     masked = sm.RankSwap(on=["x", "y"]).apply(groups, Stream.of_seed(5))
     with pytest.raises(sm.errors.Undefined, match="RankSwap is not plain additive noise"):
         sm.utility.IL4(corrected=True).for_informed_attacker(sm.RankSwap(on=["x", "y"])).score(groups, masked, RNG)
-    with pytest.raises(sm.errors.Undefined, match="correcting needs the method"):
+    with pytest.raises(sm.errors.Undefined, match="the correction needs the method"):
         sm.utility.IL4(corrected=True).score(groups, masked, RNG)
-    with pytest.raises(sm.errors.PlanError, match="made_by is for corrected=True"):
+    with pytest.raises(sm.errors.PlanError, match="made_by is used only with corrected=True"):
         sm.utility.IL4(made_by=sm.RankSwap(on="x"))
 
 
-def test_records_and_the_whole_agree(groups: Microdata) -> None:
+def test_record_losses_average_to_value(groups: Microdata) -> None:
     masked = sm.Noise(on=["x", "y"]).apply(groups, Stream.of_seed(6))
     order = RNG.permutation(len(groups))
     moved = masked.take(order)
@@ -371,11 +371,11 @@ ERRATA = {
 
 
 @pytest.mark.parametrize("row", PRINTED)
-def test_scores_are_50_times_loss_plus_reidentified(row: str) -> None:
+def test_overall_scores_match_paper(row: str) -> None:
     """Table 3 from Tables 1 and 2, within the rounding of their parts (0.0005 and 0.00005, times 50)."""
     losses, rates, printed = PRINTED[row]
-    found = [overall_score(loss, rate) for rate in rates for loss in losses]
-    for number, (value, shown) in enumerate(zip(found, printed, strict=True)):
+    result = [overall_score(loss, rate) for rate in rates for loss in losses]
+    for number, (value, shown) in enumerate(zip(result, printed, strict=True)):
         assert value == pytest.approx(ERRATA.get((row, number), shown), abs=0.033)
         assert ((row, number) in ERRATA) == (abs(value - shown) > 0.033)
 
@@ -400,7 +400,7 @@ def scores(direction: str = "lower", high: float | None = 1.0) -> Scores:
     )
 
 
-def test_the_overall_score_is_arithmetic_on_stored_numbers() -> None:
+def test_overall_score_uses_stored_scores() -> None:
     for name, column, place in (("S0", "A-score", 0), ("S1", "D-score", 1), ("S2", "S-score", 2)):
         ru = sm.RUMap(scores(), risk="R", utility=name)
         mean, single = ru.overall(), ru.overall(by="release")
@@ -413,14 +413,14 @@ def test_the_overall_score_is_arithmetic_on_stored_numbers() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"direction": "higher"}, {"high": None}])
-def test_an_overall_score_needs_a_share_and_a_loss(bad: dict[str, Any]) -> None:
+def test_overall_score_needs_share_and_loss(bad: dict[str, Any]) -> None:
     with pytest.raises(sm.errors.PlanError, match="an overall score adds a loss"):
         sm.RUMap(scores(**bad), risk="R", utility="S0").overall()
 
 
 # ---- the page ---------------------------------------------------------------------------------------------------------
-def test_the_page_on_zeros_and_skew_shows_what_is_computed() -> None:
-    """docs/information-loss.md holds the table that docs/make_information_loss.py computes."""
+def test_information_loss_page_is_up_to_date() -> None:
+    """docs/information-loss.md contains the table that docs/make_information_loss.py computes."""
     import importlib.util
 
     folder = Path(__file__).resolve().parents[2] / "docs"

@@ -1,4 +1,4 @@
-"""The utility measures of the toolbox: each against its plain formula, on files of every make, and on bad input."""
+"""The utility measures: each against its plain formula, on every kind of file, and on invalid input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sdcmap.kernels.statistics.moments import moments
 from sdcmap.kernels.statistics.precision import NORMAL_95
 from sdcmap.kernels.statistics.regression import Design, least_squares, logit
 from sdcmap.utility._numeric import WeightedMeasure
-from sdcmap.utility._propensity_models import mean_squared
+from sdcmap.utility._propensity_models import compute_pmse
 from sdcmap.utility.query_error import range_sums, ranges_around
 
 ONCE = Stream.of_seed(11)
@@ -32,7 +32,7 @@ def rng(seed: int = 1) -> np.random.Generator:
 
 
 def people(n: int = 400, gone: float = 0.0) -> Microdata:
-    """Two keys, a numeric age that is a key as well, an income that depends on all, and a weight."""
+    """Return two keys, a numeric age that is also a key, an income that depends on all, and a weight."""
     draw = rng(5)
     sex, region = draw.integers(0, 2, n), draw.integers(0, 4, n)
     age = draw.integers(18, 80, n)
@@ -60,18 +60,18 @@ def value(measure: Measure, original: Microdata, masked: Microdata, seed: int = 
 
 
 def synthetic(data: Microdata, seed: int, n: int | None = None) -> Microdata:
-    """Records drawn from the file itself: as good as synthetic data can be."""
+    """Return records drawn from the file itself: as good as synthetic data can be."""
     drawn = data.take(rng(seed).integers(0, len(data), n or len(data)))
     return replace(drawn, origin=None, paired=False)
 
 
 def shuffled(data: Microdata, name: str, seed: int = 3) -> Microdata:
-    """One variable in another order: every margin is kept and every relation to it lost."""
+    """Return one variable in another order, which preserves every margin and destroys every relation to it."""
     return data.change(None, {name: data.column(name).values[rng(seed).permutation(len(data))]})
 
 
 def repeated(data: Microdata) -> Microdata:
-    """The file with each record as often as its weight says, each of weight 1."""
+    """Return the file with each record repeated as often as its weight, each with weight 1."""
     rows = np.repeat(np.arange(len(data)), data.weights.astype(int))
     return Microdata(data.schema, {name: data.column(name).take(rows) for name in data.names})
 
@@ -80,7 +80,7 @@ def repeated(data: Microdata) -> Microdata:
 NOISE = sm.Noise(on=["income", "wealth"], variance=0.3)
 
 
-def test_moments_are_the_plain_formulas(data: Microdata) -> None:
+def test_moment_changes_match_plain_formulas(data: Microdata) -> None:
     masked = NOISE.apply(data, ONCE)
     x, z = (d.matrix(("income", "wealth")) for d in (data, masked))
     c, d = np.cov(x.T), np.cov(z.T)
@@ -100,16 +100,16 @@ def test_moments_are_the_plain_formulas(data: Microdata) -> None:
         ), of
 
 
-def test_moments_of_known_pairs() -> None:
-    """With missing values, each pair over the records that know both."""
+def test_moments_use_known_pairs() -> None:
+    """With missing values, each pair uses the records that have both."""
     x = rng(2).normal(size=(60, 3))
     x[rng(3).random(x.shape) < 0.2] = np.nan
-    found = moments(x, np.ones(60))
+    result = moments(x, np.ones(60))
     for j, k in combinations(range(3), 2):
         both = ~np.isnan(x[:, [j, k]]).any(axis=1)
-        assert found.covariance[j, k] == pytest.approx(np.cov(x[both, j], x[both, k])[0, 1])
-        assert found.correlation[j, k] == pytest.approx(np.corrcoef(x[both, j], x[both, k])[0, 1])
-    assert found.mean == pytest.approx(np.nanmean(x, axis=0))
+        assert result.covariance[j, k] == pytest.approx(np.cov(x[both, j], x[both, k])[0, 1])
+        assert result.correlation[j, k] == pytest.approx(np.corrcoef(x[both, j], x[both, k])[0, 1])
+    assert result.mean == pytest.approx(np.nanmean(x, axis=0))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_moments_of_known_pairs() -> None:
     ],
     ids=lambda measure: measure.text,
 )
-def test_weights_count_records_so_often(measure: WeightedMeasure) -> None:
+def test_weighted_measure_equals_repeated_records(measure: WeightedMeasure) -> None:
     """A weighted measure is the plain one of the file with each record repeated; of moments up to n/(n - 1)."""
     original = people(300)
     masked = sm.Chain([NOISE, sm.Swap(on="region", rate=0.2), sm.Suppress(on=["sex", "region"], k=60)])
@@ -138,14 +138,14 @@ def test_weights_count_records_so_often(measure: WeightedMeasure) -> None:
         {name: out.column(name).levels for name in ("sex", "region") if out.column(name).levels is not None},
     )
     loose = 5e-3 if isinstance(measure, sm.utility.MomentChange) else 1e-9
-    found = value(replace(measure, weighted=True), original, released)
-    assert found == pytest.approx(value(measure, long, as_change), rel=loose)
-    assert found != pytest.approx(value(measure, original, released), rel=1e-6)
+    result = value(replace(measure, weighted=True), original, released)
+    assert result == pytest.approx(value(measure, long, as_change), rel=loose)
+    assert result != pytest.approx(value(measure, original, released), rel=1e-6)
 
 
 # ---- margins ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("weighted", [False, True])
-def test_distances_are_those_of_scipy(weighted: bool) -> None:
+def test_distances_match_scipy(weighted: bool) -> None:
     original = people(200, gone=0.1)
     masked = sm.methods.Sample(rate=0.4).apply(NOISE.apply(original, ONCE), ONCE)
     x, y = (d["income"] for d in (original, masked))
@@ -161,7 +161,7 @@ def test_distances_are_those_of_scipy(weighted: bool) -> None:
         assert gap == pytest.approx(stats.ks_2samp(x, y).statistic)
 
 
-def test_a_shuffle_keeps_every_margin(data: Microdata) -> None:
+def test_shuffle_preserves_margins(data: Microdata) -> None:
     masked = shuffled(data, "income")
     for measure in (sm.utility.KolmogorovSmirnov(), sm.utility.Wasserstein(), sm.utility.MomentChange(of="variance")):
         assert value(measure, data, masked) == pytest.approx(0, abs=1e-12)
@@ -169,20 +169,20 @@ def test_a_shuffle_keeps_every_margin(data: Microdata) -> None:
     assert value(sm.utility.SseSst(on="income"), data, masked) == pytest.approx(2, abs=0.4)  # two independent values
 
 
-def test_each_variable_is_in_the_parts(data: Microdata) -> None:
-    found = sm.utility.KolmogorovSmirnov(summary="worst").apply(data, sm.Noise(on="income").apply(data, ONCE), rng())
-    assert found.parts["on wealth"] == 0 < found.parts["on income"] == found.value == found.parts["worst"]
+def test_parts_contain_each_variable(data: Microdata) -> None:
+    result = sm.utility.KolmogorovSmirnov(summary="worst").apply(data, sm.Noise(on="income").apply(data, ONCE), rng())
+    assert result.parts["on wealth"] == 0 < result.parts["on income"] == result.value == result.parts["worst"]
 
 
-def test_numbers_held_as_categories_have_a_distribution() -> None:
-    """An age that is an ordinal key: top coding moves the distribution above the limit alone."""
+def test_ordinal_numbers_have_a_distribution() -> None:
+    """An age that is an ordinal key: top coding changes the distribution above the limit only."""
     ages = sm.read({"age": np.arange(100)}, kinds={"age": "ordinal"}, keys=["age"])
     masked = sm.TopCode(on="age", top=79).apply(ages, ONCE)
     assert value(sm.utility.KolmogorovSmirnov(on="age"), ages, masked) == pytest.approx(0.20)
 
 
 # ---- tables, categories, suppression ---------------------------------------------------------------------------------
-def test_table_error_is_the_plain_formula(data: Microdata) -> None:
+def test_table_error_matches_plain_formula(data: Microdata) -> None:
     masked = sm.Chain([sm.Swap(on="region", rate=0.1), sm.Swap(on="sex", rate=0.1)]).apply(data, ONCE)
     names = ("sex", "region", "age")
     errors = []
@@ -191,13 +191,13 @@ def test_table_error_is_the_plain_formula(data: Microdata) -> None:
             before, after = (d.frame().group_by(chosen).len() for d in (data, masked))
             both = before.join(after, on=chosen, how="left", suffix="_after").fill_null(0)
             errors.append(((both["len_after"] - both["len"].cast(pl.Int64)).abs() / both["len"]).mean())
-    found = sm.utility.TableError().apply(data, masked, rng())
-    assert found.value == pytest.approx(np.mean(errors))
-    assert found.parts["worst"] == pytest.approx(max(errors))
+    result = sm.utility.TableError().apply(data, masked, rng())
+    assert result.value == pytest.approx(np.mean(errors))
+    assert result.parts["worst"] == pytest.approx(max(errors))
     assert value(sm.utility.TableError(order=1), data, masked) == 0  # swapping keeps the margins
 
 
-def test_table_error_of_a_sample_is_of_scaled_counts(data: Microdata) -> None:
+def test_table_error_of_sample_scales_counts(data: Microdata) -> None:
     half = data.take(np.arange(200))
     share = (data["sex"][:200] == "f").sum() * 2, (data["sex"] == "f").sum()
     f, m = abs(share[0] - share[1]) / share[1], abs(share[0] - share[1]) / (400 - share[1])
@@ -207,20 +207,20 @@ def test_table_error_of_a_sample_is_of_scaled_counts(data: Microdata) -> None:
 def test_merged_categories_lose_their_detail(data: Microdata) -> None:
     merged = sm.Recode(on="region", merge=[["n", "e"]]).apply(data, ONCE)
     moved = np.isin(data["region"], ["n", "e"]).mean()
-    found = sm.utility.CategoryLoss().apply(data, merged, rng())
-    assert found.parts["on region"] == pytest.approx(moved / 3)  # 2 of 4 categories in one: (2 - 1)/(4 - 1)
-    assert found.value == pytest.approx(moved / 3 / 5)
+    result = sm.utility.CategoryLoss().apply(data, merged, rng())
+    assert result.parts["on region"] == pytest.approx(moved / 3)  # 2 of 4 categories in one: (2 - 1)/(4 - 1)
+    assert result.value == pytest.approx(moved / 3 / 5)
     table = sm.utility.TableError(on="region", order=1).apply(data, merged, rng())
     assert (table.parts["emptied"], table.parts["new"]) == (0.5, pytest.approx(moved))
 
 
-def test_a_merged_category_may_keep_an_old_name(data: Microdata) -> None:
+def test_merged_category_may_keep_old_name(data: Microdata) -> None:
     merged = sm.Recode(on="region", merge=[["n", "e"]], labels=["e"]).apply(data, ONCE)
     moved = np.isin(data["region"], ["n", "e"]).mean()
     assert value(sm.utility.CategoryLoss(on="region"), data, merged) == pytest.approx(moved / 3)
 
 
-def test_an_interval_loses_the_span_of_its_numbers(data: Microdata) -> None:
+def test_interval_loses_range_of_its_numbers(data: Microdata) -> None:
     coded = sm.Recode(on="income", breaks=[0, 30, 1e6]).apply(data, ONCE)
     x = data["income"]
     low = x <= 30
@@ -238,16 +238,16 @@ def test_suppressed_values_are_counted(data: Microdata) -> None:
     masked = sm.Suppress(on=["sex", "region"], k=60).apply(data, ONCE)
     lost = masked.missing("sex").sum() + masked.missing("region").sum()
     assert lost > 0
-    found = sm.utility.SuppressionLoss(on=["sex", "region"]).apply(data, masked, rng())
-    assert found.value == pytest.approx(lost / 800)
-    assert found.parts["records"] == 0
+    result = sm.utility.SuppressionLoss(on=["sex", "region"]).apply(data, masked, rng())
+    assert result.value == pytest.approx(lost / 800)
+    assert result.parts["records not released"] == 0
     assert value(sm.utility.CategoryLoss(on=["sex", "region"]), data, masked) == pytest.approx(lost / 800)
     sample = sm.utility.SuppressionLoss().apply(data, sm.methods.Sample(rate=0.25).apply(data, ONCE), rng())
-    assert (sample.value, sample.parts["records"]) == (0, 0.75)
+    assert (sample.value, sample.parts["records not released"]) == (0, 0.75)
 
 
 # ---- queries --------------------------------------------------------------------------------------------------------
-def test_range_sums_are_the_plain_formula() -> None:
+def test_range_sums_match_plain_formula() -> None:
     draw = rng(8)
     columns = draw.integers(0, 9, (3, 9000)).astype(float)
     columns[draw.random(columns.shape) < 0.1] = np.nan
@@ -255,26 +255,26 @@ def test_range_sums_are_the_plain_formula() -> None:
     low = draw.integers(0, 9, (20, 3)).astype(float)
     high = low + draw.integers(0, 4, (20, 3))
     low[draw.random(low.shape) < 0.4] = np.nan
-    for q, found in enumerate(range_sums(columns, weights, low, high)):
+    for q, result in enumerate(range_sums(columns, weights, low, high)):
         inside = np.ones(9000, dtype=bool)
         for v in range(3):
             if not np.isnan(low[q, v]):
                 inside &= (columns[v] >= low[q, v]) & (columns[v] <= high[q, v])
-        assert found == pytest.approx(weights[inside].sum())
+        assert result == pytest.approx(weights[inside].sum())
         assert range_sums(columns, np.empty(0), low[[q]], high[[q]])[0] == inside.sum()
 
 
 def test_query_error_of_suppressed_values_is_their_share(data: Microdata) -> None:
-    """Every query on one variable loses the suppressed values in its range: drawn apart from them, their share."""
+    """Every query on one variable loses the suppressed values in its range, on average their share."""
     gone = rng(2).random(len(data)) < 0.3
     masked = data.change(None, {"income": np.where(gone, np.nan, data["income"])})
-    found = sm.utility.QueryError(on="income", ways=1, width=0.5).apply(data, masked, rng())
-    assert found.value == pytest.approx(gone.mean(), abs=0.03)  # ranges of 200 records: sd 0.03 each, averaged
-    assert 0 < (found.se or 0) < 0.005
+    result = sm.utility.QueryError(on="income", ways=1, width=0.5).apply(data, masked, rng())
+    assert result.value == pytest.approx(gone.mean(), abs=0.03)  # ranges of 200 records: sd 0.03 each, averaged
+    assert 0 < (result.se or 0) < 0.005
 
 
 @pytest.mark.parametrize("width", [0.01, 0.3, 0.8, 1.0])
-def test_a_range_holds_the_share_it_states(width: float) -> None:
+def test_ranges_contain_stated_share(width: float) -> None:
     known = np.sort(rng(3).normal(size=1000))
     low, high = ranges_around(known, known[rng(4).integers(0, 1000, 500)], width, rng(5))
     held = [((known >= a) & (known <= b)).mean() for a, b in zip(low, high, strict=True)]
@@ -291,7 +291,7 @@ def test_query_error_falls_with_the_width_of_its_ranges(data: Microdata) -> None
     assert narrow > 1.5 * wide > 0
 
 
-def test_all_files_are_asked_the_same_queries_and_a_fresh_measure_asks_others(data: Microdata) -> None:
+def test_queries_are_shared_until_resampled(data: Microdata) -> None:
     masked = sm.Noise(on="income", variance=0.5).apply(data, Stream.of_seed(1))
     measure = sm.utility.QueryError(on="income", ways=1)
     assert value(measure, data, masked, 1) == value(measure, data, masked, 2)
@@ -301,7 +301,7 @@ def test_all_files_are_asked_the_same_queries_and_a_fresh_measure_asks_others(da
 
 
 # ---- intervals ------------------------------------------------------------------------------------------------------
-def test_regressions_are_the_plain_formulas() -> None:
+def test_regressions_match_plain_formulas() -> None:
     draw = rng(4)
     x = np.column_stack([np.ones(300), draw.normal(size=(300, 2))])
     y = x @ [1.0, 2.0, -1.0] + draw.normal(size=300)
@@ -345,7 +345,7 @@ def test_overlap_of_means_and_proportions_by_hand(data: Microdata) -> None:
     assert value(sm.utility.IntervalOverlap(on=["income", "sex"]), data, masked) == pytest.approx(np.mean(shares))
 
 
-def test_overlap_of_a_regression_the_user_names(data: Microdata) -> None:
+def test_overlap_of_stated_regression(data: Microdata) -> None:
     model = sm.utility.IntervalOverlap(models="income ~ age + sex + region")
     assert value(model, data, data.change(None, {})) == 1
     weak, strong = (value(model, data, shuffled(data, name)) for name in ("region", "age"))
@@ -364,27 +364,27 @@ def test_overlap_of_a_regression_the_user_names(data: Microdata) -> None:
     assert value(short, data, masked) == value(long, data, masked)
 
 
-def test_what_a_recoded_file_no_longer_tells_is_lost(data: Microdata) -> None:
+def test_recoded_estimates_count_as_lost(data: Microdata) -> None:
     merged = sm.Recode(on="region", merge=[["n", "e"]]).apply(data, ONCE)
-    found = sm.utility.IntervalOverlap(on=["region", "income"]).apply(data, merged, rng())
-    assert found.parts["lost"] == pytest.approx(2 / 5)  # two of four proportions and no mean
-    assert found.value == pytest.approx(3 / 5)
+    result = sm.utility.IntervalOverlap(on=["region", "income"]).apply(data, merged, rng())
+    assert result.parts["lost"] == pytest.approx(2 / 5)  # two of four proportions and no mean
+    assert result.value == pytest.approx(3 / 5)
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.1])
-def test_a_sample_widens_intervals_by_the_root_of_its_rate(rate: float) -> None:
+def test_sample_widens_intervals_by_root_of_rate(rate: float) -> None:
     original = people(20_000)
     masked = sm.methods.Sample(rate=rate).apply(original, ONCE)
     for weighted in (False, True):
-        found = sm.utility.IntervalWidth(on=["income", "sex"], weighted=weighted).apply(original, masked, rng())
-        assert found.value == pytest.approx(1 - np.sqrt(rate), abs=0.02)
-        assert found.parts["ratio"] == pytest.approx(1 / np.sqrt(rate), rel=0.05)
+        result = sm.utility.IntervalWidth(on=["income", "sex"], weighted=weighted).apply(original, masked, rng())
+        assert result.value == pytest.approx(1 - np.sqrt(rate), abs=0.02)
+        assert result.parts["ratio"] == pytest.approx(1 / np.sqrt(rate), rel=0.05)
 
 
 def test_microaggregation_narrows_intervals(data: Microdata) -> None:
     masked = sm.Microaggregate(on=["income", "wealth"], size=40).apply(data, ONCE)
-    found = sm.utility.IntervalWidth(on=["income", "wealth"]).apply(data, masked, rng())
-    assert found.value > 0.03 and found.parts["ratio"] < 1
+    result = sm.utility.IntervalWidth(on=["income", "wealth"]).apply(data, masked, rng())
+    assert result.value > 0.03 and result.parts["ratio"] < 1
 
 
 # ---- propensity -----------------------------------------------------------------------------------------------------
@@ -406,20 +406,20 @@ def plain_pmse(original: Microdata, masked: Microdata, order: int) -> float:
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_pmse_of_cells_is_that_of_rows(data: Microdata, order: int) -> None:
+def test_pmse_of_cells_matches_rows(data: Microdata, order: int) -> None:
     masked = sm.Chain([sm.PRAM(on="region"), sm.Swap(on="sex", rate=0.1)]).apply(data, ONCE)
-    found = value(sm.utility.Propensity(on=["sex", "region"], order=order), data, masked)
-    assert found == pytest.approx(plain_pmse(data, masked, order), rel=1e-5)
+    result = value(sm.utility.Propensity(on=["sex", "region"], order=order), data, masked)
+    assert result == pytest.approx(plain_pmse(data, masked, order), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["income", "region"])
-def test_two_way_terms_catch_a_full_shuffle_and_main_effects_miss_it(name: str) -> None:
+def test_two_way_terms_detect_shuffle(name: str) -> None:
     original = people(2000)
     on = ("sex", "region", "age", "income")
     masked = shuffled(original, name)
     assert value(sm.utility.Propensity(on=on, order=1), original, masked) == pytest.approx(0, abs=1e-12)
-    found = sm.utility.Propensity(on=on, order=2).apply(original, masked, rng())
-    assert found.value > 3 * found.parts["null"]
+    result = sm.utility.Propensity(on=on, order=2).apply(original, masked, rng())
+    assert result.value > 3 * result.parts["null"]
     trees = sm.utility.Propensity(on=on, model="trees").apply(original, masked, rng())
     assert trees.value > 1.2 * trees.parts["null"]
 
@@ -439,18 +439,18 @@ def test_null_of_a_sample() -> None:
     """A simple random sample without further masking: pMSE over 60 samples has the mean of its null, as above."""
     original = people(1500)
     measure = sm.utility.Propensity(on=["sex", "region", "income"])
-    found = [measure.apply(original, original.take(rng(s).permutation(1500)[:500]), rng()) for s in range(60)]
-    ratios = [one.value / one.parts["null"] for one in found]
+    result = [measure.apply(original, original.take(rng(s).permutation(1500)[:500]), rng()) for s in range(60)]
+    ratios = [one.value / one.parts["null"] for one in result]
     assert abs(np.mean(ratios) - 1) < 4 * np.std(ratios, ddof=1) / np.sqrt(60) + 0.03
-    assert "ratio" not in found[0].parts
+    assert "ratio" not in result[0].parts
 
 
-def test_null_of_paired_files_is_the_mean_over_swapped_labels() -> None:
+def test_null_of_pairs_matches_swapped_labels() -> None:
     """The closed form against 200 random swaps of labels within pairs, each with its own logit: within 4 standard errors
     and 5 % for the first order. The usual null is far off."""
     original = people(800)
     masked = sm.Noise(on="income", variance=0.05).apply(original, ONCE)
-    found = sm.utility.Propensity(on=["sex", "income"]).apply(original, masked, rng())
+    result = sm.utility.Propensity(on=["sex", "income"]).apply(original, masked, rng())
     x, z = ((d["income"] - original["income"].mean()) / original["income"].std() for d in (original, masked))
     sex = np.tile(original["sex"] == "m", 2)
     design = Design((sex, np.concatenate([x, z])), ((), (0,), (1,), (1, 1), (0, 1)), 1600)
@@ -459,17 +459,17 @@ def test_null_of_paired_files_is_the_mean_over_swapped_labels() -> None:
         swap = draw.random(800) < 0.5
         label = np.concatenate([swap, ~swap]).astype(float)
         fitted = logit(design, label, 1 - label)
-        pmse = None if fitted is None else mean_squared(fitted[1], label, 1 - label)
+        pmse = None if fitted is None else compute_pmse(fitted[1], label, 1 - label)
         assert pmse is not None
         resampled.append(pmse)
     error = np.std(resampled, ddof=1) / np.sqrt(200)
-    assert abs(found.parts["null"] - np.mean(resampled)) < 4 * error + 0.05 * np.mean(resampled)
+    assert abs(result.parts["null"] - np.mean(resampled)) < 4 * error + 0.05 * np.mean(resampled)
     usual = 4 / 8 / 1600
-    assert found.parts["null"] < usual / 4
+    assert result.parts["null"] < usual / 4
 
 
 def many_terms(n: int) -> Microdata:
-    """Three categories of 20 levels, two of which go together, and a number: 1,200 terms."""
+    """Return three variables with 20 categories, two of them related, and a number: 1,200 terms."""
     draw = rng(1)
     a, b, c = draw.integers(0, 20, (3, n))
     frame = pl.DataFrame({"a": a, "b": np.where(draw.random(n) < 0.4, a, b), "c": c}).cast(pl.String)
@@ -481,24 +481,24 @@ def test_null_ratio_with_many_terms_is_one_on_average() -> None:
     within 4 standard errors and 5 % for the first order."""
     original = many_terms(3000)
     measure = sm.utility.Propensity()
-    found = [measure.apply(original, synthetic(original, s), rng(s)) for s in range(10)]
-    ratios = [one.parts["ratio"] for one in found]
+    result = [measure.apply(original, synthetic(original, s), rng(s)) for s in range(10)]
+    ratios = [one.parts["ratio"] for one in result]
     error = np.std(ratios, ddof=1) / np.sqrt(10)
     assert abs(np.mean(ratios) - 1) < 4 * error + 0.05
     assert error < 0.03
-    assert found[0].parts["ridge"] == 1
+    assert result[0].parts["ridge"] == 1
 
 
 def test_null_of_a_sample_with_many_terms() -> None:
     original = many_terms(3000)
     measure = sm.utility.Propensity()
-    found = [measure.apply(original, original.take(rng(s).permutation(3000)[:1000]), rng()) for s in range(8)]
-    ratios = [one.value / one.parts["null"] for one in found]
+    result = [measure.apply(original, original.take(rng(s).permutation(3000)[:1000]), rng()) for s in range(8)]
+    ratios = [one.value / one.parts["null"] for one in result]
     assert abs(np.mean(ratios) - 1) < 4 * np.std(ratios, ddof=1) / np.sqrt(8) + 0.05
 
 
-def test_null_of_pairs_with_many_terms_is_the_mean_over_swapped_labels() -> None:
-    """The draws to first order against 8 swaps of labels within pairs, each with its own logit; and masking stands out."""
+def test_null_of_pairs_with_many_terms_matches_swapped_labels() -> None:
+    """First-order draws against 8 swaps of labels within pairs, each with its own logit; masking is clearly detected."""
     original = many_terms(2000)
     masked = sm.Chain([sm.PRAM(on="a"), sm.Noise(on="x", variance=0.1)]).apply(original, ONCE)
     both = pl.concat([original.frame(), masked.frame()])
@@ -509,10 +509,10 @@ def test_null_of_pairs_with_many_terms_is_the_mean_over_swapped_labels() -> None
         rows = np.arange(2000) + 2000 * swap, np.arange(2000) + 2000 * ~swap
         files = (sm.read(both[own], keys=["a", "b", "c"], numeric=["x"]) for own in rows)
         resampled.append(measure.apply(*files, rng()).value)
-    found = measure.apply(original, masked, rng())
+    result = measure.apply(original, masked, rng())
     error = np.std(resampled, ddof=1) / np.sqrt(8)
-    assert abs(found.parts["null"] - np.mean(resampled)) < 4 * error + 0.05 * np.mean(resampled)
-    assert found.value > 1.2 * found.parts["null"]
+    assert abs(result.parts["null"] - np.mean(resampled)) < 4 * error + 0.05 * np.mean(resampled)
+    assert result.value > 1.2 * result.parts["null"]
     assert "null" not in replace(measure, resamples=0).apply(original, masked, rng()).parts
 
 
@@ -524,7 +524,7 @@ def test_trees_have_a_null_by_resampling(data: Microdata) -> None:
     assert trees.apply(data, synthetic(data, 3), rng()) == drawn
 
 
-def test_new_categories_are_told_for_certain(data: Microdata) -> None:
+def test_new_categories_are_recognized_with_certainty(data: Microdata) -> None:
     merged = sm.Recode(on="region", merge=[list("nesw")]).apply(data, ONCE)
     assert value(sm.utility.Propensity(on="region"), data, merged) == pytest.approx(0.25, abs=1e-4)
 
@@ -548,7 +548,7 @@ NEEDS_NUMBERS = ("KolmogorovSmirnov", "MomentChange", "Propensity", "QueryError"
 NEEDS_PAIRS = ("CategoryLoss", "SseSst", "SuppressionLoss")
 
 
-def made(data: Microdata) -> dict[str, Microdata]:
+def make_file(data: Microdata) -> dict[str, Microdata]:
     suppressed = {"income": np.where(np.arange(len(data)) % 5 == 0, np.nan, data["income"])}
     return {
         "masked": sm.Chain([NOISE, sm.Swap(on="region", rate=0.2)]).apply(data, ONCE),
@@ -561,9 +561,9 @@ def made(data: Microdata) -> dict[str, Microdata]:
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.text)
-def test_every_make_of_file_has_a_value_or_a_reason(measure: Measure, data: Microdata) -> None:
+def test_every_kind_of_file_has_value_or_reason(measure: Measure, data: Microdata) -> None:
     name = type(measure).__name__
-    for make, masked in made(data).items():
+    for make, masked in make_file(data).items():
         no_numbers = make == "intervals" and name in NEEDS_NUMBERS
         no_pairs = make == "synthetic" and name in NEEDS_PAIRS
         for each in (measure, *([replace(measure, weighted=True)] if "trees" not in measure.text else [])):
@@ -571,17 +571,17 @@ def test_every_make_of_file_has_a_value_or_a_reason(measure: Measure, data: Micr
                 with pytest.raises(Undefined, match="recoded into categories" if no_numbers else "synthetic"):
                     each.apply(data, masked, rng())
                 continue
-            found = each.apply(data, masked, rng())
+            result = each.apply(data, masked, rng())
             low, high = each.bounds
-            assert np.isfinite(found.value) and (low or 0) <= found.value <= (high or np.inf), make
-            assert all(np.isfinite(part) for part in found.parts.values())
+            assert np.isfinite(result.value) and (low or 0) <= result.value <= (high or np.inf), make
+            assert all(np.isfinite(part) for part in result.parts.values())
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.text)
-def test_a_masked_file_is_worse_than_the_original(measure: Measure, data: Microdata) -> None:
+def test_masked_file_is_worse_than_original(measure: Measure, data: Microdata) -> None:
     whole = value(measure, data, data.change(None, {}))
     make = {"CategoryLoss": "recoded", "SuppressionLoss": "suppressed"}.get(type(measure).__name__, "masked")
-    loss = value(measure, data, made(data)[make])
+    loss = value(measure, data, make_file(data)[make])
     assert loss < whole == 1 if measure.direction == "higher" else loss > whole == 0
 
 
@@ -590,8 +590,8 @@ USES_RELEASED_WEIGHTS = [m for m in MEASURES if "trees" not in m.text and type(m
 
 
 @pytest.mark.parametrize("measure", USES_RELEASED_WEIGHTS, ids=lambda measure: measure.text)
-def test_released_weights_that_cannot_be_used(measure: Measure) -> None:
-    """A file that was made elsewhere; `read` refuses such weights in an original."""
+def test_invalid_released_weights_are_undefined(measure: Measure) -> None:
+    """A file that was made elsewhere; `read` rejects such weights in an original."""
     original = people(40)
     for weights, words in ((np.zeros(40), "is 0 in every record"), (-np.ones(40), "missing or negative in 40 records")):
         with pytest.raises(Undefined, match=words):
@@ -612,7 +612,7 @@ def test_released_weights_that_cannot_be_used(measure: Measure) -> None:
         (lambda: sm.utility.IntervalOverlap(models="income ~ age + "), "must be texts such as"),
     ],
 )
-def test_a_parameter_out_of_range_is_named(make: type, words: str) -> None:
+def test_parameter_out_of_range_is_reported(make: type, words: str) -> None:
     with pytest.raises(PlanError) as error:
         make()
     assert words in str(error.value)
@@ -634,7 +634,7 @@ def test_a_parameter_out_of_range_is_named(make: type, words: str) -> None:
         (sm.utility.IntervalOverlap(models="region ~ age"), "must be numeric or have 2 categories."),
     ],
 )
-def test_a_measure_that_does_not_fit_says_why(data: Microdata, measure: Measure, words: str) -> None:
+def test_incompatible_measure_gives_reason(data: Microdata, measure: Measure, words: str) -> None:
     with pytest.raises(SchemaError) as error:
         measure.apply(data, data.change(None, {}), rng())
     assert words in str(error.value)
@@ -650,13 +650,13 @@ def test_a_measure_that_does_not_fit_says_why(data: Microdata, measure: Measure,
         (sm.utility.KolmogorovSmirnov(on="z"), "no value of 'z' is known"),
         (sm.utility.SuppressionLoss(on="z"), "no measured value is known"),
         (sm.utility.QueryError(on="z"), "no measured value is known"),
-        (sm.utility.IntervalWidth(on="x"), "no estimate from the original has an interval of any width"),
+        (sm.utility.IntervalWidth(on="x"), "every estimate from the original has an interval of width 0"),
         (sm.utility.IntervalOverlap(on="z"), "can be estimated from the original"),
-        (sm.utility.MomentChange(on=["y", "twice"], of="eigenvalues"), "has an eigenvalue of 0"),
+        (sm.utility.MomentChange(on=["y", "twice"], of="eigenvalues"), "eigenvalue of the correlation matrix is 0"),
     ],
     ids=lambda part: part.text if isinstance(part, Measure) else "",
 )
-def test_what_has_no_value_says_why(measure: Measure, words: str) -> None:
+def test_undefined_value_gives_reason(measure: Measure, words: str) -> None:
     y = rng(1).normal(size=30)
     frame = {"x": np.full(30, 2.0), "y": y, "twice": 2 * y, "z": np.full(30, np.nan)}
     flat = sm.read(pl.DataFrame(frame).fill_nan(None), numeric="all")
@@ -665,7 +665,7 @@ def test_what_has_no_value_says_why(measure: Measure, words: str) -> None:
 
 
 @pytest.mark.parametrize(("levels", "words"), [(100, r"terms, more than 6,000"), (9_000, r"\d\d,\d{3},\d{3} terms")])
-def test_too_many_terms_are_refused_before_the_work(levels: int, words: str) -> None:
+def test_too_many_terms_are_rejected_early(levels: int, words: str) -> None:
     draw = rng(1)
     frame = pl.DataFrame({name: draw.integers(0, levels, 20_000) for name in "ab"}).cast(pl.String)
     many = sm.read(frame, keys=["a", "b"])
@@ -674,8 +674,8 @@ def test_too_many_terms_are_refused_before_the_work(levels: int, words: str) -> 
 
 
 @pytest.mark.parametrize("cells", [3, 600, 1783, 5001])
-def test_tables_that_share_no_cell_are_at_distance_one(cells: int) -> None:
-    """However many cells add up: rounding does not pass the largest distance there is."""
+def test_tables_without_common_cell_have_distance_one(cells: int) -> None:
+    """Rounding does not exceed the largest possible distance, however many cells there are."""
     data = sm.read(pl.DataFrame({"k": [f"a{i}" for i in range(cells)]}), keys=["k"])
     other = sm.read(pl.DataFrame({"k": [f"b{i}" for i in range(cells)]}), keys=["k"])
     assert 1 - 1e-12 < sm.Hellinger().score(data, other, np.random.default_rng(1)).value <= 1

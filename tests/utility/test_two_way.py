@@ -1,4 +1,4 @@
-"""The design of two-way terms, which is never stored, beside the same written out; and the logit with a ridge on it."""
+"""The two-way design that is never stored, against a dense matrix; and the ridge logit on it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pytest
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.regression import logit
 from sdcmap.utility._propensity_models import ridge_logit
-from sdcmap.utility._two_way import TwoWay, count_terms, squared_differences
+from sdcmap.utility._two_way import TwoWay, count_terms, sum_squared_differences
 
 
 def mixed(n: int = 60, seed: int = 1) -> tuple[Array, Array]:
-    """Three categories, one of a single level and one with a level that is rare, and two numbers with zeros."""
+    """Return three categorical variables, one constant and one with a rare category, and two numbers with zeros."""
     rng = np.random.default_rng(seed)
     codes = np.column_stack([rng.integers(0, 3, n), np.zeros(n), np.minimum(rng.integers(0, 30, n), 4)])
     return codes.astype(np.int64), rng.normal(size=(n, 2)) * (rng.random((n, 2)) < 0.8)
 
 
-def written_out(codes: Array, numbers: Array, order: int) -> Array:
-    """Every term as a column, in the order of the design."""
+def dense_terms(codes: Array, numbers: Array, order: int) -> Array:
+    """Return every term as a column, in the order of the design."""
     dummies = [[codes[:, v] == level for level in range(1, codes[:, v].max() + 1)] for v in range(codes.shape[1])]
     columns = [np.ones(len(codes)), *(column for own in dummies for column in own), *numbers.T]
     if order == 2:
@@ -32,14 +32,14 @@ def written_out(codes: Array, numbers: Array, order: int) -> Array:
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_the_design_is_that_written_out(order: int) -> None:
+def test_design_matches_dense_matrix(order: int) -> None:
     codes, numbers = mixed()
     codes[codes[:, 0] == 2, 2] = 0  # cells that do not occur
-    whole = written_out(codes, numbers, order)
+    whole = dense_terms(codes, numbers, order)
     x = whole[:, (whole != 0).any(axis=0)]
     design = TwoWay.of(codes, numbers, order)
     assert count_terms([2, 0, 4, 1, 1], 2, order) == whole.shape[1] > design.width - (order == 1)
-    assert design.predicted(np.eye(design.width)) == pytest.approx(x)
+    assert design.predict(np.eye(design.width)) == pytest.approx(x)
     residuals = np.random.default_rng(2).normal(size=(len(x), 3))
     assert design.moments(residuals) == pytest.approx(x.T @ residuals)
 
@@ -53,12 +53,12 @@ def test_the_design_is_that_written_out(order: int) -> None:
 
     after, weights = np.roll(np.arange(len(x)), 1), np.arange(1.0, len(x) + 1)
     changed = (x[after] - x) @ information
-    found = squared_differences(design, design.take(after), information, weights)
-    assert found == pytest.approx(weights @ (changed * (x[after] - x)).sum(axis=1))
+    result = sum_squared_differences(design, design.take(after), information, weights)
+    assert result == pytest.approx(weights @ (changed * (x[after] - x)).sum(axis=1))
 
 
 @pytest.mark.parametrize("ridge", [1e-6, 1.0])
-def test_a_ridge_logit_is_what_newton_finds(ridge: float) -> None:
+def test_ridge_logit_matches_newton(ridge: float) -> None:
     design = TwoWay.of(*mixed(400), 2)
     ones = np.random.default_rng(4).integers(0, 4, 400).astype(float)
     newton, fit = logit(design, ones, 3 - ones, ridge), ridge_logit(design, ones, 3 - ones, ridge)
@@ -66,9 +66,9 @@ def test_a_ridge_logit_is_what_newton_finds(ridge: float) -> None:
     assert fit.p == pytest.approx(newton[1], abs=1e-4)
 
 
-def test_the_first_step_is_that_of_newton() -> None:
+def test_first_step_matches_newton() -> None:
     codes, numbers = mixed()
-    design, x = TwoWay.of(codes, numbers, 1), written_out(codes, numbers, 1)
+    design, x = TwoWay.of(codes, numbers, 1), dense_terms(codes, numbers, 1)
     ones = np.arange(60) % 4 == 0
     fit = ridge_logit(design, ones.astype(float), 1.0 - ones, 2.0)
     assert fit is not None
@@ -78,6 +78,6 @@ def test_the_first_step_is_that_of_newton() -> None:
     assert fit.first_step(design, residuals) == pytest.approx(expected)
 
 
-def test_numbers_too_large_for_a_fit() -> None:
+def test_ridge_logit_fails_on_huge_numbers() -> None:
     codes, numbers = mixed()
     assert ridge_logit(TwoWay.of(codes, numbers * 1e200, 2), np.ones(60), np.ones(60), 1.0) is None

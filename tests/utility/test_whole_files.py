@@ -1,4 +1,4 @@
-"""Distances between whole files and other readings of propensity scores and intervals, against their plain formulas."""
+"""Distances between whole files, and other summaries of propensity scores and intervals, against plain formulas."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def scored(measure: sm.Measure, original: sm.Microdata, masked: sm.Microdata, se
     return measure.apply(original, masked, np.random.default_rng(seed))
 
 
-def test_means_over_pairs_are_the_plain_formula() -> None:
+def test_row_means_match_plain_formula() -> None:
     x, y = RNG.normal(size=(5, 2)), RNG.normal(size=(7, 2))
     c, d = RNG.integers(0, 3, (5, 1)), RNG.integers(0, 3, (7, 1))
     away = np.sqrt(((x[:, np.newaxis] - y) ** 2).sum(axis=2) + (c[:, np.newaxis] != d).sum(axis=2))
@@ -40,18 +40,18 @@ def test_means_over_pairs_are_the_plain_formula() -> None:
     assert row_means(x, c, x, c, 0.0, False) == pytest.approx(own.sum(axis=1) / 4)
 
 
-def test_the_energy_distance_of_one_number_is_scipys_squared() -> None:
+def test_energy_distance_of_one_number_matches_scipy() -> None:
     """scipy.stats.energy_distance is the root of 2 times the integral of (F - G)^2."""
     data = people()
     moved = sm.Noise(on=["wage"], variance=0.5).apply(data, Stream.of_seed(1, "x"))
     sd = data["wage"].std()
-    found = scored(sm.utility.EnergyDistance(on=["wage"]), data, moved)
-    assert found.value == pytest.approx(energy_distance(data["wage"] / sd, moved["wage"] / sd) ** 2)
-    assert found.se == 0 and found.parts["records"] == 400
+    result = scored(sm.utility.EnergyDistance(on=["wage"]), data, moved)
+    assert result.value == pytest.approx(energy_distance(data["wage"] / sd, moved["wage"] / sd) ** 2)
+    assert result.se == 0 and result.parts["records"] == 400
 
 
 @pytest.mark.parametrize("measure", [sm.utility.EnergyDistance(), sm.utility.MMD()])
-def test_a_full_shuffle_is_seen_and_other_people_of_the_population_are_not(measure: sm.Measure) -> None:
+def test_distances_detect_shuffle_but_not_resampling(measure: sm.Measure) -> None:
     data = people()
     wage = data["wage"].copy()
     np.random.default_rng(2).shuffle(wage)
@@ -63,7 +63,7 @@ def test_a_full_shuffle_is_seen_and_other_people_of_the_population_are_not(measu
 
 
 @pytest.mark.parametrize("cls", [sm.utility.EnergyDistance, sm.utility.MMD])
-def test_a_draw_of_records_is_within_its_error_of_all(cls: type[sm.Measure]) -> None:
+def test_sampled_distance_is_within_its_error(cls: type[sm.Measure]) -> None:
     data = people(1500)
     moved = sm.Noise(on=["wage", "luck"], variance=0.5).apply(data, Stream.of_seed(1, "x"))
     whole = scored(cls(), data, moved).value
@@ -72,13 +72,13 @@ def test_a_draw_of_records_is_within_its_error_of_all(cls: type[sm.Measure]) -> 
     assert abs(errors.mean()) < 4 / np.sqrt(20) and 0.3 < errors.std() < 2.5
 
 
-def test_a_number_that_became_categories_has_no_distance() -> None:
+def test_recoded_number_has_no_distance() -> None:
     data = people(50)
     with pytest.raises(Undefined, match="'wage' was recoded into categories"):
         scored(sm.utility.MMD(), data, sm.Recode(on="wage", bins=3).mask(data, RNG))
 
 
-def test_specks_and_po50_are_read_off_the_propensity_scores() -> None:
+def test_specks_and_po50_match_propensity_scores() -> None:
     """One number that moved by a constant: the logit's score rises with it, so that SPECKS is the distance of the
     numbers."""
     data = people()
@@ -92,12 +92,12 @@ def test_specks_and_po50_are_read_off_the_propensity_scores() -> None:
         assert scored(measure, data, data.change(None, {})).value == 0
 
 
-def test_of_trees_only_pmse_is_told() -> None:
+def test_specks_and_po50_reject_trees() -> None:
     with pytest.raises(PlanError, match="SPECKS.model must be 'logit'"):
         sm.utility.SPECKS(model="trees")
 
 
-def test_conclusions_agree_or_not() -> None:
+def test_significance_agreement_by_hand() -> None:
     assert [conclusion(Interval(*ends)) for ends in ((1, 2), (-2, -1), (-1, 1), (0, 1))] == [1, -1, 0, 0]
     data = people()
     measure = sm.utility.SignificanceAgreement(models=["wage ~ age + luck"])
