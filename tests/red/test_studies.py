@@ -174,7 +174,7 @@ KILLED = """
 import os, signal, sys
 import sdcmap as sm
 from sdcmap.bundle import releasing
-from sdcmap.study import sweep
+from sdcmap.study import sweep as sweep_module
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -186,7 +186,7 @@ chosen = next(made for made in plan.candidates if made.method.random)
 reasons = dict.fromkeys(("unmasked", "gate"), "made-up people")
 release = sm.release(data, plan, chosen, ledger=folder + "/ledger", override=reasons)
 if where == "sweep":
-    sweeping.crew = die
+    sweep_module.worker_pool = die
     plan = sm.Plan(sm.Swap(on="sex", rate=0.1), plan.measures, replicates=3)
     sm.sweep(data, plan, engine="processes", workers=1)
 elif where == "check":

@@ -65,7 +65,7 @@ def test_killed_search_continues_to_the_same_front(
 
 def drive(folder: Path, rows: int, calls: int) -> int:
     """Run the search in a process that dies after so many rows or finishes; return its exit status."""
-    script = Path(__file__).with_name("searched.py")
+    script = Path(__file__).with_name("search_samples.py")
     return subprocess.run([sys.executable, script, folder, str(rows), str(calls)], capture_output=True).returncode
 
 
@@ -194,7 +194,7 @@ def test_frontier_is_redrawn_to_choose_and_to_report(people: Microdata, found: S
     plan = found.plan
     for member in found.members:
         choose, report = number_redraws(plan, member.method, "choose"), number_redraws(plan, member.method, "report")
-        numbers = [c.replicate for c in (*choose, *report, *number_redraws(plan, member.method, "race"))]
+        numbers = [c.replicate for c in (*choose, *report, *number_redraws(plan, member.method, "tiebreak"))]
         assert len(set(numbers)) == len(numbers) == 15 and min(numbers) == plan.draws_of(member.method)
         again = sm.sweep(people, replace(plan, methods=(member.method,), search_methods=(), replicates=11), workers=1)
         drawn = again.column(FOUND.text).filter(pl.col("id").is_in([c.id for c in report]))["value"]

@@ -96,7 +96,7 @@ def test_plan_without_a_risk_measure_gets_all_three(tmp_path: Path) -> None:
     with sm.Study.open(tmp_path / "study") as study:
         assert study.plan == swept
     report = sm.report(tmp_path / "study").html
-    assert "(ClosestRecord): 0.9" in report and "Not measured" not in report
+    assert "Membership inference (nearest record): 0.9" in report and "Not measured" not in report
 
 
 def test_risk_axis_may_be_the_worst_share_of_limits() -> None:
@@ -144,7 +144,7 @@ def test_release_is_compared_with_the_limit_of_every_measure(tmp_path: Path) -> 
         checks = release(data, plan, synthetic_of(plan)).check()
         assert {check.name for check in checks if not check.passed} == names
         said = [check.reason for check in checks if check.name == "risk"]
-        assert "AttributeInference" in said[0] and f"the limit {most:g}" in said[1]
+        assert "Attribute inference" in said[0] and f"the limit {most:g}" in said[1]
         assert said[2] == "WorstLinkage was not tested because the file is fully synthetic; the other limits decide."
     alone = plan_of(limits={"WorstLinkage": 0.9}).with_risk(data)
     checks = release(data, alone, synthetic_of(alone)).check()

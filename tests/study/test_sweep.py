@@ -26,7 +26,8 @@ from samples import same_rows
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
 from sdcmap.data.microdata import Microdata
-from sdcmap.study import engines, sweeping
+from sdcmap.study import engines
+from sdcmap.study import sweep as sweep_module
 from sdcmap.study.cost import estimate_seconds
 from sdcmap.study.engines import WORKER_KILLED, make_executor, run_all
 from sdcmap.study.folder import Study
@@ -112,10 +113,10 @@ def test_only_a_large_sweep_starts_processes(people: Microdata, monkeypatch: pyt
         return make("serial", 1)
 
     monkeypatch.setattr(engines, "make_executor", noted)
-    monkeypatch.setattr(sweeping, "POOL_START_SECONDS", 1e9)  # however busy the machine is
+    monkeypatch.setattr(sweep_module, "POOL_START_SECONDS", 1e9)  # however busy the machine is
     small = sm.sweep(people, plan_of(), workers=2)
     assert not started and len(small.candidate) == plan_of().count
-    monkeypatch.setattr(sweeping, "POOL_START_SECONDS", 0.0)
+    monkeypatch.setattr(sweep_module, "POOL_START_SECONDS", 0.0)
     assert same_rows(small, sm.sweep(people, plan_of(), workers=2)) and started == [2]
 
 

@@ -73,7 +73,7 @@ def test_without_a_gpu_auto_uses_the_cpu_and_gpu_fails(people: Microdata, tmp_pa
         scores = sm.sweep(people, plan_of(people), tmp_path / "study", workers=1, device="auto")
     assert values(scores) == wanted
     assert "cards" not in Study.manifest_of(tmp_path / "study")
-    with pytest.raises(SdcmapError, match="^no GPU can be used: .*; device=.auto. would go on without one.$"):
+    with pytest.raises(SdcmapError, match="^no GPU can be used: .*; device=.auto. would continue without one.$"):
         sm.sweep(people, plan_of(people), workers=1, device="gpu")
     masked = sm.mask(people, sm.Noise(on="wage"), seed=1)
     with pytest.raises(SdcmapError, match="^no GPU can be used"):
@@ -103,7 +103,7 @@ def test_gpu_is_recorded_and_shown_in_the_internal_report(people: Microdata, los
 
 
 def test_progress_bar_names_the_gpu(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress_bar(show=True, card="NVIDIA H200") as report:
+    with progress_bar(show=True, gpu="NVIDIA H200") as report:
         report(1, 2)
     assert "candidates on NVIDIA H200" in capsys.readouterr().err
 
