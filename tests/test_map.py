@@ -22,7 +22,7 @@ FEW = st.integers(0, 5).map(float) | st.sampled_from([math.inf, -math.inf, math.
 
 
 @given(st.lists(st.tuples(FEW, FEW), max_size=30))
-def test_undominated_is_the_definition(points: list[tuple[float, float]]) -> None:
+def test_undominated_matches_definition(points: list[tuple[float, float]]) -> None:
     first, second = np.array([p[0] for p in points]), np.array([p[1] for p in points])
 
     def dominated(i: int) -> bool:
@@ -35,7 +35,7 @@ def test_undominated_is_the_definition(points: list[tuple[float, float]]) -> Non
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=25), st.floats(0, 50))
-def test_the_linear_path_holds_the_minimum_of_every_slope(points: list[tuple[int, int]], slope: float) -> None:
+def test_linear_path_contains_optimum_of_every_slope(points: list[tuple[int, int]], slope: float) -> None:
     first, second = np.array(points, dtype=float).T
     path = linear_optima(first, second)
     assert path[0][0] == 0
@@ -102,14 +102,14 @@ def test_points_frontier_and_ties(ru: sm.RUMap) -> None:
     assert sorted(tied.frontier["method"]) == ["A", "B"]
 
 
-def test_the_anchor_is_drawn_not_counted(ru: sm.RUMap) -> None:
+def test_anchor_is_not_on_frontier(ru: sm.RUMap) -> None:
     identity = ru.points.filter(pl.col("method") == "Identity").row(0, named=True)
     assert identity["anchor"]
     assert not identity["frontier"]
     assert ru.nothing == (0.0, 1.0)
 
 
-def test_means_have_their_two_bands(ru: sm.RUMap) -> None:
+def test_means_have_two_bands(ru: sm.RUMap) -> None:
     row = ru.means.filter(pl.col("method") == "A").row(0, named=True)
     assert row["risk"] == pytest.approx(0.15)
     assert row["risk_se"] == pytest.approx(0.1 / math.sqrt(2) / math.sqrt(2))  # sd of (.1, .2) over sqrt 2
@@ -119,7 +119,7 @@ def test_means_have_their_two_bands(ru: sm.RUMap) -> None:
     assert (many["risk_low"], many["risk_high"]) == pytest.approx((0.01, 0.39))
 
 
-def test_membership_is_the_share_of_replicate_numbers(ru: sm.RUMap) -> None:
+def test_membership_is_share_of_replicates(ru: sm.RUMap) -> None:
     """Replicate 0: A, D (.1, .8) and B (.3, .3) are undominated; replicate 1: B (.1, .4) and C (.4, .35)."""
     shares = dict(ru.membership.select("method", "membership").iter_rows())
     assert shares == {"A": 0.5, "B": 1.0, "C": 0.5, "D": 0.5}
@@ -129,19 +129,19 @@ def test_membership_is_the_share_of_replicate_numbers(ru: sm.RUMap) -> None:
     )  # Wilson, 1 of 2
 
 
-def test_a_method_without_randomness_stands_in_every_replicate() -> None:
+def test_deterministic_method_takes_part_in_every_replicate() -> None:
     scores = scores_of({"N": [(0.2, 0.2)], "A": [(0.1, 0.9), (0.3, 0.3), (0.1, 0.1)]})
     shares = dict(sm.RUMap(scores, "R", "U").membership.select("method", "membership").iter_rows())
     assert shares == {"N": pytest.approx(2 / 3), "A": pytest.approx(2 / 3)}
 
 
-def test_adding_a_candidate_moves_no_other(ru: sm.RUMap) -> None:
+def test_adding_candidate_moves_no_other(ru: sm.RUMap) -> None:
     more = scores_of({"Identity": [(0.5, 0.0)], "A": [(0.1, 0.8), (0.2, 0.7)], "Z": [(9.0, 9.0)]})
     before = ru.points.filter(pl.col("method") == "A").select("risk", "utility")
     assert sm.RUMap(more, "R", "U").points.filter(pl.col("method") == "A").select("risk", "utility").equals(before)
 
 
-def test_a_utility_that_is_better_when_higher() -> None:
+def test_utility_better_when_higher() -> None:
     ru = sm.RUMap(scores_of({"A": [(0.1, 5.0)], "B": [(0.1, 7.0)], "C": [(0.3, 9.0)]}, utility="higher"), "R", "U")
     assert ru.frontier["method"].to_list() == ["B", "C"]
     assert ru.choose(sm.Threshold(risk=0.2)).method == "B"
@@ -149,7 +149,7 @@ def test_a_utility_that_is_better_when_higher() -> None:
     assert ru.choose(sm.Linear(slope=0.01)).method == "B"
 
 
-def test_the_worst_of_several_risks() -> None:
+def test_worst_of_several_risks_is_on_axis() -> None:
     people = sm.demo.population(300)
     strict, lax = sm.SmallCells(n=5), sm.SmallCells(n=2)
     plan = sm.Plan(
@@ -171,7 +171,7 @@ def test_the_worst_of_several_risks() -> None:
 
 
 def with_measure(scores: Scores, name: str, values: dict[str, float | None], **facts: Any) -> Scores:
-    """The same scores with one more measure: candidate -> value; None: it compares records, and these are nobody's."""
+    """Return the scores with one more measure by candidate; None: it compares records, and the file is synthetic."""
     rows = [
         (candidate, name, value, None, "{}", "unpaired" if value is None else "ok", "")
         for candidate, value in values.items()
@@ -182,7 +182,7 @@ def with_measure(scores: Scores, name: str, values: dict[str, float | None], **f
     return replace(scores, score=scores.score.vstack(more), measure=scores.measure.vstack(measure))
 
 
-def test_rules_choose_what_is_within_the_limit_of_every_measure() -> None:
+def test_rules_choose_within_limits_of_all_measures() -> None:
     """A loses least and is over the limit of M; B is within; C has no value of M and D too much R."""
     draws = {"Identity": [(0.9, 0.0)], "A": [(0.2, 0.1)], "B": [(0.2, 0.3)], "C": [(0.1, 0.2)], "D": [(0.8, 0.05)]}
     plain = scores_of({name: [*rows] for name, rows in draws.items()})
@@ -192,13 +192,13 @@ def test_rules_choose_what_is_within_the_limit_of_every_measure() -> None:
     ru = sm.RUMap(scores, "R", "U", {"M": 0.6})
     assert ru.labels[0] == "R (share)" and ru.points.filter(pl.col("method") == "A")["risk"].to_list() == [0.2]
     assert ru.choose(rule).method == "B" and "It meets the one tested limit: M at most 0.6." in str(ru.choose(rule))
-    assert "of the 1 that also meet every tested limit, among the 3 of 5 candidates" in str(ru.choose(rule))
+    assert "Of 5 candidates, 3 have a risk (R) of at most 0.5, and 1 of these also meets" in str(ru.choose(rule))
     assert ru.choose(sm.Threshold(risk=0.5, by="mean")).method == "B"
     assert ru.choose(sm.Linear(slope=0.01)).method == "B"
     assert ru.choose(sm.IdealPoint(weight=0.0)).method == "D"  # the utility alone; the anchors still set the scale
     none = sm.RUMap(scores, "R", "U", {"M": 0.3}).choose(rule)
     assert none.candidate is None
-    assert "of 3 that pass the rule none is within every limit: M at most 0.3." in none.reason
+    assert "none of the 3 candidates that pass the rule meets every limit (M at most 0.3)." in none.reason
     assert "The nearest miss is B with 2 times a limit." in none.reason
     assert "nearest miss" in sm.RUMap(scores, "R", "U", {"M": 0.3}).choose(sm.Threshold(risk=0.01)).reason
     higher = with_measure(plain, "K", {"A-0": 2.0, "B-0": 5.0}, direction="higher")
@@ -208,8 +208,8 @@ def test_rules_choose_what_is_within_the_limit_of_every_measure() -> None:
             sm.RUMap(scores, "R", "U", wrong)
 
 
-def test_a_file_whose_rows_are_nobodys_is_held_to_what_sees_it() -> None:
-    """L compares records and says nothing of S; M sees both. Where all that is limited compares records, nobody sees S."""
+def test_synthetic_file_is_judged_by_applicable_limits() -> None:
+    """L compares records, so it does not apply to S; M applies to both. If only L is limited, S cannot be chosen."""
     scores = scores_of({"A": [(0.5, 0.3)], "S": [(0.5, 0.1)]})
     scores = with_measure(scores, "L", {"A-0": 0.02, "S-0": None})
     scores = with_measure(scores, "M", {"A-0": 0.55, "S-0": 0.6})
@@ -223,8 +223,8 @@ def test_a_file_whose_rows_are_nobodys_is_held_to_what_sees_it() -> None:
     assert sm.RUMap(scores, "L", "U").points["method"].to_list() == ["A"]
 
 
-def test_the_best_of_many_draws_is_compared_over_as_many_draws_of_each() -> None:
-    """A has four draws, B two: the third and fourth of A take no part, however good."""
+def test_methods_are_compared_over_equal_numbers_of_draws() -> None:
+    """A has four draws, B two: the third and fourth of A are not compared, however good."""
     draws = [(0.5, 0.5), (0.5, 0.4), (0.1, 0.1), (0.0, 0.0)]
     ru = sm.RUMap(scores_of({"Identity": [(0.9, 0.0)], "A": draws, "B": [(0.3, 0.3), (None, 0.0)]}), "R", "U")
     assert ru.frontier["id"].to_list() == ["B-0"]
@@ -233,7 +233,7 @@ def test_the_best_of_many_draws_is_compared_over_as_many_draws_of_each() -> None
     assert len(ru.points) == 6
 
 
-def test_any_method_stands_on_the_same_axes() -> None:
+def test_method_of_any_kind_is_on_same_axes() -> None:
     """The paper's conclusion: other methods, where the same risk and distortion make sense."""
     frame = sm.demo.population(400, seed=5).frame().with_columns(age=pl.arange(400) % 60 + 20)
     data = sm.read(frame, keys=["Sex", "Educ", "age"], kinds={"age": "numeric"}, weight="weight")
@@ -253,36 +253,37 @@ def test_any_method_stands_on_the_same_axes() -> None:
 
 
 # ---- rules ----------------------------------------------------------------------------------------------------
-def test_threshold_takes_the_best_utility_under_the_line(ru: sm.RUMap) -> None:
+def test_threshold_chooses_best_utility_within_limit(ru: sm.RUMap) -> None:
     choice = ru.choose(sm.Threshold(risk=0.3))
     assert (choice.candidate, choice.method, choice.replicate) == ("B-0", "B", 0)
-    assert choice.reason.startswith("Release B, draw 1: it has the least loss, U 0.3, of the 5 among 8 candidates")
-    assert "2 draws of this method were searched" in choice.reason
+    assert choice.reason.startswith("Recommended: B, draw 1. Of 8 candidates, 5 have a risk (")
+    assert "; this one has the smallest utility loss (U: 0.3)." in choice.reason
+    assert "2 random draws of this method were compared." in choice.reason
     assert choice.runners_up[0].name == "B, draw 2"
     assert len(choice.runners_up) == 3
 
 
-def test_no_rule_chooses_the_original_itself(ru: sm.RUMap) -> None:
+def test_no_rule_chooses_unmasked_original(ru: sm.RUMap) -> None:
     assert ru.choose(sm.Threshold(risk=0.5)).method == "B"
     alone = sm.RUMap(scores_of({"Identity": [(0.5, 0.0)], "A": [(0.9, 0.1)]}), "R", "U").choose(sm.Threshold(risk=0.6))
-    assert alone.candidate is None and "only the original file itself passes" in alone.reason
+    assert alone.candidate is None and "only the unmasked original meets the rule" in alone.reason
 
 
-def test_if_nothing_passes_release_nothing_and_name_the_nearest_miss(ru: sm.RUMap) -> None:
+def test_choice_names_nearest_miss_if_nothing_passes(ru: sm.RUMap) -> None:
     choice = ru.choose(sm.Threshold(risk=0.05))
     assert choice.candidate is None
     assert choice.reason.startswith("Release nothing: ")
     assert "The nearest miss is A, draw 1 with 0.1." in choice.reason
 
 
-def test_rules_on_the_mean_end_at_one_concrete_candidate(ru: sm.RUMap) -> None:
+def test_rules_on_means_choose_one_candidate(ru: sm.RUMap) -> None:
     choice = ru.choose(sm.Threshold(risk=0.2, by="mean"))
     assert choice.method == "B"  # mean risk .2, mean loss .35
-    assert choice.candidate == "B-1"  # the draw of B that is under the line itself
+    assert choice.candidate == "B-1"  # the draw of B that is within the limit itself
     assert "mean risk" in choice.reason
 
 
-def test_a_quantile_needs_enough_replicates(ru: sm.RUMap) -> None:
+def test_quantile_needs_enough_replicates(ru: sm.RUMap) -> None:
     with pytest.raises(sm.errors.PlanError, match="needs at least 20 replicates"):
         ru.choose(sm.Threshold(risk=0.3, by="quantile"))
     draws = [(r / 100, 0.5) for r in range(20)]
@@ -291,7 +292,7 @@ def test_a_quantile_needs_enough_replicates(ru: sm.RUMap) -> None:
     assert many.choose(sm.Threshold(risk=0.185, by="mean")).method == "A"
 
 
-def test_the_linear_rule_agrees_with_its_path(ru: sm.RUMap) -> None:
+def test_linear_rule_agrees_with_path(ru: sm.RUMap) -> None:
     for low, high, name in ru.linear_path(by="release").select("from", "to", "id").iter_rows():
         slope = (low + min(high, low + 2)) / 2
         assert ru.choose(sm.Linear(slope=slope)).candidate == name
@@ -308,17 +309,17 @@ def test_ideal_point_scales_by_anchors_or_bounds_never_by_candidates(ru: sm.RUMa
     assert ru.choose(sm.IdealPoint()).candidate == by_hand.sort("d")["id"][0]
     assert ru.choose(sm.IdealPoint(scale="bounds", weight=1)).risk == 0.1
     open_end = sm.RUMap(scores_of({"Identity": [(math.inf, 0.0)], "A": [(0.1, 0.2)]}), "R", "U")
-    with pytest.raises(sm.errors.PlanError, match="two finite, different ends"):
+    with pytest.raises(sm.errors.PlanError, match="two different finite ends"):
         open_end.choose(sm.IdealPoint())
 
 
-def test_an_infinite_risk_never_passes() -> None:
+def test_infinite_risk_never_passes() -> None:
     ru = sm.RUMap(scores_of({"A": [(math.inf, 0.1)], "B": [(0.2, 0.5)]}), "R", "U")
     assert ru.choose(sm.Threshold(risk=1e300)).method == "B"
     assert ru.choose(sm.Linear(slope=1)).method == "B"
 
 
-def test_expectations_choose_the_method_and_take_draw_number_zero() -> None:
+def test_expectations_choose_method_and_draw_zero() -> None:
     people = sm.demo.population(200)
     measures = [sm.risk.KnownIndex(on="wage"), sm.utility.MeanPrecision(on="wage")]
     plan = sm.Plan(sm.grid(sm.Noise, on="wage", variance=[0.1, 0.5]), measures, replicates=30, seed=6)
@@ -331,9 +332,9 @@ def test_expectations_choose_the_method_and_take_draw_number_zero() -> None:
     assert pooled[weak] == pytest.approx(1 / np.mean(mse))
     choice = ru.choose(sm.Threshold(risk=pooled[weak] * 1.01))
     assert (choice.method, choice.replicate, choice.searched) == (weak, 0, 1)
-    assert "fixed beforehand" in choice.reason
+    assert "fixed in advance" in choice.reason
 
 
-def test_a_file_made_elsewhere_stands_beside_our_candidates(ru: sm.RUMap) -> None:
+def test_file_made_elsewhere_is_on_the_map(ru: sm.RUMap) -> None:
     more = with_file(ru.scores, "argus.csv", {"R": sm.Estimate(value=0.05), "U": sm.Estimate(value=0.2)})
     assert sm.RUMap(more, "R", "U").frontier["method"].to_list() == ["argus.csv"]

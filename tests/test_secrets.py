@@ -28,8 +28,8 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from samples import PAST_THE_GATE
-from sdcmap.bundle.prepared_file import prepare, rounded
+from samples import PROFILE_OVERRIDES
+from sdcmap.bundle.prepared_file import prepare, round_like_original
 
 SEED = 0xC0FFEE5EED5ECBE7_0123_4567_89AB_CDEF_DEADBEEF_FEEDFACE_0BADF00D_17171717
 ROWS = 260
@@ -39,7 +39,7 @@ LEAKY = '''
 from dataclasses import dataclass
 from typing import ClassVar
 import sdcmap as sm
-from samples import PAST_THE_GATE
+from samples import PROFILE_OVERRIDES
 from sdcmap.core.method import Method
 from sdcmap.core.measure import Estimate, Measure
 
@@ -61,7 +61,7 @@ class LeakyMeasure(Measure):
 SWEEP = """
 import sys
 import sdcmap as sm
-from samples import PAST_THE_GATE
+from samples import PROFILE_OVERRIDES
 from leaky import Leaky, LeakyMeasure
 
 if __name__ == "__main__":
@@ -274,7 +274,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     provoke(folder)
     roles = ["--keys", "Age,Sex", "--numeric", "Wage", "--identifiers", "Person", "--weight", "Weight"]
     noise = ["--method", "Noise(on='Wage', variance=0.5)"]
-    past = [word for name, reason in PAST_THE_GATE.items() for word in ("--override", f"{name}={reason}")]
+    past = [word for name, reason in PROFILE_OVERRIDES.items() for word in ("--override", f"{name}={reason}")]
     release = ["release", "study", chosen, "--override", "weight=only two values, looked at by the board", *past, "-o"]
     score = ["score", "people.csv", "masked.study.csv", "--numeric", "Wage", "--keys", "Age,Sex"]
     room.cli(
@@ -332,8 +332,10 @@ def secrets(room: Workspace) -> Secrets:
     candidates = [candidate for candidate in study.plan.candidates if candidate.method.random]
     candidates = [candidate for candidate in candidates if isinstance(candidate.method, sm.Chain | sm.Noise)]
     data = study.data
-    origins = [prepare(data, c.method, rounded(data, c.method.apply(data, c.stream(SEED))), c.stream(SEED)).origin
-               for c in candidates]  # fmt: skip
+    origins = []
+    for c in candidates:
+        masked = round_like_original(data, c.method.apply(data, c.stream(SEED)))
+        origins.append(prepare(data, c.method, masked, c.stream(SEED)).origin)
     return {
         "seed": forms_of_number(SEED),
         "key": set().union(*(forms_of_key(c.stream(SEED).key) for c in candidates)),

@@ -131,13 +131,13 @@ refused <- tryCatch(
 stopifnot(grepl("wage", refused), !dir.exists(file.path(folder, "public"))) # wage would go out as it was
 released <- sm$release(
   data, swept$plan, best, file.path(folder, "public"), ledger = file.path(folder, "ledger"), form = "csv",
-  override = list(unmasked = "a test", gate = "a test", weight = "a test")
+  override = list(unmasked = "a test", profile = "a test", weight = "a test")
 )
 public <- as.data.frame(sm$read(file.path(released, "data.csv")))
 stopifnot(nrow(public) == n, identical(names(public), names(people)))
 noted <- sm$release(
   study, choice = best$candidate, folder = file.path(folder, "noted"), ledger = file.path(folder, "other"), form = "csv",
-  override = list(unmasked = "a test", gate = "a test", weight = "a test", ledger = "a test"), max_risk = 0.9
+  override = list(unmasked = "a test", profile = "a test", weight = "a test", ledger = "a test"), max_risk = 0.9
 )
 stopifnot(grepl(best$name, paste(readLines(file.path(study, "manifest.json")), collapse = ""), fixed = TRUE))
 stopifnot(nrow(as.data.frame(sm$read(file.path(noted, "data.csv")))) == n)

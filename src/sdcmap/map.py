@@ -1,4 +1,4 @@
-"""The R-U map: scores seen on two axes, with anchors, bands, the frontier and how often each method is on it."""
+"""The R-U map: scores on a risk and a utility axis, with anchors, bands and the frontier."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class RUMap:
 
     Parameters
     ----------
-    scores : of a sweep, or a table made elsewhere.
-    risk : one risk measure, or several taken at their worst ("protect against the worst"); by value or by name.
+    scores : the scores of a sweep, or a table made elsewhere.
+    risk : one risk measure, or several, of which the worst counts; by value or by name.
     utility : one utility measure; a loss (better when lower) or a gain.
-    limits : {measure: limit} for any measures, risk or utility, or a list with one for each risk measure on the axis.
-        Rules choose only what meets every limit that was tested, each in its own unit; several risk measures with a limit
-        each are drawn as the worst of value/limit. Without limits, several risk measures must share one unit. The limit
-        of a measure that compares records is not tested on a fully synthetic file: there the other limits decide.
+    limits : {measure: limit} for any measures, risk or utility, or a list with one limit for each risk measure on the axis.
+        Rules choose only candidates that meet every tested limit. Several risk measures with a limit each are shown as the
+        worst value/limit; without limits they must have the same unit. The limit of a measure that compares records is not
+        tested on a fully synthetic file: there the other limits decide.
     level : the one-sided confidence level at which a candidate must meet a limit; by default that of `ReleasePolicy`.
 
     Axes are absolute: adding a candidate never moves another. The anchors, releasing everything (`Identity`) and
-    releasing nothing, are drawn but take no part in the frontier.
+    releasing nothing, are drawn but are not part of the frontier.
     """
 
     scores: Scores
@@ -68,7 +68,7 @@ class RUMap:
             raise PlanError("a map needs at least one risk measure.")
         vars(self).update(limits=_limits_on(scores, names, limits))
         if len(units) > 1 and not self.scales:
-            raise PlanError("risk measures of different units have a worst one only with a limit for each.")
+            raise PlanError("risk measures of different units can share an axis only if each has a limit.")
 
     @classmethod
     def of_plan(
@@ -82,23 +82,23 @@ class RUMap:
         return cls(scores, *axes, plan.limits if limits is None else limits, plan.policy.choosing_level)
 
     def __repr__(self) -> str:
-        made, best = len(self.points), len(self.frontier)
+        points, undominated_points = len(self.points), len(self.frontier)
         brief = self.scores.brief_of
         axes = f"{name_axis([*map(brief, self.risk)])} against {brief(self.utility)}"
-        return f"RUMap({axes}: {made:,} points, {best:,} on the frontier)"
+        return f"RUMap({axes}: {points:,} points, {undominated_points:,} on the frontier)"
 
     def _repr_html_(self) -> str:
-        """For a notebook: the map as a picture, and its frontier by method."""
+        """Return the map as a picture, with its frontier by method, for a notebook."""
         picture = base64.b64encode(self.draw().png(scale=1.5)).decode()
         rows = self.means.filter("frontier").sort("risk").select("method", "count", "risk", "utility", "membership")
-        shown = [(self.scores.name_of(method), *rest) for method, *rest in rows.iter_rows()]
+        cells = [(self.scores.name_of(method), *rest) for method, *rest in rows.iter_rows()]
         header = ["on the frontier", "draws", "risk", "utility", "share of draws on it"]
-        return f'<img alt="R-U map" src="data:image/png;base64,{picture}">' + html.table(header, shown, "methods")
+        return f'<img alt="R-U map" src="data:image/png;base64,{picture}">' + html.table(header, cells, "methods")
 
     # ---- axes -------------------------------------------------------------------------------------------------
     @cached_property
     def scales(self) -> tuple[float, ...]:
-        """What each risk measure on the axis is divided by; none where the axis is in its own unit."""
+        """What each risk measure on the axis is divided by; empty where the axis is in its own unit."""
         return axis_scales(self.risk, self.limits_by_name)
 
     @property
@@ -111,7 +111,7 @@ class RUMap:
         return self.scores.measure.filter(pl.col("name") == measure)[column][0]
 
     def end(self, measure: str, name: str) -> float | None:
-        """A number that a measure declares: "low" or "high" of its bounds, or "baseline_value"."""
+        """Return a number that a measure declares: "low" or "high" of its bounds, or "baseline_value"."""
         value: float | None = self._fact(measure, name)
         return value
 
@@ -120,13 +120,13 @@ class RUMap:
         """+1 where lower is better, -1 where higher is, for (risk, utility)."""
         directions = {self._fact(name, "direction") for name in self.risk}
         if len(directions) > 1:
-            raise PlanError("risk measures taken at their worst must all be better in one direction.")
+            raise PlanError("risk measures on one axis must all be better in the same direction.")
         risk, utility = directions.pop(), self._fact(self.utility, "direction")
         return (1.0 if risk == "lower" else -1.0), (1.0 if utility == "lower" else -1.0)
 
     @cached_property
     def labels(self) -> tuple[str, str]:
-        """What the two axes show, with their units."""
+        """The labels of the risk and the utility axis, with units."""
         briefs = [*map(self.scores.brief_of, self.risk)]
         several = f"worst of {', '.join(briefs) if len(briefs) <= MAX_NAMES_IN_PHRASE else f'{len(briefs)} measures'}"
         name = briefs[0] if len(briefs) == 1 else several
@@ -141,7 +141,7 @@ class RUMap:
 
     @cached_property
     def nothing(self) -> tuple[float, float] | None:
-        """The anchor of releasing nothing, where every measure has a value for it."""
+        """Risk and utility of releasing nothing; None where a measure has no value for it."""
         values = [self._fact(name, "baseline_value") for name in (*self.risk, self.utility)]
         if any(value is None for value in values):
             return None
@@ -154,21 +154,27 @@ class RUMap:
     # ---- points -----------------------------------------------------------------------------------------------
     @cached_property
     def points(self) -> pl.DataFrame:
-        """One row a candidate: id, kind, method, replicate, risk, utility, anchor, frontier, and whether it is `compared`:
-        the best of many draws is sought over as many draws of every method, so later draws of some take no part."""
+        """One row for each candidate: id, kind, method, replicate, risk, utility, anchor, frontier and compared.
+
+        Every method takes part with the same number of draws, since the best of more draws is better by luck. Later draws
+        are not `compared`.
+        """
         table = self.scores.column(self.utility).select("id", "kind", "method", "replicate", utility="value")
         for i, name in enumerate(self.risk):
             part = self._on_axis(name, self.scores.column(name), "id").select("id", pl.col("value").alias(f"risk {i}"))
             table = table.join(part, on="id", how="inner", maintain_order="left")
+        # Rules and charts read one risk: the worst of the measures on the axis.
         worst = self._worst([table[f"risk {i}"].to_numpy() for i in range(len(self.risk))])
         table = table.select("id", "kind", "method", "replicate", pl.Series("risk", worst, dtype=pl.Float64), "utility")
         return self._with_frontier(table.with_columns(compared=pl.col("replicate") < self._common_replicates))
 
     @cached_property
     def means(self) -> pl.DataFrame:
-        """One row a method: pooled risk and utility, each with its standard error (se) and the 2.5 to 97.5 % of single
-        releases (low, high; from 40 replicates on), count of replicates, anchor, frontier, and frontier membership with
-        its interval."""
+        """One row for each method: pooled risk and utility, count of replicates, anchor, frontier and frontier membership.
+
+        Risk and utility have a standard error (se) and, from 40 replicates on, the 2.5 and 97.5 % quantiles of single
+        releases (low, high). The membership has a confidence interval.
+        """
         many, band = pl.len() >= MIN_BAND_REPLICATES, product(("risk", "utility"), ((0.025, "low"), (0.975, "high")))
         bands = [pl.when(many).then(pl.col(a).quantile(q, "linear")).alias(f"{a}_{end}") for a, (q, end) in band]
         table = self.points.group_by("method", maintain_order=True).agg(pl.len().alias("count"), *bands)
@@ -180,6 +186,7 @@ class RUMap:
         table = table.join(part, on="method", how="left", maintain_order="left")
         values = [table[f"v{i}"].to_numpy() for i in range(len(self.risk))]
         scales = np.array(self.scales or [1.0] * len(values))
+        # The standard error of the worst risk is that of the measure that is worst.
         which = np.argmax(np.array(values) / scales[:, np.newaxis], axis=0)
         errors = np.array([table[f"s{i}"].cast(pl.Float64).to_numpy() for i in range(len(self.risk))])
         error = errors[which, np.arange(len(which))] / scales[which]
@@ -191,43 +198,47 @@ class RUMap:
         return table.select("method", "count", "risk", "utility", *ends, "anchor", "frontier", *membership)
 
     def _on_axis(self, measure: str, table: pl.DataFrame, key: str) -> pl.DataFrame:
-        """One measure of candidates or methods; where the axis is a share of limits, none is used up of a measure that
-        compares records by files whose rows are nobody's, if another measure on the axis sees them."""
+        """Return one measure of candidates or methods, with a value for fully synthetic files where that is possible.
+
+        Where the axis shows shares of limits, a measure that compares records uses up no share for a fully synthetic file,
+        provided that another measure on the axis applies to the file.
+        """
         if not self.scales:
             return table
-        seen = pl.concat([self.scores.column(name).select(key) for name in self.risk])[key].unique()
-        nobodys = self.scores.synthetic_candidates(measure).unique(key).filter(pl.col(key).is_in(seen.implode()))
+        measured = pl.concat([self.scores.column(name).select(key) for name in self.risk])[key].unique()
+        synthetic = self.scores.synthetic_candidates(measure).unique(key).filter(pl.col(key).is_in(measured.implode()))
         unused = 0.0 if self.signs[0] > 0 else np.inf
-        rows = nobodys.select(key, value=pl.lit(unused), se=pl.lit(None, dtype=pl.Float64))
+        rows = synthetic.select(key, value=pl.lit(unused), se=pl.lit(None, dtype=pl.Float64))
         return pl.concat([table.select(key, "value", "se"), rows])
 
     @cached_property
     def _common_replicates(self) -> int:
-        """How many replicates every method has, feasible or not; those without randomness are not asked."""
+        """How many replicates every random method has, feasible or not."""
         counts = self.scores.candidate.group_by("method").len()["len"].to_list()
         return min((count for count in counts if count > 1), default=1)
 
     def _with_frontier(self, table: pl.DataFrame) -> pl.DataFrame:
         kinds = self.scores.kinds
         anchor = np.array([kinds[method] == "identity" for method in table["method"]], dtype=bool)
-        asked = ~anchor & (table["compared"].to_numpy() if "compared" in table.columns else True)
+        competes = ~anchor & (table["compared"].to_numpy() if "compared" in table.columns else True)
         risk, loss = self.losses(table)
         frontier = np.zeros(len(table), dtype=bool)
-        frontier[asked] = undominated(risk[asked], loss[asked])
+        frontier[competes] = undominated(risk[competes], loss[competes])
         return table.with_columns(pl.Series("anchor", anchor), pl.Series("frontier", frontier))
 
     def losses(self, table: pl.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Both axes turned so that less is better."""
+        """Return risk and loss of each row, with signs such that less is better."""
         return self.signs[0] * table["risk"].to_numpy(), self.signs[1] * table["utility"].to_numpy()
 
     def compare_limits(self, rows: pl.DataFrame, quantile: float | None = None) -> tuple[LimitColumn, ...]:
-        """Compare these rows with every limit: candidates, or methods by pooled values or an upper quantile of theirs."""
+        """Compare rows with every limit: candidates, or methods by pooled values or an upper quantile of their values."""
         return tuple(self.compare_limit(limit, rows, quantile) for limit in self.limits)
 
     def compare_limit(self, limit: Limit, rows: pl.DataFrame, quantile: float | None = None) -> LimitColumn:
-        """Compare these rows with one limit."""
+        """Compare rows with one limit."""
         name = limit.measure.text
         key = "id" if "id" in rows.columns else "method"
+        # A quantile over replicates needs no confidence limit; other values are compared by theirs.
         if key == "method" and quantile is not None:
             at = quantile if limit.is_upper else 1 - quantile
             how: Any = "higher" if limit.is_upper else "lower"
@@ -241,26 +252,27 @@ class RUMap:
         return LimitColumn(limit, end, applies)
 
     def eligible(self, rows: pl.DataFrame, quantile: float | None = None) -> np.ndarray[Any, Any]:
-        """Whether each row meets every limit that was tested, and at least one was."""
+        """Return whether each row meets every tested limit, and at least one limit was tested."""
         columns = self.compare_limits(rows, quantile)
         if not columns:
             return np.ones(len(rows), dtype=bool)
-        met = np.logical_and.reduce([column.is_met | ~column.applies for column in columns])
+        is_met = np.logical_and.reduce([column.is_met | ~column.applies for column in columns])
         tested = np.logical_or.reduce([column.applies for column in columns])
-        eligible: np.ndarray[Any, Any] = met & tested
+        eligible: np.ndarray[Any, Any] = is_met & tested
         return eligible
 
     def worst_shares(self, rows: pl.DataFrame, quantile: float | None = None) -> np.ndarray[Any, Any]:
-        """How much of its limits each row uses up at its worst; NaN where it lacks a value or no limit was tested."""
+        """Return the largest share of a limit that each row uses up; NaN where a value is missing or nothing was tested."""
         columns = self.compare_limits(rows, quantile)
         if not columns:
             return np.zeros(len(rows))
+        # A limit that does not apply uses up nothing, and never is the worst.
         used = np.stack([np.where(column.applies, np.maximum(column.share, 0), -np.inf) for column in columns])
         worst = np.max(used, axis=0)
         return np.where(np.isneginf(worst), np.nan, worst)
 
     def verdicts(self, candidate: str) -> tuple[Verdict, ...]:
-        """How one candidate stands to every limit; where methods are compared, by the pooled values of its method."""
+        """Compare one candidate with every limit; where methods are compared, by the pooled values of its method."""
         if not self.is_expectation:
             outcomes = ((limit, self.scores.outcome(candidate, limit.measure.text)) for limit in self.limits)
             return tuple(limit.judge(outcome, self.level) for limit, outcome in outcomes)
@@ -268,32 +280,36 @@ class RUMap:
         return self.method_verdicts(method)
 
     def method_verdicts(self, method: str) -> tuple[Verdict, ...]:
-        """How a method stands to every limit, by its pooled values."""
+        """Compare a method with every limit, by its pooled values."""
         first = self.scores.candidate.filter(pl.col("method") == method)["id"][0]
         names = [limit.measure.text for limit in self.limits]
         pooled = [self.scores.pooled_estimates(name).get(method) or self.scores.outcome(first, name) for name in names]
         return tuple(limit.judge(outcome, self.level) for limit, outcome in zip(self.limits, pooled, strict=True))
 
     def among(self, *, points: pl.DataFrame | None = None, means: pl.DataFrame | None = None) -> RUMap:
-        """The same map with these rows of `points`, or of `means`, alone: for a rule to choose again among what is left."""
+        """Return the map with only these rows of `points`, or of `means`, so that a rule can choose among the rest."""
         left = RUMap(self.scores, self.risk, self.utility, self.limits, self.level)
         rows = {"points": self.points if points is None else points, "means": self.means if means is None else means}
-        left.__dict__.update(rows)  # where a cached property keeps its value
+        left.__dict__.update(rows)  # cached properties store their values here
         return left
 
     @cached_property
     def frontier(self) -> pl.DataFrame:
-        """The undominated candidates, ties included, from least to most risk."""
+        """The undominated candidates, including ties, in order of risk."""
         return self.points.filter("frontier").sort("risk", "utility")
 
     @cached_property
     def membership(self) -> pl.DataFrame:
-        """Share of replicate numbers for which a method's replicate is undominated among the same replicate of all
-        methods, with its 95 % Wilson interval. A method without randomness stands in every replicate."""
+        """For each method, the share of its replicates that are undominated, with a 95 % Wilson interval.
+
+        Replicate r of a method is compared with replicate r of all other methods. A method without randomness takes part in
+        every replicate.
+        """
         masked = self.points.filter(~pl.col("anchor"))
         once = self.scores.candidate.group_by("method").len().filter(pl.col("len") == 1)["method"].implode()
         constant = masked.filter(pl.col("method").is_in(once))
         varying = masked.filter(~pl.col("method").is_in(once))
+        # Count for each replicate number which methods are on its frontier.
         replicates = sorted(varying["replicate"].unique()) or [0]
         hits = dict.fromkeys(masked["method"].unique(), 0)
         for replicate in replicates:
@@ -305,12 +321,12 @@ class RUMap:
         names = ("membership", "membership_low", "membership_high")
         return pl.DataFrame(rows, schema={"method": pl.String, **dict.fromkeys(names, pl.Float64)}, orient="row")
 
-    # ---- scores of scores -------------------------------------------------------------------------------------
+    # ---- summary scores ---------------------------------------------------------------------------------------
     def overall(self, *, by: str = "mean") -> pl.DataFrame:
-        """The overall score 50 (loss + risk) of each method, best first; with `by="release"`, of each candidate.
+        """Return the overall score 50 (loss + risk) of each method, best first; with `by="release"`, of each candidate.
 
-        With a re-identified share as risk it is the A-score where the utility is S0, the D-score for S1 and the S-score
-        for S2; the column is named so. Risk must be a share, and utility a loss.
+        With a re-identified share as risk, it is the A-score where the utility is S0, the D-score for S1 and the S-score
+        for S2, and the column has that name. Risk must be a share, and utility a loss.
         """
         low, high = (self._fact(self.risk[0], end) for end in ("low", "high"))
         if self.signs != (1.0, 1.0) or self.scales or (low, high) != (0.0, 1.0):
@@ -318,28 +334,31 @@ class RUMap:
         table = self.means if by == "mean" else self.points
         measure = self.scores.values.get(self.utility)
         name = SCORE_NAMES.get(self.utility if measure is None else type(measure).__name__, "score")
-        kept = ["method", *(["count"] if by == "mean" else ["id", "replicate"]), "risk", "utility"]
+        columns = ["method", *(["count"] if by == "mean" else ["id", "replicate"]), "risk", "utility"]
         score = overall_score(pl.col("utility"), pl.col("risk")).alias(name)
-        return table.select(*kept, score).sort(name, "method")
+        return table.select(*columns, score).sort(name, "method")
 
     def subsamples(self, data: Microdata, *, draws: int = 10, seed: int = 0, workers: int | None = 1) -> pl.DataFrame:
-        """Risk and utility of random subsamples of the original, by the share `thrown` away: what releases are compared
-        with that cost more than throwing records away. For `draw(subsamples=...)`; pooled over `draws` of each share.
-        Undefined where leaving records out does not move the utility measure one way."""
+        """Return risk and utility of random subsamples of the original, by the share `thrown` away.
+
+        They are a yardstick for `draw(subsamples=...)`: a release should cost less utility than throwing records away.
+        Values are pooled over `draws` of each share. Raises Undefined where the utility measure does not change in one
+        direction as records are left out.
+        """
         measures = [self.scores.values[name] for name in (*self.risk, self.utility)]
         scores = subsamples(data, measures, draws=draws, seed=seed, workers=workers)
         if withheld := make_curve(scores, measures[-1], len(data)).withheld:
-            raise Undefined(f"{self.utility} is not read in records: {withheld}")
+            raise Undefined(f"{self.utility} cannot be expressed as a share of records: {withheld}")
         means = RUMap(scores, self.risk, self.utility, self.limits, self.level).means.filter(~pl.col("anchor"))
         thrown = means["method"].replace_strict(discarded_shares(scores), return_dtype=pl.Float64)
         return means.select(thrown.alias("thrown"), "risk", "utility").sort("thrown")
 
     # ---- choosing and drawing ---------------------------------------------------------------------------------
     def linear_path(self, *, by: str = "mean") -> pl.DataFrame:
-        """Every optimum of risk + slope * loss as the slope goes from 0 to infinity: from, to, method, risk, utility.
+        """Return the optima of risk + slope * loss for slopes from 0 to infinity: from, to, method, risk, utility.
 
-        `by`: "mean" compares methods by their pooled values, "release" single candidates. Anchors are left out. For a
-        utility that is better when higher the loss is its negative.
+        by : "mean" compares methods by pooled values, "release" single candidates. Anchors are left out. The loss is the
+        negative of a utility that is better when higher.
         """
         table = (self.means if by == "mean" else self.points.filter("compared")).filter(~pl.col("anchor"))
         path = linear_optima(*self.losses(table))
@@ -348,23 +367,21 @@ class RUMap:
         return pl.DataFrame({"from": [p[0] for p in path], "to": [p[1] for p in path]}).hstack(rows)
 
     def choose(self, rule: Rule) -> Choice:
-        """The `Choice` that a rule makes on this map."""
+        """Return the choice of a rule on this map."""
         choice = rule.choose(self)
-        return (
-            choice
-            if choice.candidate is None
-            else replace(choice, stream_id=self.scores.stream_id_of(choice.candidate))
-        )
+        if choice.candidate is None:
+            return choice
+        return replace(choice, stream_id=self.scores.stream_id_of(choice.candidate))
 
     def draw(self, **options: Unpack[MapOptions]) -> Chart:
-        """The map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.charts.draw_map`."""
+        """Return the map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.charts.draw_map`."""
         return draw_chart("draw_map", self, **options)
 
 
 def _limits_on(
     scores: Scores, risk: Sequence[str], stated: Iterable[float | Limit] | Mapping[Any, float]
 ) -> tuple[Limit, ...]:
-    """The limits of a map, each of a measure in its scores; a list of numbers has one for each measure on the axis."""
+    """Return the limits of a map, each for a measure of its scores; a list has one for each measure on the axis."""
     if isinstance(stated, Mapping):
         pairs = [(str(name), value) for name, value in stated.items()]
     else:
@@ -373,7 +390,7 @@ def _limits_on(
         if len(limits) == len(given):
             return limits
         if len(given) != len(risk):
-            raise PlanError(f"limits must hold one limit for each of {len(risk)} risk measures. Got {len(given)}.")
+            raise PlanError(f"limits must contain one limit for each of {len(risk)} risk measures. Got {len(given)}.")
         pairs = [(name, value) for name, value in zip(risk, given, strict=True) if not isinstance(value, Limit)]
     for name, value in pairs:
         if not value > 0:
@@ -382,7 +399,7 @@ def _limits_on(
 
 
 def overall_score(loss: Number, reidentified: Number) -> Number:
-    """50 (loss + share re-identified): 0 is best, 100 a file that is all lost and all found.  YWC (2002), section 3.5
+    """Return 50 (loss + share re-identified): 0 is best, 100 is worst.  YWC (2002), section 3.5
 
     >>> round(overall_score(0.036, 0.8861), 2)
     46.11

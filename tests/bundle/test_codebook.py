@@ -1,4 +1,4 @@
-"""The codebook says of each column what was done, why, its range, what can be counted in the release, how to read it."""
+"""The codebook: for each column its masking and reason, its range and counts in the release, and how to read it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 import sdcmap as sm
-from samples import chosen, past_the_gate, plan_of
+from samples import chosen, plan_of, release_with_overrides
 from sdcmap.methods import Chain, Recode, Suppress, TopCode
 
 METHOD = Chain(
@@ -39,16 +39,16 @@ def survey(rows: int = 400) -> sm.Microdata:
 
 def written(folder: Path) -> tuple[dict[str, dict[str, Any]], pl.DataFrame, str]:
     plan = plan_of(METHOD, measures=[sm.SmallCells(on=["race", "region"]), sm.Hellinger(on=["race", "region"])])
-    out = past_the_gate(survey(), plan, chosen(plan)).write(folder / "public")
+    out = release_with_overrides(survey(), plan, chosen(plan)).write(folder / "public")
     entries = {entry["name"]: entry for entry in json.loads((out / "codebook.json").read_text())}
     return entries, pl.read_parquet(out / "data.parquet"), (out / "codebook.md").read_text()
 
 
-def test_each_column_says_what_was_done_and_what_the_release_itself_shows(tmp_path: Path) -> None:
+def test_codebook_describes_masking_and_counts_of_each_column(tmp_path: Path) -> None:
     entries, frame, page = written(tmp_path)
     assert entries["race"]["done"] == "with 2 categories merged, then suppressed to k = 3"
     assert entries["wage"]["done"] == "rank swapped 10 %" and entries["mood"]["done"] == ""
-    assert entries["race"]["why"].startswith("Others may know it") and "learn" in entries["wage"]["why"]
+    assert entries["race"]["why"].startswith("Others may know this value") and "learn" in entries["wage"]["why"]
     assert entries["race"]["counts"] == {
         "missing": 0,
         "suppressed": int((frame["race"] == "*").sum()),
@@ -58,12 +58,13 @@ def test_each_column_says_what_was_done_and_what_the_release_itself_shows(tmp_pa
     assert entries["age"]["counts"]["recoded"] == int((frame["age"] >= 60).sum()) > 100
     assert entries["age"]["range"] == [frame["age"].min(), frame["age"].max()] and entries["age"]["range"][1] == 60
     assert entries["mood"]["counts"]["missing"] == frame["mood"].null_count() > 0
-    assert "* is a value blanked to protect" in entries["race"]["reading"]
-    assert "single value says nothing" in entries["wage"]["reading"] and "as in the file" in entries["mood"]["reading"]
-    assert "- Done: rank swapped 10 %. Why: It is what" in page and "- Done: nothing." in page
+    assert "* marks a value that was suppressed to protect people" in entries["race"]["reading"]
+    assert "single value may have been changed" in entries["wage"]["reading"]
+    assert entries["mood"]["reading"] == "Not changed by masking."
+    assert "- Masking: rank swapped 10 %. Reason: This is what" in page and "- Masking: none." in page
 
 
-def test_the_note_speaks_of_the_method_by_name(tmp_path: Path) -> None:
+def test_note_uses_name_of_method(tmp_path: Path) -> None:
     written(tmp_path)
     page, note = ((tmp_path / "public" / name).read_text() for name in ("note.md", "note.json"))
     assert f"Method: {METHOD.title}." in page and METHOD.text not in page

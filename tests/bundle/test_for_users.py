@@ -17,7 +17,7 @@ import pytest
 from ddi_model import problems_of
 
 import sdcmap as sm
-from samples import chosen, past_the_gate, plan_of
+from samples import chosen, plan_of, release_with_overrides
 from sdcmap.errors import PlanError
 from sdcmap.methods import Chain, Recode, Suppress, TopCode
 
@@ -64,7 +64,7 @@ def survey(folder: Path, rows: int = 400) -> sm.Microdata:
 
 def released(folder: Path, method: sm.Method, form: str = "", **given: str) -> Path:
     plan = plan_of(method, measures=MEASURES)
-    going = past_the_gate(survey(folder), plan, chosen(plan), form=form, **given)
+    going = release_with_overrides(survey(folder), plan, chosen(plan), form=form, **given)
     return going.write(folder / "public")
 
 
@@ -85,13 +85,13 @@ def noisy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # ---- codebook.xml ---------------------------------------------------------------------------------------------
-def test_the_codebook_fits_the_schema_and_says_what_was_done_to_each_variable(masked: Path) -> None:
+def test_ddi_codebook_is_valid_and_describes_masking(masked: Path) -> None:
     text = (masked / "codebook.xml").read_text()
     assert problems_of(text) == []
     variables = {var.get("name"): var for var in fromstring(text).iter(f"{DDI}var")}
     assert list(variables) == ["sex", "region", "age", "wage", "hours"], "no identifier"
     done = {name: str(var.findtext(f"{DDI}notes")) for name, var in variables.items()}
-    assert "categories merged, then suppressed to k = 20" in done["region"] and done["wage"] == "Done: nothing."
+    assert "categories merged, then suppressed to k = 20" in done["region"] and done["wage"] == "Masking: none."
     assert variables["wage"].findtext(f"{DDI}universe") == "Employees"
     assert [item.get("VALUE") for item in variables["wage"].iter(f"{DDI}item")] == ["-8"]
     labels = [one.findtext(f"{DDI}labl") for one in variables["sex"].iter(f"{DDI}catgry")]
@@ -100,7 +100,7 @@ def test_the_codebook_fits_the_schema_and_says_what_was_done_to_each_variable(ma
     assert entries["wage"]["universe"] == "Employees" and "Universe: Employees" in (masked / "codebook.md").read_text()
 
 
-def test_the_model_of_the_schema_sees_what_is_wrong(masked: Path) -> None:
+def test_ddi_model_rejects_invalid_codebooks(masked: Path) -> None:
     text = (masked / "codebook.xml").read_text()
     assert problems_of(text.replace('type="vald"', 'type="valid"')) != []
     assert problems_of(re.sub(r' name="age"', "", text)) == ["var needs name"]
@@ -109,14 +109,14 @@ def test_the_model_of_the_schema_sees_what_is_wrong(masked: Path) -> None:
     assert "no ID F1" in problems_of(text.replace('ID="F1"', 'ID="F2"'))
 
 
-def test_values_that_masking_took_out_are_in_no_file(masked: Path) -> None:
+def test_suppressed_values_are_in_no_file(masked: Path) -> None:
     planted = [b"PERSON-", b"nobody here", b">r3<", b"| r3 |", b"101.0", b"survey.csv", b"survey.xml"]
     for path in masked.iterdir():
         assert [word for word in planted if word in path.read_bytes()] == [], path.name
     assert "<catValu>r2</catValu>" in (masked / "codebook.xml").read_text(), "what is released is there"
 
 
-def test_a_codebook_that_was_written_can_be_read_with_the_file(masked: Path) -> None:
+def test_written_codebook_can_be_read_with_the_file(masked: Path) -> None:
     again = sm.read(masked / "data.csv", ddi=masked / "codebook.xml")
     assert again.schema.title == "Living in Utopia"
     assert again.schema.universe == "People in private households"
@@ -124,11 +124,11 @@ def test_a_codebook_that_was_written_can_be_read_with_the_file(masked: Path) -> 
     assert int(again.missing("wage").sum()) == 10
 
 
-def test_characters_that_xml_has_not_are_shown_as_such(tmp_path: Path) -> None:
+def test_characters_forbidden_in_xml_are_replaced(tmp_path: Path) -> None:
     data = survey(tmp_path)
     odd = tuple(replace(v, label="a\x00b<&\ud800") if v.name == "age" else v for v in data.schema.variables)
     plan = plan_of(RECODED, measures=MEASURES)
-    going = past_the_gate(replace(data, schema=replace(data.schema, variables=odd)), plan, chosen(plan))
+    going = release_with_overrides(replace(data, schema=replace(data.schema, variables=odd)), plan, chosen(plan))
     with pytest.raises(UnicodeEncodeError):  # a lone surrogate is no text in any file
         going.write(tmp_path / "public")
 
@@ -141,7 +141,7 @@ def printed(lines: str, folder: Path) -> str:
     return out.getvalue().strip()
 
 
-def test_the_readme_works_corrections_out_and_they_run_as_printed(noisy: Path) -> None:
+def test_corrections_in_readme_run_as_printed(noisy: Path) -> None:
     page = (noisy / "README.md").read_text()
     assert page.startswith("# Wages\n\nThis is a public-use file")
     assert all(f"`{path.name}`" in page for path in noisy.iterdir() if path.name != "README.md")
@@ -154,20 +154,20 @@ def test_the_readme_works_corrections_out_and_they_run_as_printed(noisy: Path) -
     assert variance["corrected"] == pytest.approx(variance["released"] / 1.3)
 
 
-def test_the_readme_says_why_there_is_no_correction_and_what_may_not_be_concluded(masked: Path) -> None:
+def test_readme_explains_missing_correction_and_caveats(masked: Path) -> None:
     page = (masked / "README.md").read_text()
     assert page.startswith("# Living in Utopia\n") and "There is no correction for this file" in page
-    concluded = page.partition("## What may not be concluded")[2].partition("\n## ")[0]
+    caveats = page.partition("## What the file cannot tell you")[2].partition("\n## ")[0]
     for words in (
         "`age` (top coded at 60)",
-        "were blanked where they were rare",
-        "Within a class of",
+        "were suppressed",
+        "Values within a class of",
         "fewer than 30 records",
     ):
-        assert words in concluded, words
+        assert words in caveats, words
 
 
-def test_the_citation_is_yaml_of_the_citation_file_format(masked: Path) -> None:
+def test_citation_is_valid_cff(masked: Path) -> None:
     lines = dict(line.split(": ", 1) for line in (masked / "CITATION.cff").read_text().splitlines() if ": " in line)
     assert json.loads(lines["title"]) == "Living in Utopia, public-use file"
     assert json.loads(lines["  - name"]) == 'The "Office"' and json.loads(lines["cff-version"]) == "1.2.0"
@@ -177,7 +177,7 @@ def test_the_citation_is_yaml_of_the_citation_file_format(masked: Path) -> None:
 # ---- the format asked for -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("form", ["parquet", "sav", "dta", "xpt"])
 @pytest.mark.usefixtures("read_here")
-def test_the_file_is_written_in_the_format_asked_for_with_its_labels(tmp_path: Path, form: str) -> None:
+def test_release_is_written_in_requested_format_with_labels(tmp_path: Path, form: str) -> None:
     folder = released(tmp_path, RECODED, form)
     data = sm.read(folder / f"data.{form}")
     assert len(data) == 400 and problems_of((folder / "codebook.xml").read_text()) == []
@@ -188,6 +188,6 @@ def test_the_file_is_written_in_the_format_asked_for_with_its_labels(tmp_path: P
     assert int(data.missing("wage").sum()) == (0 if form == "parquet" else 10)
 
 
-def test_a_format_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_unwritable_format_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="written as csv, parquet, sav, dta or xpt"):
         released(tmp_path, RECODED, "sas7bdat")

@@ -22,12 +22,12 @@ from pathlib import Path
 import pytest
 
 import sdcmap as sm
-from samples import PAST_THE_GATE
-from sdcmap.bundle.release_folder import BESIDE_DATA
+from samples import PROFILE_OVERRIDES
+from sdcmap.bundle.release_folder import DOCUMENTS
 from sizes import GUARD, RELEASE_KILLS
 
 pytestmark = pytest.mark.slow
-NAMES = {"data.parquet", *BESIDE_DATA}
+NAMES = {"data.parquet", *DOCUMENTS}
 DRIVER = """
 import os, signal, sys
 from sdcmap.bundle.releasing import Release
@@ -45,10 +45,10 @@ def count(*call):
     if calls == last:
         die()
 
-def counted(*arguments, **told):
+def counted(*arguments, **options):
     sys.setprofile(count)
     try:
-        return write(*arguments, **told)
+        return write(*arguments, **options)
     finally:
         sys.setprofile(None)
         print("calls", calls)
@@ -75,7 +75,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-PAST = [word for name, reason in PAST_THE_GATE.items() for word in ("--override", f"{name}={reason}")]
+PAST = [word for name, reason in PROFILE_OVERRIDES.items() for word in ("--override", f"{name}={reason}")]
 
 
 def begun(folder: Path, out: Path, ledger: Path, last: int = 0) -> subprocess.Popen[str]:
@@ -113,14 +113,14 @@ def unnamed(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def calls(study: Path, unnamed: Path) -> int:
-    """How many calls a release makes that nobody disturbs; the one before has compiled the kernels."""
+    """Return how many calls an undisturbed release makes; the run before has compiled the kernels."""
     process = begun(study, unnamed / "public", unnamed / "ledger")
-    out, said = process.communicate(timeout=GUARD)
-    assert process.returncode == 0, said
+    out, errors = process.communicate(timeout=GUARD)
+    assert process.returncode == 0, errors
     return int(re.findall(r"^calls (\d+)$", out, re.MULTILINE)[-1])
 
 
-def test_a_killed_release_leaves_all_or_nothing(study: Path, calls: int, tmp_path: Path) -> None:
+def test_killed_release_leaves_all_or_nothing(study: Path, calls: int, tmp_path: Path) -> None:
     dice, nothing = random.Random(6), 0
     for number in range(RELEASE_KILLS):
         room = tmp_path / str(number)
@@ -135,7 +135,7 @@ def test_a_killed_release_leaves_all_or_nothing(study: Path, calls: int, tmp_pat
     assert nothing, "no kill hit a release"
 
 
-def test_what_a_killed_release_leaves_is_private_and_goes_with_the_next(unnamed: Path, calls: int) -> None:
+def test_leftovers_of_killed_release_are_private_and_removed_by_next(unnamed: Path, calls: int) -> None:
     """Killed at the rename, and released again."""
     assert calls and is_whole(unnamed / "public") and parts(unnamed) == []
     with sqlite3.connect(unnamed / "ledger" / "ledger.sqlite") as connection:

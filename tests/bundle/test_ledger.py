@@ -12,9 +12,9 @@ import pytest
 
 import sdcmap as sm
 from samples import ROLES, SWAP_AND_NOISE, chosen, failed, people, plan_of
-from samples import past_the_gate as release
-from sdcmap.bundle.earlier import joint_view
-from sdcmap.bundle.ledger import Earlier, Ledger
+from samples import release_with_overrides as release
+from sdcmap.bundle.earlier_releases import joint_view
+from sdcmap.bundle.ledger import Ledger, LedgerEntry
 from sdcmap.kernels.arrays import Array
 from sdcmap.study.plan import Candidate
 
@@ -23,7 +23,7 @@ SOME = [sm.Noise(on="income", variance=0.3, above=a, variance_above=0.0) for a i
 INCOME: dict[str, Any] = {"measures": [sm.risk.KnownIndex(on="income"), sm.IL1s(on=["income"])]}
 
 
-def all_prints(entry: Earlier) -> Array:
+def all_prints(entry: LedgerEntry) -> Array:
     return np.concatenate([sketch.prints for sketch in entry.sketches])
 
 
@@ -32,7 +32,7 @@ def risk_of(persons: sm.Microdata, files: list[sm.Microdata]) -> float:
 
 
 # ---- another release ------------------------------------------------------------------------------------------
-def test_another_release_of_the_same_data_is_refused(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_second_release_of_same_data_is_refused(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     release(persons, plan, chosen(plan)).write(tmp_path / "first")
     second = release(persons, plan, Candidate(SWAP_AND_NOISE, 1))
@@ -42,22 +42,22 @@ def test_another_release_of_the_same_data_is_refused(persons: sm.Microdata, tmp_
     assert not (tmp_path / "second").exists()
 
 
-def test_the_same_release_may_be_written_again(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_same_release_can_be_written_again(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     folders = [release(persons, plan, chosen(plan)).write(tmp_path / name) for name in ("a", "b")]
     assert len({(folder / "SHA256SUMS").read_text() for folder in folders}) == 1
     checks = {check.name: check.reason for check in release(persons, plan, chosen(plan)).check()}
-    assert "this very release was written before" in checks["earlier releases"]
+    assert "This very release was written before" in checks["earlier releases"]
 
 
-def test_a_refused_release_is_not_in_the_ledger(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_refused_release_is_not_in_ledger(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE, rule=sm.Threshold(risk=0.0))
     with pytest.raises(sm.errors.Refused):
         release(persons, plan, chosen(plan)).write(tmp_path / "first")
-    assert Ledger.seen(None).earlier() == []
+    assert Ledger.open_readonly(None).entries() == []
 
 
-def test_again_is_decided_by_the_joint_risk(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_joint_risk_decides_with_again(persons: sm.Microdata, tmp_path: Path) -> None:
     """Each release alone has R = 1/(0.3 s^2); the average of two has twice that."""
     one = 1 / (0.3 * np.var(persons.numbers("income")))
     plan = plan_of(*MANY, **INCOME, rule=sm.Threshold(risk=2.5 * one))
@@ -67,12 +67,12 @@ def test_again_is_decided_by_the_joint_risk(persons: sm.Microdata, tmp_path: Pat
     assert joint.passed
     second.write(tmp_path / "second")
     third = release(persons, plan, chosen(plan, 2), again=True)
-    assert set(failed(third)) == {"joint risk"}, "three together are over the line, though each alone is under it"
+    assert set(failed(third)) == {"joint risk"}, "three together exceed the limit, though each alone does not"
     with pytest.raises(sm.errors.Refused, match="all releases together"):
         third.write(tmp_path / "third")
 
 
-def test_another_seed_adds_up_as_the_same_one_does(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_release_with_another_seed_adds_to_joint_risk(persons: sm.Microdata, tmp_path: Path) -> None:
     """Its errors are others, and as large: the average of two has twice the risk of one."""
     one = 1 / (0.3 * np.var(persons.numbers("income")))
     for limit, passes in ((2.5, True), (1.5, False)):
@@ -87,9 +87,7 @@ def test_another_seed_adds_up_as_the_same_one_does(persons: sm.Microdata, tmp_pa
         assert checks["joint risk"].passed == passes
 
 
-def test_a_release_that_cannot_be_made_again_counts_as_telling_everything(
-    persons: sm.Microdata, tmp_path: Path
-) -> None:
+def test_release_that_cannot_be_remade_counts_as_full_disclosure(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of(MANY[0], **INCOME, rule=sm.Threshold(risk=1.0))
     release(persons, plan, chosen(plan)).write(tmp_path / "first")
     renamed = sm.read(people().rename({"income": "wages"}), **ROLES | {"sensitive": ["wages", "rent"]})
@@ -98,7 +96,7 @@ def test_a_release_that_cannot_be_made_again_counts_as_telling_everything(
     second = release(renamed, other, chosen(other), again=True)
     assert set(failed(second)) == {"joint risk"}
     sentences = {check.name: check.reason for check in second.check()}
-    assert "1 cannot be made again and count as if they had told every value" in sentences["earlier releases"]
+    assert "1 cannot be made again and count as if every value had been disclosed" in sentences["earlier releases"]
 
 
 @pytest.fixture(scope="module")
@@ -141,19 +139,19 @@ def test_overlapping_records_are_noticed(known: Path, change: str, noticed: bool
 
 
 # ---- the joint view -------------------------------------------------------------------------------------------
-def test_releases_add_up_as_averaging_does(persons: sm.Microdata) -> None:
+def test_joint_view_averages_releases(persons: sm.Microdata) -> None:
     plan = plan_of(*MANY, **INCOME)
     files = [plan.make(persons, Candidate(method)) for method in MANY]
     assert risk_of(persons, files) == pytest.approx(4 * risk_of(persons, files[:1]), rel=0.25)
 
 
-def test_a_weak_release_beside_a_strong_one_does_not_lower_the_risk(persons: sm.Microdata) -> None:
+def test_weak_release_does_not_lower_joint_risk(persons: sm.Microdata) -> None:
     plan = plan_of(sm.Noise(on="income", variance=0.01), sm.Noise(on="income", variance=5.0), **INCOME)
     strong, weak = (plan.make(persons, chosen(plan, place)) for place in (0, 1))
     assert risk_of(persons, [strong, weak]) >= risk_of(persons, [strong]) * 0.99
 
 
-def test_what_any_release_left_alone_counts_as_known(persons: sm.Microdata) -> None:
+def test_value_unchanged_in_any_release_counts_as_known(persons: sm.Microdata) -> None:
     plan = plan_of(sm.Swap(on=["sex"], rate=0.2), sm.Swap(on=["region"], rate=0.2), sm.Noise(on="income"), *SOME)
     sex, region, income = (plan.make(persons, chosen(plan, place)) for place in (0, 1, 2))
     view = joint_view(persons, [sex, region, income])
@@ -169,7 +167,7 @@ def test_what_any_release_left_alone_counts_as_known(persons: sm.Microdata) -> N
 
 
 # ---- the ledger's folder --------------------------------------------------------------------------------------
-def test_the_ledger_is_private(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
+def test_ledger_is_private(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     ledger.mkdir(mode=0o755)
     before = os.umask(0)
@@ -183,16 +181,16 @@ def test_the_ledger_is_private(persons: sm.Microdata, tmp_path: Path, ledger: Pa
     }  # fmt: skip
 
 
-def test_two_ledgers_know_the_same_data_by_different_names(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_two_ledgers_have_different_fingerprints_of_same_data(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     for name in ("a", "b"):
         release(persons, plan, chosen(plan), ledger=tmp_path / f"ledger {name}").write(tmp_path / name)
-    (first,), (second,) = (Ledger.seen(tmp_path / f"ledger {name}").earlier() for name in ("a", "b"))
+    (first,), (second,) = (Ledger.open_readonly(tmp_path / f"ledger {name}").entries() for name in ("a", "b"))
     assert first.data != second.data and first.seed != second.seed
     assert not np.isin(all_prints(first), all_prints(second)).any()
 
 
-def test_a_ledger_that_lost_its_key_is_not_begun_anew(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
+def test_ledger_without_key_is_not_started_anew(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     release(persons, plan, chosen(plan)).write(tmp_path / "first")
     (ledger / "key").unlink()
@@ -201,7 +199,7 @@ def test_a_ledger_that_lost_its_key_is_not_begun_anew(persons: sm.Microdata, tmp
             act(release(persons, plan, chosen(plan)))
 
 
-def test_a_damaged_ledger_is_said_in_one_sentence(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
+def test_damaged_ledger_raises_clear_error(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     release(persons, plan, chosen(plan)).write(tmp_path / "first")
     (ledger / "ledger.sqlite").write_bytes(b"not a database " * 1000)
@@ -210,10 +208,10 @@ def test_a_damaged_ledger_is_said_in_one_sentence(persons: sm.Microdata, tmp_pat
     assert not (tmp_path / "second").exists()
 
 
-def test_the_users_state_folder_is_the_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_default_ledger_is_in_user_state_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("SDCMAP_LEDGER")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert Ledger.seen(None).folder == tmp_path / "sdcmap" / "ledger"
+    assert Ledger.open_readonly(None).folder == tmp_path / "sdcmap" / "ledger"
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert Ledger.seen(None).folder == tmp_path / ".local" / "state" / "sdcmap" / "ledger"
+    assert Ledger.open_readonly(None).folder == tmp_path / ".local" / "state" / "sdcmap" / "ledger"

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 import sdcmap as sm
-from samples import PAST_THE_GATE, SEED
-from sdcmap.bundle.pairing import PairChoice, TriedPair, least_loss, shortlist
+from samples import PROFILE_OVERRIDES, SEED
+from sdcmap.bundle.pairing import PairChoice, TriedPair, find_least_loss, shortlist
 from sdcmap.cli import app
 from sdcmap.errors import PlanError, Refused, StudyDamaged, StudyMismatch
 from sdcmap.methods import Synthesize
@@ -45,7 +45,7 @@ def plan(methods: list[sm.Method], line: float, loss: sm.Measure, source: sm.Sou
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The study of the scientific candidates, of which the first is over the line."""
+    """The study of the scientific candidates, of which the first exceeds the limit."""
     room = tmp_path_factory.mktemp("pair")
     rng = np.random.default_rng(3)
     frame = pl.DataFrame(
@@ -89,7 +89,7 @@ def loss(name: str, truth: dict[str, Any], released: dict[str, Any]) -> float:
 
 
 def linked(truth: dict[str, Any], files: list[dict[str, Any]], region: Any) -> float:
-    """The best linkage of files side by side, by who knows the truth of each."""
+    """Return the share re-identified by the best linkage of files side by side, with the original of each known."""
     known, released = (
         {f"{name} {number}": file[name] for number, file in enumerate(each) for name in file}
         for each in ([truth] * len(files), files)
@@ -132,7 +132,7 @@ def every_pair(room: Path) -> list[tuple[tuple[str, str], float, float, float, b
     return rows
 
 
-def test_the_chosen_pair_is_the_best_of_all_by_plain_lines(room: Path, pair: PairChoice) -> None:
+def test_chosen_pair_is_best_of_all_by_brute_force(room: Path, pair: PairChoice) -> None:
     plain = every_pair(room)
     ours = {tried.ids: tried for tried in pair.pairs}
     for ids, first, second, side, passes in plain:
@@ -145,7 +145,7 @@ def test_the_chosen_pair_is_the_best_of_all_by_plain_lines(room: Path, pair: Pai
     for weights in (None, (1.0, 0.0), (1.0, 1.0), (1.0, 5.0), (0.0, 1.0)):
         cost = lambda row, w=weights or (0, 0): (w[0] * row[1] + w[1] * row[2], *row[1:3])
         best = min((row for row in plain if row[4]), key=cost)
-        chosen = least_loss(pair.pairs, (1, 1), weights)
+        chosen = find_least_loss(pair.pairs, (1, 1), weights)
         assert chosen and chosen.ids == best[0], weights
     assert (
         pair.first
@@ -156,26 +156,27 @@ def test_the_chosen_pair_is_the_best_of_all_by_plain_lines(room: Path, pair: Pai
     assert together(room, weights=(0.0, 1.0)).first != pair.first, "what the public file loses least by is another"
 
 
-def test_a_joint_limit_that_the_first_choice_breaks_leads_to_another_pair(room: Path, pair: PairChoice) -> None:
+def test_stricter_joint_limit_leads_to_another_pair(room: Path, pair: PairChoice) -> None:
     limit = sorted(tried.joint for tried in pair.pairs if tried.joint is not None)[0]
     strict = together(room, joint=limit)
     assert strict.first and strict.second and strict.first != pair.first
-    assert f"at most {limit:.4g}" in strict.reason
+    assert f"within the limit of {limit:.4g}" in strict.reason
     none = together(room, joint=0.01)
     assert none.first is None and none.second is None and none.study is None
-    assert none.reason.startswith("Release no pair: ") and "The nearest is" in none.reason and "over it" in none.reason
+    assert none.reason.startswith("Release no pair: ") and "The nearest miss is" in none.reason
+    assert "It exceeds the limit" in none.reason
 
 
-def test_what_was_measured_is_not_measured_again(room: Path, pair: PairChoice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measured_pairs_are_cached(room: Path, pair: PairChoice, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise AssertionError("a pair was measured again")
 
-    monkeypatch.setattr("sdcmap.bundle.public_candidates.PublicCandidates.measured", never)
+    monkeypatch.setattr("sdcmap.bundle.public_candidates.PublicCandidates.measure_pair", never)
     assert together(room) == pair
     assert (room / "pair").stat().st_mode & 0o077 == 0 and (room / "pair" / "pair.json").stat().st_mode & 0o077 == 0
 
 
-def test_the_shortlist_is_the_frontier_of_what_passes_best_first(room: Path) -> None:
+def test_shortlist_is_frontier_of_passing_candidates(room: Path) -> None:
     with sm.Study.open(room / "suf") as study:
         ru = sm.RUMap(study.scores(), FOUND, SUF_LOSS, {FOUND.text: SUF_LINE})
         passing = ru.points.filter(~pl.col("anchor") & (pl.col("risk") <= SUF_LINE)).sort("utility")
@@ -184,10 +185,10 @@ def test_the_shortlist_is_the_frontier_of_what_passes_best_first(room: Path) -> 
         assert [choice.candidate for choice in shortlist(ru, sm.Threshold(risk=SUF_LINE), 9)] == expected
         by_mean = shortlist(ru, sm.Threshold(risk=SUF_LINE, by="mean"), 9)
         assert [choice.candidate for choice in by_mean] == expected, "one draw each: means are the draws"
-        assert len(shortlist(ru, sm.Threshold(risk=SUF_LINE), 1)) == 2, "one more tells that there are more"
+        assert len(shortlist(ru, sm.Threshold(risk=SUF_LINE), 1)) == 2, "one more shows that there are more"
 
 
-def test_both_are_released_and_one_dossier_tells_of_both(
+def test_both_files_are_released_and_report_covers_both(
     room: Path, pair: PairChoice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     here = tmp_path / "room"
@@ -200,14 +201,14 @@ def test_both_are_released_and_one_dossier_tells_of_both(
         assert own and own.candidate == chosen.second.candidate and study.manifest["pair"]["tried"] == len(chosen.pairs)
         told = parent_file(study)
         assert told and not told["when"] and chosen.first.name in told["decision"][0]
-        with pytest.raises(Refused, match="release the scientific-use file first"):
+        with pytest.raises(Refused, match="Release the scientific-use file first"):
             sm.release(study.data, study.plan, chosen.second, study=study)
     with sm.Study.open(here / "suf") as first:
-        sm.release(first.data, first.plan, chosen.first, study=first, override=PAST_THE_GATE).write(
+        sm.release(first.data, first.plan, chosen.first, study=first, override=PROFILE_OVERRIDES).write(
             tmp_path / "suf-out"
         )
     with sm.Study.open(chosen.study) as study:
-        going = sm.release(study.data, study.plan, chosen.second, study=study, override=PAST_THE_GATE)
+        going = sm.release(study.data, study.plan, chosen.second, study=study, override=PROFILE_OVERRIDES)
         folder = going.write(tmp_path / "puf-out")
         page = sm.report(study).html.split('<h2 id="parent">')[1].split("<h2")[0]
         outside = sm.report(study, audience="external").html
@@ -215,39 +216,39 @@ def test_both_are_released_and_one_dossier_tells_of_both(
     assert len(pl.read_csv(folder / "data.csv")) == PEOPLE
     assert (
         "scientific-use, released" in page
-        and "both files in one hand is" in page
-        and "by who holds the truth is" in page
+        and "both files held by one attacker: " in page
+        and "for an attacker with the original records: " in page
     )
     with pytest.raises(Refused, match="released a file already"):
         sm.choose_pair(here / "suf", public(here), here / "pair", workers=1)
 
 
-def test_what_cannot_be_paired_is_named_with_its_reason(room: Path, tmp_path: Path) -> None:
+def test_unpairable_candidates_are_named_with_reason(room: Path, tmp_path: Path) -> None:
     source = sm.Source(str(room / "people.csv"), **ROLES)
     made = Synthesize(on=["age", "wage"])
     sm.sweep(source.read(), sm.Plan([made, noise(0.4, 0.4)], [sm.SmallCells(on=["region"]), SUF_LOSS],
              rule=sm.Threshold(risk=1), data=source, seed=SEED), tmp_path / "suf", workers=1)  # fmt: skip
     chosen = sm.choose_pair(tmp_path / "suf", public(room), tmp_path / "pair", workers=1)
     if chosen.unused:
-        assert "nobody's" in chosen.unused[0]
+        assert "fully synthetic" in chosen.unused[0]
     absent = replace(public(room).data or sm.Source(""), keys=("region", "town"))
     nothing = sm.choose_pair(tmp_path / "suf", replace(public(room), data=absent), tmp_path / "other", workers=1)
     assert nothing.first is None and "no column 'town'" in nothing.reason and not nothing.pairs
 
 
-def test_a_pair_of_equal_loss_with_less_joint_risk_is_taken() -> None:
+def test_joint_risk_breaks_ties_of_loss() -> None:
     pairs = [
         TriedPair(("a", "b"), ("1", "2"), (0.1, 0.2), 0.3, 0.4, ()),
         TriedPair(("a", "c"), ("1", "3"), (0.1, 0.2), 0.2, 0.4, ()),
         TriedPair(("a", "d"), ("1", "4"), (0.1, 0.1), 0.2, 0.4, ("over",)),
         TriedPair(("e", "d"), ("5", "4"), (0.2, 0.9), 0.2, 0.4, ()),
     ]
-    assert least_loss(pairs, (1, 1), None) == pairs[1] == least_loss(pairs, (1, 1), (1, 1))
-    assert least_loss(pairs, (1, -1), (1, 1)) == pairs[3], "of a utility more is better"
-    assert least_loss(pairs[2:3], (1, 1), None) is None
+    assert find_least_loss(pairs, (1, 1), None) == pairs[1] == find_least_loss(pairs, (1, 1), (1, 1))
+    assert find_least_loss(pairs, (1, -1), (1, 1)) == pairs[3], "of a utility more is better"
+    assert find_least_loss(pairs[2:3], (1, 1), None) is None
 
 
-def test_bad_input_is_said_at_once(room: Path, tmp_path: Path) -> None:
+def test_invalid_input_is_rejected_at_once(room: Path, tmp_path: Path) -> None:
     with pytest.raises(PlanError) as error:
         sm.choose_pair(room / "suf", sm.Plan(SECONDS, [FOUND]), tmp_path / "x", most=0, joint=2, weights=(0, 0))
     assert len(error.value.problems) == 6
@@ -264,12 +265,14 @@ def test_bad_input_is_said_at_once(room: Path, tmp_path: Path) -> None:
         sm.choose_pair(room / "suf", public(room), tmp_path / "other")
 
 
-def test_the_command_chooses_tells_what_is_next_and_ends_with_3_where_nothing_is(room: Path, pair: PairChoice) -> None:
+def test_pair_command_prints_next_step_and_exits_3_without_pair(room: Path, pair: PairChoice) -> None:
     public(room).write(room / "public.toml")
     ask = ["pair", str(room / "suf"), str(room / "public.toml"), "-o", str(room / "pair"), "--workers", "1"]
-    told = CliRunner().invoke(app, ask)
+    result = CliRunner().invoke(app, ask)
     assert (
-        told.exit_code == 0 and pair.first is not None and f'release {room / "suf"} "{pair.first.name}"' in told.output
+        result.exit_code == 0
+        and pair.first is not None
+        and f'release {room / "suf"} "{pair.first.name}"' in result.output
     )
     none = CliRunner().invoke(app, [*ask, "--json", "--joint", "0.01"])
     document = json.loads(none.output)

@@ -1,4 +1,4 @@
-"""Relations between columns: what open columns tell of a masked one, and where nothing is told."""
+"""Relations between columns: how well unmasked columns predict a masked one, and where they predict nothing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.bundle.determines import check_determines
-from sdcmap.bundle.prepared_file import rounded
+from sdcmap.bundle.prepared_file import round_like_original
+from sdcmap.bundle.recoverable_columns import check_recoverable
 from sdcmap.bundle.relations import Relation, relations
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.streams import Stream
@@ -36,13 +36,13 @@ def tax(wage: Any) -> Any:
     return np.interp(wage, [0, 10_000, 30_000, 80_000, 1e7], [0, 0, 4_000, 24_000, 4.984e6])
 
 
-def told(columns: dict[str, Any], method: sm.Method, **roles: Any) -> dict[str, Relation]:
-    """What the release of these columns under a method tells of each masked one."""
+def reported_relations(columns: dict[str, Any], method: sm.Method, **roles: Any) -> dict[str, Relation]:
+    """Return the reported relation of each masked column when these columns are released under a method."""
     frame = pl.DataFrame(columns)
     texts = [name for name in frame.columns if frame[name].dtype == pl.String]
     given: dict[str, Any] = {"keys": texts, "numeric": [n for n in frame.columns if n not in texts], **roles}
     data = sm.read(frame, **given)
-    masked = rounded(data, method.apply(data, Stream.of_seed(3, "test")))
+    masked = round_like_original(data, method.apply(data, Stream.of_seed(3, "test")))
     found = relations(data, masked, method.masks(data), data.schema.of_role("household", "stratum"))
     return {relation.name: relation for relation in found}
 
@@ -70,26 +70,26 @@ NUMBERS: dict[str, tuple[Made, set[str]]] = {
 
 
 @pytest.mark.parametrize("story", NUMBERS)
-def test_a_number_that_open_columns_give_back(story: str) -> None:
+def test_number_recoverable_from_unmasked_columns(story: str) -> None:
     columns = people()
     made, by = NUMBERS[story]
     columns["made"] = made(columns, np.random.default_rng(8))
-    relation = told(columns, sm.Noise(on="made", variance=0.2))["made"]
-    assert relation.gives_back() and set(relation.by) == by
-    assert relation.otherwise < 0.3, "noise alone tells little"
+    relation = reported_relations(columns, sm.Noise(on="made", variance=0.2))["made"]
+    assert relation.is_recovered() and set(relation.by) == by
+    assert relation.baseline < 0.3, "the noisy column alone predicts little"
 
 
 @pytest.mark.parametrize("story", ["total", "product", "ratio", "power", "square", "log", "rank", "right in 98 %"])
-def test_a_part_that_the_open_whole_gives_back(story: str) -> None:
+def test_part_recoverable_from_unmasked_total(story: str) -> None:
     """The whole is released as it is: with the other parts it gives a masked part away as well."""
     columns = people()
     columns["made"] = NUMBERS[story][0](columns, np.random.default_rng(8))
     part = "rent" if "rent" in NUMBERS[story][1] else "wage"
-    relation = told(columns, sm.Noise(on=part, variance=0.2))[part]
-    assert relation.gives_back() and "made" in relation.by
+    relation = reported_relations(columns, sm.Noise(on=part, variance=0.2))[part]
+    assert relation.is_recovered() and "made" in relation.by
 
 
-def test_categories_that_open_columns_give_back() -> None:
+def test_categories_recoverable_from_unmasked_columns() -> None:
     """Smoking is fixed by the cigarettes but for one in 280; being at work by a wage that is missing; a level by age."""
     columns = people()
     rng = np.random.default_rng(9)
@@ -97,52 +97,54 @@ def test_categories_that_open_columns_give_back() -> None:
     columns["works"] = rng.choice(["yes", "no"], ROWS)
     columns["wage"] = np.where(columns["works"] == "yes", columns["wage"], np.nan)
     columns["level"] = [f"{age // 10}{sex}" for age, sex in zip(columns["age"], columns["sex"], strict=True)]
-    found = told(columns, sm.Chain([sm.Swap(on=[name], rate=0.2) for name in ("smokes", "works", "level")]))
+    found = reported_relations(
+        columns, sm.Chain([sm.Swap(on=[name], rate=0.2) for name in ("smokes", "works", "level")])
+    )
     assert {name: relation.by for name, relation in found.items()} == {
         "smokes": ("cigarettes",), "works": ("wage",), "level": ("age", "sex"),
     }  # fmt: skip
-    assert all(relation.gives_back() for relation in found.values())
+    assert all(relation.is_recovered() for relation in found.values())
 
 
-def test_an_untouched_half_of_a_relation_is_enough() -> None:
+def test_relation_is_learned_from_unchanged_half() -> None:
     """A column that was swapped in a few records is as good as open for all others."""
     columns = people()
     columns["group"] = [f"{age // 10}0s" for age in columns["age"]]
     columns["ages"] = [f"{age}" for age in columns["age"]]
     del columns["age"]
-    found = told(columns, sm.Chain([sm.Swap(on=["group"], rate=0.2), sm.Swap(on=["ages"], rate=0.01)]))
-    assert found["group"].gives_back() and found["group"].by == ("ages",)
+    found = reported_relations(columns, sm.Chain([sm.Swap(on=["group"], rate=0.2), sm.Swap(on=["ages"], rate=0.01)]))
+    assert found["group"].is_recovered() and found["group"].by == ("ages",)
 
 
-def test_a_weaker_relation_is_said_with_its_figure_and_passes() -> None:
+def test_weaker_relation_passes_and_is_reported() -> None:
     columns = people()
     columns["made"] = columns["wage"] * np.where(np.random.default_rng(1).random(ROWS) < 0.15, 3.0, 1.0)
     data = sm.read(pl.DataFrame(columns), keys="sex", numeric=[name for name in columns if name != "sex"])
     masked = sm.mask(data, sm.Noise(on="made"), seed=1)
-    check = check_determines(data, masked, ["made"], DEFAULT_POLICY)
-    assert check.passed and "'wage' tells 8" in check.reason and "of the changed values of 'made'" in check.reason
+    check = check_recoverable(data, masked, ["made"], DEFAULT_POLICY)
+    assert check.passed and "'wage' predicts 8" in check.reason and "of the changed values of 'made'" in check.reason
 
 
-def test_what_the_masked_column_tells_itself_is_not_laid_to_others() -> None:
-    """Noise of a thousandth leaves a copy nothing to tell."""
+def test_masked_column_itself_is_the_baseline() -> None:
+    """After noise of a thousandth, the masked column predicts itself, so a copy adds nothing."""
     columns = people()
     columns["made"] = columns["wage"] * 1.0001
-    assert told(columns, sm.Noise(on="made", variance=1e-6)) == {}
+    assert reported_relations(columns, sm.Noise(on="made", variance=1e-6)) == {}
 
 
 # ---- no false alarm -------------------------------------------------------------------------------------------
-def test_independent_columns_tell_nothing() -> None:
+def test_independent_columns_predict_nothing() -> None:
     steps = [sm.Noise(on=["wage", "height"], variance=0.2), sm.Swap(on=["sex"], rate=0.2)]
-    assert told(people(), sm.Chain(steps)) == {}
+    assert reported_relations(people(), sm.Chain(steps)) == {}
 
 
-def test_unique_combinations_tell_nothing() -> None:
+def test_unique_combinations_predict_nothing() -> None:
     """Three columns of fifty values leave nearly everybody alone: everything would 'depend' on them."""
     rng = np.random.default_rng(4)
     columns: dict[str, Any] = {name: [f"{code}" for code in rng.integers(0, 50, ROWS)] for name in "abc"}
     columns["region"] = rng.choice(list("NSEW"), ROWS)
     assert pl.DataFrame(columns).select("a", "b", "c").n_unique() > 0.98 * ROWS
-    assert told(columns, sm.Swap(on=["region"], rate=0.2)) == {}
+    assert reported_relations(columns, sm.Swap(on=["region"], rate=0.2)) == {}
 
 
 def households(size: int) -> dict[str, Any]:
@@ -154,7 +156,7 @@ def households(size: int) -> dict[str, Any]:
     return {"home": home, "region": region[home], "rent": rent[home], "age": rng.integers(0, 90, len(home))}
 
 
-def test_a_household_number_does_not_fix_a_region_that_households_swapped() -> None:
+def test_household_number_does_not_predict_swapped_region() -> None:
     """The numbers are drawn anew, and the members move together; a rent of one's own is no more than a household number."""
     columns = households(4)
     frame = pl.DataFrame(columns)
@@ -162,42 +164,44 @@ def test_a_household_number_does_not_fix_a_region_that_households_swapped() -> N
     moved = sm.methods.HouseholdSwap(on=["region"], rate=0.2, k=0)
     masked = moved.apply(data, Stream.of_seed(3, "test"))
     assert (masked["region"] != data["region"]).mean() > 0.1
-    check = check_determines(data, masked, ["region"], DEFAULT_POLICY)
-    assert check.passed and "told" not in check.reason
+    check = check_recoverable(data, masked, ["region"], DEFAULT_POLICY)
+    assert check.passed and "predict" not in check.reason
 
 
 @pytest.mark.parametrize(("size", "given_back"), [(5, True), (2, False)])
-def test_members_who_stay_behind_tell_where_one_came_from(size: int, given_back: bool) -> None:
-    """One person moved out of a household of five is told by the four others; out of one of two, by nobody."""
+def test_household_members_reveal_changed_member(size: int, given_back: bool) -> None:
+    """One person moved out of a household of five is revealed by the four others; in a household of two, nobody is."""
     columns = households(size)
-    found = told(columns, sm.Swap(on=["region"], rate=0.02), keys="region", numeric=["rent", "age"], household="home")
-    assert (found["region"].gives_back() if "region" in found else False) == given_back
+    found = reported_relations(
+        columns, sm.Swap(on=["region"], rate=0.02), keys="region", numeric=["rent", "age"], household="home"
+    )
+    assert (found["region"].is_recovered() if "region" in found else False) == given_back
 
 
-def test_few_records_and_other_rows() -> None:
+def test_few_records_and_selected_rows_are_handled() -> None:
     """Under a hundred records nothing is learned; of a sample, its own rows are looked at."""
     columns = people(60)
     columns["made"] = columns["wage"] ** 2
-    assert told(columns, sm.Noise(on="made")) == {}
+    assert reported_relations(columns, sm.Noise(on="made")) == {}
     columns = people()
     columns["made"] = columns["wage"] ** 2
     sampled = sm.Chain([sm.methods.Sample(rate=0.7), sm.Noise(on="made")])
-    assert told(columns, sampled)["made"].by == ("wage",)
+    assert reported_relations(columns, sampled)["made"].by == ("wage",)
 
 
-def test_one_relation_among_many_columns_some_of_them_hard() -> None:
-    """Forty columns are looked at together, those that tell most by themselves; empty, constant and endless ones too."""
+def test_relation_among_many_columns_is_detected() -> None:
+    """Of many columns, the forty most predictive are used; empty, constant and infinite ones do no harm."""
     rng = np.random.default_rng(6)
     columns = people()
     columns |= {f"other {place}": rng.normal(size=ROWS).round(3) for place in range(45)}
     columns |= {"empty": np.full(ROWS, np.nan), "constant": np.ones(ROWS)}
     columns["endless"] = np.where(rng.random(ROWS) < 0.01, 1e300, columns["rent"])
     columns["made"] = columns["wage"] * columns["height"]
-    found = told(columns, sm.Noise(on="made", variance=0.2))
-    assert set(found) == {"made"} and set(found["made"].by) == {"wage", "height"} and found["made"].gives_back()
+    found = reported_relations(columns, sm.Noise(on="made", variance=0.2))
+    assert set(found) == {"made"} and set(found["made"].by) == {"wage", "height"} and found["made"].is_recovered()
 
 
-def test_a_sum_with_a_factor_is_found_though_codes_for_missing_values_are_among_the_numbers() -> None:
+def test_weighted_sum_is_detected_despite_missing_codes() -> None:
     rng = np.random.default_rng(8)
     pay, rent = rng.lognormal(7.5, 0.5, 1500).round(2), rng.lognormal(6.3, 0.4, 1500).round(2)
     sums, gone = (pay + 12 * rent).round(2), rng.random((2, 1500)) < 0.06
@@ -206,5 +210,5 @@ def test_a_sum_with_a_factor_is_found_though_codes_for_missing_values_are_among_
     data = sm.read(frame, numeric=["pay", "rent", "sums", "other"])
     for name, found in (("pay", True), ("other", False)):
         masked = sm.Noise(name, 0.5).apply(data, Stream.of_seed(1))
-        told = [relation for relation in relations(data, masked, (name,)) if relation.gives_back()]
-        assert [relation.by for relation in told] == ([("rent", "sums")] if found else [])
+        recovered = [relation for relation in relations(data, masked, (name,)) if relation.is_recovered()]
+        assert [relation.by for relation in recovered] == ([("rent", "sums")] if found else [])

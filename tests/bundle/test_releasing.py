@@ -17,9 +17,10 @@ import pytest
 from notes import run_example
 
 import sdcmap as sm
-from samples import PAST_THE_GATE, ROLES, SEED, SWAP_AND_NOISE, chosen, people, plan_of
-from samples import past_the_gate as release
+from samples import PROFILE_OVERRIDES, ROLES, SEED, SWAP_AND_NOISE, chosen, people, plan_of
+from samples import release_with_overrides as release
 from sdcmap.bundle import Check, Release
+from sdcmap.bundle.checks import CHECK_KINDS, RENAMED_CHECKS
 from sdcmap.study.plan import Candidate
 
 
@@ -32,17 +33,17 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # ---- what is written ------------------------------------------------------------------------------------------
-def test_a_release_holds_the_listed_names_and_nothing_else(written: Path) -> None:
+def test_release_contains_only_allowed_names(written: Path) -> None:
     names = {
         "data.parquet", "README.md", "CITATION.cff", "codebook.json", "codebook.md", "codebook.xml", "note.md", "note.json",
         "SHA256SUMS",
     }  # fmt: skip
     assert {path.name for path in written.iterdir()} == names
     assert [path.name for path in written.parent.iterdir() if path.name.startswith(".part")] == []
-    assert written.stat().st_mode & 0o077 == 0, "private until somebody opens it"
+    assert written.stat().st_mode & 0o077 == 0, "private until its mode is changed"
 
 
-def test_checksums_are_those_of_the_files(written: Path) -> None:
+def test_checksums_match_the_files(written: Path) -> None:
     lines = (written / "SHA256SUMS").read_text().splitlines()
     assert {line.split("  ")[1] for line in lines} == {p.name for p in written.iterdir()} - {"SHA256SUMS"}
     for line in lines:
@@ -50,14 +51,14 @@ def test_checksums_are_those_of_the_files(written: Path) -> None:
         assert hashlib.sha256((written / name).read_bytes()).hexdigest() == digest
 
 
-def test_identifiers_are_dropped_and_all_else_stays(written: Path, persons: sm.Microdata) -> None:
+def test_identifiers_are_dropped_and_other_columns_stay(written: Path, persons: sm.Microdata) -> None:
     frame = pl.read_parquet(written / "data.parquet")
     assert frame.columns == [name for name in persons.names if name != "pid"]
     assert frame.height == len(persons)
     assert not re.search(rb"P0\d{4}", (written / "data.parquet").read_bytes())
 
 
-def test_types_stay_and_numbers_have_the_originals_granularity(written: Path) -> None:
+def test_types_and_granularity_are_those_of_original(written: Path) -> None:
     frame, before = pl.read_parquet(written / "data.parquet"), people()
     assert frame["income"].dtype == before["income"].dtype == pl.Int64
     assert (frame["income"] % 10 == 0).all(), "the original counts in tens"
@@ -65,7 +66,7 @@ def test_types_stay_and_numbers_have_the_originals_granularity(written: Path) ->
     assert frame["rent"].n_unique() > 100 and set(frame["income"]) != set(before["income"])
 
 
-def test_an_emptied_category_is_named_nowhere(written: Path) -> None:
+def test_category_without_records_is_in_no_file(written: Path) -> None:
     assert pl.read_parquet(written / "data.parquet")["region"].dtype == pl.Enum(["A", "B", "C"])
     for path in written.iterdir():
         assert b"Emptied" not in path.read_bytes(), path.name
@@ -96,7 +97,7 @@ def test_rows_are_shuffled(written: Path) -> None:
     assert together.mean() < 0.1
 
 
-def test_identity_is_released_unchanged_but_for_its_order(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_identity_release_changes_only_row_order(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of()
     folder = release(persons, plan, Candidate(sm.Identity())).write(tmp_path / "public")
     columns = ["age", "sex", "income", "rent", "w"]
@@ -108,7 +109,7 @@ def test_identity_is_released_unchanged_but_for_its_order(persons: sm.Microdata,
     )
 
 
-def test_the_same_candidate_is_the_same_file_and_another_draw_is_not(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_same_candidate_gives_same_file_and_another_draw_another(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     first, second, other = (
         release(persons, plan, Candidate(SWAP_AND_NOISE, r), ledger=tmp_path / f"l{i}").write(tmp_path / str(i))
@@ -119,7 +120,7 @@ def test_the_same_candidate_is_the_same_file_and_another_draw_is_not(persons: sm
 
 
 # ---- what it says ---------------------------------------------------------------------------------------------
-def test_the_note_tells_all_that_a_user_needs(written: Path) -> None:
+def test_note_contains_what_users_need(written: Path) -> None:
     note, page = json.loads((written / "note.json").read_text()), (written / "note.md").read_text()
     assert note["method"] == SWAP_AND_NOISE.spec() and SWAP_AND_NOISE.title in page
     assert note["masked"] == ["region", "income", "rent"] and "age" in note["not_masked"]
@@ -128,7 +129,7 @@ def test_the_note_tells_all_that_a_user_needs(written: Path) -> None:
     assert [amount["measure"] for amount in note["distorted_by"]] == ["Hellinger", "IL1s(on='income')"]
     assert note["draws_searched"] == 2 and note["made_by"].endswith(sm.__version__)
     assert note["profile"] == "public-use" and len(note["may_not"]) >= 4
-    for heading in ("What was done", "What is kept", "What may not be done", "How to use it"):
+    for heading in ("How the file was masked", "What masking preserves", "Conditions of use", "How to use the file"):
         assert f"## {heading}" in page
 
 
@@ -141,7 +142,7 @@ def test_scores_in_the_note_have_two_significant_digits(written: Path, persons: 
     assert note["distorted_by"][1]["value"] == pytest.approx(exact, rel=0.06)
 
 
-def test_the_draws_searched_are_the_choices(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_note_counts_draws_of_the_choice(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE, replicates=5)
     scores = sm.sweep(persons, plan, workers=1)
     best = sm.RUMap(scores, risk=plan.risk, utility="IL1s(on='income')").choose(sm.Threshold(risk=0.3))
@@ -151,14 +152,14 @@ def test_the_draws_searched_are_the_choices(persons: sm.Microdata, tmp_path: Pat
 
 
 @pytest.mark.parametrize("weight", [True, False])
-def test_the_example_runs(persons: sm.Microdata, tmp_path: Path, weight: bool) -> None:
+def test_example_in_note_runs(persons: sm.Microdata, tmp_path: Path, weight: bool) -> None:
     data = persons if weight else persons.only([name for name in persons.names if name != "w"])
     plan = plan_of(SWAP_AND_NOISE)
     folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
     assert run_example(folder) > 100
 
 
-def test_an_example_without_numbers_counts_categories(tmp_path: Path) -> None:
+def test_example_without_numbers_counts_categories(tmp_path: Path) -> None:
     data = sm.read(people().select("age", "sex", "region"), keys="all")
     plan = plan_of(sm.Swap(on=["sex"], rate=0.1), measures=[sm.SmallCells(), sm.Hellinger()], rule=sm.Threshold(risk=1))
     folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
@@ -166,7 +167,7 @@ def test_an_example_without_numbers_counts_categories(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", example], cwd=folder, check=True, capture_output=True)
 
 
-def test_the_codebook_is_made_from_the_released_values(written: Path) -> None:
+def test_codebook_contains_released_values_only(written: Path) -> None:
     entries = {entry["name"]: entry for entry in json.loads((written / "codebook.json").read_text())}
     assert list(entries) == pl.read_parquet(written / "data.parquet").columns
     assert [category["value"] for category in entries["region"]["categories"]] == ["A", "B", "C"]
@@ -175,7 +176,7 @@ def test_the_codebook_is_made_from_the_released_values(written: Path) -> None:
     assert "## region" in (written / "codebook.md").read_text()
 
 
-def test_a_scientific_use_file_says_for_whom(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_note_of_scientific_use_file_states_its_users(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     folder = release(persons, plan, chosen(plan), profile="scientific-use").write(tmp_path / "suf")
     assert "for researchers under contract" in (folder / "note.md").read_text()
@@ -191,7 +192,7 @@ def secrets_of(data: sm.Microdata, plan: sm.Plan) -> list[bytes]:
     return [*(text.encode() for text in texts), seed, seed[::-1], bytes.fromhex(data.digest)]
 
 
-def test_no_secret_is_in_the_bundle_or_the_ledger(written: Path, persons: sm.Microdata) -> None:
+def test_bundle_and_ledger_contain_no_secret(written: Path, persons: sm.Microdata) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     forbidden = [*secrets_of(persons, plan), chosen(plan).id.encode()]
     kept = written.parent / "ledger"
@@ -203,7 +204,7 @@ def test_no_secret_is_in_the_bundle_or_the_ledger(written: Path, persons: sm.Mic
         assert path.parent == kept or b"replicate" not in content, path.name
 
 
-def test_no_secret_and_no_value_is_in_a_refusal(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
+def test_refusal_contains_no_secret_and_no_value(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
     plan = plan_of(sm.Swap(on=["region"], rate=0.01), rule=sm.Threshold(risk=0.0))
     with pytest.raises(sm.errors.Refused) as caught:
         release(persons, plan, chosen(plan)).write(tmp_path / "public")
@@ -223,9 +224,7 @@ def test_study_files_are_never_copied(persons: sm.Microdata, tmp_path: Path) -> 
     assert len(list(folder.rglob("*"))) == 9 and not list(folder.rglob("*study*"))
 
 
-def test_few_draws_of_a_method_come_to_the_gate_and_the_note_says_how_many(
-    persons: sm.Microdata, tmp_path: Path
-) -> None:
+def test_release_checks_few_draws_of_a_method_and_note_counts_them(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE, replicates=6)
     sm.sweep(persons, plan, tmp_path / "study", workers=1)
     draws = [Candidate(SWAP_AND_NOISE, draw) for draw in range(4)]
@@ -234,16 +233,16 @@ def test_few_draws_of_a_method_come_to_the_gate_and_the_note_says_how_many(
             release(persons, plan, draw, study=study).check()
     with sm.Study.open(tmp_path / "study") as study:
         assert list(study.manifest["gate"].values()) == [[0, 1, 2]]
-        with pytest.raises(sm.errors.Refused, match="redraws: 3 other draws of this method came to the gate before"):
+        with pytest.raises(sm.errors.Refused, match="draws: 3 other draws of this method were checked before"):
             release(persons, plan, draws[3], study=study).write(tmp_path / "public")
         assert list(study.manifest["gate"].values()) == [[0, 1, 2]]
         folder = release(persons, plan, draws[1], study=study).write(tmp_path / "public")
     note = json.loads((folder / "note.json").read_text())
-    assert note["draws_at_gate"] == 3 and note["methods_searched"] == 1
-    assert "checked as written: 3, of at most 3." in (folder / "note.md").read_text()
+    assert note["draws_checked"] == 3 and note["methods_searched"] == 1
+    assert "ran the release checks on 3 draws (at most 3 are allowed)" in (folder / "note.md").read_text()
 
 
-def test_the_study_remembers_releases_and_overrides(tmp_path: Path) -> None:
+def test_study_records_releases_and_overrides(tmp_path: Path) -> None:
     persons = sm.read(people().with_columns(w=pl.Series(np.random.default_rng(5).random(600) + 1)), **ROLES)
     plan = plan_of(SWAP_AND_NOISE)
     sm.sweep(persons, plan, tmp_path / "study", workers=1)
@@ -251,17 +250,17 @@ def test_the_study_remembers_releases_and_overrides(tmp_path: Path) -> None:
     reason = {"weight": "the weights were drawn at random"}
     release(persons, plan, chosen(plan), study=study, override=reason).write(tmp_path / "public")
     manifest = sm.Study.open(tmp_path / "study").manifest
-    (override, gate), (entry,) = manifest["overrides"], manifest["releases"]
-    assert (gate["check"], gate["reason"]) == ("gate", PAST_THE_GATE["gate"])
+    (override, published), (entry,) = manifest["overrides"], manifest["releases"]
+    assert (published["check"], published["reason"]) == ("profile", PROFILE_OVERRIDES["profile"])
     assert (override["check"], override["reason"]) == ("weight", reason["weight"]) and override["when"].endswith(
         "+00:00"
     )
     assert entry["profile"] == "public-use" and entry["when"].endswith("+00:00")
     note = (tmp_path / "public" / "note.md").read_text()
-    assert reason["weight"] not in note and f"gate: {PAST_THE_GATE['gate']}" in note
+    assert reason["weight"] not in note and f"(profile): {PROFILE_OVERRIDES['profile']}" in note
 
 
-def test_a_study_of_other_data_is_refused(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_study_of_other_data_is_rejected(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     sm.sweep(persons, plan, tmp_path / "study", workers=1)
     other = sm.read(people(seed=2), **ROLES)
@@ -269,8 +268,8 @@ def test_a_study_of_other_data_is_refused(persons: sm.Microdata, tmp_path: Path)
         release(other, plan, chosen(plan), study=sm.Study.open(tmp_path / "study"))
 
 
-# ---- the checks are told --------------------------------------------------------------------------------------
-def test_check_tells_all_without_writing(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
+# ---- checks ---------------------------------------------------------------------------------------------------
+def test_check_returns_every_check_without_writing(persons: sm.Microdata, tmp_path: Path, ledger: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     checks = release(persons, plan, chosen(plan)).check()
     assert all(isinstance(check, Check) and check.passed and check.reason for check in checks)
@@ -278,16 +277,16 @@ def test_check_tells_all_without_writing(persons: sm.Microdata, tmp_path: Path, 
     assert names == {
         "seed",
         "roles",
-        "gate",
-        "told",
+        "profile",
+        "information",
         "unmasked",
         "identifier",
-        "determines",
+        "recoverable",
         "weight",
-        "line",
+        "limit",
         "risk",
-        "redraws",
-        "read back",
+        "draws",
+        "round trip",
         "ledger",
         "earlier releases",
     }
@@ -304,7 +303,7 @@ def refusals() -> Callable[[Release, Path], tuple[Check, ...]]:
     return refused
 
 
-def test_every_failed_check_is_named_and_nothing_is_written(
+def test_refusal_names_every_failed_check_and_writes_nothing(
     tmp_path: Path, refusals: Callable[[Release, Path], tuple[Check, ...]]
 ) -> None:
     data = sm.read(people(), keys=["age", "region"], other=["sex", "w", "pid"], kinds={"age": "ordinal"})
@@ -328,21 +327,29 @@ def test_releasing_nothing_is_refused(persons: sm.Microdata) -> None:
 
 
 @pytest.mark.parametrize("choice", ["nothing", "", Candidate(sm.Noise(on="rent")), Candidate(SWAP_AND_NOISE, 9)])
-def test_a_choice_of_another_plan_is_an_error(persons: sm.Microdata, choice: Any) -> None:
+def test_choice_of_another_plan_is_rejected(persons: sm.Microdata, choice: Any) -> None:
     with pytest.raises(sm.errors.PlanError, match="of this plan"):
         release(persons, plan_of(SWAP_AND_NOISE), choice)
 
 
 @pytest.mark.parametrize(
-    ("override", "said"),
+    ("override", "message"),
     [
         ({"risk": "fine"}, "cannot be overridden"),
         ({"seed": "fine"}, "cannot be overridden"),
         ({"wieght": "fine"}, "Did you mean 'weight'"),
         ({"weight": " "}, "needs a reason"),
+        ({"gate": "fine"}, "Did you mean 'profile', its new name"),  # the name in version 0.1
     ],
 )
-def test_only_soft_checks_can_be_overridden(persons: sm.Microdata, override: dict[str, str], said: str) -> None:
+def test_only_some_checks_can_be_overridden(persons: sm.Microdata, override: dict[str, str], message: str) -> None:
     plan = plan_of(SWAP_AND_NOISE)
-    with pytest.raises(sm.errors.PlanError, match=said):
+    with pytest.raises(sm.errors.PlanError, match=message):
         release(persons, plan, chosen(plan), override=override)
+
+
+def test_every_check_has_label_description_and_remedy() -> None:
+    assert all(0 < len(kind.label) <= 40 for kind in CHECK_KINDS.values())
+    assert all(kind.description.endswith(".") and kind.description.count(". ") == 0 for kind in CHECK_KINDS.values())
+    assert {name for name, kind in CHECK_KINDS.items() if not kind.remedy} == {"other risk", "information"}
+    assert not CHECK_KINDS.keys() & RENAMED_CHECKS and {*RENAMED_CHECKS.values()} <= CHECK_KINDS.keys()

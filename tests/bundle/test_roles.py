@@ -1,4 +1,4 @@
-"""Roles on the way out: proposals need somebody's word, dropped columns never leave, what nothing serves is refused."""
+"""Roles at release: proposals need confirmation, dropped columns are never released, unsupported roles fail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import sdcmap as sm
 from samples import ROLES, SEED, SWAP_AND_NOISE, chosen, failed, people, plan_of
-from samples import past_the_gate as release
+from samples import release_with_overrides as release
 from sdcmap.study.folder import Study
 
 pytestmark = pytest.mark.usefixtures("read_here")
@@ -20,15 +20,15 @@ def proposing(*names: str) -> sm.Plan:
     return replace(plan_of(SWAP_AND_NOISE), data=sm.Source("people.csv", proposed=names), seed=SEED)
 
 
-def test_a_proposed_role_needs_confirmation(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_proposed_role_needs_confirmation(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = proposing("age", "sex")
-    told = failed(release(persons, plan, chosen(plan)))
-    assert list(told) == ["roles"]
-    assert "proposed for 'age', 'sex'" in told["roles"] and "--confirm-roles" in told["roles"]
+    reasons = failed(release(persons, plan, chosen(plan)))
+    assert list(reasons) == ["roles"]
+    assert "proposed roles of 'age', 'sex'" in reasons["roles"] and "--confirm-roles" in reasons["roles"]
     release(persons, plan, chosen(plan), confirm_roles=True).write(tmp_path / "public")
 
 
-def test_the_study_remembers_that_roles_were_confirmed_at_once(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_study_records_confirmation_of_roles(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = proposing("age", "sex")
     bound = sm.sweep(persons, plan, tmp_path / "study", workers=1).plan
     study = Study.open(tmp_path / "study")
@@ -37,7 +37,7 @@ def test_the_study_remembers_that_roles_were_confirmed_at_once(persons: sm.Micro
     assert (entry["check"], entry["reason"]) == ("roles", "2 proposed roles confirmed at once")
 
 
-def test_a_dropped_column_never_leaves(tmp_path: Path) -> None:
+def test_dropped_column_is_never_released(tmp_path: Path) -> None:
     roles = {
         name: [n for n in given if n != "rent"] if isinstance(given, list) else given for name, given in ROLES.items()
     }
@@ -53,15 +53,15 @@ def test_a_dropped_column_never_leaves(tmp_path: Path) -> None:
         sm.mask(data, sm.Noise(on="rent", variance=0.1), seed=1)
 
 
-def test_what_nothing_serves_is_refused_with_the_reason() -> None:
+def test_unsupported_role_fails_with_reason() -> None:
     frame = people().with_columns(w1=pl.lit(1.5), cluster=pl.lit(3))
     data = sm.read(frame, **ROLES, replicate="w1", psu="cluster")
     plan = plan_of(SWAP_AND_NOISE)
-    told = failed(release(data, plan, chosen(plan)))["roles"]
-    assert "'w1' is stated as replicate" in told and "'cluster' is stated as psu" in told and "as drop" in told
+    reason = failed(release(data, plan, chosen(plan)))["roles"]
+    assert "'w1' is stated as replicate" in reason and "'cluster' is stated as psu" in reason and "as drop" in reason
 
 
-def test_records_of_a_panel_are_not_taken_for_people() -> None:
+def test_panel_records_are_not_treated_as_people() -> None:
     data = sm.read(people().with_columns(round=pl.lit(1)), **ROLES, wave="round")
     for problem in (
         lambda: sm.mask(data, sm.Swap(on="sex", rate=0.1), seed=1),

@@ -10,7 +10,7 @@ import pytest
 
 import sdcmap as sm
 from samples import people
-from sdcmap.bundle.sketch import SKETCH_SIZE, People, recognized
+from sdcmap.bundle.sketch import SKETCH_SIZE, People, recognize
 from sdcmap.core.release_policy import DEFAULT_POLICY
 
 KEY = b"k" * 32
@@ -22,7 +22,7 @@ def met(first: Frame, second: Frame) -> bool:
     """Whether the people of one file are known again in the other."""
     first, second = (frame.drop("pid", "hh", "psu", "w", strict=False) for frame in (first, second))
     earlier = People(sm.read(first, other="all"), KEY).sketches()
-    return recognized([list(earlier)], People(sm.read(second, other="all"), KEY), DEFAULT_POLICY)[0]
+    return recognize([list(earlier)], People(sm.read(second, other="all"), KEY), DEFAULT_POLICY)[0]
 
 
 def recoded(frame: Frame) -> Frame:
@@ -47,7 +47,7 @@ SAME: dict[str, Callable[[Frame], Frame]] = {
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_the_same_people_are_known_again(name: str) -> None:
+def test_same_people_are_recognized(name: str) -> None:
     assert met(people(), SAME[name](people()))
 
 
@@ -74,43 +74,43 @@ def taxed(seed: int) -> Frame:
 
 
 @pytest.mark.parametrize("draw", [lambda seed: people(seed=seed), lambda s: coarse(s, 5), numbered, taxed])
-def test_other_people_of_the_same_population_are_not(draw: Callable[[int], Frame]) -> None:
+def test_other_people_of_same_population_are_not_recognized(draw: Callable[[int], Frame]) -> None:
     first = People(sm.read(draw(0).drop("pid", "hh", "psu", "w", strict=False), other="all"), KEY)
     earlier = [list(first.sketches())]
     others = (draw(seed).drop("pid", "hh", "psu", "w", strict=False) for seed in range(1, 7))
-    alarms = [recognized(earlier, People(sm.read(other, other="all"), KEY), DEFAULT_POLICY)[0] for other in others]
+    alarms = [recognize(earlier, People(sm.read(other, other="all"), KEY), DEFAULT_POLICY)[0] for other in others]
     assert np.mean(alarms) == 0
 
 
 @pytest.mark.parametrize("columns", [3, 8])
-def test_coarse_records_are_known_by_their_tables(columns: int) -> None:
-    """Twelve opinions leave hardly anybody rare in three of them; the same records have the same tables."""
+def test_coarse_records_are_recognized_by_tables(columns: int) -> None:
+    """With twelve opinions hardly any record is rare on three of them, but the same records have the same tables."""
     frame = coarse(1, 12)
     assert met(frame, frame.select(frame.columns[4 : 4 + columns]).sample(fraction=1, shuffle=True, seed=2))
 
 
-def test_a_part_of_coarse_records_that_brings_nothing_new_is_known(cps8d: sm.Microdata) -> None:
+def test_part_of_coarse_records_is_recognized(cps8d: sm.Microdata) -> None:
     rows = np.random.default_rng(1).permutation(len(cps8d))
     half = len(rows) // 2
     earlier = [list(People(cps8d.take(rows[:half]), KEY).sketches())]
     other, part = (People(cps8d.take(picked), KEY) for picked in (rows[half:], rows[: half // 2]))
-    assert recognized(earlier, part, DEFAULT_POLICY) == [True]
-    assert recognized(earlier, other, DEFAULT_POLICY) == [False]
+    assert recognize(earlier, part, DEFAULT_POLICY) == [True]
+    assert recognize(earlier, other, DEFAULT_POLICY) == [False]
 
 
-def test_a_sketch_of_a_large_file_still_sees_one_percent() -> None:
+def test_overlap_of_one_percent_with_large_file_is_recognized() -> None:
     rng = np.random.default_rng(1)
     first = Frame({name: rng.integers(0, 10**9, 200_000) for name in "ab"})
     fresh = Frame({name: rng.integers(0, 10**9, 20_000) for name in "ab"})
     earlier = list(People(sm.read(first, other="all"), KEY).sketches())
     assert max(len(sketch.prints) for sketch in earlier) == SKETCH_SIZE
-    assert recognized(
+    assert recognize(
         [earlier], People(sm.read(pl.concat([fresh, first[:4_000]]), other="all"), KEY), DEFAULT_POLICY
     ) == [True]
-    assert recognized([earlier], People(sm.read(fresh, other="all"), KEY), DEFAULT_POLICY) == [False]
+    assert recognize([earlier], People(sm.read(fresh, other="all"), KEY), DEFAULT_POLICY) == [False]
 
 
-def test_nothing_of_a_sketch_is_seen_with_another_key() -> None:
+def test_sketch_reveals_nothing_with_another_key() -> None:
     data = sm.read(people(), other="all")
     first, second = (np.concatenate([s.prints for s in People(data, key).sketches()]) for key in (KEY, b"x" * 32))
     assert len(first) and not np.isin(first, second).any()

@@ -1,4 +1,4 @@
-"""Not applicable, missing and suppressed are three things in a release, each with its own code in file and codebook."""
+"""Not applicable, missing and suppressed values each have their own code in the released file and its codebook."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from notes import run_example
 
 import sdcmap as sm
 from samples import chosen, plan_of
-from samples import past_the_gate as release
+from samples import release_with_overrides as release
 from sdcmap.bundle.prepared_file import suppressed_cells
 
 pytestmark = pytest.mark.usefixtures("read_here")
@@ -29,12 +29,12 @@ def survey(rows: int = 300) -> pl.DataFrame:
     return pl.DataFrame({"age": age, "region": rng.choice(["A", "B", "C", "rare"], rows, p=[0.5, 0.3, 0.19, 0.01])})
 
 
-def told(folder: Path) -> dict[str, list[dict[str, Any]]]:
+def missing_codes(folder: Path) -> dict[str, list[dict[str, Any]]]:
     return {entry["name"]: entry.get("missing", []) for entry in json.loads((folder / "codebook.json").read_text())}
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "sav", "dta", "xpt"])
-def test_three_kinds_of_nothing(tmp_path: Path, form: str) -> None:
+def test_inapplicable_missing_and_suppressed_have_own_codes(tmp_path: Path, form: str) -> None:
     letters = form in ("dta", "xpt")
     frame = survey()
     data = sm.read(frame, keys=["age", "region"], missing={"age": {-8: "not applicable"}})
@@ -49,7 +49,7 @@ def test_three_kinds_of_nothing(tmp_path: Path, form: str) -> None:
     count = int((blanked.missing("age") & ~data.missing("age")).sum())
     assert count > 1
     folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
-    codes = {entry["label"]: entry["code"] for entry in told(folder)["age"]}
+    codes = {entry["label"]: entry["code"] for entry in missing_codes(folder)["age"]}
     assert codes["missing"] is None and codes["suppressed"] in ("s", "S", -97)
     stated = {"age": [-8, -97]} if form in ("csv", "parquet") else {}
     again = sm.read(folder / f"data.{form}", kinds={"age": "numeric"}, missing=stated)
@@ -62,23 +62,23 @@ def test_three_kinds_of_nothing(tmp_path: Path, form: str) -> None:
     assert again.missing("age").sum() == count + 15 + 10
 
 
-def test_a_code_in_use_is_not_taken(tmp_path: Path) -> None:
+def test_suppression_code_is_not_a_value_in_use(tmp_path: Path) -> None:
     frame = survey().with_columns(age=pl.col("age").replace(18, -97))
     data = sm.read(frame, keys=["age", "region"])
     plan = plan_of(sm.Suppress(k=8, importance=["region"]), **MEASURES)
     folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
-    assert {"code": -98, "label": "suppressed"} in told(folder)["age"]
+    assert {"code": -98, "label": "suppressed"} in missing_codes(folder)["age"]
     assert "| -98 | suppressed | missing |" in (folder / "codebook.md").read_text()
 
 
-def test_a_swap_suppresses_nothing(tmp_path: Path) -> None:
+def test_swap_suppresses_nothing(tmp_path: Path) -> None:
     data = sm.read(survey(), keys=["age", "region"])
     plan = plan_of(sm.Swap(on=["age"], rate=0.2), **MEASURES)
     folder = release(data, plan, chosen(plan)).write(tmp_path / "public")
-    assert [entry["label"] for entry in told(folder)["age"]] == ["missing"]
+    assert [entry["label"] for entry in missing_codes(folder)["age"]] == ["missing"]
 
 
-def test_the_note_tells_its_reader_the_codes(tmp_path: Path) -> None:
+def test_note_lists_missing_codes(tmp_path: Path) -> None:
     """The example runs, and corrections do not take a code for an amount."""
     rng = np.random.default_rng(4)
     wage = np.where(np.arange(400) % 10 == 0, -8.0, rng.lognormal(8, 0.3, 400).round(2))
@@ -95,8 +95,8 @@ def test_the_note_tells_its_reader_the_codes(tmp_path: Path) -> None:
     assert abs(mean / known - 1) < 0.1
 
 
-def test_missing_values_that_are_drawn_are_not_told_from_those_that_were() -> None:
-    """A partly synthetic file keeps rows: a code for what it left out would tell who had given no answer."""
+def test_drawn_missing_values_are_not_marked_suppressed() -> None:
+    """A partly synthetic file keeps rows: a code for suppressed values would reveal who gave no answer."""
     rng = np.random.default_rng(8)
     wage = np.where(rng.random(300) < 0.3, np.nan, rng.lognormal(7, 1, 300).round())
     frame = pl.DataFrame({"sex": rng.choice(["f", "m"], 300), "wage": pl.Series(wage, nan_to_null=True), "rent": 5.0})

@@ -20,7 +20,7 @@ from notes import run_example
 
 import sdcmap as sm
 from samples import ROLES, SWAP_AND_NOISE, chosen, failed, people, plan_of
-from samples import past_the_gate as release
+from samples import release_with_overrides as release
 from sdcmap.bundle import releasing
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.study.plan import Candidate
@@ -66,7 +66,7 @@ def released(source: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "sav", "dta", "xpt"])
-def test_every_format_goes_through(tmp_path: Path, form: str) -> None:
+def test_every_format_can_be_released(tmp_path: Path, form: str) -> None:
     source = tmp_path / f"survey.{form}"
     sm.write(sm.read(survey().with_columns(income=pl.col("income").replace(-7, None))), source)
     folder = released(source, tmp_path)
@@ -123,7 +123,7 @@ def test_stata_letters_that_still_occur_survive(tmp_path: Path) -> None:
     assert b"not asked" not in (folder / "data.dta").read_bytes()
 
 
-def test_labels_of_a_sas_file_go_beside_it(tmp_path: Path) -> None:
+def test_sas_labels_are_written_as_program(tmp_path: Path) -> None:
     pyreadstat.write_sav(survey(), tmp_path / "survey.sav", variable_value_labels=LABELS)
     labeled = sm.read(tmp_path / "survey.sav", **SURVEY_ROLES)
     labeled = replace(labeled, schema=replace(labeled.schema, format="xpt"))
@@ -134,7 +134,7 @@ def test_labels_of_a_sas_file_go_beside_it(tmp_path: Path) -> None:
     assert "data.sas" in (folder / "SHA256SUMS").read_text()
 
 
-def test_a_household_number_is_never_a_missing_code(tmp_path: Path) -> None:
+def test_household_number_is_never_a_missing_code(tmp_path: Path) -> None:
     frame = survey().with_columns(hh=pl.int_range(pl.len()) // 2 + 1000)
     frame = frame.with_columns(hh=pl.when(pl.col("pid") < 4).then(99).otherwise("hh"))
     pyreadstat.write_sav(frame, tmp_path / "survey.sav", missing_ranges={"hh": [99]})
@@ -148,7 +148,7 @@ def test_a_household_number_is_never_a_missing_code(tmp_path: Path) -> None:
     assert sorted(set(found["hh"].to_list())) == list(range(1, 150))
 
 
-def test_labels_of_strata_go_with_their_old_numbers(tmp_path: Path) -> None:
+def test_labels_of_renumbered_strata_are_dropped(tmp_path: Path) -> None:
     frame = survey().with_columns(psu=pl.int_range(pl.len()) % 3 + 1)
     labels = {"psu": {1: "Ulm", 2: "Bonn", 3: "Kiel"}}
     pyreadstat.write_sav(frame, tmp_path / "survey.sav", variable_value_labels=labels)
@@ -172,7 +172,7 @@ def test_text_that_looks_like_numbers_stays_text_in_csv(tmp_path: Path) -> None:
 
 
 # ---- folders --------------------------------------------------------------------------------------------------
-def test_an_empty_folder_is_taken_and_a_full_one_is_not(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_release_goes_into_empty_folder_only(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     (tmp_path / "empty").mkdir()
     assert (release(persons, plan, chosen(plan)).write(tmp_path / "empty") / "note.md").is_file()
@@ -183,7 +183,7 @@ def test_an_empty_folder_is_taken_and_a_full_one_is_not(persons: sm.Microdata, t
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
 
 
-def test_a_name_that_is_not_listed_stops_the_release(
+def test_unexpected_file_stops_the_release(
     persons: sm.Microdata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer that leaves a file of its own beside the data."""
@@ -194,20 +194,20 @@ def test_a_name_that_is_not_listed_stops_the_release(
 
     monkeypatch.setattr(releasing, "write_file", untidy)
     plan = plan_of(SWAP_AND_NOISE)
-    with pytest.raises(sm.errors.SdcmapError, match="listed names alone"):
+    with pytest.raises(sm.errors.SdcmapError, match="files that a release may not contain"):
         release(persons, plan, chosen(plan)).write(tmp_path / "public")
-    assert not (tmp_path / "public").exists() and Ledger.seen(None).earlier() == []
+    assert not (tmp_path / "public").exists() and Ledger.open_readonly(None).entries() == []
 
 
-@pytest.mark.parametrize(("place", "said"), [("file", "is a file"), ("nowhere/public", "there is no folder")])
-def test_a_folder_that_cannot_be(persons: sm.Microdata, tmp_path: Path, place: str, said: str) -> None:
+@pytest.mark.parametrize(("place", "message"), [("file", "is a file"), ("nowhere/public", "there is no folder")])
+def test_write_rejects_unusable_target_folder(persons: sm.Microdata, tmp_path: Path, place: str, message: str) -> None:
     (tmp_path / "file").write_text("")
     plan = plan_of(SWAP_AND_NOISE)
-    with pytest.raises(sm.errors.SdcmapError, match=said):
+    with pytest.raises(sm.errors.SdcmapError, match=message):
         release(persons, plan, chosen(plan)).write(tmp_path / place)
 
 
-def test_a_read_only_folder_is_said_in_one_sentence(persons: sm.Microdata, tmp_path: Path) -> None:
+def test_read_only_folder_raises_clear_error(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
     locked = Path("/proc") if os.geteuid() == 0 else tmp_path / "locked"  # root may write in a locked folder
     if os.geteuid() != 0:
@@ -225,7 +225,7 @@ def run_script(tmp_path: Path, begin: str) -> subprocess.CompletedProcess[str]:
         import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
         from samples import *
-        from samples import past_the_gate as release
+        from samples import release_with_overrides as release
         persons = sm.read(people(2_000), **ROLES)
         plan = plan_of(SWAP_AND_NOISE)
         found = release(persons, plan, chosen(plan), ledger={str(tmp_path / "ledger")!r})
@@ -234,14 +234,14 @@ def run_script(tmp_path: Path, begin: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
-def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     """A limit on the size of files stands for the full disk: the same error at the same place."""
     done = run_script(tmp_path, "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))")
     assert done.stderr.strip().splitlines()[-1].startswith("sdcmap.errors.SdcmapError:"), done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"ledger"}
 
 
-def test_a_killed_write_leaves_no_half_release(tmp_path: Path) -> None:
+def test_killed_write_leaves_no_partial_release(tmp_path: Path) -> None:
     """Killed just before the last step: there is no folder, and until the next release the ledger errs on the safe side."""
     done = run_script(tmp_path, "import os, signal; os.rename = lambda *a: os.kill(os.getpid(), signal.SIGKILL)")
     assert done.returncode == -signal.SIGKILL
@@ -255,7 +255,7 @@ def test_a_killed_write_leaves_no_half_release(tmp_path: Path) -> None:
     assert set(failed(other)) == {"earlier releases"}
 
 
-def test_a_folder_that_filled_meanwhile_is_left_alone_and_not_entered(tmp_path: Path) -> None:
+def test_folder_filled_meanwhile_is_left_alone_and_not_recorded(tmp_path: Path) -> None:
     spoil = """
         from sdcmap.bundle import releasing
         put = releasing.release_folder.put_in_place
@@ -266,4 +266,4 @@ def test_a_folder_that_filled_meanwhile_is_left_alone_and_not_entered(tmp_path: 
     done = run_script(tmp_path, spoil)
     assert "SdcmapError" in done.stderr.strip().splitlines()[-1]
     assert [path.name for path in (tmp_path / "public").iterdir()] == ["mine.txt"]
-    assert Ledger.seen(tmp_path / "ledger").earlier() == []
+    assert Ledger.open_readonly(tmp_path / "ledger").entries() == []

@@ -1,4 +1,4 @@
-"""What masking changed, drawn: densities on one axis, and tables of two columns."""
+"""Charts of what masking changed: densities on one axis, and tables of two columns."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.charts import draw_density_change, draw_table_change
-from sdcmap.charts.change_charts import MOST_LEVELS, bandwidth, cell_shares, density, has_density
+from sdcmap.charts.change_charts import MAX_TABLE_LEVELS, bandwidth, cell_shares, density, has_density
 
 
-def test_a_density_is_the_sum_of_kernels() -> None:
+def test_density_is_sum_of_kernels() -> None:
     """sum_i phi((t - x_i) / h) / (n h), by its definition."""
     values = np.random.default_rng(3).gamma(2.0, 10.0, 400)
     grid, h = np.linspace(-20, 120, 401), bandwidth(values)
@@ -21,7 +21,7 @@ def test_a_density_is_the_sum_of_kernels() -> None:
     assert np.trapezoid(found, grid) == pytest.approx(1, abs=0.01)
 
 
-def test_the_bandwidth_is_silvermans_and_a_pile_of_equal_values_has_one_too() -> None:
+def test_bandwidth_is_silvermans_even_with_equal_quartiles() -> None:
     values = np.arange(100.0)
     spread, quartiles = values.std(ddof=1), 49.5 / 1.34
     assert bandwidth(values) == pytest.approx(0.9 * min(spread, quartiles) * 100**-0.2)
@@ -30,7 +30,7 @@ def test_the_bandwidth_is_silvermans_and_a_pile_of_equal_values_has_one_too() ->
     assert bandwidth(np.ones(50)) == 0
 
 
-def test_densities_leave_out_what_is_missing_and_what_became_a_category() -> None:
+def test_density_chart_skips_missing_values_and_categories() -> None:
     frame = pl.DataFrame({"a": [None, *range(60)], "b": [1.0] * 61, "g": ["x", *["y"] * 60]})
     data = sm.read(frame, keys="g")
     masked = sm.mask(data, sm.Noise(on="a", variance=0.1), seed=1)
@@ -42,7 +42,7 @@ def test_densities_leave_out_what_is_missing_and_what_became_a_category() -> Non
     assert not has_density(data, recoded, "a")
 
 
-def test_a_table_holds_the_shares_of_both_files() -> None:
+def test_table_contains_shares_of_both_files() -> None:
     frame = pl.DataFrame({"a": ["x"] * 30 + ["y"] * 50 + [None] * 20, "b": ["p", "q"] * 50})
     data = sm.read(frame, keys=["a", "b"])
     masked = sm.mask(data, sm.Recode(on="a", merge=[["x", "y"]]), seed=1)
@@ -55,10 +55,10 @@ def test_a_table_holds_the_shares_of_both_files() -> None:
     assert draw_table_change(data, masked, "a", "b").svg().startswith("<svg")
 
 
-def test_of_many_categories_those_with_the_most_records_are_drawn() -> None:
+def test_largest_categories_are_drawn() -> None:
     sizes = range(1, 21)
     frame = pl.DataFrame({"a": [f"c{n:02d}" for n in sizes for _ in range(n)], "b": ["p"] * sum(sizes)})
     data = sm.read(frame, keys=["a", "b"])
     spec = draw_table_change(data, data, "a", "b").spec
     drawn = {row["down"] for row in spec["concat"][0]["data"]["values"]}
-    assert drawn == {f"c{n:02d}" for n in range(21 - MOST_LEVELS, 21)}
+    assert drawn == {f"c{n:02d}" for n in range(21 - MAX_TABLE_LEVELS, 21)}

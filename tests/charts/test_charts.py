@@ -17,9 +17,9 @@ import vl_convert
 import sdcmap as sm
 from sdcmap.charts import Chart, MapInfo, draw_map, map_info
 from sdcmap.charts.axis import axis
-from sdcmap.charts.labels import NEAR, Wish, _box, place
+from sdcmap.charts.label_placement import NEAREST_DISTANCE, LabelRequest, _box, position_labels
 from sdcmap.charts.legend import legend_entries
-from sdcmap.charts.method_names import Labeled, groups_of, short_names
+from sdcmap.charts.method_names import MethodLabel, groups_of, short_names
 from sdcmap.map import RUMap
 from sdcmap.study.scores import Scores
 from sdcmap.study.sweep import sweep
@@ -95,7 +95,7 @@ def marks_inside(info: MapInfo) -> bool:
 # ---- what is shown --------------------------------------------------------------------------------------------
 
 
-def test_points_and_frontier_are_the_maps_own(swaps: RUMap) -> None:
+def test_points_and_frontier_are_those_of_the_map(swaps: RUMap) -> None:
     info = map_info(swaps)
     assert info.by == "release" and len(info.points) == len(swaps.points) - 1
     path = info.frontier.select(utility="x", risk="y").sort("utility", "risk")
@@ -104,7 +104,7 @@ def test_points_and_frontier_are_the_maps_own(swaps: RUMap) -> None:
     assert marks_inside(info)
 
 
-def test_means_have_two_bands_that_stay_apart(swaps: RUMap) -> None:
+def test_means_have_two_distinct_bands(swaps: RUMap) -> None:
     info = map_info(swaps, by="mean")
     front = swaps.means.filter("frontier").select("utility", "risk").sort("utility", "risk")
     assert info.frontier.select(utility="x", risk="y").sort("utility", "risk").equals(front)
@@ -130,11 +130,11 @@ def test_anchors_are_shown_and_do_not_squeeze_the_points(swaps: RUMap) -> None:
     assert whole["risk"] == swaps.points.filter("anchor")["risk"][0]
 
 
-def test_a_near_guest_is_taken_in_and_a_far_one_is_not() -> None:
-    found = axis("", "", [0.0, 1.0], guests=[1.4, 9.0])
-    assert found.drawn(1.4) == (1.4, "") and found.drawn(9.0)[1] == "high"
-    assert found.drawn(math.inf)[1] == "high" and found.drawn(-1.0)[1] == "low"
-    assert axis("", "", [], guests=[math.inf]).drawn(0.5) == (0.5, "")
+def test_axis_includes_near_guide_and_excludes_far_one() -> None:
+    found = axis("", "", [0.0, 1.0], guides=[1.4, 9.0])
+    assert found.locate(1.4) == (1.4, "") and found.locate(9.0)[1] == "high"
+    assert found.locate(math.inf)[1] == "high" and found.locate(-1.0)[1] == "low"
+    assert axis("", "", [], guides=[math.inf]).locate(0.5) == (0.5, "")
     one = axis("", "", [2.0])
     assert one.low < 2.0 < one.high
 
@@ -150,7 +150,7 @@ def test_threshold_line_and_chosen_point(swaps: RUMap) -> None:
     assert any(text.startswith("chosen: ") and " swapped " in text for text in info.labels["text"])
 
 
-def test_tangent_of_the_linear_rule_touches_no_other_point(swaps: RUMap) -> None:
+def test_tangent_of_linear_rule_touches_no_other_point(swaps: RUMap) -> None:
     choice = swaps.choose(sm.Linear(slope=0.05))
     line = map_info(swaps, mark=choice).lines.row(0, named=True)
     constant = choice.risk + 0.05 * choice.utility
@@ -160,7 +160,7 @@ def test_tangent_of_the_linear_rule_touches_no_other_point(swaps: RUMap) -> None
     assert (masked["risk"] + 0.05 * masked["utility"]).min() == pytest.approx(constant)
 
 
-def test_a_draw_chosen_by_its_own_score_stands_beside_its_mean(swaps: RUMap) -> None:
+def test_chosen_draw_is_marked_beside_its_mean(swaps: RUMap) -> None:
     choice = swaps.choose(sm.Linear(slope=0.05))
     marks = map_info(swaps, mark=choice, by="mean").marks
     assert marks["kind"].to_list() == ["chosen", "draw"]
@@ -213,7 +213,7 @@ def test_facets_have_their_own_frontier_and_short_names(swaps: RUMap) -> None:
 @pytest.mark.parametrize(
     "points", [[], [("Identity", 0, 0.5, 0.0)], [("A", 0, 0.2, 0.3)]], ids=["none", "original", "one"]
 )
-def test_few_points_still_make_a_picture(points: list[tuple[str, int, float, float]]) -> None:
+def test_few_points_can_be_drawn(points: list[tuple[str, int, float, float]]) -> None:
     ru = table(points)
     for by in ("release", "mean"):
         chart = draw_map(ru, by=by, mark=ru.choose(sm.Threshold(risk=0.1)))
@@ -221,7 +221,7 @@ def test_few_points_still_make_a_picture(points: list[tuple[str, int, float, flo
     assert map_info(ru).frontier.height == sum(method != "Identity" for method, *_ in points)
 
 
-def test_by_must_be_known(swaps: RUMap) -> None:
+def test_unknown_by_is_rejected(swaps: RUMap) -> None:
     with pytest.raises(sm.errors.PlanError, match="by 'release' or by 'mean'"):
         draw_map(swaps, by="median")
 
@@ -229,15 +229,15 @@ def test_by_must_be_known(swaps: RUMap) -> None:
 # ---- names and labels -----------------------------------------------------------------------------------------
 
 
-def test_short_names_say_what_differs() -> None:
+def test_short_names_contain_differences() -> None:
     methods = [
         sm.Swap(on=["WrkTyp", "Race"], rate=0.05),
         sm.Swap(on="Sex"),
         sm.Noise(on="wage", variance=0.5),
         sm.Chain([sm.Swap(on="Sex"), sm.Noise(on="wage")]),
     ]
-    rows = [Labeled(method.text, method) for method in methods]
-    file = Labeled("a.csv", None, "file")
+    rows = [MethodLabel(method.text, method) for method in methods]
+    file = MethodLabel("a.csv", None, "file")
     short = short_names([*rows, file])
     assert [short[row.text] for row in rows] == [
         "WrkTyp, Race swapped 5 %",
@@ -247,11 +247,11 @@ def test_short_names_say_what_differs() -> None:
     ]
     assert (rows[3].family, file.family) == ("Swap then Noise", "file made elsewhere")
     assert list(groups_of(rows, "method").values()) == ["Noise", "Swap", "Swap", "Swap then Noise"]
-    same = short_names([Labeled("mine:Blur(a=1)", None), Labeled("mine:Blur(a=2)", None)])
+    same = short_names([MethodLabel("mine:Blur(a=1)", None), MethodLabel("mine:Blur(a=2)", None)])
     assert len(set(same.values())) == 2
 
 
-def test_a_stated_name_is_the_label_and_the_tooltip() -> None:
+def test_stated_name_is_label_and_tooltip() -> None:
     swap = sm.Swap(on="Sex", rate=0.1)
     population = sm.demo.population(100, seed=3)
     plan = sm.Plan(
@@ -264,21 +264,21 @@ def test_a_stated_name_is_the_label_and_the_tooltip() -> None:
 
 
 def test_labels_do_not_touch_and_stay_inside() -> None:
-    wishes = [Wish("a label of some length", ((60.0 + 7 * i, 80.0 + 3 * i),)) for i in range(20)]
-    found = place(wishes, [(x, y, 4.0) for wish in wishes for x, y in wish.near], 400, 200)
-    boxes = [_box(one, wishes[one.wish].text) for one in found]
+    requests = [LabelRequest("a label of some length", ((60.0 + 7 * i, 80.0 + 3 * i),)) for i in range(20)]
+    found = position_labels(requests, [(x, y, 4.0) for request in requests for x, y in request.near], 400, 200)
+    boxes = [_box(one, requests[one.request].text) for one in found]
     assert 3 <= len(boxes) < 20
     for number, one in enumerate(boxes):
         assert one[0] >= 0 and one[1] >= 0 and one[2] <= 400 and one[3] <= 200
         assert all(one[2] < b[0] or b[2] < one[0] or one[3] <= b[1] or b[3] <= one[1] for b in boxes[:number])
-    assert found == place(wishes, [(x, y, 4.0) for wish in wishes for x, y in wish.near], 400, 200)
-    assert not place([Wish("x" * 100, ((5.0, 5.0),), True, NEAR)], [], 100, 50)
+    assert found == position_labels(requests, [(x, y, 4.0) for request in requests for x, y in request.near], 400, 200)
+    assert not position_labels([LabelRequest("x" * 100, ((5.0, 5.0),), True, NEAREST_DISTANCE)], [], 100, 50)
 
 
 # ---- the drawing ----------------------------------------------------------------------------------------------
 
 
-def test_spec_is_valid_and_holds_names_and_scores_alone(swaps: RUMap) -> None:
+def test_spec_is_valid_and_contains_only_names_and_scores(swaps: RUMap) -> None:
     before = alt.data_transformers.active
     spec = draw_map(swaps, mark=swaps.choose(sm.Linear(slope=0.05)), facet="rate").to_dict()
     alt.HConcatChart.from_dict(spec)
@@ -287,7 +287,7 @@ def test_spec_is_valid_and_holds_names_and_scores_alone(swaps: RUMap) -> None:
     assert alt.data_transformers.active == before
 
 
-def test_a_chart_goes_on_in_altair(swaps: RUMap) -> None:
+def test_chart_can_be_extended_in_altair(swaps: RUMap) -> None:
     """The altair chart draws the same picture, its row limit untouched: the tables go by name."""
     before = alt.data_transformers.active
     chart = draw_map(swaps, mark=swaps.choose(sm.Linear(slope=0.05)))
@@ -332,7 +332,7 @@ def test_html_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
     assert HOSTILE not in draw_map(ru, title=HOSTILE).svg()
 
 
-def test_chart_does_not_hand_out_its_own_spec() -> None:
+def test_chart_returns_copy_of_spec() -> None:
     chart = Chart({"mark": {"type": "point"}})
     chart.to_dict()["mark"]["type"] = "bar"
     assert chart.spec == {"mark": {"type": "point"}}

@@ -112,7 +112,7 @@ def test_levers_choose_what_the_map_chooses(
 
 
 @given(st.sampled_from(["release", "mean"]), METHODS, LIMITS)
-def test_levers_of_the_criterion(by: Any, methods: list[list[Draw]], limits: dict[str, float]) -> None:
+def test_levers_of_global_criterion_match_map(by: Any, methods: list[list[Draw]], limits: dict[str, float]) -> None:
     """Its four numbers are at most 0, and so are its two limits."""
     negative = [
         [{name: -draw[name] for name in "RU"} | {"K": -draw["R"], "L": draw["L"]} for draw in of] for of in methods
@@ -124,7 +124,7 @@ def test_levers_of_the_criterion(by: Any, methods: list[list[Draw]], limits: dic
     check_rule(ru, rule, {"agency_limit": (-2.0, 0.0), "intruder_limit": (-2.0, 0.0)})
 
 
-def test_an_axis_that_is_a_share_of_limits_moves_with_them() -> None:
+def test_axis_of_limit_shares_has_no_limit_levers() -> None:
     """No lever can be looked up there: the points themselves move."""
     draws = [[{"R": 0.1 * n, "U": 1.0 - 0.1 * n, "K": 0.2, "L": 0.05 * n}] for n in range(1, 8)]
     ru = sm.RUMap(scores_of(draws, dict.fromkeys("RUKL", "lower")), ["R", "L"], "U", {"R": 0.4, "L": 0.5})
@@ -134,6 +134,6 @@ def test_an_axis_that_is_a_share_of_limits_moves_with_them() -> None:
     assert levers.rule["risk"].candidates == (None, "M0-0", "M1-0", "M2-0", "M3-0")  # no other meets both limits
 
 
-def test_a_rule_of_another_package_has_no_lever() -> None:
+def test_rule_of_another_package_has_no_levers() -> None:
     ru = sm.RUMap(scores_of([[{"R": 0.1, "U": 0.1, "K": 0.1, "L": 0.1}]], dict.fromkeys("RUKL", "lower")), "R", "U")
     assert find_levers(ru, Rule(), ru.limits) == Levers({}, {})

@@ -13,7 +13,7 @@ import pytest
 
 import sdcmap as sm
 from commands import sdcmap
-from samples import PAST_THE_GATE
+from samples import PROFILE_OVERRIDES
 from sdcmap.bundle.releasing import Release
 from sdcmap.cli import app
 from sdcmap.demo_run import MARK
@@ -31,7 +31,7 @@ def process(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=GUARD)
 
 
-OVERRIDES = [word for name, reason in PAST_THE_GATE.items() for word in ("--override", f"{name}={reason}")]
+OVERRIDES = [word for name, reason in PROFILE_OVERRIDES.items() for word in ("--override", f"{name}={reason}")]
 
 
 @pytest.fixture(scope="module")

@@ -149,8 +149,8 @@ def made(reader: str, folder: Path) -> Iterator[Path]:
         part = folder / "aside" / "part"
         part.mkdir(parents=True)
         with (
-            Ledger.opened(folder / "ledger") as ledger,
-            ledger.entered(data(), sweep, first, "public-use", Path("public"), part),
+            Ledger.open_locked(folder / "ledger") as ledger,
+            ledger.record_release(data(), sweep, first, "public-use", Path("public"), part),
         ):
             part.rmdir()  # it has its name
         for name in ("ledger.sqlite", "key"):
@@ -272,7 +272,7 @@ def file_case(reader: str, dice: random.Random, folder: Path) -> Case:
         for other, whole in files:
             (folder / other).write_bytes(whole)
         path.write_bytes(found)
-        return lambda: Ledger.seen(folder).earlier()
+        return lambda: Ledger.open_readonly(folder).entries()
     path.write_bytes(found)
     if reader == "plan":
         return lambda: read_plan(sm_text(path))

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from samples import SEED, past_the_gate
+from samples import SEED, release_with_overrides
 from sdcmap.methods import Derive, Sample
 from sdcmap.study.plan import Candidate
 
@@ -42,8 +42,8 @@ def test_the_released_index_is_that_of_the_released_weight(tmp_path: Path, monke
     data = read(bodies())
     plain, derived = plan_of(), plan_of(derive=BMI)
     with pytest.raises(sm.errors.Refused, match="'bmi'.* of the changed values of 'weight'"):
-        past_the_gate(data, plain, Candidate(plain.all_methods[1])).write(tmp_path / "plain")
-    folder = past_the_gate(data, derived, Candidate(derived.all_methods[1])).write(tmp_path / "derived")
+        release_with_overrides(data, plain, Candidate(plain.all_methods[1])).write(tmp_path / "plain")
+    folder = release_with_overrides(data, derived, Candidate(derived.all_methods[1])).write(tmp_path / "derived")
     out = pl.read_parquet(folder / "data.parquet")
     index = out["weight"] / (out["height"] / 100) ** 2
     assert (out["bmi"] - index).abs().max() <= 0.0501  # type: ignore[operator]

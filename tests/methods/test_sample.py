@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from samples import PAST_THE_GATE
+from samples import PROFILE_OVERRIDES
 from sdcmap.risk import RISKS
 from sdcmap.testing import check_method
 from sdcmap.utility import UTILITIES
@@ -136,7 +136,12 @@ def test_a_sample_is_released(persons: sm.Microdata, tmp_path: Path) -> None:
     sm.sweep(persons, plan, workers=1)
     chosen = next(one for one in plan.candidates if isinstance(one.method, sm.methods.Sample))
     release = sm.release(
-        persons, plan, chosen, max_risk=1.0, ledger=tmp_path / "ledger", override={"weight": "a test", **PAST_THE_GATE}
+        persons,
+        plan,
+        chosen,
+        max_risk=1.0,
+        ledger=tmp_path / "ledger",
+        override={"weight": "a test", **PROFILE_OVERRIDES},
     )
     release.write(tmp_path / "public")
     released = pl.read_parquet(next((tmp_path / "public").glob("*.parquet")))

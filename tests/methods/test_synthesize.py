@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sdcmap as sm
-from sdcmap.bundle.prepared_file import prepare, rounded
-from sdcmap.bundle.readback import aligned
+from sdcmap.bundle.prepared_file import prepare, round_like_original
+from sdcmap.bundle.round_trip import align_with_original
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
@@ -190,9 +190,9 @@ def test_a_written_file_stays_nobodys() -> None:
     data = people(300)
     for on, paired in ((EVERYTHING, False), (("wage",), True)):
         method = sm.Synthesize(on)
-        prepared = prepare(data, method, rounded(data, method.apply(data, ONCE)), ONCE)
+        prepared = prepare(data, method, round_like_original(data, method.apply(data, ONCE)), ONCE)
         assert prepared.data.paired is paired
-        assert aligned(data, prepared.data, prepared).paired is paired
+        assert align_with_original(data, prepared.data, prepared).paired is paired
 
 
 def test_identifiers_weights_and_ids_are_no_predictors() -> None:

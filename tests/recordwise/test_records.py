@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import sdcmap as sm
 from sdcmap.charts.confidentiality import draw_linked, plot_info
-from sdcmap.charts.record_bins import bins, merged
+from sdcmap.charts.record_bins import bins, merge_bins
 from sdcmap.cli import app
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.neighbors import counting as kernel
@@ -384,7 +384,7 @@ def test_plot_above_5000_records_shows_density_and_unsafe_records() -> None:
 def test_merged_bins_are_empty_or_have_ten_records(seed: int) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.poisson(rng.choice([0.3, 4, 20]), (rng.integers(1, 7), rng.integers(1, 7)))
-    blocks = merged(counts)
+    blocks = merge_bins(counts)
     if counts.sum() in range(1, 10):
         assert blocks == []
         return

@@ -19,7 +19,9 @@ from sdcmap.study.plan import Candidate
 
 KEYS, AMOUNTS = ("region", "sex", "age", "school", "job"), ("income", "rent", "wealth")
 SECRETS = ("income", "wealth")
-ANYWAY = dict.fromkeys(("identifier", "weight", "unmasked", "gate"), "made-up people, for an attack on their release")
+ANYWAY = dict.fromkeys(
+    ("identifier", "weight", "unmasked", "profile"), "made-up people, for an attack on their release"
+)
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ def released(rng: np.random.Generator, folder: Path) -> Outcome | None:
     profile = str(rng.choice(["public-use", "public-use", "business"]))
     try:
         going = release(data, plan, made, profile=profile, override=ANYWAY, ledger=folder / "ledger")
-        going.write(folder / "public", tell=stated.extend)
+        going.write(folder / "public", on_checks=stated.extend)
         stream = made.stream(plan.seed)
         masked = as_written(data, method, method.apply(data, stream))
         prepared = prepare(data, method, masked, stream)

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from samples import KEYS, past_the_gate, people, plan_of
+from samples import KEYS, people, plan_of, release_with_overrides
 from sdcmap.core.named_files import PATH_FIELDS
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import field_types
@@ -79,7 +79,7 @@ def test_outside_nobody_reads_the_names_of_our_files(
     sm.sweep(data, plan, tmp_path / "study", workers=1)
     study = sm.Study.open(tmp_path / "study")
     chosen = next(made for made in plan.candidates if made.method.random)
-    release = past_the_gate(data, study.plan, chosen, study=study, ledger=tmp_path / "ledger")
+    release = release_with_overrides(data, study.plan, chosen, study=study, ledger=tmp_path / "ledger")
     release.write(tmp_path / "public")
     page = unescape(sm.report(study, audience="external").html)
     told = {path.name: path.read_text(errors="replace") for path in (tmp_path / "public").iterdir()} | {"report": page}
@@ -120,7 +120,7 @@ def test_outside_nobody_reads_what_replacing_texts_missed(tmp_path: Path, monkey
     ]
     for candidate in (picked, made[noise], made[swap]):
         folder = tmp_path / candidate.id
-        past_the_gate(data, study.plan, candidate, ledger=tmp_path / f"ledger {candidate.id}").write(folder)
+        release_with_overrides(data, study.plan, candidate, ledger=tmp_path / f"ledger {candidate.id}").write(folder)
         pages += [path.read_text(errors="replace") for path in folder.iterdir()]
     secrets = ["q.csv", "z.csv", "zanzibar", "minister", *(recode.sha256 for recode in recodes)]
     assert [(page[:80], word) for page in pages for word in secrets if word in page.casefold()] == []
@@ -136,7 +136,7 @@ def test_a_note_without_our_files_can_be_read(planted: tuple[sm.Plan, sm.Microda
     """`correct` reads the method off the note, where none of our files is."""
     plan, data, _ = planted
     chosen = next(made for made in plan.candidates if made.method.random)
-    past_the_gate(data, plan, chosen, ledger=tmp_path / "ledger").write(tmp_path / "public")
+    release_with_overrides(data, plan, chosen, ledger=tmp_path / "ledger").write(tmp_path / "public")
     method = method_of(tmp_path / "public" / "note.json")
     assert isinstance(method, sm.Chain) and method.methods[1] == chosen.method.methods[1]
 
@@ -163,7 +163,7 @@ def test_outside_nobody_reads_a_category_that_few_had(tmp_path: Path) -> None:
     sm.sweep(data, plan, tmp_path / "study", workers=1)
     study = sm.Study.open(tmp_path / "study")
     chosen = next(made for made in plan.candidates if made.method.random)
-    past_the_gate(data, study.plan, chosen, study=study, ledger=tmp_path / "ledger").write(tmp_path / "public")
+    release_with_overrides(data, study.plan, chosen, study=study, ledger=tmp_path / "ledger").write(tmp_path / "public")
     told = {path.name: path.read_bytes() for path in (tmp_path / "public").iterdir()}
     told["report"] = unescape(sm.report(study, audience="external").html).encode()
     gone = (b"lighthouse", b"bishop", b"astronaut")

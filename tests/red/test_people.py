@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from samples import ROLES, chosen, failed, past_the_gate, plan_of
+from samples import ROLES, chosen, failed, plan_of, release_with_overrides
 from samples import people as everybody
 from sdcmap.bundle import Release
 
@@ -32,7 +32,7 @@ def released(frame: pl.DataFrame, seed: int = 0, income: str = "income", **optio
     data = sm.read(frame, **ROLES | {"sensitive": [income, *rest]})
     measures = [sm.SmallCells(on=["age", "sex", "region"]), sm.Hellinger(), sm.IL1s(on=[income])]
     plan = plan_of(sm.Noise(on=[income], variance=NOISE), measures=measures, seed=2**200 + seed)
-    return past_the_gate(data, plan, chosen(plan), **options)
+    return release_with_overrides(data, plan, chosen(plan), **options)
 
 
 def people() -> pl.DataFrame:
@@ -72,12 +72,12 @@ def test_a_study_remembers_its_ledger(tmp_path: Path, monkeypatch: pytest.Monkey
     data = sm.read(people(), **ROLES)
     sm.sweep(data, plan, tmp_path / "study", workers=1)
     with sm.Study.open(tmp_path / "study") as study:
-        past_the_gate(data, plan, chosen(plan), study=study).write(tmp_path / "first")
+        release_with_overrides(data, plan, chosen(plan), study=study).write(tmp_path / "first")
         monkeypatch.setenv("HOME", str(tmp_path / "another home"))
-        second = past_the_gate(data, plan, chosen(plan), study=study)
+        second = release_with_overrides(data, plan, chosen(plan), study=study)
         assert "in another ledger" in failed(second)["ledger"]
         reason = {"ledger": "the first ledger was merged into this one"}
-        assert "ledger" not in failed(past_the_gate(data, plan, chosen(plan), study=study, override=reason))
+        assert "ledger" not in failed(release_with_overrides(data, plan, chosen(plan), study=study, override=reason))
 
 
 def test_averaging_is_counted(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_averaging_is_counted(tmp_path: Path) -> None:
         parts = {"measures": [income, sm.IL1s(on=["income"])], "rule": line, "seed": 2**200 + number}
         plan = plan_of(sm.Noise(on=["income"], variance=NOISE), **parts)
         try:
-            past_the_gate(data, plan, chosen(plan), again=True).write(tmp_path / str(number))
+            release_with_overrides(data, plan, chosen(plan), again=True).write(tmp_path / str(number))
         except sm.errors.Refused as error:
             assert "of all releases together" in str(error)
             refused += 1

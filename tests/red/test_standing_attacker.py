@@ -43,13 +43,13 @@ from sizes import size
 
 RELEASES = size(3, 200)
 LEVEL, EACH = 0.05, 0.01
-STATED = r"(.*) \({}\) is (-?[\d.e-]+)(?: \(at most (-?[\d.e-]+) by)?"
+STATED = r"(.*) \({}\): (-?[\d.e-]+)(?: \(upper confidence limit (-?[\d.e-]+))?"
 
 
 def named(outcome: Outcome, measure: str) -> Iterator[tuple[str, float]]:
-    """What the gate says that measures of a class count, and the upper end of each."""
+    """Yield what the release checks state for measures of a class, and the upper confidence limit of each."""
     for check in outcome.stated:
-        found = re.match(STATED.format(measure), check.reason) if check.name == "gate" else None
+        found = re.match(STATED.format(measure), check.reason) if check.name == "profile" else None
         if found:
             yield found[1], float(found[3] or found[2])
 
@@ -70,7 +70,7 @@ def tried(outcome: Outcome) -> Iterator[Try]:
     for _, bound in named(outcome, "ClosestRecord"):
         yield from membership(bundle, outcome.everybody, outcome.inside, bound)
     for words, bound in named(outcome, "AttributeInference"):
-        yield from inference(bundle, outcome.everybody, outcome.inside, words.split()[0], bound)
+        yield from inference(bundle, outcome.everybody, outcome.inside, words.split(": ")[1].split(",")[0], bound)
 
 
 def traces(bundle: Bundle, parts: list[Column], origin: np.ndarray) -> Iterator[Try]:
@@ -87,13 +87,13 @@ def counted(outcome: Outcome) -> Iterator[tuple[str, float, float]]:
     bundle, inside = Bundle(outcome.folder), outcome.everybody[: outcome.inside]
     rows, known = len(bundle.data), columns(bundle, inside)
     shown = [part.name for part in known if part.name in bundle.note["not_masked"]]
-    for sentence in (check.reason for check in outcome.stated if " records are alone on " in check.reason):
+    for sentence in (check.reason for check in outcome.stated if " records are unique on " in check.reason):
         yield "alone", alone(bundle, shown), int(sentence.split(" of ")[0].replace(",", ""))
     if outcome.origin is None:
         return
     keys = [part for part in known if part.name in outcome.data.keys]
     for words, bound in named(outcome, "ExactMatch"):
-        parts, most = (known, 2) if words.startswith("found by") else (keys, 3)
+        parts, most = (known, 2) if " on " not in words else (keys, 3)
         yield words, int(looked_up(parts, outcome.origin, most).sum()), bound * rows
 
 

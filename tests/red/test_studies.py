@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import sdcmap as sm
-from samples import KEYS, PAST_THE_GATE, past_the_gate, people, plan_of
+from samples import KEYS, PROFILE_OVERRIDES, people, plan_of, release_with_overrides
 from sdcmap.bundle import Release, releasing
 from sdcmap.data.private_folder import private_folder, write_whole
 
@@ -162,7 +162,7 @@ def test_a_release_that_is_told_to_go_leaves_neither_data_nor_an_entry(study: Pa
     with sm.Study.open(study) as opened:
         name = next(made.id for made in opened.plan.candidates if made.method.random)
     words = ["release", study, name, "-o", tmp_path / "public", "--ledger", tmp_path / "ledger"]
-    words += [word for check, reason in PAST_THE_GATE.items() for word in ("--override", f"{check}={reason}")]
+    words += [word for check, reason in PROFILE_OVERRIDES.items() for word in ("--override", f"{check}={reason}")]
     done = subprocess.run([sys.executable, "-c", TOLD_TO_GO, *map(str, words)], capture_output=True, text=True)
     assert done.returncode == 143, done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "study"]
@@ -183,7 +183,7 @@ where, folder = sys.argv[1:]
 study = sm.Study.open(folder + "/study")
 data, plan = study.data, study.plan
 chosen = next(made for made in plan.candidates if made.method.random)
-reasons = dict.fromkeys(("unmasked", "gate"), "made-up people")
+reasons = dict.fromkeys(("unmasked", "profile"), "made-up people")
 release = sm.release(data, plan, chosen, ledger=folder + "/ledger", override=reasons)
 if where == "sweep":
     sweep_module.worker_pool = die
@@ -216,7 +216,7 @@ def another(study: Path, tmp_path: Path) -> Release:
     with sm.Study.open(study) as opened:
         plan, data = opened.plan, opened.data
     chosen = [made for made in plan.candidates if made.method.random][1]
-    return past_the_gate(data, plan, chosen, ledger=tmp_path / "ledger")
+    return release_with_overrides(data, plan, chosen, ledger=tmp_path / "ledger")
 
 
 def entries(tmp_path: Path) -> int:

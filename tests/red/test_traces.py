@@ -15,7 +15,7 @@ import sdcmap as sm
 from samples import ROLES, SEED, chosen, failed, people, plan_of
 from sdcmap.bundle import release
 from sdcmap.bundle.checks import check_identifiers
-from sdcmap.bundle.prepared_file import rounded
+from sdcmap.bundle.prepared_file import round_like_original
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.recordwise import Unsafe
 from sdcmap.study.plan import Candidate
@@ -26,8 +26,10 @@ def test_no_last_digit_flags_what_protect_masked() -> None:
     data = sm.read(people(), **ROLES)
     more = sm.methods.Protect(Unsafe(on="income", k=15), sm.Noise(on="income", variance=0.5))
     first, chain = sm.methods.Round(on="income", base=100), sm.Chain([sm.methods.Round(on="income", base=100), more])
-    before = rounded(data, Candidate(first).method.apply(data, Candidate(first).stream(SEED))).numbers("income")
-    after = rounded(data, chain.apply(data, Candidate(chain).stream(SEED))).numbers("income")
+    before = round_like_original(data, Candidate(first).method.apply(data, Candidate(first).stream(SEED))).numbers(
+        "income"
+    )
+    after = round_like_original(data, chain.apply(data, Candidate(chain).stream(SEED))).numbers("income")
     assert (before != after).sum() > 20, "Protect masked nothing, and the test would tell nothing"
     assert (after % 100 == 0).all()
 
@@ -36,7 +38,7 @@ def flagged(data: sm.Microdata, method: sm.Method) -> list[float]:
     """The chances of what the standing attacker sees by last digits in the incomes of a release, were digits to tell
     nothing; and that the method masked some of them and not all."""
     made = Candidate(method)
-    masked = rounded(data, method.apply(data, made.stream(SEED)))
+    masked = round_like_original(data, method.apply(data, made.stream(SEED)))
     origin = np.arange(len(data)) if masked.origin is None else masked.origin
     known, released = data.numbers("income"), masked.numbers("income")
     assert 20 < (known[origin] != released).sum() < 0.5 * len(masked)
@@ -60,7 +62,7 @@ def test_no_last_digit_flags_what_was_masked_before_a_sample() -> None:
     for chain in (sm.Chain([UNSAFE, sm.methods.Sample(rate=0.8)]), sm.Chain([sm.methods.Sample(rate=0.8), WITHIN])):
         assert min(flagged(data, chain), default=1.0) > 1e-6
     noised = sm.Chain([sm.Noise(on="income", variance=0.1), sm.methods.Sample(rate=0.8)])
-    written = rounded(data, noised.apply(data, Candidate(noised).stream(SEED))).numbers("income")
+    written = round_like_original(data, noised.apply(data, Candidate(noised).stream(SEED))).numbers("income")
     assert (written == written.round(2)).all()
 
 
@@ -71,7 +73,7 @@ WITHIN = sm.methods.TopCode(on="income", top_share=0.1, replaced_by="mean")
 def test_no_last_digit_flags_on_a_grid_that_is_no_power_of_ten(step: float) -> None:
     """Where incomes are multiples of 50, those that Protect alone had masked ended in any ten: 88 of 106 were flagged."""
     data = incomes(step * np.rint(RNG.lognormal(9, 1, 600) / step))
-    written = rounded(data, UNSAFE.apply(data, Candidate(UNSAFE).stream(SEED))).numbers("income")
+    written = round_like_original(data, UNSAFE.apply(data, Candidate(UNSAFE).stream(SEED))).numbers("income")
     assert (written != data.numbers("income")).sum() > 20
     np.testing.assert_array_equal(written % step, 0.0)
 
@@ -151,7 +153,7 @@ def test_no_own_value_tells_who_was_in_a_synthetic_file(model: Any) -> None:
     everybody = people(1200)
     data = sm.read(everybody[:600], **ROLES)
     method = sm.methods.Synthesize(on=["age", "sex", "region", "psu", "income", "rent"], model=model)
-    made = [rounded(data, method.apply(data, Candidate(method, draw).stream(SEED))) for draw in range(10)]
+    made = [round_like_original(data, method.apply(data, Candidate(method, draw).stream(SEED))) for draw in range(10)]
     for name in ("income", "rent"):
         values = everybody[name].to_numpy()
         met, count = np.unique(values, return_counts=True)

@@ -281,7 +281,7 @@ def test_manifest_records_skipped_attacks_of_a_release(tmp_path: Path) -> None:
     scores = sm.sweep(data, plan, study=tmp_path / "study")
     choice = sm.RUMap(scores, risk=plan.measures[0], utility=plan.measures[1]).choose(sm.Threshold(risk=1.0))
     with Study.open(tmp_path / "study") as study:
-        why = {"gate": "a test of other things", "unmasked": "likewise"}
+        why = {"profile": "a test of other things", "unmasked": "likewise"}
         made = sm.release(data, scores.plan, choice, study=study, ledger=tmp_path / "ledger", override=why)
         made.write(tmp_path / "public")
         not_tried = study.manifest["releases"][0]["not_tried"]

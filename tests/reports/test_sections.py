@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.charts.before_after import Fall, draw_before_after
+from sdcmap.charts.before_after import RiskChange, draw_before_after
 from sdcmap.charts.change_charts import correlations, draw_correlations
 from sdcmap.core.audience import Audience
 from sdcmap.core.rule import Choice
@@ -88,7 +88,9 @@ def test_risk_changes_are_multiples_of_the_limit(plan: sm.Plan, scores: Scores, 
     synthetic = next(row for row in scores.candidate.to_dicts() if "Synthesize" in row["method"])
     other = Choice(synthetic["id"], synthetic["method"], 0, None, None, sm.Threshold(risk=1.0), "", ())
     assert sm.risk.ExactMatch(on="wage").title in measures_without_value(plan, scores, other)
-    drawn = draw_before_after([Fall("one", float("inf"), 0.0), Fall("two", 3.0, 0.5)]).spec["data"]["values"]
+    drawn = draw_before_after([RiskChange("one", float("inf"), 0.0), RiskChange("two", 3.0, 0.5)]).spec["data"][
+        "values"
+    ]
     assert all(0 < row["after"] <= row["before"] <= 1.3 * 3 for row in drawn)
 
 

@@ -324,8 +324,9 @@ def test_release_is_checked_with_upper_limit_of_new_sample() -> None:
     assert row.value < upper
     assert Limit(measure, (row.value + upper) / 2).judge(row.outcome, 0.95).status == "exceeded"
     assert Limit(measure, upper).judge(row.outcome, 0.95).status == "met"
-    said = limit_check("risk", Limit(measure, 1.0).judge(row.outcome, 0.95), "of the written file", 0.95).reason
-    assert f"at most {upper:.4g} by a sample of 100 records" in said and "not tried: " in said
+    reason = limit_check("risk", Limit(measure, 1.0).judge(row.outcome, 0.95), "of the written file", 0.95).reason
+    assert f"upper confidence limit {upper:.4g}, estimated from a sample of 100 records" in reason
+    assert "not tested: " in reason
 
 
 # ---- chains -----------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def test_axes_of_numbers_and_of_options() -> None:
     ends = {(row["axis"], row["text"]) for row in spec["layer"][1]["data"]["values"]}
     assert {("Swap rate", "0.01"), ("Swap rate", "0.3"), ("Swap on", "Age")} <= ends
     assert all(0 <= row["value"] <= 1 for row in rows)
-    rate = next(row for row in rows if row["axis"] == "Swap rate" and row["said"] == "0.3")
+    rate = next(row for row in rows if row["axis"] == "Swap rate" and row["choice"] == "0.3")
     assert rate["value"] == 1
     few = made(0, rates=(0.1, 0.2, 0.3)).draw_choices().spec["layer"][1]["data"]["values"]
     assert [row["text"] for row in few if row["axis"] == "Swap rate"] == ["0.1", "0.2", "0.3"]

@@ -10,7 +10,7 @@ import pytest
 
 import sdcmap as sm
 from commands import sdcmap
-from samples import past_the_gate as release
+from samples import release_with_overrides as release
 from samples import same_rows
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SchemaError

@@ -13,7 +13,7 @@ from numpy.random import Generator
 import sdcmap as sm
 from samples import SEED
 from sdcmap.bundle.prepared_file import as_written, prepare
-from sdcmap.bundle.readback import check_read_back
+from sdcmap.bundle.round_trip import check_round_trip
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.noise_covariance import normals
@@ -89,7 +89,7 @@ def test_numbers_without_a_grid_are_matched_on_another_machine(
     there = prepare(fine, NOISY, as_written(fine, NOISY, NOISY.apply(fine, stream)), stream).data
     other_machine.undo()
     here = prepare(fine, NOISY, as_written(fine, NOISY, NOISY.apply(fine, stream)), stream)
-    assert there.digest != here.data.digest and not check_read_back(here, there).passed
-    assert check_read_back(here, there, LAST_BITS).passed
+    assert there.digest != here.data.digest and not check_round_trip(here, there).passed
+    assert check_round_trip(here, there, LAST_BITS).passed
     moved = there.change(None, {"wage": there["wage"] * (1 + 1e-6)})
-    assert not check_read_back(here, moved, LAST_BITS).passed
+    assert not check_round_trip(here, moved, LAST_BITS).passed

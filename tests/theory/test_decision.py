@@ -546,8 +546,9 @@ def test_the_rule_takes_the_safe_candidate_nearest_to_0(ru: sm.RUMap) -> None:
     choice = ru.choose(rule())
     assert (choice.candidate, choice.method) == ("D1-0", "D1")
     assert choice.reason == (
-        "Release D1: its global risk (IEK -51.96, RDH -1) is in region D, above neither -40 nor -0.8, and "
-        "its global utility (SEK -3.3, DUS -2) is 3.859 from (0, 0), the nearest of the 2 safe among 4 candidates."
+        "Recommended: D1. Its global risk is safe (region D): IEK -51.96 is within the limit of -40, and RDH -1 within "
+        "-0.8. Of 4 candidates, 2 are safe; this one has the best global utility (SEK -3.3, DUS -2; distance 3.859 from "
+        "(0, 0))."
     )
     assert [str(r) for r in choice.runners_up] == ["D3: IEK -60, RDH -1, SEK -5, DUS -2"]
     assert ru.choose(rule(agency_limit=-55)).method == "D3"
@@ -562,8 +563,8 @@ def test_where_nothing_is_safe_nothing_is_released_and_the_nearest_miss_named(ru
     choice = ru.choose(rule(agency_limit=-62))
     assert choice.candidate is None
     assert choice.reason == (
-        "Release nothing: no candidate has a global risk in region D, above neither -62 (IEK) nor -0.8 (RDH). The nearest "
-        "miss is D3 in region C with -60 and -1."
+        "Release nothing: none of the 4 candidates has a safe global risk (region D: IEK at most -62, RDH at most -0.8). "
+        "The nearest miss is D3 in region C with IEK -60 and RDH -1."
     )
     nobody = sm.RUMap(scores_of({"A": [None]}), "K", "S")
     assert nobody.choose(rule()).reason == "Release nothing: no candidate could be made and scored."
@@ -587,7 +588,7 @@ def test_the_rule_on_means_and_quantiles() -> None:
     ru = sm.RUMap(scores_of({"A": draws, "B": [(-2.5, -1.0, -3.0, -1.0)] * 20}), "K", "S")
     mean = ru.choose(rule(-2.4, by="mean"))
     assert (mean.method, mean.candidate) == ("A", "A-4")  # mean -2.95; the first draw that is safe itself
-    assert "mean global risk" in mean.reason and "among 2 methods" in mean.reason
+    assert "mean global risk" in mean.reason and "Of 2 methods" in mean.reason
     upper = ru.choose(rule(-2.4, by="quantile"))
     assert upper.method == "B" and "0.95 quantile of global risk" in upper.reason
     with pytest.raises(sm.errors.PlanError, match="at least 20 replicates"):
@@ -604,14 +605,14 @@ def test_expectation_measures_fix_the_draw_beforehand() -> None:
     pooled = Scores(scores.candidate, scores.score, scores.measure, {"H": Expected()})
     choice = sm.RUMap(pooled, "K", "S").choose(rule(-1.5))
     assert (choice.candidate, choice.searched) == ("A-0", 1)
-    assert "fixed beforehand" in choice.reason and "pooled over replicates" in choice.reason
+    assert "fixed in advance" in choice.reason and "pooled over replicates" in choice.reason
 
 
 def test_a_candidate_without_all_four_numbers_cannot_be_chosen() -> None:
     values = {"A": [(-9.0, math.nan, -1.0, -1.0)], "B": [(-9.0, -9.0, -2.0, -2.0)], "C": [(math.inf, -9.0, -1.0, -1.0)]}
     ru = sm.RUMap(scores_of(values), "K", "S")
     choice = ru.choose(rule(-1, -1))
-    assert choice.method == "B" and "of the 1 safe among 2 candidates" in choice.reason
+    assert choice.method == "B" and "Of 2 candidates, 1 is safe;" in choice.reason
     with pytest.raises(sm.errors.PlanError, match="no measure 'Z'"):
         ru.choose(sm.GlobalCriterion(iek="Z", rdh="H", sek="S", dus="U"))
 
@@ -671,7 +672,7 @@ def test_planes_with_nothing_to_release_and_infinite_numbers() -> None:
 
 
 def test_no_two_words_of_a_crowded_plane_touch() -> None:
-    from sdcmap.charts.labels import CHARACTER, LINE
+    from sdcmap.charts.label_placement import CHARACTER_WIDTH, LINE_HEIGHT
 
     rng = np.random.default_rng(0)
     rows = -rng.exponential(size=(25, 4))
@@ -682,9 +683,10 @@ def test_no_two_words_of_a_crowded_plane_touch() -> None:
         for layer in plane["layer"]:
             if layer["mark"]["type"] == "text":
                 place, text = layer["encoding"], layer["mark"]["text"]
-                wide = CHARACTER * len(text)
+                wide = CHARACTER_WIDTH * len(text)
                 left = place["x"]["value"] - {"left": 0, "center": wide / 2, "right": wide}[layer["mark"]["align"]]
-                boxes.append((left, place["y"]["value"] - LINE / 2, left + wide, place["y"]["value"] + LINE / 2))
+                top, bottom = (place["y"]["value"] + side * LINE_HEIGHT / 2 for side in (-1, 1))
+                boxes.append((left, top, left + wide, bottom))
         touching = [
             (a, b) for i, a in enumerate(boxes) for b in boxes[:i]
             if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from samples import PAST_THE_GATE
+from samples import PROFILE_OVERRIDES
 from sdcmap.explore.looking import look, source_of
 from sdcmap.methods import METHODS
 from sdcmap.web import pages
@@ -43,17 +43,17 @@ def wait_for(client: httpx.Client, name: str, *states: str) -> dict[str, Any]:
 def test_release_over_http_is_checked_and_written_once(client: httpx.Client) -> None:
     """test_web_client.py covers the steps before."""
     choice = ok(client.post("/api/studies/cps/choices", json={}))
-    assert choice["reason"].startswith("Release ")
-    checks = ok(client.post("/api/studies/cps/checks", json={"override": PAST_THE_GATE}))
+    assert choice["reason"].startswith("Recommended: ")
+    checks = ok(client.post("/api/studies/cps/checks", json={"override": PROFILE_OVERRIDES}))
     assert checks["passed"] and checks["candidate"] == choice["candidate"]
-    made = ok(client.post("/api/studies/cps/releases", json={"override": PAST_THE_GATE}), 201)
+    made = ok(client.post("/api/studies/cps/releases", json={"override": PROFILE_OVERRIDES}), 201)
     assert {"data.csv", "note.md", "codebook.md", "SHA256SUMS"} <= set(made["files"])
     packed = client.get(f"/api/studies/cps/releases/{made['release']}.zip")
     names = zipfile.ZipFile(io.BytesIO(packed.content)).namelist()
     assert f"{made['release']}/data.csv" in names
     ids = ok(client.get("/api/studies/cps/map"))["points"]["id"]
     other = next(name for name in ids if name != choice["candidate"])
-    again = client.post("/api/studies/cps/releases", json={"candidate": other, "override": PAST_THE_GATE})
+    again = client.post("/api/studies/cps/releases", json={"candidate": other, "override": PROFILE_OVERRIDES})
     assert again.status_code == 409 and any("earlier releases" in one for one in again.json()["problems"])
     for audience in ("internal", "external"):
         page = client.get("/api/studies/cps/report", params={"audience": audience})
@@ -353,7 +353,7 @@ def test_criterion_planes_equal_package_result(client: httpx.Client, folder: Pat
         intruder_limit=found["rule"]["intruder_limit"],
     )  # fmt: skip
     assert found["rule"] == {"agency_limit": 0.0, "intruder_limit": 0.0} | rule.spec()
-    table = rule.ranked(ru)
+    table = rule.rank_rows(ru)
     for name in ("method", "iek", "rdh", "sek", "dus", "distance"):
         assert found["rows"][name] == table[name].to_list()
     assert found["prior"]["rdh"] == 2 * rule.intruder_limit < 0

@@ -72,10 +72,10 @@ def test_workflow_from_upload_to_download(browser_session: LoggedInBrowser, serv
         page.wait_for_selector(".plot canvas")
         page.click("nav >> text=Choose and release")
         ready(page)
-        expect(page.locator("#choice")).to_contain_text("Release ")
+        expect(page.locator("#choice")).to_contain_text("Recommended: ")
         page.click("#check-form button")
         expect(page.locator("#checks")).to_contain_text("This candidate cannot be released as it is.", timeout=SLOW)
-        for name in ("unmasked", "gate"):
+        for name in ("unmasked", "profile"):
             page.fill(f"#override-{name}", "made-up people")
         page.click("#check-form button")
         expect(page.locator("#checks")).to_contain_text("Every check passed.", timeout=SLOW)
@@ -157,7 +157,7 @@ def test_pages_work_with_keyboard_only(browser_session: LoggedInBrowser, server:
         expect(page.locator("#choice")).to_contain_text("Release nothing")  # the rule of the map came along
         tab_to(page, "#own-rule")
         page.keyboard.press("Enter")
-        expect(page.locator("#choice")).to_contain_text("Release Sex")
+        expect(page.locator("#choice")).to_contain_text("Recommended: Sex")
         tab_to(page, "#check-form button")
         page.keyboard.press("Enter")
         expect(page.locator("#checks li").first).to_be_visible()

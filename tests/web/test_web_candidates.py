@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sdcmap as sm
-from samples import PAST_THE_GATE
+from samples import PROFILE_OVERRIDES
 from web_workspace import ok, sweep_decision_study, sweep_study
 
 
@@ -78,8 +78,8 @@ def test_checks_preview_files_of_release(client: httpx.Client, folder: Path) -> 
     assert any(column["masked"] and column["done"] for column in seen["columns"])
     assert not (folder / "releases").exists()
     name, *_ = made(folder, "cps", "rate=0.2")
-    order = {"candidate": name, "reason": "the board asked for it", "override": PAST_THE_GATE, "max_risk": 1.0}
-    written = ok(client.post("/api/studies/cps/releases", json={**order, "override": PAST_THE_GATE}), 201)
+    order = {"candidate": name, "reason": "the board asked for it", "override": PROFILE_OVERRIDES, "max_risk": 1.0}
+    written = ok(client.post("/api/studies/cps/releases", json={**order, "override": PROFILE_OVERRIDES}), 201)
     (listed,) = ok(client.get("/api/studies/cps/releases"))["releases"]
     assert listed["reason"] == "the board asked for it" and set(written["files"]) == set(files)
     bundle = folder / "releases" / "cps" / written["release"]
@@ -94,6 +94,6 @@ def test_report_preview_is_sandboxed_and_states_who_chose(client: httpx.Client, 
     policy = page.headers["content-security-policy"]
     assert page.status_code == 200 and page.headers["x-frame-options"] == "SAMEORIGIN"
     assert "sandbox;" in policy and "script" not in policy and "frame-ancestors 'self'" in policy
-    assert "was picked by a person: least distortion of &lt;b&gt;age&lt;/b&gt;" in page.text
+    assert "was picked by a person, not by the rule. Reason: least distortion of &lt;b&gt;age&lt;/b&gt;" in page.text
     assert "A person picked the release of this report, not a rule." in page.text
     assert client.get("/").headers["x-frame-options"] == "DENY"

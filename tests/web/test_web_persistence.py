@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 import sdcmap as sm
-from samples import PAST_THE_GATE
-from sdcmap.bundle.checks import REMEDIES, SOFT
+from samples import PROFILE_OVERRIDES
+from sdcmap.bundle.checks import CHECK_KINDS
 from sdcmap.explore import bars, looking
 from sdcmap.explore.bars import bars_of
 from sdcmap.explore.looking import look, source_of
@@ -427,14 +427,15 @@ def test_unmasked_file_fails_checks_with_remedies(client: httpx.Client) -> None:
     assert all(check["remedy"] for check in failed.values())
     assert not any(check["remedy"] for check in check_merge["checks"] if check["passed"])
     hard = {
-        "seed", "roles", "determines", "line", "redraws", "risk", "loss", "read back", "earlier releases", "joint risk",
+        "seed", "roles", "recoverable", "limit", "draws", "risk", "loss", "round trip", "earlier releases", "joint risk",
         "nested", "choice", "pair",
     }  # fmt: skip
-    assert set(REMEDIES) == {*hard, *SOFT} and hard.isdisjoint(SOFT)
+    remedies = {name: kind.can_override for name, kind in CHECK_KINDS.items() if kind.remedy}
+    assert hard == {name for name, can_override in remedies.items() if not can_override}
 
 
 def test_equal_release_requests_are_written_once(client: httpx.Client, folder: Path) -> None:
-    order = {"override": PAST_THE_GATE, "signed_by": "A. Steward"}
+    order = {"override": PROFILE_OVERRIDES, "signed_by": "A. Steward"}
     first = ok(client.post("/api/studies/cps/releases", json=order), 201)
     again = [ok(client.post("/api/studies/cps/releases", json=order)) for _ in range(2)]
     assert not first["already"] and [one["release"] for one in again] == 2 * [first["release"]] and again[0]["already"]

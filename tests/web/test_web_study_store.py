@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import sdcmap as sm
-from samples import PAST_THE_GATE
+from samples import PROFILE_OVERRIDES
 from sdcmap.study.folder import lock_folder
 from sdcmap.web.workspace import Workspace
 from web_workspace import ok, sweep_study
@@ -71,7 +71,7 @@ def test_list_skips_study_deleted_meanwhile(
 def test_rename_moves_everything_of_a_study(client: httpx.Client, folder: Path) -> None:
     copy_study(client, "old", scores=True)
     ok(client.put("/api/studies/old/notes", json={"text": "for the board\nmore"}))
-    order = {"override": PAST_THE_GATE, "signed_by": "A. Steward", "again": True}
+    order = {"override": PROFILE_OVERRIDES, "signed_by": "A. Steward", "again": True}
     first = ok(client.post("/api/studies/old/releases", json=order), 201)["release"]
     entry = ok(client.put("/api/studies/old/name", json={"name": "new"}))
     assert (entry["name"], entry["note"], entry["releases"], entry["state"]) == ("new", "for the board", 1, "done")

@@ -386,7 +386,9 @@ def test_candidate_is_inspected_and_picked_with_reason(browser: Browser, server:
         expect(page.get_by_label("First lines of codebook.md")).to_contain_text("Age")
         page.click("#look-internal")
         frame = page.frame_locator("#frame iframe")
-        expect(frame.locator("body")).to_contain_text("was picked by a person: the board asked for it")
+        expect(frame.locator("body")).to_contain_text(
+            "was picked by a person, not by the rule. Reason: the board asked for it"
+        )
         assert not (server.folder / "releases").exists()  # all of this was a look
 
 
@@ -397,7 +399,7 @@ def test_release_is_signed_and_written_once(browser_session: LoggedInBrowser, se
         )  # a step that waits is there, and says for what
         page.click("#check-form button")
         expect(page.locator("#checks .failed").first).to_contain_text("What to do:")
-        for name in ("unmasked", "gate"):
+        for name in ("unmasked", "profile"):
             page.fill(f"#override-{name}", "made-up people")
         page.click("#write")
         expect(page.locator("#problems")).to_contain_text("who releases this")

@@ -15,9 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 import sdcmap as sm
-from samples import PAST_THE_GATE
+from samples import PROFILE_OVERRIDES
 from sdcmap.cli import app
-from sdcmap.web.renderer import make_picture
+from sdcmap.web.renderer import render_map
 from sdcmap.web.workspace import Workspace
 from web_workspace import ok, served, swept
 
@@ -75,12 +75,12 @@ def seen_marks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 # ---- the command line -----------------------------------------------------------------------------------------
-def test_choose_names_it_with_its_reason(home: Path) -> None:
+def test_choose_returns_pair_candidate_with_reason(home: Path) -> None:
     document = json.loads(run("choose", home / "cps", "--json"))
     assert (document["candidate"], document["reason"]) == (chosen(home)[0], REASON)
 
 
-def test_another_rule_is_a_question_of_its_own(home: Path) -> None:
+def test_another_rule_chooses_as_usual(home: Path) -> None:
     document = json.loads(run("choose", home / "cps", "--slope", "0.3", "--json"))
     with sm.Study.open(home / "cps") as study:
         expected = sm.RUMap(study.scores(), study.plan.risk, study.plan.utility).choose(sm.Linear(slope=0.3))
@@ -88,21 +88,21 @@ def test_another_rule_is_a_question_of_its_own(home: Path) -> None:
     assert document["runners_up"] == [asdict(runner) for runner in expected.runners_up] != []
 
 
-def test_the_map_marks_it_on_the_axes_of_the_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_map_marks_pair_candidate_on_axes_of_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     marks = seen_marks(monkeypatch)
     run("map", home / "cps", "-o", home / "map.html")
     assert marks[-1].candidate == chosen(home)[0]
 
 
-def test_records_are_of_it(home: Path) -> None:
+def test_record_plot_is_of_pair_candidate(home: Path) -> None:
     document = json.loads(run("records", home / "cps", "-o", home / "records.csv", "--json"))
     named = json.loads(run("records", home / "cps", chosen(home)[0], "-o", home / "named.csv", "--json"))
     assert (home / "records.csv").read_bytes() == (home / "named.csv").read_bytes()
     assert document["unsafe"] == named["unsafe"]
 
 
-def test_release_and_report_are_of_it(home: Path) -> None:
-    overrides = [f"--override={check}={reason}" for check, reason in PAST_THE_GATE.items()]
+def test_release_and_report_use_pair_candidate(home: Path) -> None:
+    overrides = [f"--override={check}={reason}" for check, reason in PROFILE_OVERRIDES.items()]
     run("release", home / "cps", "-o", home / "public", *overrides)
     with sm.Study.open(home / "cps") as study:
         assert study.manifest["releases"][-1]["name"] == chosen(home)[1]
@@ -111,7 +111,7 @@ def test_release_and_report_are_of_it(home: Path) -> None:
 
 
 # ---- the workbench --------------------------------------------------------------------------------------------
-def test_the_service_chooses_checks_and_releases_it(home: Path, client: httpx.Client) -> None:
+def test_web_api_chooses_checks_and_releases_pair_candidate(home: Path, client: httpx.Client) -> None:
     candidate, name = chosen(home)
     choice = ok(client.post("/api/studies/cps/choices", json={}))
     assert (choice["candidate"], choice["name"], choice["reason"]) == (candidate, name, REASON)
@@ -122,13 +122,13 @@ def test_the_service_chooses_checks_and_releases_it(home: Path, client: httpx.Cl
     assert same["candidate"] == candidate, "the plan's rule, stated again, is the plan's rule"
     other = ok(client.post("/api/studies/cps/choices", json={"rule": {"type": "Linear", "slope": 0.3}}))
     assert other["reason"] != REASON
-    checks = ok(client.post("/api/studies/cps/checks", json={"override": PAST_THE_GATE}))
+    checks = ok(client.post("/api/studies/cps/checks", json={"override": PROFILE_OVERRIDES}))
     assert (checks["candidate"], checks["name"]) == (candidate, name)
-    made = ok(client.post("/api/studies/cps/releases", json={"override": PAST_THE_GATE}), 201)
+    made = ok(client.post("/api/studies/cps/releases", json={"override": PROFILE_OVERRIDES}), 201)
     assert made["release"].startswith(candidate)
 
 
-def test_the_service_lists_and_compares_it(home: Path, client: httpx.Client) -> None:
+def test_web_api_lists_and_compares_pair_candidate(home: Path, client: httpx.Client) -> None:
     name = chosen(home)[1]
     (entry,) = ok(client.get("/api/studies", params={"choices": True}))["studies"]
     assert entry["choice"] == name
@@ -138,7 +138,7 @@ def test_the_service_lists_and_compares_it(home: Path, client: httpx.Client) -> 
     assert page.status_code == 200 and REASON in page.text
 
 
-def test_the_picture_of_the_service_marks_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_web_picture_marks_pair_candidate(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     marks = seen_marks(monkeypatch)
-    make_picture(home / "cps", "svg", (), "", "")
+    render_map(home / "cps", "svg", (), "", "")
     assert marks[-1].candidate == chosen(home)[0]

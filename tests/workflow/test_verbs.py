@@ -1,4 +1,4 @@
-"""The verbs on a study: what is chosen when nothing, a rule, other axes or a candidate is named."""
+"""What is chosen in a study when nothing, a rule, other axes or a candidate is given."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sdcmap as sm
-from samples import PAST_THE_GATE
+from samples import PROFILE_OVERRIDES
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.workflow import choose, open_map, own_choice, prepare_release, report
 from web_workspace import ALIKE, COUNTED, plan_of, swept
@@ -29,7 +29,7 @@ def no_rule(study: Path) -> Path:
     return study.parent / "bare"
 
 
-def test_the_map_of_a_study_is_that_of_its_plan_unless_axes_or_limits_are_named(study: Path) -> None:
+def test_open_map_uses_plan_unless_axes_or_limits_are_given(study: Path) -> None:
     with sm.Study.open(study) as opened:
         plan, scores = opened.plan, opened.scores()
         assert open_map(opened).points.equals(sm.RUMap(scores, plan.risk, plan.utility).points)
@@ -41,7 +41,7 @@ def test_the_map_of_a_study_is_that_of_its_plan_unless_axes_or_limits_are_named(
     )
 
 
-def test_a_choice_is_of_the_plans_rule_unless_another_is_named(study: Path) -> None:
+def test_choose_uses_plans_rule_unless_another_is_given(study: Path) -> None:
     ru = open_map(study)
     plan = ru.scores.plan
     assert plan is not None and plan.rule is not None
@@ -52,25 +52,27 @@ def test_a_choice_is_of_the_plans_rule_unless_another_is_named(study: Path) -> N
     assert choose(study, sm.Threshold(risk=1.0), on=other) == other.choose(sm.Threshold(risk=1.0))
 
 
-def test_a_candidate_that_a_person_names_is_the_rules_choice_or_a_pick_with_its_reason(study: Path) -> None:
+def test_candidate_named_by_person_is_rules_choice_or_pick_with_reason(study: Path) -> None:
     own = choose(study)
     assert choose(study, candidate=own.name) == own, "its runners-up are known too"
     ru = open_map(study)
     row = next(row for row in ru.points.to_dicts() if row["id"] != own.candidate)
     picked = choose(study, candidate=row["id"], reason="the board prefers it")
-    assert picked.is_picked and picked.reason.endswith("was picked by a person: the board prefers it")
+    assert picked.is_picked and picked.reason.endswith(
+        "was picked by a person, not by the rule. Reason: the board prefers it"
+    )
     assert (picked.candidate, picked.risk, picked.utility) == (row["id"], row["risk"], row["utility"])
     with pytest.raises(PlanError, match="no candidate"):
         choose(study, candidate="nobody")
 
 
-def test_without_a_rule_a_candidate_must_be_named_and_can_be_released(no_rule: Path, tmp_path: Path) -> None:
+def test_plan_without_rule_needs_named_candidate(no_rule: Path, tmp_path: Path) -> None:
     with sm.Study.open(no_rule) as opened:
         candidate = next(one for one in opened.plan.candidates if one.kind == "candidate").id
         with pytest.raises(PlanError, match="needs a risk measure"):
             choose(opened)
         picked = choose(opened, candidate=candidate)
-        made = prepare_release(opened, picked, override=PAST_THE_GATE, ledger=tmp_path / "ledger")
+        made = prepare_release(opened, picked, override=PROFILE_OVERRIDES, ledger=tmp_path / "ledger")
         assert made.candidate.id == candidate and made.study is opened
     with pytest.raises(SdcmapError, match="needs a risk measure|no score on the axes"):
         report(no_rule, picked)

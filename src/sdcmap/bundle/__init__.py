@@ -1,4 +1,4 @@
-"""Releases: a chosen candidate checked, written, read back, scored and put in place, or `Refused` with every reason."""
+"""Releases: write a chosen candidate, read it back, check it, and move it into place or raise `Refused`."""
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.releasing import Release, release

@@ -1,7 +1,6 @@
-"""The codebook: what each released column is, what was done to it and why, and how to read it.
+"""The codebook: what each released column is, how and why it was masked, and how to read it.
 
-It tells the method, which the note publishes, and what anybody can count in the released file itself; nothing of the
-original.
+It contains the method, which the note publishes, and counts from the released file; nothing from the original.
 """
 
 from __future__ import annotations
@@ -18,34 +17,34 @@ from sdcmap.files.stat import reason_numbers
 from sdcmap.methods import Repair
 
 USES = {"weight": "survey weight", "household": "household number", "stratum": "stratum number"}
-WHY = {
-    "key": "Others may know it of a person, so that the record could be found by it.",
-    "sensitive": "It is what somebody who finds a record would learn.",
-    "weight": "It follows the rows that are released.",
-    "household": "The agency's own numbers could be known.",
-    "stratum": "The agency's own numbers could be known.",
+REASONS = {  # why a column was changed, by its role
+    "key": "Others may know this value, so it could re-identify a record.",
+    "sensitive": "This is what an attacker would learn about a re-identified person.",
+    "weight": "Weights must match the released rows.",
+    "household": "The agency's own numbers may be known to others.",
+    "stratum": "The agency's own numbers may be known to others.",
 }
-TOLD_APART = "Together with other columns it could tell a record apart."
+OTHER_REASON = "Combined with other columns, it could re-identify a record."
 
 Code: TypeAlias = bool | int | float | str
 
 
 class Category(TypedDict):
-    """A value that occurs, and its label."""
+    """A value that occurs in the file, and its label."""
 
     value: Code
     label: str
 
 
 class MissingCode(TypedDict):
-    """A code for missing values, or the two ends of a range of them, and its label; None: a plain missing value."""
+    """A code for missing values (a list: both ends of a range; None: an empty cell), and its label."""
 
     code: Code | list[float] | None
     label: str
 
 
 class Counts(TypedDict):
-    """Records of the release in which the value is missing, suppressed or seen to be recoded."""
+    """How many released records have a missing, a suppressed, or a visibly recoded value."""
 
     missing: int
     suppressed: int
@@ -53,7 +52,7 @@ class Counts(TypedDict):
 
 
 class Entry(TypedDict):
-    """What codebook.json says of one column."""
+    """One column in codebook.json."""
 
     name: str
     label: str
@@ -72,53 +71,53 @@ class Entry(TypedDict):
 
 
 def codebook(prepared: Prepared, method: Method, public: Method) -> list[Entry]:
-    """Return one entry a released column, as codebook.json holds it; `public` is the method as anybody may read it."""
+    """Return the entries of codebook.json, one for each released column; `public` is the method in its public form."""
     return [_entry(prepared, method, public, variable) for variable in prepared.data.schema.variables]
 
 
 def _entry(prepared: Prepared, method: Method, public: Method, variable: Variable) -> Entry:
     name, role = variable.name, variable.role or ""
     steps, own = ([step for step in m.steps if _touches(step, prepared, name)] for m in (public, method))
-    done, counts = _done(prepared, public, steps, variable), _counts(prepared, own, variable)
+    treatment, counts = _treatment(prepared, public, steps, variable), _counts(prepared, own, variable)
     entry: Entry = {
         "name": name,
         "label": variable.label,
         "kind": variable.kind,
         "type": variable.storage,
         "masked": name in prepared.masked,
-        "done": done,
-        "why": WHY.get(role, TOLD_APART) if done else "",
+        "done": treatment,
+        "why": REASONS.get(role, OTHER_REASON) if treatment else "",
         "reading": _reading(prepared, steps, variable, counts),
         "counts": counts,
     }
-    more: dict[str, object] = {
+    optional: dict[str, object] = {
         "universe": variable.universe, "range": _range(prepared.data, variable), "use": USES.get(role),
         "categories": _categories(prepared.data, variable), "missing": _missing(prepared.data, variable),
     }  # fmt: skip
-    return cast(Entry, entry | {fact: said for fact, said in more.items() if said})
+    return cast(Entry, entry | {name: fact for name, fact in optional.items() if fact})
 
 
 def _touches(step: Method, prepared: Prepared, name: str) -> bool:
-    """Whether a step may have changed a column; a repair, where another step masked it."""
+    """Return whether a step may have changed a column; a repair changes only columns that another step masked."""
     repairs = isinstance(step, Repair) and name in step.looked_at and name in prepared.masked
     return repairs or name in step.masks(prepared.data)
 
 
 def _range(data: Microdata, variable: Variable) -> list[float]:
-    """The smallest and the largest number of a numeric column; nothing where it has none."""
+    """Return the smallest and the largest number of a numeric column; empty for other columns."""
     if data.column(variable.name).levels is not None or variable.role in USES:
         return []
     numbers = data.numbers(variable.name)
-    known = numbers[np.isfinite(numbers)]
-    return [float(known.min()), float(known.max())] if len(known) else []
+    finite = numbers[np.isfinite(numbers)]
+    return [float(finite.min()), float(finite.max())] if len(finite) else []
 
 
-def _done(prepared: Prepared, method: Method, steps: Sequence[Method], variable: Variable) -> str:
-    """What was done to a column, step by step; empty: nothing."""
+def _treatment(prepared: Prepared, method: Method, steps: Sequence[Method], variable: Variable) -> str:
+    """Return what was done to a column, step by step; empty where nothing was done."""
     if variable.name in prepared.renumbered:
-        return "numbered anew at random"
+        return "renumbered at random"
     if variable.role == "weight" and method.reweights:
-        return "adjusted to the rows that are released"
+        return "adjusted to the released rows"
     return ", then ".join(dict.fromkeys(step.action for step in steps))
 
 
@@ -127,27 +126,27 @@ def _counts(prepared: Prepared, steps: Sequence[Method], variable: Variable) -> 
     reasons = reason_numbers(variable, data.column(name))
     code = prepared.suppressed.get(name)
     suppressed = int((reasons == 1 + variable.reasons.index(code)).sum()) if code in variable.reasons else 0
-    seen = [rows for step in steps if (rows := step.recoded_rows(data, name)) is not None]
-    recoded = int(np.logical_or.reduce(seen).sum()) if seen else 0
+    by_step = [rows for step in steps if (rows := step.recoded_rows(data, name)) is not None]
+    recoded = int(np.logical_or.reduce(by_step).sum()) if by_step else 0
     return {"missing": int(data.missing(name).sum()) - suppressed, "suppressed": suppressed, "recoded": recoded}
 
 
 def _reading(prepared: Prepared, steps: Sequence[Method], variable: Variable, counts: Counts) -> str:
-    """How to read the values: what may be taken from them and what not."""
+    """Return how to read the values of a column: what they mean, and what they do not mean."""
     if variable.name in prepared.renumbered:
-        return "Equal numbers belong together; the numbers themselves mean nothing."
+        return "Records with the same number belong together. The number itself has no meaning."
     if variable.name not in prepared.masked:
-        return "Values are as in the file that was masked."
-    said = ["A single value says nothing of anybody."] if any(step.random for step in steps) else []
-    said += [f"Distorted: {words}." for words in dict.fromkeys(step.distorted for step in steps) if words]
-    said += ["A recoded value stands for all values of its class."] if counts["recoded"] else []
+        return "Not changed by masking."
+    sentences = ["A single value may have been changed at random."] if any(step.random for step in steps) else []
+    sentences += [f"Distorted: {words}." for words in dict.fromkeys(step.distorted for step in steps) if words]
+    sentences += ["A recoded value stands for all values of its class."] if counts["recoded"] else []
     if (code := prepared.suppressed.get(variable.name)) is not None:
-        said.append(f"{_whole(code)} is a value blanked to protect, not a missing answer.")
-    return " ".join(said)
+        sentences.append(f"{_whole(code)} marks a value that was suppressed to protect people, not a missing answer.")
+    return " ".join(sentences)
 
 
 def _missing(data: Microdata, variable: Variable) -> list[MissingCode]:
-    """How a missing value can look: plain, and each code; "suppressed" is what the masking method blanked."""
+    """Return how missing values are coded in a column; the label "suppressed" marks values that masking removed."""
     labels = dict(variable.values)
     plain = data.missing(variable.name) & (reason_numbers(variable, data.column(variable.name)) == 0)
     codes: list[MissingCode] = [{"code": None, "label": "missing"}] if plain.any() else []
@@ -160,12 +159,12 @@ def _missing(data: Microdata, variable: Variable) -> list[MissingCode]:
 
 
 def _whole(code: Code) -> Code:
-    """A whole number without its point, as files show it."""
+    """Return a whole number without its decimal point, as files show it."""
     return int(code) if isinstance(code, float) and code.is_integer() else code
 
 
 def _categories(data: Microdata, variable: Variable) -> list[Category]:
-    """The categories that occur, with their labels; of a numeric column, the labeled values that occur."""
+    """Return the categories that occur, with labels; for a numeric column, the values that have labels."""
     labels = dict(variable.values)
     levels = data.column(variable.name).levels
     if levels is None:
@@ -177,36 +176,36 @@ def _categories(data: Microdata, variable: Variable) -> list[Category]:
 
 
 def codebook_text(entries: Sequence[Entry]) -> str:
-    """The same as a page to read."""
+    """Return the codebook as a page to read."""
     lines = ["# Codebook", ""]
     for entry in entries:
         use = f", {entry['use']}" if "use" in entry else ""
         lines += [f"## {entry['name']}", "", *([f"{entry['label']}\n"] if entry["label"] else [])]
         lines += [f"{entry['kind']}{use}, {'masked' if entry['masked'] else 'not masked'}", ""]
-        lines += [*(f"- {words}" for words in _told(entry)), ""]
-        shown: list[tuple[Code, str, str]] = [(c["value"], c["label"], "") for c in entry.get("categories", [])]
-        shown += [(_code(c["code"]), c["label"], "missing") for c in entry.get("missing", [])]
-        if shown:
-            rows = (f"| {_cell(value)} | {_cell(label)} | {mark} |" for value, label, mark in shown)
+        lines += [*(f"- {fact}" for fact in _facts(entry)), ""]
+        values: list[tuple[Code, str, str]] = [(c["value"], c["label"], "") for c in entry.get("categories", [])]
+        values += [(_code(c["code"]), c["label"], "missing") for c in entry.get("missing", [])]
+        if values:
+            rows = (f"| {_cell(value)} | {_cell(label)} | {mark} |" for value, label, mark in values)
             lines += ["| value | label | |", "|---|---|---|", *rows, ""]
     return "\n".join(lines)
 
 
-def done_words(entry: Entry) -> str:
-    """What was done to a column, and why."""
-    return f"Done: {entry['done']}. Why: {entry['why']}" if entry["done"] else "Done: nothing."
+def describe_treatment(entry: Entry) -> str:
+    """Return how a column was masked, and why."""
+    return f"Masking: {entry['done']}. Reason: {entry['why']}" if entry["done"] else "Masking: none."
 
 
-def _told(entry: Entry) -> Iterator[str]:
-    """What was done, why, of whom it was asked, the range, the counts and how to read it, a line each."""
-    yield done_words(entry)
+def _facts(entry: Entry) -> Iterator[str]:
+    """Yield the facts about a column, a sentence each: masking, universe, range, counts and how to read it."""
+    yield describe_treatment(entry)
     if "universe" in entry:
         yield f"Universe: {entry['universe']}"
     if "range" in entry:
-        yield f"Range in the release: {' to '.join(f'{end:,.15g}' for end in entry['range'])}."
-    if counted := [f"{count:,} {what}" for what, count in entry["counts"].items() if count]:
-        yield f"In the release: {', '.join(counted)}."
-    yield entry["reading"]
+        yield f"Range in the released file: {' to '.join(f'{end:,.15g}' for end in entry['range'])}."
+    if counts := [f"{count:,} {what}" for what, count in entry["counts"].items() if count]:
+        yield f"Records in the released file: {', '.join(counts)}."
+    yield f"How to read it: {entry['reading']}"
 
 
 def _code(code: Code | list[float] | None) -> str:

@@ -1,7 +1,7 @@
-"""The codebook as DDI-Codebook 2.5, as archives take it: made of the entries of codebook.json, and so of released values.
+"""The codebook as DDI-Codebook 2.5 for archives, made from the entries of codebook.json, and so from released values only.
 
-Elements stand in the order of the schema (ddi:codebook:2_5). Of each variable `notes` says what was done to it, `txt` how
-to read it. Frequencies and moments are left out: whoever has the file can count.
+Elements are in the order of the schema (ddi:codebook:2_5). For each variable, `notes` says how it was masked and `txt` how
+to read it. Frequencies and moments are left out: users can compute them from the file.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import re
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from sdcmap.bundle.codebook import Entry, done_words
+from sdcmap.bundle.codebook import Entry, describe_treatment
 from sdcmap.bundle.note import Note
 from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.bundle.readme import About
 from sdcmap.files.formats import format_named
 
 NAMESPACE = "ddi:codebook:2_5"
-FILE = "F1"  # the ID of the data file
-TEXTS = ("String", "Categorical", "Enum")
-TIMES = {"Date": "date", "Datetime": "time", "Time": "time"}
-NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 has not
+FILE_ID = "F1"
+TEXT_TYPES = ("String", "Categorical", "Enum")
+TIME_TYPES = {"Date": "date", "Datetime": "time", "Time": "time"}
+INVALID_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 forbids
 
 
 def codebook_xml(about: About, entries: Sequence[Entry], prepared: Prepared, note: Note) -> str:
-    """The text of codebook.xml."""
+    """Return the text of codebook.xml."""
     book = Element("codeBook", {"xmlns": NAMESPACE, "version": "2.5"})
     _document(book, about, note)
     _study(book, about, prepared, note)
@@ -37,9 +37,9 @@ def codebook_xml(about: About, entries: Sequence[Entry], prepared: Prepared, not
 
 
 def _put(parent: Element, tag: str, text: str = "", **attributes: str) -> Element:
-    """A new element, with characters that XML has not shown as such."""
-    element = SubElement(parent, tag, {name: NO_XML.sub("\ufffd", value) for name, value in attributes.items()})
-    element.text = NO_XML.sub("\ufffd", text) or None
+    """Return a new element; characters that XML forbids become U+FFFD, the replacement character."""
+    element = SubElement(parent, tag, {name: INVALID_XML.sub("\ufffd", value) for name, value in attributes.items()})
+    element.text = INVALID_XML.sub("\ufffd", text) or None
     return element
 
 
@@ -65,13 +65,14 @@ def _study(book: Element, about: About, prepared: Prepared, note: Note) -> None:
     use = _put(_put(study, "dataAccs"), "useStmt")
     _put(use, "restrctn", note["for_whom"])
     _put(use, "conditions", " ".join(note["may_not"]))
-    kept, distorted = note["kept_exactly"] or "nothing is promised", note["distorted"] or "see the method note"
-    _put(study, "notes", f"{note['method_name']}. Exactly kept: {kept}. Distorted: {distorted}.", type="masking")
+    preserved, distorted = note["kept_exactly"] or "nothing is guaranteed", note["distorted"] or "see the method note"
+    masking = f"{note['method_name']}. Preserved: {preserved}. Distorted: {distorted}."
+    _put(study, "notes", masking, type="masking")
 
 
 def _file(book: Element, prepared: Prepared) -> None:
     data = prepared.data
-    text = _put(_put(book, "fileDscr", ID=FILE), "fileTxt")
+    text = _put(_put(book, "fileDscr", ID=FILE_ID), "fileTxt")
     _put(text, "fileName", f"data.{data.schema.format}")
     size = _put(text, "dimensns")
     _put(size, "caseQnty", str(len(data)))
@@ -95,8 +96,8 @@ def _variable(parent: Element, number: int, entry: Entry, rows: int) -> None:
             _put(invalid, "item", VALUE=str(code))
     if "universe" in entry:
         _put(var, "universe", entry["universe"])
-    gone = entry["counts"]["missing"] + entry["counts"]["suppressed"]
-    for kind, value in {"vald": str(rows - gone), "invd": str(gone), **ends}.items():
+    invalid_count = entry["counts"]["missing"] + entry["counts"]["suppressed"]
+    for kind, value in {"vald": str(rows - invalid_count), "invd": str(invalid_count), **ends}.items():
         _put(var, "sumStat", value, type=kind)
     _put(var, "txt", entry["reading"])
     for category in entry.get("categories", []):
@@ -104,19 +105,19 @@ def _variable(parent: Element, number: int, entry: Entry, rows: int) -> None:
     for missing in codes:
         if missing["label"]:
             _category(_put(var, "catgry", missing="Y"), str(missing["code"]), missing["label"])
-    time = {"category": TIMES[entry["type"]]} if entry["type"] in TIMES else {}
-    _put(var, "varFormat", type="character" if entry["type"] in TEXTS else "numeric", **time)
-    _put(var, "notes", done_words(entry), type="masking")
+    time = {"category": TIME_TYPES[entry["type"]]} if entry["type"] in TIME_TYPES else {}
+    _put(var, "varFormat", type="character" if entry["type"] in TEXT_TYPES else "numeric", **time)
+    _put(var, "notes", describe_treatment(entry), type="masking")
 
 
 def _attributes(number: int, entry: Entry) -> dict[str, str]:
     numeric = entry["kind"] == "numeric"
-    shown = "datetime" if entry["type"] in TIMES else "numeric" if numeric else "code"
+    representation = "datetime" if entry["type"] in TIME_TYPES else "numeric" if numeric else "code"
     nature = {} if numeric else {"nature": entry["kind"]}
     weight = {"wgt": "wgt"} if entry.get("use") == "survey weight" else {}
     return {
-        "ID": f"V{number}", "name": entry["name"], "files": FILE, "intrvl": "contin" if numeric else "discrete",
-        "representationType": shown, **nature, **weight,
+        "ID": f"V{number}", "name": entry["name"], "files": FILE_ID, "intrvl": "contin" if numeric else "discrete",
+        "representationType": representation, **nature, **weight,
     }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
-"""The method note: what was done to the file, what it is good for and what not. Prose and JSON from one dictionary.
+"""The method note: how the file was masked, what that preserves and distorts, and how to use the file.
 
-It never holds the seed, the origin, the candidate's id, a digest of the original, a value of the original, or a file's
-path.
+Prose (note.md) and JSON (note.json) come from one dictionary. The note never contains the seed, the origin of rows, the
+candidate's id, a digest or a value of the original, or a path.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
 import sdcmap
+from sdcmap.bundle.checks import CHECK_KINDS
 from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.core import Measure, Method, Microdata, SdcmapError
+from sdcmap.core.formatting import split_class_name
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.value import Spec
 from sdcmap.corrections import correct
@@ -22,29 +24,31 @@ from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.public_view import PublicView
 
 FOR_WHOM = {
-    "public-use": "This is a public-use file: anybody may use it.",
-    "scientific-use": "This is a scientific-use file: for researchers under contract with the agency, not to pass on.",
-    "teaching": "This is a teaching file: for exercises; it supports no finding about anybody.",
-    "business": "This is a public file of businesses: anybody may use it.",
+    "public-use": "This is a public-use file. Anybody may use it.",
+    "scientific-use": "This is a scientific-use file for researchers under contract with the agency. Do not pass it on.",
+    "teaching": "This is a teaching file for exercises. Do not draw conclusions about real people from it.",
+    "business": "This is a public-use file of businesses. Anybody may use it.",
 }
 MAY_NOT = (
     "Do not try to find out who a record belongs to, and do not link the file with files that name persons or firms.",
-    "Do not take a masked value for the true value of a person or firm; single records say nothing about anybody.",
+    "Do not take a masked value for the true value of a person or firm.",
     "Do not combine the file with another release of the same records to undo the masking.",
-    "Do not use the order of the rows or the numbers of households and strata: they were drawn at random.",
+    "Do not interpret the order of the rows or the numbers of households and strata: they are random.",
 )
-CAUTION = "Standard errors computed as if nothing had been masked leave out the error that masking added."
+CAUTION = "Standard errors computed as usual do not include the error that masking added."
 MISSING = {
-    "kept": "they stay as they are",
-    "category": "missing is a category like any other",
+    "kept": "unchanged",
+    "category": "treated as one more category",
+    "added": "some values were suppressed; the codebook says how they are coded",
     "refused": "the masked variables have none",
 }
 
 
 class Amount(TypedDict):
-    """How much one utility measure says was distorted."""
+    """The value of one utility measure: how much masking distorted."""
 
-    measure: str
+    measure: str  # its class and parameters, in their public form
+    label: str  # its name for people
     value: float | None
     unit: str
     status: str
@@ -52,7 +56,7 @@ class Amount(TypedDict):
 
 
 class Note(TypedDict):
-    """What note.json holds."""
+    """The content of note.json."""
 
     made_by: str
     profile: str
@@ -73,7 +77,7 @@ class Note(TypedDict):
     households: str
     draws_searched: int
     methods_searched: int
-    draws_at_gate: int
+    draws_checked: int
     draws_allowed: int
     may_not: list[str]
     example: str
@@ -83,21 +87,20 @@ class Note(TypedDict):
     overrides: list[dict[str, str]]
 
 
-class Tried(NamedTuple):
-    """How much was tried before a release: random draws of its method, methods of the study, and draws of its method that
-    were checked as written, of how many that may be."""
+class SearchEffort(NamedTuple):
+    """How much was tried before this release."""
 
-    draws: int
-    methods: int
-    at_gate: int
-    allowed: int = DEFAULT_POLICY.draws
+    draws: int  # random draws of the released method that were scored
+    methods: int  # methods of the study
+    checked: int  # draws of the released method that were checked as written files ...
+    allowed: int = DEFAULT_POLICY.draws  # ... and the largest allowed number of them
 
 
 def method_note(
-    view: PublicView, method: Method, prepared: Prepared, profile: str, tried: Tried,
+    view: PublicView, method: Method, prepared: Prepared, profile: str, effort: SearchEffort,
     losses: Sequence[tuple[Measure, ScoreRow]] = (), overrides: Sequence[dict[str, str]] = (),
 ) -> Note:  # fmt: skip
-    """Return the note of a release: its method, name and measures in their public form."""
+    """Return the note of a release, with its method, name and measures in their public form."""
     data, public = prepared.data, view.method(method.text)
     numeric = [n for n in prepared.masked if data.column(n).levels is None and n != data.weight]
     return {
@@ -118,10 +121,10 @@ def method_note(
         "missing_values": MISSING.get(method.missing, method.missing),
         "weights": method.weights,
         "households": method.households,
-        "draws_searched": tried.draws,
-        "methods_searched": tried.methods,
-        "draws_at_gate": tried.at_gate,
-        "draws_allowed": tried.allowed,
+        "draws_searched": effort.draws,
+        "methods_searched": effort.methods,
+        "draws_checked": effort.checked,
+        "draws_allowed": effort.allowed,
         "may_not": [*MAY_NOT, CAUTION],
         "example": example(data),
         "correction": correction(data, method),
@@ -133,12 +136,15 @@ def method_note(
 
 def _amount(text: str, measure: Measure, score: ScoreRow) -> Amount:
     value = None if score.value is None else two_digits(score.value)
-    better = "closer to the original when " + ("lower" if measure.direction == "lower" else "higher")
-    return {"measure": text, "value": value, "unit": measure.unit, "status": score.status, "reading": better}
+    better = f"{measure.direction} is closer to the original"
+    label = measure.label or split_class_name(type(measure).__name__)
+    return {
+        "measure": text, "label": label, "value": value, "unit": measure.unit, "status": score.status, "reading": better,
+    }  # fmt: skip
 
 
 def two_digits(value: float) -> float:
-    """A score rounded to two significant digits.
+    """Return a score rounded to two significant digits.
 
     >>> two_digits(0.012345), two_digits(98765.0), two_digits(0.0)
     (0.012, 99000.0, 0.0)
@@ -147,7 +153,7 @@ def two_digits(value: float) -> float:
 
 
 def example(data: Microdata) -> str:
-    """Lines of Python that a data user can run in the release's folder: read the file, estimate something."""
+    """Return lines of Python that run in the folder of the release: read the file and estimate a mean or counts."""
     file, (imports, reading) = f"data.{data.schema.format}", format_named(data.schema.format).code
     lines = [imports, "", reading.format(file=file)]
     if codes := codes_in(data):
@@ -165,7 +171,7 @@ def example(data: Microdata) -> str:
 
 
 def codes_in(data: Microdata) -> dict[str, list[float | str]]:
-    """The codes for missing values of each column that a reader must be told, since the file itself does not say them."""
+    """Return the missing-value codes of each column, where the format of the file cannot store them."""
     if format_named(data.schema.format).labels:
         return {}
     coded = {v.name: [code for code in v.missing if not isinstance(code, tuple)] for v in data.schema.variables}
@@ -173,7 +179,7 @@ def codes_in(data: Microdata) -> dict[str, list[float | str]]:
 
 
 def correction(data: Microdata, method: Method, **options: str) -> str:
-    """Lines of Python that take the noise off, with standard errors and these options; empty where that cannot be done."""
+    """Return lines of Python that remove the noise from estimates; empty where no correction exists."""
     try:
         correct(data, method, weighted=data.weight is not None)
     except SdcmapError:
@@ -181,49 +187,63 @@ def correction(data: Microdata, method: Method, **options: str) -> str:
     file, more = f"data.{data.schema.format}", "".join(f", {name}={value!r}" for name, value in options.items())
     if data.weight is None:
         return f'import sdcmap as sm\n\nprint(sm.correct("{file}", "note.json"{more}))\n'
-    told = f", missing={codes}" if (codes := codes_in(data)) else ""
-    lines = ["import sdcmap as sm", "", f'data = sm.read("{file}", weight={data.weight!r}{told})']
+    missing = f", missing={codes}" if (codes := codes_in(data)) else ""
+    lines = ["import sdcmap as sm", "", f'data = sm.read("{file}", weight={data.weight!r}{missing})']
     return "\n".join([*lines, f'print(sm.correct(data, "note.json"{more}, weighted=True))', ""])
 
 
 def note_text(note: Note) -> str:
-    """The note as a page to read."""
-    draws = "No other random draw was looked at"
-    if note["draws_searched"] > 1:
-        draws = f"{note['draws_searched']} random draws of this method were looked at"
+    """Return the note as a page to read."""
+    draws, methods = note["draws_searched"], note["methods_searched"]
     lines = [
         "# Method note", "", note["for_whom"], "",
-        "## What was done", "", f"Method: {note['method_name']}. Made by {note['made_by']}.", "",
-        "The exact parameters stand in note.json; what was done to each column, and how to read it, in the codebook.", "",
-        f"- Masked: {_list(note['masked'])}.",
-        f"- Not masked: {_list(note['not_masked'])}.",
-        f"- Missing values: {note['missing_values']}. Weights: {note['weights']}. Households: {note['households']}.",
-        f"- Rounded as the original is: {_list(note['rounded_like_the_original'])}.",
-        f"- Numbered anew at random: {_list(note['renumbered_at_random'])}. Rows are in random order.",
-        f"- {draws} before this one was taken.",
-        f"- Methods that were tried: {note['methods_searched']}. Draws of this one that were checked as written: "
-        f"{note['draws_at_gate']}, of at most {note['draws_allowed']}.", "",
-        "## What is kept, and what is distorted", "",
-        f"Exactly kept: {note['kept_exactly'] or 'nothing is promised'}.", "",
+        "## How the file was masked", "",
+        f"Method: {note['method_name']}. The file was made with {note['made_by']}.", "",
+        "note.json contains every parameter. The codebook describes what was done to each column.", "",
+        f"- Masked columns: {_list(note['masked'])}.",
+        f"- Columns that are not masked: {_list(note['not_masked'])}.",
+        f"- Missing values: {note['missing_values']}.",
+        f"- Survey weights: {note['weights']}.",
+        f"- Households: {note['households']}.",
+        f"- Rounded to the precision of the original: {_list(note['rounded_like_the_original'])}.",
+        f"- Renumbered at random: {_list(note['renumbered_at_random'])}. The rows are in random order.", "",
+        "## How the file was selected", "",
+        f"The agency compared {_count(methods, 'method')}. It scored {_count(draws, 'random draw')} of this method and ran "
+        f"the release checks on {_count(note['draws_checked'], 'draw')} (at most {note['draws_allowed']} are allowed).", "",
+        "## What masking preserves and distorts", "",
+        f"Preserved: {note['kept_exactly'] or 'nothing is guaranteed'}.", "",
         f"Distorted: {note['distorted'] or 'see the measures below'}.", "",
     ]  # fmt: skip
-    lines += ["| measure | value | unit | reading |", "|---|---|---|---|"] if note["distorted_by"] else []
+    if note["distorted_by"]:
+        lines += ["How much was distorted, measured on the released file:", ""]
+        lines += ["| measure | value | unit | how to read it |", "|---|---|---|---|"]
     for measure in note["distorted_by"]:
-        value = measure["status"] if measure["value"] is None else f"{measure['value']:g}"
-        lines.append(f"| {measure['measure']} | {value} | {measure['unit']} | {measure['reading']} |")
+        value = f"not tested ({measure['status']})" if measure["value"] is None else f"{measure['value']:g}"
+        name = f"{measure['label']}: `{measure['measure']}`"
+        lines.append(f"| {name} | {value} | {measure['unit']} | {measure['reading']} |")
     if note["overrides"]:
-        lines += ["", "## Checks that the agency overrode", ""]
-        lines += [f"- {entry['check']}: {entry['reason']}" for entry in note["overrides"]]
-    lines += ["", "## What may not be done with it", "", *(f"- {sentence}" for sentence in note["may_not"])]
-    lines += ["", "## How to use it", "", *([note["written"], ""] if note["written"] else []), *_code(note["example"])]
+        lines += ["", "## Release checks that the agency overrode", ""]
+        lines += ["The file failed these checks. The agency released it for the reason stated.", ""]
+        lines += [f"- {_override(entry['check'])}: {entry['reason']}" for entry in note["overrides"]]
+    lines += ["", "## Conditions of use", "", *(f"- {sentence}" for sentence in note["may_not"])]
+    lines += ["", "## How to use the file", "", *([note["written"], ""] if note["written"] else [])]
+    lines += _code(note["example"])
     if note["correction"]:
-        about = "Means, covariances and regressions with the noise taken off, by the method and its parameters alone:"
+        about = "To estimate means, covariances and regressions without the added noise:"
         lines += [about, "", *_code(note["correction"])]
     return "\n".join(lines)
 
 
+def _override(check: str) -> str:
+    return f"{CHECK_KINDS[check].label} ({check})"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _list(names: Sequence[str]) -> str:
-    return ", ".join(names) if names else "nothing"
+    return ", ".join(names) if names else "none"
 
 
 def _code(program: str) -> tuple[str, ...]:

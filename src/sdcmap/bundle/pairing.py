@@ -1,9 +1,9 @@
-"""A scientific-use file and a public-use file of the same people, chosen together.
+"""Choose a scientific-use file and a public-use file of the same people together.
 
-The scientific candidates that pass their rule and that no passing one beats are each the data of a study of public
-candidates; of each such study, the public candidates that pass and are not beaten stand beside the scientific file. Of the
-pairs that hold both rules and the joint limit, one is chosen by what it loses. The folder of a choice is as secret as the
-study of the scientific file: it holds files that were not released.
+The scientific candidates that meet their rule and are not dominated each become the data of a study of public candidates.
+The public candidates that meet their rule and are not dominated are paired with their scientific file. Among the pairs that
+meet both rules and the joint limit, the one with the smallest loss is chosen. The folder of a choice is as confidential as
+the study of the scientific file: it contains files that were not released.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import polars as pl
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.limit_checks import limits_of
-from sdcmap.bundle.nested import LINKAGE, InOneHand
-from sdcmap.bundle.public_candidates import Measured, PublicCandidates, PublicStudies, measured_pairs
+from sdcmap.bundle.nested import LINKAGE, JointLinkage
+from sdcmap.bundle.public_candidates import PairMeasurement, PublicCandidates, PublicStudies, open_pair_cache
 from sdcmap.choose.by_release import ByRelease
 from sdcmap.core import Choice, Infeasible, Measure, PlanError, SchemaError
 from sdcmap.core.rule import Rule
@@ -31,37 +31,32 @@ from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
 from sdcmap.study.progress import Progress
 
-MOST = 5  # candidates of each file that are paired
+MAX_CANDIDATES_PER_FILE = 5  # that are paired; each scientific one needs a sweep of its own
 Weights = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class TriedPair:
-    """A scientific and a public release, by name and id: the utility of each as its plan measures it (the public one's
-    against the original), the share found by who holds both, its limit, and what speaks against the pair."""
+    """A scientific and a public candidate that were compared as a pair."""
 
     names: tuple[str, str]
     ids: tuple[str, str]
-    utilities: tuple[float | None, float | None]
-    joint: float | None
-    limit: float
-    problems: tuple[str, ...]
+    utilities: tuple[float | None, float | None]  # as each plan measures it, both compared with the original
+    joint: float | None  # share re-identified from both files
+    limit: float  # of `joint`
+    problems: tuple[str, ...]  # why the pair cannot be chosen; empty: it can
 
 
 @dataclass(frozen=True)
 class PairChoice:
-    """The chosen pair, and every pair that was tried. `first` and `second` None: release no pair.
+    """The chosen pair, every pair that was tried, and the reason in words."""
 
-    study : folder of the study that `second` is a candidate of. unused : scientific candidates that could not be the source
-    of a public file, with the reason. capped : whether more candidates pass than were paired.
-    """
-
-    first: Choice | None
-    second: Choice | None
-    study: Path | None
+    first: Choice | None  # the scientific-use file; None: release no pair
+    second: Choice | None  # the public-use file
+    study: Path | None  # folder of the study that `second` is a candidate of
     pairs: tuple[TriedPair, ...]
-    unused: tuple[str, ...]
-    capped: bool
+    unused: tuple[str, ...]  # scientific candidates that could not be the source of a public file, with the reason
+    capped: bool  # more candidates pass than were paired
     reason: str
 
     def __str__(self) -> str:
@@ -77,7 +72,7 @@ def choose_pair(
     public: Plan,
     folder: str | Path,
     *,
-    most: int = MOST,
+    most: int = MAX_CANDIDATES_PER_FILE,
     joint: float | None = None,
     weights: Weights | None = None,
     workers: int | None = None,
@@ -89,54 +84,60 @@ def choose_pair(
     Parameters
     ----------
     scientific : folder of the study of the scientific candidates, which has released nothing yet; its plan has a rule.
-    public : the plan of the public candidates. Its `data` say the roles and kinds of the columns (a path is not read: the
-        data are each scientific file as it would be written); columns that the public does not get have the role `drop`.
-    folder : where the studies of public candidates and the pairs are kept; the same call goes on where it was stopped.
-    most : scientific candidates that are tried, and public ones of each: of those that pass their rule and that no passing
-        one beats in risk and loss, the best by the rule; at least 1. What was left out is told.
-    joint : the largest share of people that who holds both files may find, in (0, 1]. By default that of the scientific
-        plan's profile ("scientific-use" where it has none), or what the scientific file tells alone, for it is out.
-    weights : (w1, w2): the pair with the least w1 * scientific loss + w2 * public loss, each in the unit of its measure, at
-        least 0 and one above. By default the least scientific loss, and of equals the least public loss.
+    public : the plan of the public candidates. Its `data` state the roles and kinds of the columns; the path is not read,
+        since the data are each scientific file as it would be written. Columns that are not public have the role `drop`.
+    folder : where the studies of public candidates and the pairs are stored; the same call continues where it stopped.
+    most : how many scientific candidates are tried, and how many public ones for each: the best undominated ones that
+        meet their rule; at least 1. The reason says if candidates were left out.
+    joint : the largest share of people that an attacker with both files may re-identify, in (0, 1]. By default the limit of
+        the scientific plan's profile ("scientific-use" where it has none), or what the scientific file allows alone.
+    weights : (w1, w2): choose the pair with the smallest w1 * scientific loss + w2 * public loss, each in the unit of its
+        measure; at least 0, one above 0. By default the smallest scientific loss, and among equals the smallest public one.
     workers, engine, progress : as in `sweep`.
 
-    The public file's loss is that against the original. A utility that is better when higher counts as its negative. Rows
-    that are nobody's (a synthetic file) have no joint linkage: such candidates are named and not paired. Survey weights,
-    households and missing values are as each measure says.
+    The loss of the public file is measured against the original. A utility that is better when higher counts as its
+    negative. Fully synthetic candidates cannot be linked, so they are named and not paired. Survey weights, households and
+    missing values are treated as each measure says.
     """
     if problems := [*_problems(public, most, joint, weights)]:
         raise PlanError(problems)
     with Study.open(scientific) as study:
-        plan, data, scores = _still_to_choose(study), study.data, study.scores()
+        plan, data, scores = _scientific_plan(study), study.data, study.scores()
     ru = RUMap.of_plan(scores, plan)
     firsts = shortlist(ru, _rule(plan), most)
     studies = PublicStudies(Path(scientific).resolve(), plan, data, public, Path(folder), joint)
     pairs: dict[TriedPair, tuple[Choice, Choice]] = {}
     unused: list[str] = []
     capped = len(firsts) > most
-    with measured_pairs(Path(folder), data, plan) as recall:
+    with open_pair_cache(Path(folder), data, plan) as recall:
         for first in firsts[:most]:
             try:
-                made = studies.made_from(plan.resolve_choice(first), workers, engine, progress)
-                passing = shortlist(made.map, _rule(made.plan), most)
+                public_candidates = studies.sweep_candidates_from(plan.resolve_choice(first), workers, engine, progress)
+                passing = shortlist(public_candidates.map, _rule(public_candidates.plan), most)
                 capped |= len(passing) > most
                 for second in passing[:most]:
-                    found = recall(_key(first, second, made.plan), partial(made.measured, second))
-                    pairs[_tried(first, second, found, made, joint)] = first, second
+                    key = _pair_key(first, second, public_candidates.plan)
+                    measurement = recall(key, partial(public_candidates.measure_pair, second))
+                    pairs[_judge_pair(first, second, measurement, public_candidates, joint)] = first, second
             except (PlanError, SchemaError, Infeasible, Refused) as error:
                 unused.append(f"{first.name}: {error}")
         tried, utilities = (*pairs,), (_utility(plan), _utility(public))
-        best = least_loss(tried, (ru.signs[1], 1.0 if utilities[1].direction == "lower" else -1.0), weights)
+        best = find_least_loss(tried, (ru.signs[1], 1.0 if utilities[1].direction == "lower" else -1.0), weights)
         reason = _reason(best, tried, unused, most if capped else 0, weights, utilities)
-        _note(studies, best, tried, reason, joint, pairs[best][1].searched if best else 0)
+        _record_choice(studies, best, tried, reason, joint, pairs[best][1].searched if best else 0)
     if best is None:
         return PairChoice(None, None, None, tried, tuple(unused), capped, reason)
     return PairChoice(*pairs[best], studies.study_of(best.ids[0]), tried, tuple(unused), capped, reason)
 
 
-def least_loss(pairs: Sequence[TriedPair], signs: tuple[float, float], weights: Weights | None) -> TriedPair | None:
-    """The pair that holds everything and loses least: by weights, else (and of equals) the scientific file first, then the
-    public one, then the joint risk. signs : +1 where a utility is a loss, -1 where it is a gain."""
+def find_least_loss(
+    pairs: Sequence[TriedPair], signs: tuple[float, float], weights: Weights | None
+) -> TriedPair | None:
+    """Return the pair without problems that has the smallest loss; None where every pair has problems.
+
+    Losses are compared by their weighted sum, if there are weights; ties, or all pairs, by the scientific loss, then the
+    public loss, then the joint risk. signs : +1 where a utility is a loss, -1 where it is a gain.
+    """
 
     def cost(pair: TriedPair) -> tuple[float, ...]:
         losses = [sign * value for sign, value in zip(signs, pair.utilities, strict=True) if value is not None]
@@ -147,52 +148,54 @@ def least_loss(pairs: Sequence[TriedPair], signs: tuple[float, float], weights: 
 
 
 def shortlist(ru: RUMap, rule: Rule, most: int) -> list[Choice]:
-    """What a rule would choose, and what it would choose of the rest, where whatever a choice beats in risk and loss is no
-    part of the rest: the frontier of what passes, best first. One more than `most` where there are more."""
+    """Return the undominated candidates that meet a rule, best first; one more than `most` where there are more."""
     chosen: list[Choice] = []
     while len(chosen) <= most:
+        # Choose, remove what the choice dominates, and choose again among the rest.
         choice = ru.choose(rule)
         if choice.candidate is None:
             break
         chosen.append(choice)
-        ru = _unbeaten(ru, choice, isinstance(rule, ByRelease) and not rule.compares_releases(ru))
+        ru = _drop_dominated(ru, choice, isinstance(rule, ByRelease) and not rule.compares_releases(ru))
     return chosen
 
 
-def _unbeaten(ru: RUMap, choice: Choice, by_method: bool) -> RUMap:
-    """The map without what a choice beats or equals."""
+def _drop_dominated(ru: RUMap, choice: Choice, by_method: bool) -> RUMap:
+    """Return the map without what a choice dominates or equals."""
     table = ru.means if by_method else ru.points
     own = table["method"] == choice.method if by_method else table["id"] == choice.candidate
-    place = int(own.arg_true()[0])
+    row = int(own.arg_true()[0])
     risk, loss = ru.losses(table)
-    left = table.filter(pl.Series((risk < risk[place]) | (loss < loss[place])))
+    left = table.filter(pl.Series((risk < risk[row]) | (loss < loss[row])))
     return ru.among(means=left) if by_method else ru.among(points=left)
 
 
-# ---- what is asked --------------------------------------------------------------------------------------------
+# ---- input --------------------------------------------------------------------------------------------
 def _problems(public: Plan, most: int, joint: float | None, weights: Weights | None) -> Iterator[str]:
     if not isinstance(most, int) or most < 1:
         yield "most must be a whole number of at least 1."
     if joint is not None and not 0 < joint <= 1:
         yield "joint must be a share in (0, 1]."
     if weights is not None and (len(weights) != 2 or min(weights) < 0 or not 0 < sum(weights) < float("inf")):
-        yield "weights must be two numbers of at least 0, one of them above."
+        yield "weights must be two numbers of at least 0, one of them above 0."
     if public.rule is None:
-        yield "the public plan has no rule: fix one before the first score."
+        yield "the public plan has no rule. State one before the first score."
     if not public.utility:
-        yield "the public plan has no utility measure: a pair is chosen by what it loses."
+        yield "the public plan has no utility measure. A pair is chosen by its utility loss."
     if public.data is None:
-        yield "the public plan has no data part: it says the roles of the columns."
+        yield "the public plan has no data part. It must state the roles of the columns."
 
 
-def _still_to_choose(study: Study) -> Plan:
-    """The plan of a scientific file that is still to be chosen, and made from the original."""
+def _scientific_plan(study: Study) -> Plan:
+    """Return the plan of the scientific study; raise `Refused` where no file can be chosen in it any more."""
     plan, reason = study.plan, ""
     if study.manifest.get("releases"):
-        told = "make the public file from what was released (`look --within`, docs/nested.md)"
-        reason = f"the scientific study has released a file already, so there is nothing to choose: {told}."
+        advice = "Make the public file from the released one (`look --within`, docs/nested.md)."
+        reason = f"The scientific study has released a file already, so no pair can be chosen. {advice}"
     elif plan.data is not None and plan.data.within:
-        reason = "the scientific study's data are a released file themselves: three nested files are not served."
+        reason = (
+            "The data of the scientific study are a released file themselves. Three nested files are not supported."
+        )
     if reason:
         raise Refused([Check("pair", False, reason)])
     if plan.rule is None or not plan.risk or not plan.utility:
@@ -202,7 +205,7 @@ def _still_to_choose(study: Study) -> Plan:
 
 def _rule(plan: Plan) -> Rule:
     if plan.rule is None:
-        raise PlanError("the plan has no rule: fix one before the first score.")
+        raise PlanError("the plan has no rule. State one before the first score.")
     return plan.rule
 
 
@@ -211,60 +214,70 @@ def _utility(plan: Plan) -> Measure:
 
 
 # ---- one pair -------------------------------------------------------------------------------------------------
-def _key(first: Choice, second: Choice, plan: Plan) -> str:
-    """What names a measured pair: both candidates with the seals of their draws, and what was measured."""
+def _pair_key(first: Choice, second: Choice, plan: Plan) -> str:
+    """Return the key of a measured pair: both candidates with the ids of their streams, and what was measured."""
     limits = [(limit.measure.id, limit.value) for limit in limits_of(plan, [plan.rule], None)]
     utility = [measure.id for measure in plan.measures if measure.text == plan.utility]
     parts = [first.candidate, first.stream_id, second.candidate, second.stream_id, limits, utility, LINKAGE.id]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 
-def _tried(first: Choice, second: Choice, found: Measured, made: PublicCandidates, joint: float | None) -> TriedPair:
-    tolerated, level = made.parent.profile.found, made.parent.plan.policy.release_level
-    hand, problems = InOneHand(found["alone"], found["side_by_side"], tolerated, level, joint), list(found["failed"])
-    if not problems or hand.value is not None:
-        problems += [] if hand.check.passed else [hand.check.reason]
-        problems += ["the loss against the original could not be computed."] if found["loss"] is None else []
-    ids, utilities = (str(first.candidate), str(second.candidate)), (first.utility, found["loss"])
-    return TriedPair((first.name, second.name), ids, utilities, hand.value, hand.limit.value, tuple(problems))
+def _judge_pair(
+    first: Choice, second: Choice, measurement: PairMeasurement, made: PublicCandidates, joint: float | None
+) -> TriedPair:
+    """Return the pair with every reason against it."""
+    limit, level = made.parent.profile.found, made.parent.plan.policy.release_level
+    linkage = JointLinkage(measurement["alone"], measurement["side_by_side"], limit, level, joint)
+    problems = list(measurement["failed"])
+    if not problems or linkage.value is not None:
+        problems += [] if linkage.check.passed else [linkage.check.reason]
+        problems += [] if measurement["loss"] is not None else ["The loss against the original could not be computed."]
+    ids, utilities = (str(first.candidate), str(second.candidate)), (first.utility, measurement["loss"])
+    return TriedPair((first.name, second.name), ids, utilities, linkage.value, linkage.limit.value, tuple(problems))
 
 
-# ---- what is said and noted -----------------------------------------------------------------------------------
+# ---- the reason, and the record in the study ------------------------------------------------------------------
 def _reason(
     best: TriedPair | None, tried: Sequence[TriedPair], unused: Sequence[str], capped: int, weights: Weights | None,
     utilities: tuple[Measure, Measure],
 ) -> str:  # fmt: skip
-    """Why this pair, or none."""
+    """Return why this pair was chosen, or why none."""
     firsts = len({pair.ids[0] for pair in tried})
-    more = f" (more candidates pass than the {capped} of each file that were paired)" if capped else ""
-    count = f"{_counted(len(tried), 'pair')} of {_counted(firsts, 'scientific file')} were tried{more}"
-    lost = f" {_counted(len(unused), 'scientific candidate')} could not be paired: {' '.join(unused)}" if unused else ""
+    count = f"{_count_noun(len(tried), 'pair')} of {_count_noun(firsts, 'scientific file')} were tried."
+    if capped:
+        count += f" Only the best {capped} candidates of each file were paired; more meet their rule."
+    left_out = ""
+    if unused:
+        left_out = f" {_count_noun(len(unused), 'scientific candidate')} could not be paired: {' '.join(unused)}"
     if best is None:
         near = min((p for p in tried if p.joint is not None), key=lambda p: (len(p.problems), p.joint), default=None)
-        miss = "" if near is None else f" The nearest is {near.names[1]}, made from {near.names[0]}: {near.problems[0]}"
-        return f"Release no pair: {count}, and none meets both rules and the joint limit.{miss}{lost}"
+        miss = ""
+        if near is not None:
+            miss = f" The nearest miss is {near.names[1]}, made from {near.names[0]}: {near.problems[0]}"
+        return f"Release no pair: none meets both rules and the joint limit. {count}{miss}{left_out}"
     passing = sum(not pair.problems for pair in tried)
-    how = "it loses least of the scientific file, and then of the public one"
+    criterion = "the smallest utility loss of the scientific file, then of the public file"
     if weights:
-        how = f"it has the least {weights[0]:g} * scientific loss + {weights[1]:g} * public loss"
+        criterion = f"the smallest {weights[0]:g} * scientific loss + {weights[1]:g} * public loss"
     losses = zip(utilities, best.utilities, strict=True)
     numbers = [f"{measure.title} {value:.4g}" for measure, value in losses if value is not None]
     return (
-        f"Release {best.names[0]} as the scientific-use file, and made from it {best.names[1]} as the public-use file: "
-        f"{count}, {passing} meet both rules and the joint limit, and of these {how} ({'; '.join(numbers)}, both against "
-        f"the original). Both files in one hand find {best.joint:.4g}, at most {best.limit:.4g}.{lost}"
+        f"Recommended: {best.names[0]} as the scientific-use file, and {best.names[1]}, made from it, as the public-use "
+        f"file. {count} {passing} of them meet both rules and the joint limit; this one has {criterion} "
+        f"({'; '.join(numbers)}, both compared with the original). An attacker who holds both files re-identifies "
+        f"{best.joint:.4g}, within the limit of {best.limit:.4g}.{left_out}"
     )
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_noun(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _note(
+def _record_choice(
     studies: PublicStudies, best: TriedPair | None, tried: Sequence[TriedPair], reason: str, joint: float | None,
     searched: int,
 ) -> None:  # fmt: skip
-    """Remember the pair in the study of its public file, and in no other."""
+    """Record the pair in the study of its public file, and clear the record in all others."""
     for first in dict.fromkeys(pair.ids[0] for pair in tried):
         facts: dict[str, Any] = {}
         if best is not None and best.ids[0] == first:

@@ -1,7 +1,7 @@
-"""The public candidates that can be made from one scientific file, and what a pair of both is worth.
+"""The public candidates that can be made from one scientific file, and what each pair of both is worth.
 
-The scientific file is written as it would be released, with its codebook, and is the data of a study of public candidates:
-nothing of these comes from the original again. A pair is measured as its release would be.
+The scientific file is written as it would be released, with its codebook, and becomes the data of a study of public
+candidates: they contain nothing new from the original. A pair is measured as its release would be.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import codebook
 from sdcmap.bundle.ddi_codebook import codebook_xml
 from sdcmap.bundle.limit_checks import limits_of, score_file
-from sdcmap.bundle.nested import LINKAGE, Parent, in_one_hand, in_one_order
-from sdcmap.bundle.note import Tried, method_note
+from sdcmap.bundle.nested import LINKAGE, Parent, align_files, measure_joint_linkage
+from sdcmap.bundle.note import SearchEffort, method_note
 from sdcmap.bundle.prepared_file import prepare_candidate
 from sdcmap.bundle.readme import About
 from sdcmap.core import Choice, Microdata, PlanError, SdcmapError, Stream
@@ -36,152 +36,153 @@ from sdcmap.study.progress import Progress
 from sdcmap.study.public_view import PublicView
 from sdcmap.study.sweep import sweep
 
-# The pairs that were measured, kept in pair.json of their folder: what was measured once is not measured again.
+CACHE_FILE = "pair.json"  # measured pairs, in the folder of the choice: no pair is measured twice
 
 
-NAME = "pair.json"
+class PairMeasurement(TypedDict):
+    """The measured values of one pair."""
 
-
-class Measured(TypedDict):
-    """What was measured of a pair: what the public file loses against the original, the shares found in the scientific file
-    alone and in both side by side (each a row of a score table), and what failed by who holds the truth."""
-
-    loss: float | None
-    alone: ScoreRow
-    side_by_side: ScoreRow
-    failed: list[str]
+    loss: float | None  # of the public file, compared with the original
+    alone: ScoreRow  # share re-identified from the scientific file alone
+    side_by_side: ScoreRow  # ... and from both files
+    failed: list[str]  # failed checks of the public file against the original records
 
 
 @contextmanager
-def measured_pairs(folder: Path, data: Microdata, plan: Plan) -> Iterator[Callable[[str, MeasurePair], Measured]]:
-    """What gives the measured pair under a key, which says what was measured of what; where none is kept in the folder, it
-    is measured and kept at once.
+def open_pair_cache(
+    folder: Path, data: Microdata, plan: Plan
+) -> Iterator[Callable[[str, MeasurePair], PairMeasurement]]:
+    """Open the cache of measured pairs and yield a function that returns a pair by its key, measuring it if needed.
 
-    The folder is made where it is not there, private, and locked meanwhile; StudyMismatch where it belongs to other data or
-    another seed than those of the scientific study.
+    The folder is created if needed, private, and locked meanwhile. Raise StudyMismatch where it belongs to other data or
+    another seed than the scientific study.
     """
-    path, whose = folder / NAME, Stream.of_seed(plan.seed, "pairs", data.digest).stream_id
+    path, owner = folder / CACHE_FILE, Stream.of_seed(plan.seed, "pairs", data.digest).stream_id
     if folder.exists() and any(folder.iterdir()) and not path.exists() and not (folder / "first").exists():
-        raise StudyDamaged(f"{folder} is not empty and holds no pairs: name another folder.")
+        raise StudyDamaged(f"{folder} is not empty and holds no pairs. Name another folder.")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise SdcmapError(f"{folder} cannot be written ({error.strerror}).") from None
     with lock_folder(folder):
-        pairs = _read(path, whose)
+        pairs = _read(path, owner)
 
-        def recall(key: str, measure: MeasurePair) -> Measured:
+        def recall(key: str, measure: MeasurePair) -> PairMeasurement:
             if key not in pairs:
                 pairs[key] = measure()
-                write_whole(path, json.dumps({"whose": whose, "pairs": pairs}, indent=1))
+                write_whole(path, json.dumps({"whose": owner, "pairs": pairs}, indent=1))
             return pairs[key]
 
         yield recall
 
 
-def _read(path: Path, whose: str) -> dict[str, Measured]:
+def _read(path: Path, owner: str) -> dict[str, PairMeasurement]:
     if not path.exists():
         return {}
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        every = kept["pairs"].items()
-        pairs = {key: _restored(pair) for key, pair in every if isinstance(pair["alone"], list)}  # others: version 0.1
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        entries = stored["pairs"].items()
+        # Version 0.1 stored other values; such pairs are measured again.
+        pairs = {key: _restore(pair) for key, pair in entries if isinstance(pair["alone"], list)}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise StudyDamaged(f"{path} cannot be read: remove it, and the pairs are measured again.") from None
-    if kept["whose"] != whose:
-        raise StudyMismatch(f"{path.parent} belongs to another scientific study: name another folder.")
+        raise StudyDamaged(f"{path} cannot be read. Remove it, and the pairs are measured again.") from None
+    if stored["whose"] != owner:
+        raise StudyMismatch(f"{path.parent} belongs to another scientific study. Name another folder.")
     return pairs
 
 
-def _restored(pair: Mapping[str, Any]) -> Measured:
-    alone, beside = ScoreRow(*pair["alone"]), ScoreRow(*pair["side_by_side"])
-    return {"loss": pair["loss"], "alone": alone, "side_by_side": beside, "failed": pair["failed"]}
+def _restore(pair: Mapping[str, Any]) -> PairMeasurement:
+    alone, together = ScoreRow(*pair["alone"]), ScoreRow(*pair["side_by_side"])
+    return {"loss": pair["loss"], "alone": alone, "side_by_side": together, "failed": pair["failed"]}
 
 
-MeasurePair = Callable[[], Measured]
-NOBODYS = "a row of a synthetic file is nobody's, so both files have no joint linkage."
+MeasurePair = Callable[[], PairMeasurement]
+SYNTHETIC_REASON = "Joint linkage cannot be tested: one of the files is fully synthetic."
 
 
 @dataclass(frozen=True)
 class PublicCandidates:
-    """What can be made from one scientific file: the file, its study's plan and data, and the map of its candidates."""
+    """The public candidates made from one scientific file: that file, the plan and data of their study, and their map."""
 
     parent: Parent
     plan: Plan
     data: Microdata
     map: RUMap
 
-    def measured(self, second: Choice) -> Measured:
-        """The pair with this public candidate: the public file by who holds the truth, its loss against the original, and
-        both files in one hand; by draws of its own, so that a release measures anew."""
+    def measure_pair(self, second: Choice) -> PairMeasurement:
+        """Measure the pair with this public candidate, with random draws of its own, so that a release measures anew.
+
+        The public file is attacked with the original records, its loss is computed against the original, and both files
+        are attacked together.
+        """
         candidate = self.plan.resolve_choice(second)
         method, stream = candidate.method, candidate.stream(self.plan.seed)
-        made, fresh = prepare_candidate(self.data, method, stream), stream.child("pair scores")
-        if not made.data.paired:
-            none = absent_row(LINKAGE, "unpaired", NOBODYS)
-            return {"loss": None, "alone": none, "side_by_side": none, "failed": [NOBODYS]}
-        first, file = in_one_order(self.parent, made, made.data)
+        prepared, fresh = prepare_candidate(self.data, method, stream), stream.child("pair scores")
+        if not prepared.data.paired:
+            none = absent_row(LINKAGE, "unpaired", SYNTHETIC_REASON)
+            return {"loss": None, "alone": none, "side_by_side": none, "failed": [SYNTHETIC_REASON]}
+        first, file = align_files(self.parent, prepared, prepared.data)
         limits = limits_of(self.plan, [self.plan.rule], None)
-        checks = nested.seen_by_the_truth(self.parent, first, file, limits, fresh, method)
+        checks = nested.check_against_original(self.parent, first, file, limits, fresh, method)
         utility = [measure for measure in self.plan.measures if measure.text == self.plan.utility]
         (loss,) = score_file(utility, first.truth, file, fresh)
-        hand = in_one_hand(self.parent, first, file, fresh)
+        joint = measure_joint_linkage(self.parent, first, file, fresh)
         failed = [check.reason for check in checks if not check.passed]
-        return {"loss": loss.value, "alone": hand.alone, "side_by_side": hand.side_by_side, "failed": failed}
+        return {"loss": loss.value, "alone": joint.alone, "side_by_side": joint.side_by_side, "failed": failed}
 
 
 @dataclass(frozen=True)
 class PublicStudies:
-    """Studies of public candidates, one for each scientific file, below a folder.
+    """The studies of public candidates in one folder, one study for each scientific file."""
 
-    within, plan, data : the study of the scientific file, its plan and the original. public : the plan of the public file.
-    """
-
-    within: Path
-    plan: Plan
-    data: Microdata
-    public: Plan
+    within: Path  # the study of the scientific file
+    plan: Plan  # its plan
+    data: Microdata  # the original
+    public: Plan  # the plan of the public file
     folder: Path
-    joint: float | None
+    joint: float | None  # the stated joint limit
 
     def study_of(self, first: str) -> Path:
+        """Return the folder of the study of public candidates made from the scientific candidate with this id."""
         return self.folder / "second" / first
 
-    def made_from(
+    def sweep_candidates_from(
         self, first: Candidate, workers: int | None, engine: str | None, progress: Progress | None
     ) -> PublicCandidates:
-        """The public candidates of one scientific file, swept; an error with the reason where it cannot be their source."""
-        parent = nested.unread_parent(self.data, self.plan, first, self.joint)
+        """Sweep the public candidates made from one scientific file; raise an error where it cannot be their source."""
+        parent = nested.planned_parent(self.data, self.plan, first, self.joint)
         if not parent.prepared.data.paired:
-            raise Refused([Check("pair", False, NOBODYS)])
-        source = self._written(parent)
+            raise Refused([Check("pair", False, SYNTHETIC_REASON)])
+        source = self._write_scientific_file(parent)
         plan = replace(self.public, data=source)
         object.__setattr__(plan, "seed_stated", self.public.seed_stated)
         data = source.read()
         scores = sweep(data, plan, self.study_of(first.id), workers=workers, engine=engine, progress=progress)
-        bound = scores.plan or plan
-        if not bound.risk:
+        complete = scores.plan or plan  # with the measures that the plan left to sdcmap
+        if not complete.risk:
             raise PlanError("the public plan has no risk measure.")
-        return PublicCandidates(parent, bound, data, RUMap.of_plan(scores, bound))
+        return PublicCandidates(parent, complete, data, RUMap.of_plan(scores, complete))
 
-    def _written(self, parent: Parent) -> Source:
-        """The scientific file as it would be released, with its codebook; and how it is read for the public plan."""
-        place = self.folder / "first" / parent.candidate.id
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def _write_scientific_file(self, parent: Parent) -> Source:
+        """Write the scientific file as it would be released, with its codebook; return how the public plan reads it."""
+        folder = self.folder / "first" / parent.candidate.id
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         prepared, method = parent.prepared, parent.candidate.method
-        path = write_file(prepared.data, place / f"{nested.FOR_CHOOSING}.{prepared.data.schema.format}")
+        path = write_file(prepared.data, folder / f"{nested.DRAFT_FILE_STEM}.{prepared.data.schema.format}")
         view = PublicView.of(self.plan, self.data)
-        note = method_note(view, method, prepared, parent.profile.name, Tried(1, 1, 0))
+        note = method_note(view, method, prepared, parent.profile.name, SearchEffort(1, 1, 0))
         entries = codebook(prepared, method, view.method(method.text))
         about = About(prepared.data.schema.title or "Microdata", "", datetime.now(UTC).date().isoformat())
-        book = write_whole(place / "codebook.xml", codebook_xml(about, entries, prepared, note))
+        book = write_whole(folder / "codebook.xml", codebook_xml(about, entries, prepared, note))
         stated = source_of(self.public.data or Source(""), prepared.data.names)
         return replace(stated, path=str(path), ddi=str(book), within=str(self.within))
 
 
 def source_of(stated: Source, names: Sequence[str]) -> Source:
-    """What is stated of the columns, for a file with these that we wrote: identifiers and dropped columns may be gone, and
-    how another file was written says nothing of ours."""
+    """Return the stated source, adapted to a file with these columns that sdcmap wrote.
+
+    Columns that are not in the file are removed from it, and so are the format options of the file it was stated for.
+    """
     identifiers, drop, proposed = (
         tuple(name for name in listed if name in names) for listed in (stated.identifiers, stated.drop, stated.proposed)
     )

@@ -1,4 +1,4 @@
-"""The folder of a release: which names it holds, made beside its place and put there whole, and a preview of its files."""
+"""The folder of a release: the names it may contain, its move into place in one step, and a preview of its files."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
 
-BESIDE_DATA = ("README.md", *FILES)  # which are what README lists
+DOCUMENTS = ("README.md", *FILES)  # the README lists the others
 WINDOWS = os.name == "nt"
 
 
-def listed_names(form: str) -> set[str]:
-    """The only names that may be in a release: the data (SAS labels are a program beside them) and what explains it."""
-    return {f"data.{form}", *BESIDE_DATA, *(f"data{ending}" for ending in format_named(form).beside)}
+def allowed_names(form: str) -> set[str]:
+    """Return the only file names that a release may contain: the data, their label program, and the documents."""
+    return {f"data.{form}", *DOCUMENTS, *(f"data{ending}" for ending in format_named(form).beside)}
 
 
-def problem_with(folder: Path) -> str:
-    """Why this folder cannot be written; empty where it can."""
+def find_folder_problem(folder: Path) -> str:
+    """Return why this folder cannot be written; empty where it can."""
     try:
         if folder.is_dir() and any(folder.iterdir()):
-            return f"{folder} is not empty: name a new folder, since only listed names may be in a release."
+            return f"{folder} is not empty. Name a new folder: a release contains nothing but its own files."
         if folder.exists() and not folder.is_dir():
-            return f"{folder} is a file, and a folder is needed."
+            return f"{folder} is a file. Name a folder."
         return "" if folder.parent.is_dir() else f"there is no folder {folder.parent} to write in."
     except OSError as error:
         return f"{folder} cannot be written ({error.strerror})."
@@ -40,7 +40,7 @@ def problem_with(folder: Path) -> str:
 
 @contextmanager
 def part_folder(folder: Path) -> Iterator[Path]:
-    """A private folder beside it to write in; gone when the block fails or ends without `put_in_place`."""
+    """Yield a private folder next to `folder` to write in; it is removed unless `put_in_place` renames it."""
     try:
         with private_folder(folder.parent) as part:
             yield part
@@ -49,26 +49,26 @@ def part_folder(folder: Path) -> Iterator[Path]:
 
 
 def put_in_place(part: Path, folder: Path, names: set[str]) -> None:
-    """Move the finished folder to its name in one step, after all of it is on the disk."""
-    if strange := {path.name for path in part.iterdir()} - names:
-        made = f"{len(strange)} other files were made; nothing is written"
-        raise SdcmapError(f"a release holds listed names alone, and {made}.")
+    """Rename the finished folder in one step, after all of it is on the disk."""
+    if unexpected := {path.name for path in part.iterdir()} - names:
+        problem = f"the bundle contains {len(unexpected)} files that a release may not contain"
+        raise SdcmapError(f"{problem}. Nothing was released.")
     for path in [*part.iterdir(), part]:
         _to_disk(path)
     if WINDOWS and folder.exists():
-        folder.rmdir()  # it is empty, or this fails
-    part.rename(folder)  # onto an empty folder too, and onto nothing else
+        folder.rmdir()  # fails unless the folder is empty
+    part.rename(folder)  # replaces an empty folder, and fails otherwise
     _to_disk(folder.parent)
 
 
 def checksums(part: Path) -> str:
-    """The text of SHA256SUMS, as `sha256sum --check` reads it."""
+    """Return the text of SHA256SUMS, as `sha256sum --check` reads it."""
     return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(part.iterdir()))
 
 
 def _to_disk(path: Path) -> None:
     if WINDOWS and path.is_dir():
-        return  # a folder cannot be opened there
+        return  # Windows cannot open a folder
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(handle)
@@ -76,43 +76,45 @@ def _to_disk(path: Path) -> None:
         os.close(handle)
 
 
-LINES, CHARACTERS = 14, 2_000  # of the head of a file
-TEXTS = {".md", ".json", ".xml", ".cff", ".csv", ".tsv", ".sas", ""}
+PREVIEW_LINES, PREVIEW_CHARACTERS = 14, 2_000  # of each file; enough to recognize it
+TEXT_SUFFIXES = {".md", ".json", ".xml", ".cff", ".csv", ".tsv", ".sas", ""}
 
 
 @dataclass(frozen=True)
-class Previewed:
-    """A file of a bundle: its size in bytes, its first lines where it is text, and whether they are all of it."""
+class FilePreview:
+    """A file of a bundle."""
 
     name: str
     bytes: int
-    head: str
-    whole: bool
+    head: str  # the first lines of a text file
+    whole: bool  # whether `head` is the whole file
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What would leave: every check, every file, and the codebook; without files where the data cannot be read back."""
+    """What would be released: every check, every file and the codebook; no files where the data do not read back."""
 
     checks: list[Check]
-    files: tuple[Previewed, ...]
+    files: tuple[FilePreview, ...]
     codebook: tuple[Entry, ...]
 
 
-def previewed(folder: Path, checks: Sequence[Check]) -> Preview:
-    """The bundle that lies in a folder; README first, then the data, then the rest by name."""
+def preview_folder(folder: Path, checks: Sequence[Check]) -> Preview:
+    """Return the preview of the bundle in a folder: the README, then the data, then the rest by name."""
     codebook = folder / "codebook.json"
-    if not codebook.is_file():  # it was not explained, since it cannot be read back
+    if not codebook.is_file():  # without a codebook the bundle was not finished: the data do not read back
         return Preview(list(checks), (), ())
     order = sorted(folder.iterdir(), key=lambda path: (path.stem != "README", path.stem != "data", path.name))
-    return Preview(list(checks), tuple(map(_seen, order)), tuple(json.loads(codebook.read_text(encoding="utf-8"))))
+    return Preview(
+        list(checks), tuple(map(_preview_file, order)), tuple(json.loads(codebook.read_text(encoding="utf-8")))
+    )
 
 
-def _seen(path: Path) -> Previewed:
+def _preview_file(path: Path) -> FilePreview:
     size = path.stat().st_size
-    if path.suffix not in TEXTS:
-        return Previewed(path.name, size, "", whole=False)
+    if path.suffix not in TEXT_SUFFIXES:
+        return FilePreview(path.name, size, "", whole=False)
     with path.open(encoding="utf-8", errors="replace") as file:
-        text = file.read(CHARACTERS + 1)
-    head = "".join(text[:CHARACTERS].splitlines(keepends=True)[:LINES])
-    return Previewed(path.name, size, head, whole=head == text)
+        text = file.read(PREVIEW_CHARACTERS + 1)
+    head = "".join(text[:PREVIEW_CHARACTERS].splitlines(keepends=True)[:PREVIEW_LINES])
+    return FilePreview(path.name, size, head, whole=head == text)

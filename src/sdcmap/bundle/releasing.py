@@ -1,4 +1,4 @@
-"""A release: one candidate made real, written only after every check passed on the files as read back."""
+"""A release: one candidate is made, written and read back, and its folder is moved into place after all checks passed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from sdcmap.bundle import checks, limit_checks, release_folder
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import codebook, codebook_text
 from sdcmap.bundle.ddi_codebook import codebook_xml
-from sdcmap.bundle.determines import check_determines
-from sdcmap.bundle.earlier import check_earlier, check_joint, check_ledgers, history
-from sdcmap.bundle.gate import Gate
-from sdcmap.bundle.ledger import Ledger, others
+from sdcmap.bundle.earlier_releases import check_earlier, check_joint, check_ledgers, history
+from sdcmap.bundle.ledger import Ledger, find_other_ledgers
 from sdcmap.bundle.limit_checks import check_limits, score_file
-from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_only_parent, parent_of
-from sdcmap.bundle.note import Tried, method_note, note_text
+from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_other_releases, find_parent
+from sdcmap.bundle.note import SearchEffort, method_note, note_text
 from sdcmap.bundle.prepared_file import Prepared, as_written, in_format, prepare
-from sdcmap.bundle.readback import aligned, check_read_back, read_released
+from sdcmap.bundle.profile_checks import ProfileChecks
 from sdcmap.bundle.readme import About, citation, readme
+from sdcmap.bundle.recoverable_columns import check_recoverable
+from sdcmap.bundle.round_trip import align_with_original, check_round_trip, read_released
 from sdcmap.core import Choice, Estimate, Infeasible, Measure, Microdata, PlanError, SdcmapError
 from sdcmap.core.limit import Limit
 from sdcmap.data.private_folder import private_folder
@@ -39,17 +39,17 @@ from sdcmap.study.profiles import PROFILES, Profile, to_profile
 from sdcmap.study.public_view import PublicView
 
 
-class _Made(NamedTuple):
-    """A bundle that was written and checked: every check, what was overridden, and the attacks that could not be tried."""
+class _CheckedBundle(NamedTuple):
+    """The checks of a bundle that was written, the overrides that were needed, and the attacks that were not tested."""
 
     checks: list[Check]
     overrides: list[dict[str, str]]
-    not_tried: Sequence[str] = ()
+    not_tested: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """A candidate on its way out: `check()` says how it stands, `write(folder)` releases it or raises `Refused`."""
+    """A candidate to release: `check()` returns every check, `write(folder)` releases it or raises `Refused`."""
 
     data: Microdata
     plan: Plan
@@ -72,132 +72,144 @@ class Release:
         return f"Release({self.plan.name_of(self.candidate)}, {self.profile.name})"
 
     def check(self) -> list[Check]:
-        """Every check, on the files as written to a private temporary folder and read back. Nothing stays there."""
+        """Return every check, made on files in a private temporary folder, which is removed."""
         return self.preview().checks
 
     def preview(self) -> release_folder.Preview:
-        """Every check, and what would be written: each file with its size and first lines. Nothing stays."""
+        """Return every check, and each file that would be written with its size and first lines; nothing is kept."""
         try:
             with private_folder() as folder:
-                return release_folder.previewed(folder, self._make(folder, Ledger.seen(self.ledger)).checks)
+                return release_folder.preview_folder(
+                    folder, self._make(folder, Ledger.open_readonly(self.ledger)).checks
+                )
         except OSError as error:
             raise SdcmapError(f"the temporary folder cannot be written ({error.strerror}).") from None
 
-    def write(self, folder: str | Path, *, tell: Callable[[list[Check]], None] | None = None) -> Path:
-        """Make the candidate again, check it, and put its folder in place whole; `Refused` with every failed check.
+    def write(self, folder: str | Path, *, on_checks: Callable[[list[Check]], None] | None = None) -> Path:
+        """Make the candidate again, check it, and move its finished folder into place; raise `Refused` if a check fails.
 
-        The folder must be empty or absent. It is private (mode 0700) until somebody opens it. `tell` is told every check,
-        before anything is refused or put in place.
+        folder : must be empty or absent. It is private (mode 0700) until somebody changes its mode.
+        on_checks : called with every check before the release is refused or moved into place.
         """
         folder = Path(folder).absolute()
-        if problem := release_folder.problem_with(folder):
+        if problem := release_folder.find_folder_problem(folder):
             raise SdcmapError(problem)
-        with Ledger.opened(self.ledger) as ledger, release_folder.part_folder(folder) as part:
-            made = self._make(part, ledger)
-            if tell is not None:
-                tell(made.checks)
-            if failed := [check for check in made.checks if not check.passed]:
+        with Ledger.open_locked(self.ledger) as ledger, release_folder.part_folder(folder) as part:
+            bundle = self._make(part, ledger)
+            if on_checks is not None:
+                on_checks(bundle.checks)
+            if failed := [check for check in bundle.checks if not check.passed]:
                 raise Refused(failed)
-            people, whole = self.data, self.candidate
+            people, candidate = self.data, self.candidate
             if self.parent is not None:
-                people, whole = self.parent.original, self.parent.both_made_by(whole)
-            with ledger.entered(people, self.plan, whole, _entered(self.profile, made.overrides), folder, part):
-                release_folder.put_in_place(part, folder, release_folder.listed_names(self.data.schema.format))
-        self._tell_study(folder, made, ledger.id)
+                people, candidate = self.parent.original, self.parent.combined_candidate(candidate)
+            profile = _profile_with_overrides(self.profile, bundle.overrides)
+            # The ledger knows the release before the folder gets its name: a killed process leaves no unrecorded file.
+            with ledger.record_release(people, self.plan, candidate, profile, folder, part):
+                release_folder.put_in_place(part, folder, release_folder.allowed_names(self.data.schema.format))
+        self._record_in_study(folder, bundle, ledger.id)
         return folder
 
-    def _make(self, part: Path, ledger: Ledger) -> _Made:
+    def _make(self, part: Path, ledger: Ledger) -> _CheckedBundle:
         """Write the bundle into `part`, read the data back, and check everything."""
         data, plan, method, policy = self.data, self.plan, self.candidate.method, self.plan.policy
         stream = self.candidate.stream(plan.seed)
+        # Make the candidate again, write it, and read it back as a user would.
         masked = as_written(data, method, method.apply(data, stream))
         prepared = prepare(data, method, masked, stream)
         path = part / f"data.{data.schema.format}"
         try:
             write_file(prepared.data, path)
-        except pl.exceptions.PolarsError as error:  # its text may hold a value
+        except pl.exceptions.PolarsError as error:  # the text of the error may contain a value
             raise SdcmapError(f"{path.name} cannot be written ({type(error).__name__}).") from None
         back = read_released(path, prepared)
-        good = check_read_back(prepared, back)
-        open_keys = [name for name in prepared.data.keys if name not in prepared.masked]
-        more, closed = others(ledger)
+        round_trip = check_round_trip(prepared, back)
+        unmasked_keys = [name for name in prepared.data.keys if name not in prepared.masked]
+        other_ledgers, unreadable = find_other_ledgers(ledger)
         before = [] if self.study is None else self.study.manifest.get("releases", [])
-        noted = [str(entry["ledger"]) for entry in before if "ledger" in entry]
+        recorded = [str(entry["ledger"]) for entry in before if "ledger" in entry]
+        # First the checks that need no score.
         results = [
             checks.check_seed(plan),
-            checks.check_roles(data, self._proposed, self.confirm_roles),
+            checks.check_roles(data, self._proposed_roles, self.confirm_roles),
             checks.check_identifiers(masked, policy),
-            good,
-            check_determines(data, masked, prepared.masked, policy),
-            checks.check_weight(prepared.data, open_keys, self.profile.name, policy.unique_weights),
+            round_trip,
+            check_recoverable(data, masked, prepared.masked, policy),
+            checks.check_weight(prepared.data, unmasked_keys, self.profile.name, policy.unique_weights),
             limit_checks.check_limits_stated(plan, self.limits),
-            check_ledgers(ledger, more, len(closed), noted),
+            check_ledgers(ledger, other_ledgers, len(unreadable), recorded),
             *check_lineage(plan),
         ]
         if self.parent is None:
-            known = history([ledger, *more], data, plan, self.candidate)
-            results += [check_earlier(known, self.again)]
+            earlier = history([ledger, *other_ledgers], data, plan, self.candidate)
+            results += [check_earlier(earlier, self.again)]
         else:
-            known = self.parent.known([ledger, *more], self.candidate)
-            results += [check_only_parent(known, self.again)]
-        at_gate = self._at_gate()
-        results += [checks.check_redraws(at_gate, policy.draws)]
-        if not (good.passed and results[-1].passed):
-            return _Made(*checks.overridden(results, self.override))
-        released = aligned(data, back, prepared)
+            earlier = self.parent.find_history([ledger, *other_ledgers], self.candidate)
+            results += [check_other_releases(earlier, self.again)]
+        checked_draws = self._count_checked_draws()
+        results += [checks.check_draws(checked_draws, policy.draws)]
+        # A file that does not read back cannot be scored, and one draw too many must not be: its scores would be a choice.
+        if not (round_trip.passed and results[-1].passed):
+            return _CheckedBundle(*checks.apply_overrides(results, self.override))
+        released = align_with_original(data, back, prepared)
         if plan.edits:
             results += [checks.check_edits(plan.edits, data, released, policy.edit_violations)]
-        fresh, level = stream.child("release scores"), policy.release_level  # not the stream that it was chosen by
+        # Scores use a stream of their own: the stream by which the candidate was chosen would repeat its luck.
+        fresh, level = stream.child("release scores"), policy.release_level
         utilities = [m for m in plan.measures if m.axis == "utility"]
         risks, expectations = (
             [m for m in plan.measures if m.axis == "risk" and m.expectation == pooled] for pooled in (False, True)
         )
         losses = list(zip(utilities, score_file(utilities, data, released, fresh), strict=True))
-        known_scores: dict[Measure, ScoreRow] = {}
+        scores: dict[Measure, ScoreRow] = {}
 
         def score(measures: Sequence[Measure]) -> list[ScoreRow]:
-            """Each measure of the written file, once."""
-            new = [measure for measure in measures if measure not in known_scores]
-            known_scores.update(zip(new, score_file(new, data, released, fresh, method), strict=True))
-            return [known_scores[measure] for measure in measures]
+            """Score each measure of the written file once."""
+            new = [measure for measure in measures if measure not in scores]
+            scores.update(zip(new, score_file(new, data, released, fresh, method), strict=True))
+            return [scores[measure] for measure in measures]
 
+        # Then the limits of the plan, and the limits of the profile, on the file as read back.
         limited = {limit.measure for limit in self.limits}
         results += check_limits(self.limits, [loss for loss in losses if loss[0] in limited], level, name="loss")
         results += check_limits(self.limits, list(zip(risks, score(risks), strict=True)), level)
-        results += Gate(data, released, prepared, method, self.profile, policy, score).checks()
+        results += ProfileChecks(data, released, prepared, method, self.profile, policy, score).checks()
+        # An expectation cannot be judged by one file, so it is pooled over draws of the method.
         pooled = limit_checks.score_expectations(expectations, data, self._draws())
         results += check_limits(self.limits, list(zip(expectations, pooled, strict=True)), level, what="over draws")
         if self.parent is not None:
-            beside = known if self.again else None
-            results += check_nested(self.parent, prepared, back, self.limits, fresh.child("nested"), method, beside)
+            others = earlier if self.again else None
+            results += check_nested(self.parent, prepared, back, self.limits, fresh.child("nested"), method, others)
         elif self.again:
-            results += check_joint(known, data, released, plan, self.limits, fresh, method)
-        results, overrides = checks.overridden(results, self.override)
-        methods = sum(
-            Candidate(method).kind == "candidate" for method in plan.all_methods
-        )  # those that a search found too
-        self._explain(part, prepared, Tried(self.searched, methods, at_gate, policy.draws), losses, overrides)
-        return _Made(results, overrides, _not_tried(known_scores.values(), level))
+            results += check_joint(earlier, data, released, plan, self.limits, fresh, method)
+        results, overrides = checks.apply_overrides(results, self.override)
+        methods = sum(Candidate(method).kind == "candidate" for method in plan.all_methods)  # with those of a search
+        effort = SearchEffort(self.searched, methods, checked_draws, policy.draws)
+        self._explain(part, prepared, effort, losses, overrides)
+        return _CheckedBundle(results, overrides, _skipped_attacks(scores.values(), level))
 
     @property
-    def _proposed(self) -> tuple[str, ...]:
-        """Columns whose role is a proposal in the plan."""
+    def _proposed_roles(self) -> tuple[str, ...]:
+        """The columns whose role is only proposed in the plan."""
         return () if self.plan.data is None else self.plan.data.proposed
 
-    def _at_gate(self) -> int:
-        """How many draws of this method came to the gate, this one too. The study remembers it before it is attacked, so
-        that a killed check counts; more than may come are not attacked, and not remembered."""
+    def _count_checked_draws(self) -> int:
+        """Return how many draws of this method were checked, including this one.
+
+        The study records the draw before it is attacked, so a killed check counts too. A draw beyond the allowed number is
+        neither attacked nor recorded.
+        """
         if self.study is None:
             return 1
         before, digest = self.study.manifest.get("gate", {}), self.candidate.method.digest
         draws = sorted({*before.get(digest, []), self.candidate.replicate})
         if len(draws) <= self.plan.policy.draws and draws != before.get(digest):
-            with suppress(OSError):  # a study that may only be read
+            with suppress(OSError):  # a read-only study
                 self.study.note(gate={**before, digest: draws})
         return len(draws)
 
     def _draws(self) -> Iterator[Microdata]:
-        """Every replicate of the released method that can be made, rounded as a release is."""
+        """Yield every feasible replicate of the released method, rounded as in a release."""
         method = self.candidate.method
         for replicate in range(self.plan.replicates if method.random else 1):
             with suppress(Infeasible):
@@ -205,16 +217,16 @@ class Release:
                 yield as_written(self.data, method, made)
 
     def _explain(
-        self, part: Path, prepared: Prepared, tried: Tried, losses: Sequence[tuple[Measure, ScoreRow]],
+        self, part: Path, prepared: Prepared, effort: SearchEffort, losses: Sequence[tuple[Measure, ScoreRow]],
         overrides: Sequence[dict[str, str]],
     ) -> None:  # fmt: skip
-        """Write everything beside the data: codebook, method note, what users need to begin, checksums."""
+        """Write the documents beside the data: README, codebook, method note, citation and checksums."""
         title = self.title or prepared.data.schema.title or "Microdata"
         about = About(title, self.owner, datetime.now(UTC).date().isoformat())
         method, view = self.candidate.method, PublicView.of(self.plan, self.data)
         public = view.method(method.text)
-        told = [entry for entry in overrides if entry["check"] in checks.TOLD_IN_THE_NOTE]
-        note = method_note(view, method, prepared, self.profile.name, tried, losses, told)
+        published = [entry for entry in overrides if checks.CHECK_KINDS[entry["check"]].is_published]
+        note = method_note(view, method, prepared, self.profile.name, effort, losses, published)
         entries = codebook(prepared, method, public)
         texts = {
             "README.md": readme(about, entries, prepared, public, note),
@@ -229,22 +241,24 @@ class Release:
             (part / name).write_text(text, encoding="utf-8")
         (part / "SHA256SUMS").write_text(release_folder.checksums(part), encoding="utf-8")
 
-    def _tell_study(self, folder: Path, release: _Made, ledger: str) -> None:
-        """Note for insiders, in the private manifest, what was released and how."""
+    def _record_in_study(self, folder: Path, bundle: _CheckedBundle, ledger: str) -> None:
+        """Record in the private manifest of the study what was released and how."""
         if self.study is None:
             return
-        when, overrides = datetime.now(UTC).isoformat(timespec="seconds"), [*release.overrides]
-        if self._proposed and self.confirm_roles:
-            overrides.append({"check": "roles", "reason": f"{len(self._proposed)} proposed roles confirmed at once"})
+        when, overrides = datetime.now(UTC).isoformat(timespec="seconds"), [*bundle.overrides]
+        if self._proposed_roles and self.confirm_roles:
+            overrides.append(
+                {"check": "roles", "reason": f"{len(self._proposed_roles)} proposed roles confirmed at once"}
+            )
         name, made = self.plan.name_of(self.candidate), self.candidate
         facts: dict[str, object] = {
             "name": name, "method": made.method.text, "replicate": made.replicate, "profile": self.profile.name,
         }  # fmt: skip
-        optional = {"not_tried": list(release.not_tried), "signed_by": self.signed_by, "reason": self.reason}
+        optional = {"not_tried": list(bundle.not_tested), "signed_by": self.signed_by, "reason": self.reason}
         facts |= {name: fact for name, fact in optional.items() if fact}
         if self.parent is not None:
-            told = [check.reason for check in release.checks if check.name in ("nested", "joint risk")]
-            facts["nested"] = {"within": str(self.plan.data.within) if self.plan.data else "", "told": told}
+            reasons = [check.reason for check in bundle.checks if check.name in ("nested", "joint risk")]
+            facts["nested"] = {"within": str(self.plan.data.within) if self.plan.data else "", "told": reasons}
         facts |= {"folder": str(folder), "when": when, "ledger": ledger}
         before = self.study.manifest
         self.study.note(
@@ -271,29 +285,29 @@ def release(
     signed_by: str = "",
     reason: str = "",
 ) -> Release:
-    """The release of one candidate; `.write(folder)` checks and writes it.
+    """Return the release of one candidate; `.write(folder)` checks and writes it.
 
     Parameters
     ----------
     choice : what a rule chose, a candidate of the plan, or its id. The choice to release nothing is `Refused`.
     profile : for whom the file is, by name or value (see `Profile`); by default the plan's, or "public-use". The written
-        file is attacked with every column known that others could know, and held to its limits, whatever the plan measured.
-    max_risk : the largest tolerable value of the risk axis, where neither plan nor rule states it; the strictest holds.
-    again : allow another release of the same records when the joint risk of all of them is under the line.
-    override : {"weight": "why this is safe"} for the soft checks "identifier", "weight", "ledger", "unmasked" (the original
-        as it is, or an amount that others could know) and "gate" (the limits of the profile). Note, report and ledger show
-        it.
-    ledger : private folder that remembers every release; default $SDCMAP_LEDGER or the user's state folder.
-    study : where overrides and the release are noted.
-    confirm_roles : confirm every role that the plan marks as proposed; it is noted in the study.
+        file is attacked by somebody who knows every column that others could know, and compared with the limits of the
+        profile, whatever the plan measured.
+    max_risk : the largest acceptable value on the risk axis, where neither plan nor rule states one; the strictest counts.
+    again : allow another release of the same records if the joint risk of all of them is within the limits.
+    override : {"weight": "why this is safe"} for the checks "identifier", "weight", "edits", "ledger", "unmasked" and
+        "profile". Report and ledger show it; the method note shows it for "unmasked" and "profile".
+    ledger : private folder that records every release; default $SDCMAP_LEDGER or the user's state folder.
+    study : where overrides and the release are recorded.
+    confirm_roles : confirm every role that the plan marks as proposed; the study records it.
     form : the format to write, "csv", "parquet", "sav" (SPSS), "dta" (Stata) or "xpt" (SAS); by default that of the data.
-    title, owner : what the data are called, and whose they are, for README, citation and codebook. The title is by default
-        that of the codebook that the data were read with.
-    signed_by : who releases it; noted in the study with the date, and in no file that leaves.
-    reason : why this candidate, where a person picked it and no rule; noted in the same place.
+    title, owner : of the data, for README, citation and codebook. The title is by default that of the codebook with which
+        the data were read.
+    signed_by : who releases the file; recorded in the study with the date, and in no released file.
+    reason : why a person picked this candidate, where no rule chose it; recorded in the same place.
     """
     reasons = dict(override or {})
-    problems = [*checks.problems_of_override(reasons)]
+    problems = [*checks.override_problems(reasons)]
     if max_risk is not None and (isinstance(max_risk, bool) or not math.isfinite(max_risk)):
         problems.append("max_risk must be a finite number.")
     if problems:
@@ -303,42 +317,45 @@ def release(
         if study.seed != plan.seed or study.manifest["data"] != data.digest:
             raise StudyMismatch("the study belongs to other data or another seed than this release.")
     if choice is None or (isinstance(choice, Choice) and choice.candidate is None):
-        reason = "the choice is to release nothing." if choice is None else choice.reason
+        reason = "The choice is to release nothing." if choice is None else choice.reason
         raise Refused([Check("choice", False, reason)])
-    held = _profile_of(plan, profile)
+    release_profile = _profile_of(plan, profile)
     candidate = plan.resolve_choice(choice)
-    draws = plan.replicates if candidate.method.random else 1  # a person who names a candidate may have seen all draws
+    # A person who names a candidate may have seen all draws of its method.
+    draws = plan.replicates if candidate.method.random else 1
     searched = choice.searched if isinstance(choice, Choice) and choice.searched else draws
     limits = limit_checks.limits_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
     parent = None
     if plan.data is not None and plan.data.within:
         pair = {} if study is None else study.manifest.get("pair", {})
-        parent = replace(parent_of(Path(plan.data.within), Path(plan.data.path)), joint=pair.get("joint"))
+        parent = replace(find_parent(Path(plan.data.within), Path(plan.data.path)), joint=pair.get("joint"))
     return Release(
-        in_format(data, form), plan, candidate, limits, searched, held, again, reasons,
+        in_format(data, form), plan, candidate, limits, searched, release_profile, again, reasons,
         None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent, signed_by, reason,
     )  # fmt: skip
 
 
 def _profile_of(plan: Plan, stated: Profile | str | None) -> Profile:
-    """The profile to hold a release to: the plan's, where it has one, for its limits were stated before the first score."""
+    """Return the profile of a release: the plan's, if it has one, since its limits were stated before the first score."""
     if plan.profile is None:
         return to_profile(stated or "public-use")
     if stated is not None and to_profile(stated).name != plan.profile.name:
-        why = "and its limits were stated before the first score: make another plan for another profile"
-        raise PlanError(f"the plan was made for the profile {plan.profile.name!r}, {why}.")
+        made_for = f"the plan was made for the profile {plan.profile.name!r}"
+        raise PlanError(
+            f"{made_for}, with limits stated before the first score. Make another plan for another profile."
+        )
     return plan.profile
 
 
-def _not_tried(rows: Iterable[ScoreRow], level: float) -> list[str]:
-    """The attacks that could not be tried on the written file, and the bounds of those that could only be bounded."""
-    known = [outcome for row in rows if isinstance(outcome := row.outcome, Estimate)]
-    bounds = (bound for estimate in known for bound in limit_checks.decisive_bounds(estimate))
-    skipped = sorted({str(one) for estimate in known for one in estimate.skipped})
-    return [*skipped, *sorted({limit_checks.say_bound(bound, level) for bound in bounds})]
+def _skipped_attacks(rows: Iterable[ScoreRow], level: float) -> list[str]:
+    """Return the attacks that were not tested on the written file, and the bounds of those that could only be bounded."""
+    estimates = [outcome for row in rows if isinstance(outcome := row.outcome, Estimate)]
+    bounds = (bound for estimate in estimates for bound in limit_checks.decisive_bounds(estimate))
+    skipped = sorted({str(attack) for estimate in estimates for attack in estimate.skipped})
+    return [*skipped, *sorted({limit_checks.describe_bound(bound, level) for bound in bounds})]
 
 
-def _entered(profile: Profile, overrides: Sequence[Mapping[str, str]]) -> str:
-    """What the ledger keeps of a profile: its name, and what was overridden with the reasons."""
+def _profile_with_overrides(profile: Profile, overrides: Sequence[Mapping[str, str]]) -> str:
+    """Return the name of the profile and every override with its reason, as the ledger stores them."""
     reasons = "; ".join(f"{entry['check']}: {entry['reason']}" for entry in overrides)
     return f"{profile.name} (overridden: {reasons})" if reasons else profile.name

@@ -1,11 +1,11 @@
-"""A column in three forms, so that people are known again after it was renamed, recoded or rescaled.
+"""A column in three forms, so that people are recognized after it was renamed, recoded or rescaled.
 
-value   : a number to nine digits, a text in lower case. Any rows of the file have it.
-affine  : a number as (x - anchor) / step: the anchor is the commonest value where one stands out, else the smallest; the
-          step is the greatest common divisor of all differences, or the quartile range where there is none. A category is
-          the place of its count among all counts. Scaling, shifting and recoding leave it as it is.
-rank    : the sixteenth of the ranking that a number lies in; a category as before. Any rising function, rounding, and a
-          part of the rows drawn at random leave most of it as it is.
+value   : a number to nine digits, a text in lower case. Every subset of the rows keeps it.
+affine  : a number as (x - anchor) / step. The anchor is the most common value, if it is common enough, else the smallest
+          one. The step is the greatest common divisor of all differences, or the interquartile range where there is none. A
+          category is the rank of its count. Scaling, shifting and recoding do not change it.
+rank    : the sixteenth of the ranking that a number is in; a category as before. Increasing functions, rounding and random
+          subsets of the rows hardly change it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from sdcmap.core import Array, Column
 from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.masking.granularity import common_step
 
-# A pseudorandom function of 64-bit words: whoever lacks the key learns nothing from its values.
-#
+# ---- a pseudorandom function of 64-bit words: without the key, its values reveal nothing ---------------------------
 # SipHash-2-4 of one word of eight bytes (Aumasson and Bernstein 2012, sections 2.1 to 2.4).
 
 
 def keyed_hash(words: Array, key: bytes) -> Array:
-    """SipHash-2-4 of each word under the first 16 bytes of the key."""
+    """Return SipHash-2-4 of each word under the first 16 bytes of the key."""
     k0, k1 = np.frombuffer(key[:16], dtype="<u8")
     return _siphash(np.ascontiguousarray(words, dtype=np.uint64), k0, k1)
 
 
-def stirred(words: Array) -> Array:
-    """Each word sent to another, one to one, so that sums of several tell them apart (the finalizer of SplitMix64,
-    Steele et al. 2014). Anybody can undo it."""
+def mix_words(words: Array) -> Array:
+    """Map each word to another, one to one, so that sums of words differ (finalizer of SplitMix64, Steele et al. 2014).
+
+    The map is public and can be inverted; it is no hash.
+    """
     word = words.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -43,7 +44,7 @@ def stirred(words: Array) -> Array:
 @jit
 def _siphash(words: Array, k0: np.uint64, k1: np.uint64) -> Array:
     hashes = np.empty(len(words), dtype=np.uint64)
-    length = np.uint64(8 << 56)  # the last block: eight bytes, and none left
+    length = np.uint64(8 << 56)  # the last block: a message of eight bytes, and no bytes left
     for i in range(len(words)):
         v0, v1 = k0 ^ np.uint64(0x736F6D6570736575), k1 ^ np.uint64(0x646F72616E646F6D)
         v2, v3 = k0 ^ np.uint64(0x6C7967656E657261), k1 ^ np.uint64(0x7465646279746573)
@@ -62,46 +63,46 @@ def _rounds(
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     for _ in range(count):
         v0, v2 = v0 + v1, v2 + v3
-        v1, v3 = _turned(v1, 13) ^ v0, _turned(v3, 16) ^ v2
-        v0 = _turned(v0, 32)
+        v1, v3 = _rotate_left(v1, 13) ^ v0, _rotate_left(v3, 16) ^ v2
+        v0 = _rotate_left(v0, 32)
         v2, v0 = v2 + v1, v0 + v3
-        v1, v3 = _turned(v1, 17) ^ v2, _turned(v3, 21) ^ v0
-        v2 = _turned(v2, 32)
+        v1, v3 = _rotate_left(v1, 17) ^ v2, _rotate_left(v3, 21) ^ v0
+        v2 = _rotate_left(v2, 32)
     return v0, v1, v2, v3
 
 
 @inner_jit
-def _turned(word: np.uint64, bits: int) -> np.uint64:
+def _rotate_left(word: np.uint64, bits: int) -> np.uint64:
     left = np.uint64(bits)
     return (word << left) | (word >> (np.uint64(64) - left))
 
 
 Form = Literal["value", "affine", "rank"]
-RANKS = 16
-DIGITS = 2.0**30  # about nine digits
-FINE = 0.05  # least share of distinct values among the records that makes a column fine
-STANDS_OUT = 0.02  # least share of the records with a value that serves as an anchor
-MISSING = np.uint64(0x6D697373696E67)
+RANK_CLASSES = 16  # coarse enough that a random subset of rows changes few ranks
+MANTISSA_SCALE = 2.0**30  # about nine digits
+MIN_FINE_SHARE = 0.05  # of distinct values among the records; a column with more is fine, such as amounts
+MIN_ANCHOR_SHARE = 0.02  # of the records that have a value, before it serves as an anchor
+MISSING_WORD = np.uint64(0x6D697373696E67)
 
 
 @dataclass(frozen=True)
 class Tally:
-    """The distinct values of a column, how many records have each, and where each record's stands."""
+    """The distinct values of a column."""
 
-    numbers: Array | None  # NaN: missing
-    texts: tuple[str | None, ...]
-    counts: Array
-    place: Array
+    numbers: Array | None  # the values, ascending; NaN: missing; None: they are texts
+    texts: tuple[str | None, ...]  # the values, if they are texts
+    counts: Array  # how many records have each value
+    positions: Array  # the index of each record's value
 
     @property
     def entropy(self) -> float:
-        """How much the column tells, in bits: -sum p log2 p."""
+        """The Shannon entropy of the column in bits: -sum p log2 p."""
         shares = self.counts[self.counts > 0] / max(1, self.counts.sum())
         return float(-(shares * np.log2(shares)).sum())
 
     @property
     def is_counter(self) -> bool:
-        """Whether it only numbers the records: every value its own, on a grid that they fill at least by half."""
+        """Whether it only numbers the records: all values are distinct and fill at least half of a grid."""
         if self.numbers is None or (self.counts > 1).any():
             return False
         known = self.numbers[~np.isnan(self.numbers)]
@@ -110,22 +111,22 @@ class Tally:
 
     @property
     def is_fine(self) -> bool:
-        """Whether there are many distinct values, as amounts and numbers of records have."""
-        return len(self.counts) >= FINE * len(self.place)
+        """Whether there are many distinct values, as in amounts and record numbers."""
+        return len(self.counts) >= MIN_FINE_SHARE * len(self.positions)
 
     def form(self, form: Form, shifted: bool = False) -> Array:
-        """One word for each record; `shifted`: that of the next distinct value."""
+        """Return one word for each record; `shifted`: that of the next distinct value."""
         if self.numbers is None:
             words = _texts(self.texts) if form == "value" else self.count_ranks.astype(np.uint64)
         else:
             code = {"value": significant, "affine": self._affine, "rank": self._ranks}[form](self.numbers)
-            words = np.where(np.isnan(self.numbers), MISSING, code)
-        place = (self.place.astype(np.int64) + 1) % len(words) if shifted else self.place
-        return np.asarray(stirred(words)[place])
+            words = np.where(np.isnan(self.numbers), MISSING_WORD, code)
+        positions = (self.positions.astype(np.int64) + 1) % len(words) if shifted else self.positions
+        return np.asarray(mix_words(words)[positions])
 
     @property
     def count_ranks(self) -> Array:
-        """The place of each value's count among all counts, the largest first; equal counts share a place."""
+        """The rank of each value's count, the largest first; equal counts have the same rank."""
         return np.unique(-self.counts.astype(np.int64), return_inverse=True)[1]
 
     def _affine(self, numbers: Array) -> Array:
@@ -134,22 +135,23 @@ class Tally:
             return np.zeros(len(numbers), dtype=np.uint64)
         values, counts = numbers[known], self.counts[known]
         top = int(counts.argmax())
-        common = counts[top] >= max(10, STANDS_OUT * counts.sum())
+        is_common = counts[top] >= max(10, MIN_ANCHOR_SHARE * counts.sum())
         low, high = values[np.searchsorted(np.cumsum(counts) / counts.sum(), (0.25, 0.75))]
         step = common_step(values) or float(high - low) or 1.0
-        return significant((numbers - values[top if common else 0]) / step)
+        return significant((numbers - values[top if is_common else 0]) / step)
 
     def _ranks(self, numbers: Array) -> Array:
         counts = np.where(np.isnan(numbers), 0, self.counts)
+        # The middle rank of a value: ties share it, and a random subset hardly moves it.
         middle = (np.cumsum(counts) - counts / 2) / max(1, counts.sum())
-        return np.asarray(np.minimum(middle * RANKS, RANKS - 1).astype(np.uint64))
+        return np.asarray(np.minimum(middle * RANK_CLASSES, RANK_CLASSES - 1).astype(np.uint64))
 
 
 def tally(column: Column) -> Tally:
-    """The distinct values, in rising order where they are numbers."""
+    """Return the distinct values of a column, ascending if they are numbers."""
     if column.levels is None:
-        distinct, place, counts = np.unique(column.values, return_inverse=True, return_counts=True)
-        return Tally(distinct, (), counts, place)
+        distinct, positions, counts = np.unique(column.values, return_inverse=True, return_counts=True)
+        return Tally(distinct, (), counts, positions)
     counts, levels = np.bincount(column.values, minlength=len(column.levels)), column.levels.to_list()
     if not column.levels.dtype.is_numeric():
         return Tally(None, tuple(None if v is None else str(v) for v in levels), counts, column.values)
@@ -159,20 +161,20 @@ def tally(column: Column) -> Tally:
 
 
 def significant(numbers: Array) -> Array:
-    """A word for each number, the same for numbers that agree to nine digits."""
+    """Return a word for each number; numbers that agree to nine digits have the same word."""
     with np.errstate(invalid="ignore"):
         mantissa, exponent = np.frexp(numbers)
-        whole = np.where(np.isfinite(numbers), np.rint(mantissa * DIGITS), 0.0)
-        over = np.abs(whole) >= DIGITS  # rounded up to the next power of two
+        whole = np.where(np.isfinite(numbers), np.rint(mantissa * MANTISSA_SCALE), 0.0)
+        over = np.abs(whole) >= MANTISSA_SCALE  # the mantissa was rounded up to the next power of two
         whole, exponent = np.where(over, whole / 2, whole), exponent + over
     return np.asarray((whole.astype(np.int64) * 4096 + exponent).astype(np.uint64))
 
 
 def _texts(texts: tuple[str | None, ...]) -> Array:
-    """A word for each text in lower case, without the blanks around it."""
-    return np.array([MISSING if text is None else text_word(text) for text in texts], dtype=np.uint64)
+    """Return a word for each text in lower case, without surrounding blanks."""
+    return np.array([MISSING_WORD if text is None else text_word(text) for text in texts], dtype=np.uint64)
 
 
 def text_word(text: str) -> int:
-    """Eight bytes of a hash of a text in lower case."""
+    """Return eight bytes of a hash of a text in lower case."""
     return int.from_bytes(hashlib.blake2b(text.strip().casefold().encode(), digest_size=8).digest(), "little")

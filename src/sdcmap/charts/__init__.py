@@ -1,4 +1,4 @@
-"""Charts: each is a table of what is shown, then its drawing as a Vega-Lite spec."""
+"""Charts: each first computes a table of what is shown, then draws it as a Vega-Lite spec."""
 
 from sdcmap.charts.change_charts import draw_density_change, draw_table_change
 from sdcmap.charts.confidentiality import draw_confidentiality, draw_side_by_side

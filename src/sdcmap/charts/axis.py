@@ -1,4 +1,4 @@
-"""The range of an axis, and what happens to values beyond it."""
+"""The range of an axis, and where values beyond it are drawn."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-BANDS_MAY_STRETCH = 3.0
-GUESTS_MAY_STRETCH = 1.5
-PADDING = 0.045
-INSET = 0.012  # how far from the edge a mark stands that lies beyond it
+MAX_BAND_STRETCH = 3.0  # times the range of the points: how far ends of bands may widen the axis
+MAX_GUIDE_STRETCH = 1.5  # times the range by then: how far anchors and limits may widen it
+PADDING = 0.045  # of the range, on both sides
+INSET = 0.012  # of the range, from the edge to a mark whose value lies beyond it
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis shows, which way is better, and its range in data units."""
+    """An axis: its title, which direction is better, and its range in data units."""
 
     title: str
     better: str
     low: float
     high: float
 
-    def drawn(self, value: float) -> tuple[float, str]:
-        """Where a value is drawn, and the side it lies beyond: "low", "high" or ""."""
+    def locate(self, value: float) -> tuple[float, str]:
+        """Return where a value is drawn, and the side beyond which it lies: "low", "high" or ""."""
         inset = INSET * (self.high - self.low)
         if value > self.high:
             return self.high - inset, "high"
@@ -31,19 +31,20 @@ class Axis:
             return self.low + inset, "low"
         return value, ""
 
-    def clipped(self, value: float) -> float:
-        """The value, or the end of the axis it lies beyond."""
+    def clip(self, value: float) -> float:
+        """Return the value, or the end of the axis beyond which it lies."""
         return min(max(value, self.low), self.high)
 
     def share(self, value: float) -> float:
-        """0 at the low end, 1 at the high end."""
+        """Return the position of a value: 0 at the low end, 1 at the high end."""
         return (value - self.low) / (self.high - self.low)
 
     def at(self, share: float) -> float:
+        """Return the value at a position from 0 to 1."""
         return self.low + share * (self.high - self.low)
 
     def lines(self, characters: int) -> list[str]:
-        """The title in lines of at most so many characters."""
+        """Return the title in lines of at most so many characters."""
         whole = f"{self.title}, {self.better}"
         return [whole] if len(whole) <= characters else [*textwrap.wrap(self.title, characters), self.better]
 
@@ -55,21 +56,22 @@ class Axis:
 
 
 def axis(
-    title: str, better: str, points: Iterable[float], bands: Iterable[float] = (), guests: Iterable[float] = ()
+    title: str, better: str, points: Iterable[float], bands: Iterable[float] = (), guides: Iterable[float] = ()
 ) -> Axis:
-    """An axis that shows every finite point.
+    """Return an axis that shows every finite point.
 
-    Ends of bands are taken in, nearest first, while the range grows to at most 3 times that of the points; anchors and
-    limits (`guests`) while it grows to at most 1.5 times what there is by then. What is left out is drawn at the edge
-    with an arrow and its value in words, so that a far anchor never squeezes the points.
+    Ends of bands are included, nearest first, while the range grows to at most 3 times that of the points; then anchors and
+    limits (`guides`), while it grows to at most 1.5 times that range. What is left out is drawn at the edge with an arrow
+    and its value, so that a distant anchor never squeezes the points.
 
-    >>> axis("", "", [1.0, 2.0], guests=[2.2, 100.0]).high < 3
+    >>> axis("", "", [1.0, 2.0], guides=[2.2, 100.0]).high < 3
     True
     """
-    low, high = _grown(*_grown(*_ends(points), bands, BANDS_MAY_STRETCH), guests, GUESTS_MAY_STRETCH)
+    low, high = _extend_range(*_extend_range(*_ends(points), bands, MAX_BAND_STRETCH), guides, MAX_GUIDE_STRETCH)
     if math.isinf(low):
         low, high = 0.0, 1.0
     if low == high:
+        # A single value gets a range around it, so that it is drawn in the middle.
         half = abs(low) / 10 or 0.5
         low, high = low - half, high + half
     padding = PADDING * (high - low)
@@ -81,10 +83,10 @@ def _ends(values: Iterable[float]) -> tuple[float, float]:
     return min(finite, default=math.inf), max(finite, default=-math.inf)
 
 
-def _grown(low: float, high: float, values: Iterable[float], stretch: float) -> tuple[float, float]:
-    """The range with the values taken in, nearest first, while it stays within `stretch` times its width."""
+def _extend_range(low: float, high: float, values: Iterable[float], stretch: float) -> tuple[float, float]:
+    """Return the range with the values included, nearest first, while it stays within `stretch` times its width."""
     finite = [value for value in values if math.isfinite(value)]
-    if high <= low:  # no point, or one: nothing is there to be squeezed
+    if high <= low:  # at most one point: nothing can be squeezed
         return _ends([*finite, low])
     most = stretch * (high - low)
     for value in sorted(finite, key=lambda value: max(low - value, value - high)):

@@ -1,4 +1,4 @@
-"""What masking changed, drawn: shares, densities, tables of two columns, correlations."""
+"""Charts of what masking changed: shares, densities, tables of two columns, correlations."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from sdcmap.data.tables import table
 
 FILES = ("before", "after")
 BINS = 24
-MOST = 20  # categories that are drawn: those with the most records
+MAX_CATEGORIES = 20  # those with the most records are drawn
 
 
 def draw_change(original: Microdata, masked: Microdata, name: str) -> Chart:
-    """The distribution of one variable before and after masking, for people who may see the original.
+    """Draw the distribution of one variable before and after masking, for people who may see the original.
 
     A category's share, or the share of records in each of 24 equal bins between the 0.5 and 99.5 % quantiles of the
     original; what lies beyond is counted in the outermost bins. Missing values are left out of bins.
     """
     levels = original.column(name).levels
-    rows = _binned(original, masked, name) if levels is None else _shares(original, masked, name, levels)
+    rows = _bin_shares(original, masked, name) if levels is None else _shares(original, masked, name, levels)
     order = [row["value"] for row in rows if row["file"] == "before"]
     x = {"field": "value", "type": "nominal", "sort": order, "title": name,
          "axis": {"labelAngle": -40, "labelOverlap": True, "labelLimit": 120}}  # fmt: skip
@@ -38,7 +38,7 @@ def draw_change(original: Microdata, masked: Microdata, name: str) -> Chart:
 
 
 def _two_files(name: str, rows: Sequence[Row], mark: Spec, **encoding: Any) -> Chart:
-    """A chart of one column, the original in gray and the masked file in blue."""
+    """Return a chart of one column, the original in gray and the masked file in blue."""
     color = {"field": "file", "sort": [*FILES], "title": None, "legend": {"orient": "top"},
               "scale": {"domain": [*FILES], "range": [COLORS[6], COLORS[0]]}}  # fmt: skip
     spec = {
@@ -52,24 +52,24 @@ def _two_files(name: str, rows: Sequence[Row], mark: Spec, **encoding: Any) -> C
 
 
 def _shares(original: Microdata, masked: Microdata, name: str, levels: pl.Series) -> list[Row]:
-    """A row for each category and file: value, file, and its share of the records."""
-    counted = table(original, masked, (name,))
+    """Return a row for each category and file: value, file, and its share of the records."""
+    counts_by_file = table(original, masked, (name,))
     words = ["missing" if level is None else str(level) for level in levels]
-    words += [f"new {number}" for number in range(1, len(counted.before) - len(words) + 1)]
-    shown = sorted(np.argsort(-(counted.before + counted.after), kind="stable")[:MOST].tolist())
+    words += [f"new {number}" for number in range(1, len(counts_by_file.before) - len(words) + 1)]
+    shown = sorted(np.argsort(-(counts_by_file.before + counts_by_file.after), kind="stable")[:MAX_CATEGORIES].tolist())
     return [
-        {"value": words[place], "file": file, "share": float(counts[place]) / max(float(counts.sum()), 1)}
-        for file, counts in zip(FILES, (counted.before, counted.after), strict=True)
-        for place in shown
+        {"value": words[index], "file": file, "share": float(counts[index]) / max(float(counts.sum()), 1)}
+        for file, counts in zip(FILES, (counts_by_file.before, counts_by_file.after), strict=True)
+        for index in shown
     ]
 
 
-def _binned(original: Microdata, masked: Microdata, name: str) -> list[Row]:
-    """A row for each bin and file, as `_shares`."""
+def _bin_shares(original: Microdata, masked: Microdata, name: str) -> list[Row]:
+    """Return a row for each bin and file, as `_shares` does."""
     before, after = (values[~np.isnan(values)] for values in (original.numbers(name), masked.numbers(name)))
     low, high = np.quantile(before, ENDS) if len(before) else (0.0, 1.0)
     edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
-    digits = max(0, 1 - math.floor(math.log10(edges[1] - edges[0])))  # bins next to each other differ in them
+    digits = max(0, 1 - math.floor(math.log10(edges[1] - edges[0])))
     middles = [f"{middle:,.{digits}f}" for middle in (edges[1:] + edges[:-1]) / 2]
     return [
         {"value": middle, "file": file, "share": float(count / max(len(values), 1))}
@@ -78,22 +78,20 @@ def _binned(original: Microdata, masked: Microdata, name: str) -> list[Row]:
     ]
 
 
-# A number before and after masking: two densities on one axis.
-
-
-GRID = 161  # points at which densities are told
-ENDS = (0.005, 0.995)  # quantiles of the original between which they are drawn
-FEWEST = 10  # values, below which there is no density
+# ---- densities ------------------------------------------------------------------------------------------------
+GRID = 161  # points at which densities are computed
+ENDS = (0.005, 0.995)  # quantiles between which distributions are drawn
+MIN_DENSITY_VALUES = 10  # a density of fewer values is not drawn
 
 
 def draw_density_change(original: Microdata, masked: Microdata, name: str) -> Chart:
-    """The density of a numeric column before (gray) and after masking (blue), for people who may see the original.
+    """Draw the density of a numeric column before (gray) and after masking (blue), for people who may see the original.
 
-    Both have the bandwidth of the original, so that they differ by their values alone: .9 min(s, IQR / 1.34) n^(-1/5),
-    of s alone where the quartiles are one value (Silverman 1986, eq. 3.31). Missing values are left out and every
-    record counts once. Drawn between the .5 and 99.5 % quantiles of both files.
+    Both have the bandwidth of the original, so that only their values differ: 0.9 min(s, IQR / 1.34) n^(-1/5), with s alone
+    where the quartiles are equal (Silverman 1986, eq. 3.31). Missing values are left out and every record counts once. The
+    density is drawn between the 0.5 and 99.5 % quantiles of both files.
     """
-    both = [_known(data, name) for data in (original, masked)]
+    both = [_finite_values(data, name) for data in (original, masked)]
     ends = np.array([np.quantile(values, ENDS) for values in both])
     low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
     low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
@@ -114,13 +112,13 @@ def draw_density_change(original: Microdata, masked: Microdata, name: str) -> Ch
 
 
 def has_density(original: Microdata, masked: Microdata, name: str) -> bool:
-    """Whether a column is a number in both files, with enough values."""
+    """Return whether a column is a number in both files, with enough values."""
     numbers = all(data.column(name).levels is None for data in (original, masked))
-    return numbers and min(len(_known(data, name)) for data in (original, masked)) >= FEWEST
+    return numbers and min(len(_finite_values(data, name)) for data in (original, masked)) >= MIN_DENSITY_VALUES
 
 
 def bandwidth(values: Array) -> float:
-    """Silverman's rule of thumb; 0 where all values are one."""
+    """Return Silverman's bandwidth; 0 where all values are equal."""
     lower, upper = np.quantile(values, [0.25, 0.75])
     spread = float(values.std(ddof=1))
     robust = float(upper - lower) / 1.34
@@ -128,17 +126,18 @@ def bandwidth(values: Array) -> float:
 
 
 def density(values: Array, grid: Array, width: float) -> Array:
-    """The Gaussian kernel density at the points of an even grid.
+    """Return the Gaussian kernel density at the points of an even grid.
 
-    Each value is shared out between the two points beside it, in a grid that reaches four widths further, and counts are
-    smoothed: as good as the sum over all values where the grid is finer than the width, and quick for millions.
+    Each value is divided between its two neighboring grid points, and the counts are smoothed (linear binning). This is as
+    good as the sum over all values if the grid is finer than the bandwidth, and fast for millions of values.
     """
     step = grid[1] - grid[0]
+    # The grid is extended by four bandwidths on both sides, so that values beyond its ends contribute too.
     more = int(np.ceil(4 * width / step))
-    place = (values - grid[0]) / step + more
-    place = place[(place >= 0) & (place < len(grid) - 1 + 2 * more)]
-    left = place.astype(np.int64)
-    share = place - left
+    position = (values - grid[0]) / step + more
+    position = position[(position >= 0) & (position < len(grid) - 1 + 2 * more)]
+    left = position.astype(np.int64)
+    share = position - left
     size = len(grid) + 2 * more
     counts = np.bincount(left, 1 - share, size) + np.bincount(left + 1, share, size)
     kernel = np.exp(-0.5 * (np.arange(-more, more + 1) * step / width) ** 2)
@@ -146,15 +145,13 @@ def density(values: Array, grid: Array, width: float) -> Array:
     return smoothed[more : more + len(grid)] / len(values)
 
 
-def _known(data: Microdata, name: str) -> Array:
+def _finite_values(data: Microdata, name: str) -> Array:
     values = data.numbers(name)
     return values[np.isfinite(values)]
 
 
-# The table of two columns before and after masking, as heat maps side by side.
-
-
-MOST_LEVELS = 12  # categories of a column that are drawn: those with the most records
+# ---- tables of two columns --------------------------------------------------------------------------------------
+MAX_TABLE_LEVELS = 12  # categories of a column; those with the most records are drawn
 CELL = 34  # pixels across
 SHARE, CHANGE = ["#ffffff", "#0072B2"], ["#D55E00", "#ffffff", "#0072B2"]  # shades
 QUIET = {"labelLimit": 110, "ticks": False, "domain": False}
@@ -162,50 +159,50 @@ TURNED = {**QUIET, "labelAngle": -40}
 
 
 def draw_table_change(original: Microdata, masked: Microdata, down: str, across: str) -> Chart:
-    """Per cent of the records in each cell of two categorical columns: before, after, and the difference in points.
+    """Draw the percentage of records in each cell of two categorical columns: before, after, and the difference.
 
-    For people who may see the original: cells of few records are not hidden. Of a column with more than 12 categories those
-    with the most records are drawn; shares are of all records. Every record counts once; missing is a category.
+    For people who may see the original: cells with few records are not hidden. Only the 12 largest categories of a column
+    are drawn; percentages are of all records. Every record counts once; missing is a category.
     """
     cells = cell_shares(original, masked, down, across)
-    orders = [_largest(cells, place, original, name) for place, name in (("down", down), ("across", across))]
+    orders = [_largest(cells, side, original, name) for side, name in (("down", down), ("across", across))]
     shown = cells.filter(pl.col("down").is_in(orders[0]), pl.col("across").is_in(orders[1]))
     most = max(1.0, *(float(shown[file].max() or 0) for file in FILES))  # type: ignore[arg-type]
     least = max(0.1, float(shown["change"].abs().max() or 0))  # type: ignore[arg-type]
     ends = {"before": [0, most], "after": [0, most], "change": [-least, 0, least]}
     panels = [_panel(shown.to_dicts(), file, (down, across), orders, domain) for file, domain in ends.items()]
-    title = f"{down} by {across}: per cent of the records"
+    title = f"{down} by {across}: percent of the records"
     resolve = {"scale": {"color": "independent"}}
     return Chart(page(title, columns=3, spacing=22, resolve=resolve, concat=panels), title)
 
 
 def cell_shares(original: Microdata, masked: Microdata, down: str, across: str) -> pl.DataFrame:
-    """A row a cell that occurs in either file: its categories in words, per cent before and after, and the change."""
-    before, after = (_counted(data, down, across) for data in (original, masked))
+    """Return a row for each cell that occurs in either file: its categories, percent before and after, and the change."""
+    before, after = (_count_cells(data, down, across) for data in (original, masked))
     both = before.join(after, on=["down", "across"], how="full", coalesce=True, suffix=" after")
     shares = (pl.col(old).fill_null(0).alias(new) for old, new in (("share", "before"), ("share after", "after")))
     cells = both.select("down", "across", *shares).sort("down", "across")
     return cells.with_columns(change=pl.col("after") - pl.col("before"))
 
 
-def _counted(data: Microdata, down: str, across: str) -> pl.DataFrame:
+def _count_cells(data: Microdata, down: str, across: str) -> pl.DataFrame:
     frame = data.only([down, across]).frame()
     words = {"down": pl.col(down), "across": pl.col(across)}
     texts = frame.select(**{to: column.cast(pl.String).fill_null("missing") for to, column in words.items()})
     return texts.group_by("down", "across").agg(share=100 * pl.len() / max(1, len(frame)))
 
 
-def _largest(cells: pl.DataFrame, place: str, original: Microdata, name: str) -> list[str]:
-    """The categories with the most records, in the order of the file; those that masking made come last."""
-    sums = cells.group_by(place).agg(size=(pl.col("before") + pl.col("after")).sum())
-    kept = sums.sort("size", place, descending=[True, False]).head(MOST_LEVELS)[place].to_list()
+def _largest(cells: pl.DataFrame, side: str, original: Microdata, name: str) -> list[str]:
+    """Return the categories with the most records, in the order of the file; new categories come last."""
+    sums = cells.group_by(side).agg(size=(pl.col("before") + pl.col("after")).sum())
+    largest = sums.sort("size", side, descending=[True, False]).head(MAX_TABLE_LEVELS)[side].to_list()
     levels = original.column(name).levels
     known = [] if levels is None else [str(level) for level in levels.drop_nulls()]
-    return sorted(kept, key=lambda word: (known.index(word) if word in known else len(known), word))
+    return sorted(largest, key=lambda word: (known.index(word) if word in known else len(known), word))
 
 
 def _panel(rows: list[Row], file: str, names: tuple[str, str], orders: list[list[str]], domain: list[float]) -> Spec:
-    """One heat map: before, after or the change; the first names its rows."""
+    """Return one heat map: before, after or the change; only the first has row labels."""
     y_title, y_axis = names[0] if file == "before" else None, {**QUIET, "labels": file == "before"}
     x_axis = {**TURNED, "labels": True}
     at = {
@@ -222,7 +219,7 @@ def _panel(rows: list[Row], file: str, names: tuple[str, str], orders: list[list
 
 
 def _heat_map(at: Spec, shade: Spec, text: Spec, dark: str, **more: Any) -> list[Spec]:
-    """Cells in their shade with a number in each, white on those that the test `dark` names."""
+    """Return shaded cells with a number in each, white where the Vega expression `dark` is true."""
     ink = {"condition": {"test": dark, "value": "white"}, "value": "#222222"}
     return [
         {"mark": {"type": "rect", "stroke": "white"}, "encoding": {**at, "color": shade, **more}},
@@ -230,13 +227,12 @@ def _heat_map(at: Spec, shade: Spec, text: Spec, dark: str, **more: Any) -> list
     ]
 
 
-# Correlations of the numbers before and after masking, side by side.
-
-
+# ---- correlations -----------------------------------------------------------------------------------------------
 def draw_correlations(original: Microdata, masked: Microdata, names: Sequence[str]) -> Chart:
-    """Pearson correlations of numeric columns, over the records where both are known; every record counts once.
+    """Draw Pearson correlations of numeric columns before and after masking; every record counts once.
 
-    A constant column has none: its cells are empty. Colors run from orange (-1) over white to blue (1).
+    The records where both columns have values are used. Cells of a constant column are empty. Colors range from orange (-1)
+    over white to blue (1).
     """
     rows: list[Row] = [
         {"file": file, "a": a, "b": b, "r": round(float(r), 4)}
@@ -245,8 +241,8 @@ def draw_correlations(original: Microdata, masked: Microdata, names: Sequence[st
         for b, r in zip(names, line, strict=True)
         if np.isfinite(r)
     ]
-    place: Spec = {"type": "nominal", "sort": list(names), "title": None}
-    at = {"x": {"field": "a", **place, "axis": TURNED}, "y": {"field": "b", **place, "axis": QUIET}}
+    axis: Spec = {"type": "nominal", "sort": list(names), "title": None}
+    at = {"x": {"field": "a", **axis, "axis": TURNED}, "y": {"field": "b", **axis, "axis": QUIET}}
     shade = number("r", title="correlation", scale={"domain": [-1, 0, 1], "range": CHANGE, "interpolate": "rgb"})
     cells = _heat_map(at, shade, number("r", format=".2f"), "abs(datum.r) > 0.6")
     header = {"labelFontSize": 12, "labelAnchor": "start"}
@@ -260,7 +256,7 @@ def draw_correlations(original: Microdata, masked: Microdata, names: Sequence[st
 
 
 def correlations(data: Microdata, names: Sequence[str]) -> Array:
-    """Pearson correlations, each over the records where both columns are known; NaN where one is constant there."""
+    """Return Pearson correlations, each over the records where both columns have values; NaN where one is constant."""
     columns = [data.numbers(name) for name in names]
     matrix = np.full((len(names), len(names)), np.nan)
     for i, a in enumerate(columns):

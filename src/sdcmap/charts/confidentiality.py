@@ -1,4 +1,4 @@
-"""The confidentiality plot: each record by its neighbors and its perturbation, with the unsafe zone.  Seri (2005)"""
+"""The confidentiality plot: each record by its neighbors and its perturbation, with the unsafe zone. Seri (2005)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable
 
 TITLE = "Confidentiality plot"
-MANY = 5000  # above this a density stands for the records
-MOST_MARKS = 20_000  # unsafe records drawn over a density
-SAFE, UNSAFE, ZONE, LINE = "#0072B2", "#D55E00", "#FBE9E1", "#B22222"
+MAX_RECORDS_AS_POINTS = 5000  # more records are drawn as a density
+MAX_UNSAFE_MARKS = 20_000  # unsafe records that are drawn over a density
+SAFE, UNSAFE, ZONE, LIMIT_COLOR = "#0072B2", "#D55E00", "#FBE9E1", "#B22222"
 CROSS = "M-1,-1L1,1M-1,1L1,-1"
 STYLES: dict[str, Spec] = {
     "record": {"shape": "circle", "filled": True, "size": 22, "opacity": 0.8},
@@ -58,7 +58,7 @@ class PlotInfo:
 def draw_confidentiality(
     table: RecordTable, *, audience: str = "internal", title: str = "", width: int = 560, height: int = 400
 ) -> Chart:
-    """The plot of one table; an external reader gets binned counts alone."""
+    """Draw the plot of one table; external readers get only binned counts."""
     to, title = Audience(audience, len(table)), title or TITLE
     if to.is_external:
         return Chart(page(title, hconcat=[draw_bins(table, to)], spacing=18), title)
@@ -69,7 +69,7 @@ def draw_confidentiality(
 
 
 def draw_side_by_side(tables: Mapping[str, RecordTable], *, audience: str = "internal") -> Chart:
-    """The plots of several attacks on one file, a panel each."""
+    """Draw the plots of several attacks on one file, a panel for each."""
     panels: list[Spec] = []
     for name, table in tables.items():
         to = Audience(audience, len(table))
@@ -84,14 +84,15 @@ def draw_side_by_side(tables: Mapping[str, RecordTable], *, audience: str = "int
     return Chart(page(TITLE, hconcat=[{"concat": panels, "columns": 2, "spacing": 24}], spacing=18), TITLE)
 
 
-# ---- what is shown --------------------------------------------------------------------------------------------
+# ---- contents -------------------------------------------------------------------------------------------------
 def plot_info(table: RecordTable) -> PlotInfo:
-    """All thinking of the plot: axes, marks, density, lines, zone, key and words."""
+    """Return everything on the plot: axes, marks, density, lines, zone, legend and subtitle."""
     rule, social = table.rule, table.uses_frequencies
     x = RecordAxis.of(table.neighbors, float(rule.k), _x_title(table), counts=True)
     threshold, room = (1.0, 1.0) if social else (rule.r, 1.15)
     y = RecordAxis.of(table.perturbation, threshold, _y_title(table), counts=False, room=room)
-    many = len(table) > MANY
+    # Points of many records would cover each other, so a density is drawn and only unsafe records are points.
+    many = len(table) > MAX_RECORDS_AS_POINTS
     shapes = [1.0, 0.5] if rule.q in (1.0, 0.5) else [1.0, 0.5, rule.q]
     lines = {} if social else {q: safety_line(rule.k, rule.r, q) for q in shapes}
     zone = lines[rule.q] if not social else pl.DataFrame({"x": [0.0, float(rule.k)], "y": [y.high, y.high]})
@@ -102,18 +103,19 @@ def plot_info(table: RecordTable) -> PlotInfo:
 
 
 def safety_line(k: float, r: float, q: float) -> pl.DataFrame:
-    """The points where (N/k)^q + (p/r)^q = 1."""
+    """Return the points where (N/k)^q + (p/r)^q = 1."""
     share = np.concatenate([[0.0], np.geomspace(1e-4, 1e-2, 8), np.linspace(0.012, 1, 90)])
     return pl.DataFrame({"x": k * share, "y": r * np.maximum(0.0, 1 - share**q) ** (1 / q)})
 
 
 def _marks(table: RecordTable, many: bool) -> pl.DataFrame:
-    """A row for each mark: a record is drawn as a point or, where its link is in the neighborhood, as a cross."""
+    """Return a row for each mark: a point for each record, or a cross where its link is in the neighborhood."""
     judged = table
     largest = judged.rows == table.largest
     shown = np.flatnonzero(~judged.safe) if many else np.arange(len(table))
-    if len(shown) > MOST_MARKS:
-        shown = shown[np.linspace(0, len(shown) - 1, MOST_MARKS).astype(np.int64)]
+    # Evenly spaced rows stand for all unsafe records; a random sample would change from one drawing to the next.
+    if len(shown) > MAX_UNSAFE_MARKS:
+        shown = shown[np.linspace(0, len(shown) - 1, MAX_UNSAFE_MARKS).astype(np.int64)]
     drawn = np.isin(np.arange(len(table)), shown) & ~largest
     kinds = {"record": drawn & ~judged.link_in, "link": drawn & judged.link_in, "nearest": drawn & judged.nearest}
     columns = {"row": judged.rows, "x": table.neighbors.astype(float), "y": table.perturbation, "safe": judged.safe}
@@ -167,10 +169,10 @@ def _legend(table: RecordTable, lines: Mapping[float, pl.DataFrame], kinds: set[
     for shape in lines:
         words = {1.0: "straight safety line", 0.5: "curved safety line"}.get(shape, "safety line")
         words += f", q = {shape:g} ({table.unsafe_at(shape):,} unsafe)"
-        entries.append(Entry("rule", {"color": LINE, **LINES.get(shape, OTHER_LINE)}, words))
+        entries.append(Entry("rule", {"color": LIMIT_COLOR, **LINES.get(shape, OTHER_LINE)}, words))
     zone = f"unsafe zone (q = {q:g})"
     if table.uses_frequencies:
-        entries.append(Entry("rule", {"color": LINE, **LINES[1.0]}, f"k = {k}"))
+        entries.append(Entry("rule", {"color": LIMIT_COLOR, **LINES[1.0]}, f"k = {k}"))
         zone = f"unsafe zone: fewer than {k}"
     return [*entries, point({**box, "color": ZONE, "size": 160, "opacity": 1}, zone)]
 
@@ -187,8 +189,8 @@ def _subtitle(table: RecordTable, many: bool) -> Iterator[str]:
         yield f"δ = {table.delta:.4g}{how}; {safe}; {table.empty:,} without a neighbor"
     if rule.neighborhood == "fellegi-sunter":
         yield "neighborhood where m(z)/u(z) is largest (Fellegi-Sunter)"
-    if many and unsafe > MOST_MARKS:
-        yield f"{MOST_MARKS:,} of {unsafe:,} unsafe records are drawn, evenly spaced in the file"
+    if many and unsafe > MAX_UNSAFE_MARKS:
+        yield f"{MAX_UNSAFE_MARKS:,} of {unsafe:,} unsafe records are drawn, evenly spaced in the file"
     if table.ties:
         own = "1 record has" if table.ties == 1 else f"{table.ties:,} records have"
         yield f"{own} other units exactly as near as the own original"
@@ -198,12 +200,12 @@ def _subtitle(table: RecordTable, many: bool) -> Iterator[str]:
 def _plot(info: PlotInfo, width: int, height: int) -> Spec:
     many = len(info.density) > 0
     lines = [
-        layer(path.to_dicts(), {"type": "line", "color": LINE, "clip": True, **LINES.get(q, OTHER_LINE)})
+        layer(path.to_dicts(), {"type": "line", "color": LIMIT_COLOR, "clip": True, **LINES.get(q, OTHER_LINE)})
         for q, path in info.lines.items()
     ]
     if not lines:  # the vertical line at k
         k = [{"x": float(info.zone["x"].max())}]  # type: ignore[arg-type]
-        lines = [layer(k, {"type": "rule", "color": LINE, **LINES[1.0]}, y={"value": 0}, y2={"value": height})]
+        lines = [layer(k, {"type": "rule", "color": LIMIT_COLOR, **LINES[1.0]}, y={"value": 0}, y2={"value": height})]
     zone = [{**row, "floor": 0.0} for row in info.zone.to_dicts()]
     layers = [
         layer(zone, {"type": "area", "color": ZONE, "opacity": 1, "clip": True}, y2={"field": "floor"}),
@@ -225,7 +227,7 @@ def _density(table: pl.DataFrame) -> Spec:
 
 
 def _points(info: PlotInfo) -> Iterator[Spec]:
-    """Safe ones below unsafe ones, points below links in reach below nearest links, the largest unit on top."""
+    """Yield the marks from bottom to top: safe before unsafe, points, links in reach, nearest links, the largest unit."""
     tips = [{"field": "row", "title": "row of the masked file"},
             number("x", title=info.x.title, format=",.6~g"), number("y", title=info.y.title, format=".4~g")]  # fmt: skip
     small = info.marks.filter(pl.col("kind") != "largest").height > 1000
@@ -239,11 +241,9 @@ def _points(info: PlotInfo) -> Iterator[Spec]:
                 yield layer(part.select("row", "x", "y").to_dicts(), mark, tooltip=tips)
 
 
-# The R-U map linked to the confidentiality plots of its points.
-
-
+# ---- the R-U map linked to the confidentiality plots of its points --------------------------------------------------
 def draw_linked(ru: RUMap, tables: Mapping[str, RecordTable], **options: Unpack[MapLook]) -> dict[str, Chart]:
-    """Charts by file name: `map.html`, in which a click on a point opens its confidentiality plot `records-<id>.html`.
+    """Return charts by file name: in `map.html`, a click on a point opens its confidentiality plot `records-<id>.html`.
 
     tables : candidate id -> its record table. options : of `draw_map`.
     """

@@ -16,18 +16,18 @@ WIDTH, HEIGHT = 620, 400
 
 
 def draw_fronts(maps: Mapping[str, RUMap], choices: Mapping[str, Choice] | None = None, *, title: str = TITLE) -> Chart:
-    """A step line and points for each study, utility across and risk up; a ring around what each chooses.
+    """Draw a step line and points for each study, utility across and risk up, with a ring around each choice.
 
-    maps : name -> its map, all on the same axes. Infinite values are left out. Where an axis is an expectation, methods
-    stand for releases. choices : name -> the choice, where there is one.
+    maps : map of each study by name, all on the same axes. Infinite values are left out. Where an axis is an expectation,
+    methods are drawn instead of releases. choices : the choice of each study by name, where there is one.
     """
     names = list(maps)
     ru = maps[names[0]]
     rows = [row for name in names for row in _front(name, maps[name])]
-    turn = "step-after" if ru.signs[0] * ru.signs[1] > 0 else "step-before"
+    step = "step-after" if ru.signs[0] * ru.signs[1] > 0 else "step-before"
     look = {"axis": {"grid": True, "gridOpacity": 0.4, "format": "~g", "tickCount": 6},
             "scale": {"zero": False, "nice": True}}  # fmt: skip
-    place = {"x": number("utility", title=ru.labels[1], **look), "y": number("risk", title=ru.labels[0], **look)}
+    position = {"x": number("utility", title=ru.labels[1], **look), "y": number("risk", title=ru.labels[0], **look)}
     color, shape = (by_group("study", names, values, orient="top") for values in (COLORS, SHAPES))
     tips = [{"field": "study"}, {"field": "name", "title": "candidate"},
             *(number(name, format=".4~g") for name in ("risk", "utility"))]  # fmt: skip
@@ -38,11 +38,11 @@ def draw_fronts(maps: Mapping[str, RUMap], choices: Mapping[str, Choice] | None 
         if choice.candidate is not None
     ]
     layers: list[Spec] = [
-        {"mark": {"type": "line", "interpolate": turn, "strokeWidth": 1.6},
-         "encoding": {**place, "color": color, "order": {"field": "utility"}}},
+        {"mark": {"type": "line", "interpolate": step, "strokeWidth": 1.6},
+         "encoding": {**position, "color": color, "order": {"field": "utility"}}},
         {"mark": {"type": "point", "filled": True, "size": 46, "opacity": 0.95},
-         "encoding": {**place, "color": color, "shape": shape, "tooltip": tips}},
-        layer(chosen, {**ring, "opacity": 1}, **place, tooltip=tips),
+         "encoding": {**position, "color": color, "shape": shape, "tooltip": tips}},
+        layer(chosen, {**ring, "opacity": 1}, **position, tooltip=tips),
     ]  # fmt: skip
     head = {"color": INK, "offset": 10}
     spec = page(title, head=head, width=WIDTH, height=HEIGHT, data={"values": rows}, layer=layers)

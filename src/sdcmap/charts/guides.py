@@ -1,4 +1,4 @@
-"""What stands beside the points of the map: anchors, bands, the chosen point, and the line of its rule."""
+"""What the map shows beside its points: anchors, bands, the chosen point, and the line of its rule."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from sdcmap.map import RUMap
 
 EVERYTHING: Final = "release everything"
 NOTHING: Final = "release nothing"
-Z = 1.96
+NORMAL_QUANTILE = 1.96  # for 95 % intervals
 
 
 def position(x: Axis, y: Axis, utility: float, risk: float) -> tuple[float, float, str]:
-    """Where a pair is drawn, and the way its arrow points when it lies beyond the picture."""
-    (across, side), (up, end) = x.drawn(utility), y.drawn(risk)
-    ways = {"low": ("left", "down"), "high": ("right", "up")}
-    return across, up, ways[end][1] if end else ways[side][0] if side else ""
+    """Return where a point is drawn, and the direction of its arrow if it lies beyond the picture."""
+    (across, side), (up, end) = x.locate(utility), y.locate(risk)
+    directions = {"low": ("left", "down"), "high": ("right", "up")}
+    return across, up, directions[end][1] if end else directions[side][0] if side else ""
 
 
 def loss_word(ru: RUMap) -> str:
+    """Return what the utility axis is called."""
     return "loss" if ru.signs[1] > 0 else "utility"
 
 
 def anchor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:
-    """Both ends of the map in every panel; an end beyond the picture says its values."""
+    """Return both anchors of the map for every panel; the label of one beyond the picture contains its values."""
     ends = [(EVERYTHING, row["risk"], row["utility"]) for row in ru.points.filter("anchor").to_dicts()]
     ends += [] if ru.nothing is None else [(NOTHING, *ru.nothing)]
     rows = []
     for name, risk, utility in ends:
         across, up, edge = position(x, y, utility, risk)
-        beyond = [f"risk {in_words(risk)}"] * (y.drawn(risk)[1] != "")
-        beyond += [f"{loss_word(ru)} {in_words(utility)}"] * (x.drawn(utility)[1] != "")
+        beyond = [f"risk {format_value(risk)}"] * (y.locate(risk)[1] != "")
+        beyond += [f"{loss_word(ru)} {format_value(utility)}"] * (x.locate(utility)[1] != "")
         row = {"name": name, "risk": risk, "utility": utility, "x": across, "y": up, "edge": edge}
         text = f"{name}: {', '.join(beyond)}" if beyond else name
         rows += [{"panel": panel, **row, "text": text} for panel in panels]
@@ -45,25 +46,27 @@ def anchor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]
 
 
 def band_rows(x: Axis, y: Axis, means: pl.DataFrame) -> list[Row]:
-    """Spread of single releases and error of the mean, along both axes, cut to the picture."""
+    """Return the spread of single releases and the error of the mean along both axes, cut to the picture."""
     rows = []
     for mean in means.filter(pl.col("count") > 1).to_dicts():
         for name, along in (("risk", y), ("utility", x)):
             middle, error = mean[name], mean[f"{name}_se"]
             ends = {"spread": (mean[f"{name}_low"], mean[f"{name}_high"])}
-            ends["error"] = (None, None) if error is None else (middle - Z * error, middle + Z * error)
+            half = None if error is None else NORMAL_QUANTILE * error
+            ends["error"] = (None, None) if half is None else (middle - half, middle + half)
             for kind, pair in ends.items():
+                # Methods with few replicates have no spread, and infinite ends cannot be drawn.
                 if pair[0] is None or not all(map(math.isfinite, pair)):
                     continue
-                low, high = map(along.clipped, pair)
-                place = (mean["x"], low, mean["x"], high) if name == "risk" else (low, mean["y"], high, mean["y"])
+                low, high = map(along.clip, pair)
+                line = (mean["x"], low, mean["x"], high) if name == "risk" else (low, mean["y"], high, mean["y"])
                 row = {"panel": mean["panel"], "method": mean["method"], "axis": name, "kind": kind}
-                rows.append(row | dict(zip(("x", "y", "x2", "y2"), place, strict=True)))
+                rows.append(row | dict(zip(("x", "y", "x2", "y2"), line, strict=True)))
     return rows
 
 
 def chosen_points(ru: RUMap, mark: Choice | None, by: str) -> list[Row]:
-    """The chosen point; by mean, the chosen method's mean, and its chosen draw beside it where draws were compared."""
+    """Return the chosen point; by mean, the mean of the chosen method, and its chosen draw where draws were compared."""
     if mark is None:
         return []
     if mark.candidate is None:
@@ -72,12 +75,12 @@ def chosen_points(ru: RUMap, mark: Choice | None, by: str) -> list[Row]:
     if by == "release":
         return [own]
     means = ru.means.filter(pl.col("method") == mark.method).select("risk", "utility").to_dicts()
-    beside = mark.replicate is not None and compares_draws(ru, mark)
-    return [{"kind": "chosen", **row} for row in means] + ([{**own, "kind": "draw"}] if beside else [])
+    show_draw = mark.replicate is not None and compares_draws(ru, mark)
+    return [{"kind": "chosen", **row} for row in means] + ([{**own, "kind": "draw"}] if show_draw else [])
 
 
 def compares_draws(ru: RUMap, mark: Choice) -> bool:
-    """Whether the rule compared single releases."""
+    """Return whether the rule compared single releases."""
     return getattr(mark.rule, "by", "") == "release" and not ru.is_expectation
 
 
@@ -95,37 +98,39 @@ def mark_rows(x: Axis, y: Axis, home: str, points: list[Row], mark: Choice | Non
 
 
 def floor_of(ru: RUMap) -> tuple[float, str] | None:
-    """The level of risk that is there without any release, and what it is called, where one measure is on the axis and it
-    is above its bound."""
+    """Return the level of risk without any release, and its name; None where several measures are on the axis.
+
+    Also None where the level is the bound of the measure: the axis itself shows it.
+    """
     name = ru.risk[0]
     level, measure = ru.end(name, "baseline_value"), ru.scores.values.get(name)
     if len(ru.risk) > 1 or ru.scales or level is None or measure is None or level in measure.bounds:
         return None
-    return level, f"{measure.floor}: {in_words(level)}"
+    return level, f"{measure.floor}: {format_value(level)}"
 
 
 def floor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:
-    """The line at this level."""
+    """Return the line at the level of risk without any release."""
     floor = floor_of(ru)
-    if floor is None or y.drawn(floor[0])[1]:  # beyond the picture: the anchor says where it lies
+    if floor is None or y.locate(floor[0])[1]:  # beyond the picture: the label of the anchor contains the value
         return []
     return _level_line("floor", x, floor[0], "", floor[1], panels)
 
 
 def _level_line(kind: str, x: Axis, at: float, edge: str, text: str, panels: Iterable[str]) -> list[Row]:
-    """A horizontal line through every panel."""
+    """Return a horizontal line through every panel."""
     ends = {"x": x.low, "y": at, "x2": x.high, "y2": at, "edge": edge, "text": text}
     return [{"panel": panel, "kind": kind, **ends} for panel in panels]
 
 
 def line_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str], home: str, mark: Choice | None) -> list[Row]:
-    """The limit of a threshold in every panel; the tangent of a linear rule in the panel of the chosen point."""
+    """Return the limit of a threshold in every panel, or the tangent of a linear rule in the panel of the chosen point."""
     if mark is not None and hasattr(mark.rule, "slope") and mark.candidate is not None:
         return _tangent(ru, x, y, home, float(mark.rule.slope), mark)
     if mark is None or not hasattr(mark.rule, "risk"):
         return []
     limit = float(mark.rule.risk)
-    at, side = y.drawn(limit)
+    at, side = y.locate(limit)
     means = {"mean": "mean risk", "quantile": f"{getattr(mark.rule, 'quantile', 0):g} quantile of risk"}
     text = f"limit: {means.get(getattr(mark.rule, 'by', ''), 'risk')} {'≤' if ru.signs[0] > 0 else '≥'} {limit:g}"
     text += {"high": ", above the picture", "low": ", below the picture", "": ""}[side]
@@ -133,14 +138,15 @@ def line_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str], home: str, mar
 
 
 def _tangent(ru: RUMap, x: Axis, y: Axis, home: str, slope: float, mark: Choice) -> list[Row]:
-    """risk + slope * loss = const through the chosen point (Gomatam, Karr, Sanil 2003, figure 1), cut to the picture."""
+    """Return the line risk + slope * loss = const through the chosen point (Gomatam, Karr, Sanil 2003, figure 1)."""
     own = chosen_points(ru, mark, "release" if compares_draws(ru, mark) else "mean")[0]
     risk, utility = own["risk"], own["utility"]
     if not math.isfinite(risk + utility):
         return []
-    rise = -slope * ru.signs[1] / ru.signs[0]  # of risk with utility, along the line
+    rise = -slope * ru.signs[1] / ru.signs[0]  # change of risk per unit of utility along the line
     ends = [x.low, x.high]
     if rise != 0:
+        # Cut the line where it leaves the picture at the top or the bottom.
         crossings = sorted(utility + (end - risk) / rise for end in (y.low, y.high))
         ends = [max(x.low, crossings[0]), min(x.high, crossings[1])]
     constant = ru.signs[0] * risk + slope * ru.signs[1] * utility
@@ -152,16 +158,17 @@ def _tangent(ru: RUMap, x: Axis, y: Axis, home: str, slope: float, mark: Choice)
 
 
 def subsample_rows(table: pl.DataFrame | None, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:
-    """Random subsamples of the original as a path, the smallest last; those in the picture say what was thrown away."""
+    """Return random subsamples of the original as a path, the smallest last, with the share of records left out."""
     rows = []
     for thrown, risk, utility in () if table is None else table.select("thrown", "risk", "utility").iter_rows():
-        inside = not (x.drawn(utility)[1] or y.drawn(risk)[1])
+        inside = not (x.locate(utility)[1] or y.locate(risk)[1])
         if math.isfinite(risk) and math.isfinite(utility):
-            said = f"{100 * thrown:.3g} %"
-            row = {"x": utility, "y": risk, "inside": float(inside), "name": said, "text": f"{said} thrown away"}
+            share = f"{100 * thrown:.3g} %"
+            row = {"x": utility, "y": risk, "inside": float(inside), "name": share, "text": f"{share} thrown away"}
             rows += [{"panel": panel, **row} for panel in panels]
     return rows
 
 
-def in_words(value: float) -> str:
+def format_value(value: float) -> str:
+    """Return a value with three significant digits."""
     return "infinite" if math.isinf(value) else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""The legend of a chart: one entry for each kind of thing that is drawn, in its own style."""
+"""The legend of a chart: one entry for each kind of item that is drawn, in its own style."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 import polars as pl
 
 from sdcmap.charts.guides import EVERYTHING, NOTHING
-from sdcmap.charts.labels import CHARACTER, FONT_SIZE
+from sdcmap.charts.label_placement import CHARACTER_WIDTH, FONT_SIZE
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.style import GRAY, INK, color_of, shape_of
 from sdcmap.core.chart import Spec
 
-ROW, SAMPLE = 18, 26  # pixels
+ROW_HEIGHT, SYMBOL_WIDTH = 18, 26  # pixels
 
 ANCHOR_SHAPES = {EVERYTHING: "circle", NOTHING: "square"}
 STYLES: dict[str, Spec] = {
@@ -43,7 +43,7 @@ WORDS = {
 
 
 class Entry(NamedTuple):
-    """One entry: a "point" or "rule" in its style, or no mark at all, and what it stands for."""
+    """One entry: a "point" or "rule" in its style (or no mark), and what it stands for."""
 
     mark: str
     style: Spec
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
 
 def legend_entries(info: MapInfo) -> Iterator[Entry]:
-    """What the legend of a map says."""
+    """Yield the entries of the legend of a map."""
     for group in info.groups:
         style = {"filled": True, "color": color_of(info.groups, group), "size": 50, "opacity": 1.0}
         yield Entry("point", {**style, "shape": shape_of(info.groups, group)}, group)
@@ -59,8 +59,8 @@ def legend_entries(info: MapInfo) -> Iterator[Entry]:
         yield Entry("", {}, f"each point: {MEAN if info.by == 'mean' else 'one release'}")
     tables = {"frontier": info.frontier, "subsamples": info.subsamples}
     kinds = {name for name, table in tables.items() if len(table)}
-    seen = info.lines.filter(pl.col("edge") == "") if len(info.lines) else info.lines
-    kinds |= {kind for table in (info.bands, info.marks, seen) if len(table) for kind in table["kind"]}
+    visible = info.lines.filter(pl.col("edge") == "") if len(info.lines) else info.lines
+    kinds |= {kind for table in (info.bands, info.marks, visible) if len(table) for kind in table["kind"]}
     circle: dict[str, Spec] = {"chosen": {"shape": "circle", "size": 110}, "draw": {"shape": "circle"}}
     for kind, words in WORDS.items():
         if kind in kinds:
@@ -75,17 +75,18 @@ def legend_entries(info: MapInfo) -> Iterator[Entry]:
 
 
 def legend_view(entries: Iterable[Entry]) -> Spec:
-    """A legend as a small view."""
+    """Return a legend as a small view."""
     layers: list[Spec] = []
     longest = rows = 0
     for rows, (kind, style, words) in enumerate(entries, 1):
-        y, longest = {"value": rows * ROW - ROW / 2}, max(longest, len(words))
-        ends = {"x": {"value": 3}, "x2": {"value": SAMPLE - 3}} if kind == "rule" else {"x": {"value": SAMPLE / 2}}
+        y, longest = {"value": rows * ROW_HEIGHT - ROW_HEIGHT / 2}, max(longest, len(words))
+        line = {"x": {"value": 3}, "x2": {"value": SYMBOL_WIDTH - 3}}
+        ends = line if kind == "rule" else {"x": {"value": SYMBOL_WIDTH / 2}}
         if kind:
             layers.append({"mark": {"type": kind, **style}, "encoding": {**ends, "y": y}})
         text = {"type": "text", "text": words, "align": "left", "baseline": "middle", "fontSize": FONT_SIZE}
-        layers.append({"mark": {**text, "color": INK}, "encoding": {"x": {"value": SAMPLE + 6}, "y": y}})
+        layers.append({"mark": {**text, "color": INK}, "encoding": {"x": {"value": SYMBOL_WIDTH + 6}, "y": y}})
     return {
-        "width": SAMPLE + CHARACTER * longest, "height": ROW * max(1, rows), "data": {"values": [{}]},
+        "width": SYMBOL_WIDTH + CHARACTER_WIDTH * longest, "height": ROW_HEIGHT * max(1, rows), "data": {"values": [{}]},
         "layer": layers or [{"mark": "point", "encoding": {"x": {"value": -99}, "y": {"value": -99}}}],
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the R-U map shows, as plain tables: all the thinking before the first line is drawn."""
+"""What the R-U map shows, as plain tables: everything is computed before anything is drawn."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import polars as pl
 
 from sdcmap.charts import guides
 from sdcmap.charts.axis import Axis, axis
-from sdcmap.charts.captions import label_rows
+from sdcmap.charts.map_labels import label_rows
 from sdcmap.charts.map_tables import MapInfo
-from sdcmap.charts.method_names import Labeled, groups_of, labeled, short_names
+from sdcmap.charts.method_names import MethodLabel, groups_of, label_methods, short_names
 from sdcmap.core import Choice, PlanError
 from sdcmap.core.chart import Row
 from sdcmap.core.map_options import MapContents
@@ -21,7 +21,7 @@ from sdcmap.core.rule import Rule
 from sdcmap.kernels.decision.pareto import undominated
 from sdcmap.map import RUMap
 
-MOST_BANDS = 40  # with more methods than this, bands are drawn for the frontier and the chosen method alone
+MAX_METHODS_WITH_BANDS = 40  # with more methods, only the frontier and the chosen method have bands
 _TEXTS = ("panel", "method", "short", "edge", "name", "text", "axis", "kind", "align")
 
 
@@ -29,7 +29,7 @@ def map_info(
     ru: RUMap, *, by: str | None = None, label: bool | str = True, width: int = 620, height: int = 430,
     subsamples: pl.DataFrame | None = None, **contents: Unpack[MapContents],
 ) -> MapInfo:  # fmt: skip
-    """The tables of the map; parameters as in `draw_map`."""
+    """Return the tables of the map; parameters as in `draw_map`."""
     info = unlabeled_info(ru, by=by, subsamples=subsamples, **contents)
     labels = [row for name in info.panels for row in label_rows(info, name, names=label, width=width, height=height)]
     return replace(info, labels=_frame(labels))
@@ -46,25 +46,29 @@ def unlabeled_info(
         raise PlanError(f"a map is drawn by 'release' or by 'mean'. Got {by!r}.")
     table = _masked_points(ru, by)
     if "replicate" in table.columns:
-        table = table.with_columns(draw=pl.col("replicate") + 1).drop("replicate")  # people count from 1
+        table = table.with_columns(draw=pl.col("replicate") + 1).drop("replicate")  # users count draws from 1
     methods = table["method"].unique(maintain_order=True).to_list()
-    rows = labeled(methods, ru.scores)
+    rows = label_methods(methods, ru.scores)
     groups = groups_of(rows, color) if isinstance(color, str) else _stated_groups(methods, color)
     panels = _panels(rows, facet)
     short = _short_in_panels(rows, panels) | dict(names or {})
-    table = _with(table, group=groups, panel=panels, short=short, name={row.text: row.called for row in rows})
+    table = _with(table, group=groups, panel=panels, short=short, name={row.text: row.display_name for row in rows})
     if facet:
         table = _with_frontier_of_panels(ru, table)
     titles = tuple(dict.fromkeys(panels.values())) or ("",)
     chosen = guides.chosen_points(ru, mark, by)
     x, y = _axes(ru, table, chosen, mark)
-    places = [guides.position(x, y, u, r) for u, r in table.select("utility", "risk").iter_rows()]
-    place_columns = {"x": pl.Float64, "y": pl.Float64, "edge": pl.String}
-    table = table.hstack(pl.DataFrame(places, schema=place_columns, orient="row"))
+    positions = [guides.position(x, y, u, r) for u, r in table.select("utility", "risk").iter_rows()]
+    schema = {"x": pl.Float64, "y": pl.Float64, "edge": pl.String}
+    table = table.hstack(pl.DataFrame(positions, schema=schema, orient="row"))
     method = "" if mark is None else mark.method
     home = panels.get(method, titles[0])
-    said = "the file as it is" if ru.scores.kinds.get(method) == "identity" else short.get(method, "")
-    banded = table if len(methods) <= MOST_BANDS else table.filter(pl.col("frontier") | (pl.col("method") == method))
+    name = "unmasked original" if ru.scores.kinds.get(method) == "identity" else short.get(method, "")
+    banded = (
+        table
+        if len(methods) <= MAX_METHODS_WITH_BANDS
+        else table.filter(pl.col("frontier") | (pl.col("method") == method))
+    )
     drawn = table.select(name for name in _COLUMNS if name in table.columns)
     return MapInfo(
         by=by, panels=titles, groups=tuple(dict.fromkeys(groups.values())), x=x, y=y,
@@ -75,7 +79,7 @@ def unlabeled_info(
         frontier=table.filter("frontier").select("panel", "x", "y").unique().sort("panel", "x", "y"),
         anchors=_frame(guides.anchor_rows(ru, x, y, titles)),
         bands=_frame(guides.band_rows(x, y, banded) if by == "mean" else []),
-        marks=_frame(guides.mark_rows(x, y, home, chosen, mark, said)),
+        marks=_frame(guides.mark_rows(x, y, home, chosen, mark, name)),
         lines=_frame([*guides.line_rows(ru, x, y, titles, home, mark), *guides.floor_rows(ru, x, y, titles)]),
         subsamples=_frame(guides.subsample_rows(subsamples, x, y, titles)),
         labels=_frame([]),
@@ -94,13 +98,13 @@ def map_axes(ru: RUMap, by: str, rule: Rule | None = None) -> dict[str, tuple[fl
 
 
 def _stated_groups(methods: Sequence[str], color: Mapping[str, str]) -> dict[str, str]:
-    """The group of each method, in the order in which the groups are stated."""
+    """Return the group of each method, in the order in which the groups are stated."""
     known = {method: group for method, group in color.items() if method in set(methods)}
     return {**known, **{method: "others" for method in methods if method not in known}}
 
 
-def _panels(rows: Sequence[Labeled], facet: str | Mapping[str, str] | None) -> dict[str, str]:
-    """The panel of each method, in the order the panels are drawn in."""
+def _panels(rows: Sequence[MethodLabel], facet: str | Mapping[str, str] | None) -> dict[str, str]:
+    """Return the panel of each method, in the order in which the panels are drawn."""
     texts = [row.text for row in rows]
     if facet is None:
         return dict.fromkeys(texts, "")
@@ -115,8 +119,8 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _short_in_panels(rows: Sequence[Labeled], panels: Mapping[str, str]) -> dict[str, str]:
-    """Short names, made for each panel apart: what its methods have in common is said once, by the panel's title."""
+def _short_in_panels(rows: Sequence[MethodLabel], panels: Mapping[str, str]) -> dict[str, str]:
+    """Return short names, made for each panel separately: its title contains what its methods have in common."""
     short: dict[str, str] = {}
     for name in dict.fromkeys(panels.values()):
         short |= short_names([row for row in rows if panels.get(row.text) == name])
@@ -124,7 +128,7 @@ def _short_in_panels(rows: Sequence[Labeled], panels: Mapping[str, str]) -> dict
 
 
 def _with(table: pl.DataFrame, **words: Mapping[str, str]) -> pl.DataFrame:
-    """The table with a column for each mapping from method to word."""
+    """Return the table with a column for each mapping from a method to a text."""
     methods = table["method"].to_list()
     return table.with_columns(
         pl.Series(name, [of[method] for method in methods], dtype=pl.String) for name, of in words.items()
@@ -142,19 +146,20 @@ def _with_frontier_of_panels(ru: RUMap, table: pl.DataFrame) -> pl.DataFrame:
 
 def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None) -> tuple[Axis, Axis]:
     axes = []
-    for place, (name, word) in enumerate((("risk", "Risk"), ("utility", guides.loss_word(ru).capitalize()))):
-        better = "lower is better" if ru.signs[place] > 0 else "higher is better"
+    for index, (name, word) in enumerate((("risk", "Risk"), ("utility", guides.loss_word(ru).capitalize()))):
+        better = "lower is better" if ru.signs[index] > 0 else "higher is better"
         single_risk = name == "risk" and len(ru.risk) == 1 and not ru.scales
         level = ru.end(ru.risk[0], "baseline_value") if single_risk else None
-        nothing = level if ru.nothing is None else ru.nothing[place]
-        guests = [*([] if nothing is None else [nothing]), *ru.points.filter("anchor")[name]]
+        nothing = level if ru.nothing is None else ru.nothing[index]
+        anchors = [*([] if nothing is None else [nothing]), *ru.points.filter("anchor")[name]]
         if name == "risk" and mark is not None and hasattr(mark.rule, "risk"):
-            guests.append(float(mark.rule.risk))
+            anchors.append(float(mark.rule.risk))
+        # Bands and anchors may widen the axis only a little; see `axis`.
         ends = [f"{name}_{end}" for end in ("low", "high") if f"{name}_{end}" in table.columns]
         bands = [value for end in ends for value in table[end].drop_nulls()]
         real = [] if mark is None or mark.candidate is None else chosen
         points = [*table[name], *(row[name] for row in real)]
-        axes.append(axis(f"{word}: {ru.labels[place]}", better, points, bands, guests))
+        axes.append(axis(f"{word}: {ru.labels[index]}", better, points, bands, anchors))
     return axes[1], axes[0]
 
 

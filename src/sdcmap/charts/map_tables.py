@@ -11,7 +11,7 @@ from sdcmap.charts.axis import Axis
 
 @dataclass(frozen=True)
 class MapInfo:
-    """Everything on the map. `x` and `y` are where a thing is drawn, `edge` the side beyond which its value lies.
+    """Everything on the map. `x` and `y` are where an item is drawn, `edge` is the side beyond which its value lies.
 
     points : panel, group, id, method, short, draw, risk, utility, x, y, edge, frontier; empty where means are drawn.
     means : panel, group, method, short, count, risk, utility, membership, x, y, edge, frontier; else empty.

@@ -1,4 +1,4 @@
-"""Label positions for a page that draws the map itself: placed by the routine that places them on the chart."""
+"""Label positions for a web page that draws the map itself, computed as for the chart."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from sdcmap.charts.axis import Axis
-from sdcmap.charts.captions import place_labels
-from sdcmap.charts.labels import FONT_SIZE
+from sdcmap.charts.label_placement import FONT_SIZE
 from sdcmap.charts.map_contents import unlabeled_info
+from sdcmap.charts.map_labels import place_labels
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.map import RUMap
 
 PAGE_FONT_SIZE = 11  # pixels of a label on the page
-PIXELS = PAGE_FONT_SIZE / FONT_SIZE  # of the page to one of the routine
+PIXELS = PAGE_FONT_SIZE / FONT_SIZE  # of the page for each pixel of the placement
 
 
 @dataclass(frozen=True)
 class PageLabel:
     """A text beside a point of the map.
 
-    text, kind : what it says, and what it names: "name", or "line", "floor" for a text on a line.
+    text, kind : the text, and what it labels: "name", or "line", "floor" for a text on a line.
     utility, risk : its point, in the units of the axes.
     across, down : from the point to the text, in pixels.
     align : "left", "center" or "right": which part of the text stands there.
@@ -65,18 +65,18 @@ def _pixels(length: float) -> float:
 
 
 def _zoom(info: MapInfo, across: Sequence[float], up: Sequence[float]) -> MapInfo:
-    """Return what is seen of a map within these ends of its axes; what lies beyond is left out."""
+    """Return the visible part of a map within these ends of its axes."""
     x, y = (Axis(axis.title, axis.better, *ends) for axis, ends in ((info.x, across), (info.y, up)))
 
     def within(table: pl.DataFrame) -> pl.DataFrame:
         if not len(table):
             return table
-        seen = table.filter(pl.col("y").is_between(y.low, y.high))
-        if "edge" in seen.columns:
-            seen = seen.filter(pl.col("edge") == "")
-        if "x2" in seen.columns:  # a line: cut to the picture
-            return seen.with_columns(pl.col("x", "x2").clip(x.low, x.high), pl.col("y2").clip(y.low, y.high))
-        return seen.filter(pl.col("x").is_between(x.low, x.high))
+        visible = table.filter(pl.col("y").is_between(y.low, y.high))
+        if "edge" in visible.columns:
+            visible = visible.filter(pl.col("edge") == "")
+        if "x2" in visible.columns:  # lines are cut at the edge
+            return visible.with_columns(pl.col("x", "x2").clip(x.low, x.high), pl.col("y2").clip(y.low, y.high))
+        return visible.filter(pl.col("x").is_between(x.low, x.high))
 
     return replace(
         info, x=x, y=y, points=within(info.points), means=within(info.means), anchors=within(info.anchors),

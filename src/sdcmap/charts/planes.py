@@ -1,6 +1,6 @@
-"""The two planes of decision theory: global risk with its limits and regions, global utility with its distances.
+"""The two planes of the global criterion: global risk with its limits and regions, and global utility with distances.
 
-Trottini (2001), figures 1 and 2. Both axes of both planes end at 0, where the target is known exactly.
+Trottini (2001), figures 1 and 2. All axes end at 0, where the target is known exactly.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import polars as pl
 
 from sdcmap.charts.axis import Axis
-from sdcmap.charts.labels import FAR, FONT_SIZE, Box, Dot, Wish, place
+from sdcmap.charts.label_placement import FONT_SIZE, LABEL_DISTANCES, Box, Dot, LabelRequest, position_labels
 from sdcmap.charts.legend import STYLES, Entry, legend_view
 from sdcmap.charts.style import COLORS, FROM_TO, GRAY, INK, layer, number, page
 from sdcmap.choose import GlobalCriterion
@@ -30,10 +30,10 @@ REGIONS = {  # tint, words, corner (right, top)
     "C": ("#FCF3E1", "disclosure harm alone", (1, 0)), "D": ("#E3F1EB", "neither, safe", (0, 0)),
 }  # fmt: skip
 SAFE, UNSAFE = (COLORS[0], "circle"), (COLORS[1], "diamond")
-ROOM_BELOW, ROOM_ABOVE = 0.16, 0.09  # of the range, so that words at the corners stand clear of points
-LETTER = 13  # pixels
-MOST_NAMES = 12
-RINGED = (13.0, *FAR[1:])  # from a ringed point to its label
+PADDING_BELOW, PADDING_ABOVE = 0.16, 0.09  # of the range, so that letters in the corners do not cover points
+LETTER_SIZE = 13  # pixels, of the letters A to D
+MAX_NAMES = 12  # candidates with a label; more do not fit
+RING_LABEL_DISTANCES = (13.0, *LABEL_DISTANCES[1:])  # pixels from a point with a ring to its label
 Pair = tuple[float, float]
 
 
@@ -56,16 +56,16 @@ class Plane(NamedTuple):
 
 
 def draw_criterion(ru: RUMap, choice: Choice, *, unit: str = "", names: Mapping[str, str] | None = None) -> Chart:
-    """Both planes of a map's candidates, for a choice that `GlobalCriterion` made; names : what to call a method."""
+    """Draw both planes for a choice by `GlobalCriterion`; names : names of methods, by their text."""
     rule = choice.rule
     if not isinstance(rule, GlobalCriterion):
         raise PlanError("the planes of global risk and utility belong to a choice by GlobalCriterion.")
     table = rule.table(ru)
-    called = [(names or {}).get(method, method) for method in table["method"]]
+    labels = [(names or {}).get(method, method) for method in table["method"]]
     by_release = "id" in table.columns
     chosen = table["id"] == (choice.candidate or "") if by_release else table["method"] == choice.method
     return draw_planes(
-        table.with_columns(pl.Series("name", called, pl.String), chosen=chosen), agency_limit=rule.agency_limit,
+        table.with_columns(pl.Series("name", labels, pl.String), chosen=chosen), agency_limit=rule.agency_limit,
         intruder_limit=rule.intruder_limit, prior=rule.prior(ru), units=(unit, unit),
     )  # fmt: skip
 
@@ -74,7 +74,7 @@ def draw_planes(
     rows: pl.DataFrame, *, agency_limit: float, intruder_limit: float, prior: Mapping[str, float] | None = None,
     units: tuple[str, str] = ("", ""), utility: bool = True, width: int = 330, height: int = 300, title: str = "",
 ) -> Chart:  # fmt: skip
-    """Global risk with limits and regions A to D and, beside it, global utility with the way to (0, 0).
+    """Draw global risk with limits and regions A to D and, beside it, global utility with the distance to (0, 0).
 
     rows : columns name, iek, rdh, sek, dus, region, and chosen (whether it is the one to release); infinite ones are left
         out. prior : iek, rdh (and sek, dus) before any release. units : of the agency's estimates, and of own knowledge.
@@ -82,6 +82,7 @@ def draw_planes(
     """
     shown = rows.filter(*(pl.col(name).is_finite() for name in TITLES))
     size = width, height
+    # The planes have different scales: risk compares the intruder's knowledge, utility that of society.
     panels = [_plane(shown, ("iek", "rdh"), (agency_limit, intruder_limit), prior, units, size)]
     if utility:
         panels.append(_plane(shown, ("sek", "dus"), None, prior, units, size))
@@ -109,12 +110,13 @@ def _plane(
     units: tuple[str, str], size: tuple[int, int],
 ) -> Spec:  # fmt: skip
     before = None if prior is None or columns[0] not in prior else (prior[columns[0]], prior[columns[1]])
-    guests = [pair for pair in (limits, before) if pair is not None]
+    guides = [pair for pair in (limits, before) if pair is not None]
     axes = []
     for number_of_axis, column in enumerate(columns):
-        low = min([*rows[column], *(pair[number_of_axis] for pair in guests)], default=-1.0) or -1.0
+        # All values are at most 0, so the axis runs from the smallest value to a little above 0.
+        low = min([*rows[column], *(pair[number_of_axis] for pair in guides)], default=-1.0) or -1.0
         better = "lower is safer" if limits else "higher is better"
-        axes.append(Axis(TITLES[column], better, low * (1 + ROOM_BELOW), -low * ROOM_ABOVE))
+        axes.append(Axis(TITLES[column], better, low * (1 + PADDING_BELOW), -low * PADDING_ABOVE))
     plane = Plane(columns, axes[0], axes[1], limits, before, *size)
     layers = [*(_regions(plane, limits) if limits else _goal(rows)), *_points(rows, plane), *_names(rows, plane)]
     head = {"text": "Global risk" if limits else "Global utility", "anchor": "start", "frame": "group"}
@@ -132,7 +134,7 @@ def _scale(field: str, axis: Axis, unit: str) -> Spec:
 
 
 def _regions(plane: Plane, limits: Pair) -> Iterator[Spec]:
-    """Four tinted rectangles, and the two limits as dashed lines."""
+    """Yield four tinted rectangles, and the two limits as dashed lines."""
     x, y = plane.x, plane.y
     for tint, _, (right, top) in REGIONS.values():
         box = {"x": limits[0] if right else x.low, "x2": x.high if right else limits[0],
@@ -144,23 +146,23 @@ def _regions(plane: Plane, limits: Pair) -> Iterator[Spec]:
 
 
 def _goal(rows: pl.DataFrame) -> Iterator[Spec]:
-    """The point of most utility, and the way from it to the chosen one."""
-    way = [{"x": 0.0, "y": 0.0, "x2": row["sek"], "y2": row["dus"]} for row in rows.filter("chosen").to_dicts()]
-    yield layer(way, {"type": "rule", "color": INK, "strokeWidth": 1}, **FROM_TO)
+    """Yield the point of most utility, and the line from it to the chosen candidate."""
+    line = [{"x": 0.0, "y": 0.0, "x2": row["sek"], "y2": row["dus"]} for row in rows.filter("chosen").to_dicts()]
+    yield layer(line, {"type": "rule", "color": INK, "strokeWidth": 1}, **FROM_TO)
     look = {"type": "point", "shape": "cross", "filled": True, "color": INK, "size": 55, "opacity": 1}
     yield layer([{"x": 0.0, "y": 0.0}], look)
 
 
 def _points(rows: pl.DataFrame, plane: Plane) -> Iterator[Spec]:
-    """Safe candidates and others by color and shape, a ring around the chosen one; then the prior."""
+    """Yield safe and unsafe candidates by color and shape, a ring around the chosen one, then the prior."""
     tips = [{"field": "name", "title": "candidate"}, {"field": "region", "title": "region"}]
     tips += [number(name, title=name.upper(), format=".4~g") for name in TITLES]
-    place = {axis: pl.col(column) for axis, column in zip(("x", "y"), plane.columns, strict=True)}
+    columns = {axis: pl.col(column) for axis, column in zip(("x", "y"), plane.columns, strict=True)}
     for safe, (color, shape) in ((False, UNSAFE), (True, SAFE)):
-        held = rows.filter((pl.col("region") == "D") == safe).select("name", "region", *TITLES, **place).to_dicts()
+        shown = rows.filter((pl.col("region") == "D") == safe).select("name", "region", *TITLES, **columns).to_dicts()
         look = {"type": "point", "shape": shape, "color": color, "filled": True, "size": 55, "opacity": 0.85}
-        yield layer(held, look, tooltip=tips)
-    ring = rows.filter("chosen").select(**place).to_dicts()
+        yield layer(shown, look, tooltip=tips)
+    ring = rows.filter("chosen").select(**columns).to_dicts()
     yield layer(ring, {"type": "point", "shape": "circle", **STYLES["chosen"]})
     if plane.prior is not None:
         look = {"type": "point", "shape": "square", **STYLES["anchor"]}
@@ -168,54 +170,60 @@ def _points(rows: pl.DataFrame, plane: Plane) -> Iterator[Spec]:
 
 
 def _names(rows: pl.DataFrame, plane: Plane) -> Iterator[Spec]:
-    """What points and limits are called, where there is room: the chosen one first, then the safe by their distance."""
+    """Yield the names of points and limits, where there is room: the chosen one first, then safe ones by distance."""
     limits, prior, pixel = plane.limits, plane.prior, plane.pixel
     corners = list(_corners(plane, limits)) if limits else []
-    wishes: list[Wish] = []
+    requests: list[LabelRequest] = []
     dots: list[Dot] = []
-    limit_labels: set[int] = set()  # positions in `wishes`
+    limit_labels: set[int] = set()  # positions in `requests`
     rows = rows.with_columns(distance=pl.Series(distances(rows["sek"].to_numpy(), rows["dus"].to_numpy())))
     for row in rows.sort(~pl.col("chosen"), pl.col("region") != "D", "distance", maintain_order=True).to_dicts():
         at = pixel((row[plane.columns[0]], row[plane.columns[1]]))
         dots.append((*at, 4.0))
         how_far = f", {row['distance']:.3g} away" if row["chosen"] and limits is None else ""
-        reach = RINGED if row["chosen"] else FAR
-        wishes.append(_wish(f"{row['name']}{how_far}", (at,), must=bool(row["chosen"]), distances=reach))
-    wishes = wishes[:MOST_NAMES]
+        reach = RING_LABEL_DISTANCES if row["chosen"] else LABEL_DISTANCES
+        requests.append(_request_label(f"{row['name']}{how_far}", (at,), required=bool(row["chosen"]), distances=reach))
+    requests = requests[:MAX_NAMES]
     goals = {} if prior is None else {"prior": prior}
     goals |= {"(0, 0): most utility": (0.0, 0.0)} if limits is None else {}
     for words, goal in goals.items():
         dots.append((*pixel(goal), 4.0))
-        wishes.append(_wish(words, (pixel(goal),), must=True))
+        requests.append(_request_label(words, (pixel(goal),), required=True))
     if limits is None:
-        for end in rows.filter("chosen").select(plane.columns).rows():  # the line between the two
+        for end in rows.filter("chosen").select(plane.columns).rows():  # labels avoid the line from (0, 0)
             dots += [(*pixel((share / 50 * end[0], share / 50 * end[1])), 1.0) for share in range(51)]
     else:
-        for share in range(0, 101, 2):  # the limits are drawn before any name
+        for share in range(0, 101, 2):  # labels avoid the lines of the limits
             dots.append((pixel(limits)[0], plane.height * share / 100, 0.5))
             dots.append((plane.width * share / 100, pixel(limits)[1], 0.5))
         spots = [[pixel((limits[0], plane.y.at(share))) for share in (0.6, 0.75, 0.45, 0.3)]]
         spots.append([pixel((plane.x.at(share), limits[1])) for share in (0.5, 0.35, 0.65, 0.2)])
         for name, limit, near in zip(plane.columns, limits, spots, strict=True):
-            limit_labels.add(len(wishes))
-            wishes.append(_wish(f"limit of {name.upper()}: {limit:g}", tuple(near), must=True, distances=(9.0,)))
-    granted = place(wishes, dots, plane.width, plane.height, [box for _, box in corners])
+            limit_labels.add(len(requests))
+            requests.append(
+                _request_label(f"limit of {name.upper()}: {limit:g}", tuple(near), required=True, distances=(9.0,))
+            )
+    positions = position_labels(requests, dots, plane.width, plane.height, [box for _, box in corners])
     for letter, (left, upper, right, lower) in corners:
-        yield _text(letter, "center", (left + right) / 2, (upper + lower) / 2, GRAY, fontSize=LETTER, fontWeight="bold")
+        yield _text(
+            letter, "center", (left + right) / 2, (upper + lower) / 2, GRAY, fontSize=LETTER_SIZE, fontWeight="bold"
+        )
     leaders = [
         dict(zip(("x", "y", "x2", "y2"), (*plane.back(spot.point), *plane.back(spot.end)), strict=True))
-        for spot in granted
+        for spot in positions
         if math.dist(spot.point, spot.end) > 20
     ]
     yield layer(leaders, {"type": "rule", "color": GRAY, "strokeWidth": 0.6}, **FROM_TO)
-    for spot in granted:
-        color = STYLES["limit"]["color"] if spot.wish in limit_labels else INK
-        yield _text(wishes[spot.wish].text, spot.align, spot.x, spot.y, color)
+    for spot in positions:
+        color = STYLES["limit"]["color"] if spot.request in limit_labels else INK
+        yield _text(requests[spot.request].text, spot.align, spot.x, spot.y, color)
 
 
-def _wish(text: str, near: tuple[Pair, ...], must: bool, distances: tuple[float, ...] = FAR) -> Wish:
-    """A label, with minus signs as they are printed."""
-    return Wish(text.replace("-", "−"), near, must, distances)
+def _request_label(
+    text: str, near: tuple[Pair, ...], required: bool, distances: tuple[float, ...] = LABEL_DISTANCES
+) -> LabelRequest:
+    """Return the request for a label, with typographic minus signs."""
+    return LabelRequest(text.replace("-", "−"), near, required, distances)
 
 
 def _text(text: str, align: str, x: float, y: float, color: str, **font: object) -> Spec:
@@ -224,11 +232,11 @@ def _text(text: str, align: str, x: float, y: float, color: str, **font: object)
 
 
 def _corners(plane: Plane, limits: Pair) -> Iterator[tuple[str, Box]]:
-    """The letter of each region that has room for it, and its box in the corner; the key says what it means."""
+    """Yield the letter of each region with enough room, and its box in the corner; the legend explains it."""
     width, height = plane.width, plane.height
     across, up = width * plane.x.share(limits[0]), height * plane.y.share(limits[1])
     for letter, (_, _, (right, top)) in REGIONS.items():
-        if min(width - across if right else across, height - up if top else up) > 2 * LETTER:
-            left = width - 1.5 * LETTER if right else LETTER / 2
-            upper = LETTER / 2 if top else height - 1.5 * LETTER
-            yield letter, (left, upper, left + LETTER, upper + LETTER)
+        if min(width - across if right else across, height - up if top else up) > 2 * LETTER_SIZE:
+            left = width - 1.5 * LETTER_SIZE if right else LETTER_SIZE / 2
+            upper = LETTER_SIZE / 2 if top else height - 1.5 * LETTER_SIZE
+            yield letter, (left, upper, left + LETTER_SIZE, upper + LETTER_SIZE)

@@ -1,4 +1,4 @@
-"""The confidentiality plot for readers outside: counts in bins that the thresholds fix, none of 1 to 9 records."""
+"""The confidentiality plot for external readers: counts in bins set by the thresholds, none of 1 to 9 records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CELL = (74, 40)  # pixels of one bin
 
 
 class Block(NamedTuple):
-    """Bins merged to a rectangle: columns left to right - 1, rows bottom to top - 1, and its records."""
+    """Bins merged into a rectangle: columns left to right - 1, rows bottom to top - 1, and its records."""
 
     left: int
     right: int
@@ -29,23 +29,24 @@ class Block(NamedTuple):
     records: int
 
 
-def merged(counts: Array, least: int = MIN_SHOWN_RECORDS) -> list[Block]:
-    """The bins as rectangles that hold no record or at least `least`; an empty list where all together are too few.
+def merge_bins(counts: Array, least: int = MIN_SHOWN_RECORDS) -> list[Block]:
+    """Merge bins into rectangles with no record or at least `least`; an empty list where all together have fewer.
 
-    A rectangle is halved where both parts hold, as evenly as can be, and so on until no part can be halved.
+    The whole is split where both parts qualify, as evenly as possible, and so on until no part can be split.
 
-    >>> [block.records for block in merged(np.array([[12, 3], [0, 30]]))]
+    >>> [block.records for block in merge_bins(np.array([[12, 3], [0, 30]]))]
     [15, 0, 30]
     """
     total = int(counts.sum())
     if 0 < total < least:
         return []
-    return _halved(counts, Block(0, counts.shape[0], 0, counts.shape[1], total), least)
+    return _split_block(counts, Block(0, counts.shape[0], 0, counts.shape[1], total), least)
 
 
-def _halved(counts: Array, block: Block, least: int) -> list[Block]:
+def _split_block(counts: Array, block: Block, least: int) -> list[Block]:
     cuts = [(block._replace(right=cut), block._replace(left=cut)) for cut in range(block.left + 1, block.right)]
     cuts += [(block._replace(top=cut), block._replace(bottom=cut)) for cut in range(block.bottom + 1, block.top)]
+    # A cut is allowed if neither part has a small count, which an external reader must not see.
     halves = []
     for cut in cuts:
         first, second = (part._replace(records=_sum(counts, part)) for part in cut)
@@ -53,8 +54,9 @@ def _halved(counts: Array, block: Block, least: int) -> list[Block]:
             halves.append((first, second))
     if not halves or block.records == 0:
         return [block]
+    # The most even cut leaves most freedom for further cuts.
     best = min(halves, key=lambda pair: abs(pair[0].records - pair[1].records))
-    return [part for half in best for part in _halved(counts, half, least)]
+    return [part for half in best for part in _split_block(counts, half, least)]
 
 
 def _sum(counts: Array, block: Block) -> int:
@@ -62,20 +64,21 @@ def _sum(counts: Array, block: Block) -> int:
 
 
 def bins(table: RecordTable) -> tuple[list[float], list[float], Array]:
-    """Borders in shares of the thresholds, never of the data, and the number of records between them."""
+    """Return bin edges as shares of the thresholds, never of the data, and the number of records in each bin."""
     k, r = table.rule.k, 1.0 if table.uses_frequencies else table.rule.r
     across = [*dict.fromkeys([0, *(math.ceil(k * s / 3) for s in (1, 2, 3, 6, 15, 60))]), math.inf]
     up = [*(r * s / 3 for s in ((0, 1, 2) if table.uses_frequencies else (0, 1, 2, 3, 6, 12))), math.inf]
+    # histogram2d needs finite edges; the last bin is open.
     edges = [np.minimum(borders, 1e300) for borders in (across, up)]
     counts = np.histogram2d(table.neighbors, table.perturbation, edges)[0]
     return [float(edge) for edge in across], up, counts.astype(np.int64)
 
 
 def draw_bins(table: RecordTable, to: Audience) -> Spec:
-    """The bins as a Vega-Lite view: a shaded rectangle with its count, to two significant digits, for each."""
+    """Return the bins as a Vega-Lite view: shaded rectangles with counts to two significant digits."""
     across, up, counts = bins(table)
     columns, rows = counts.shape
-    blocks = merged(counts)
+    blocks = merge_bins(counts)
     most = max((block.records for block in blocks), default=1) or 1
     values: list[Row] = [
         {"x": b.left, "x2": b.right, "y": b.bottom, "y2": b.top, "middle_x": (b.left + b.right) / 2,
@@ -85,7 +88,7 @@ def draw_bins(table: RecordTable, to: Audience) -> Spec:
     ]  # fmt: skip
     first = f"Unsafe: {to.count(len(table.unsafe))} of {format_significant(len(table), 2)} records."
     first = first if blocks else f"Fewer than {MIN_SHOWN_RECORDS} records: nothing is shown."
-    said = [first, f"Counts to two digits; bins with 1 to {MIN_SHOWN_RECORDS - 1} records are merged with others."]
+    title = [first, f"Counts to two digits; bins with 1 to {MIN_SHOWN_RECORDS - 1} records are merged with others."]
     x_title = "Records with the same combination" if table.uses_frequencies else "Number of neighbors"
     y_title = "Information loss" if table.uses_frequencies else "Perturbation"
     x, y = _axis(across, columns, x_title), _axis(up, rows, y_title)
@@ -94,13 +97,13 @@ def draw_bins(table: RecordTable, to: Audience) -> Spec:
     shade = number("share", legend=None, scale=scale)
     line = {"type": "rule", "color": "#B22222", "strokeDash": [6, 4], "strokeWidth": 1.3}
     thresholds = [layer([{"x": across.index(float(table.rule.k))}], line, x=number("x", **x))]
-    if not table.uses_frequencies:  # perturbation r is border number 3
+    if not table.uses_frequencies:  # the perturbation r is the edge with index 3
         thresholds.append(layer([{"y": 3}], line, y=number("y", **y)))
     look = {"type": "text", "fontSize": 11, "color": INK}
     halo = {**look, "color": "white", "stroke": "white", "strokeWidth": 4, "strokeJoin": "round"}
     return {
         "width": CELL[0] * columns, "height": CELL[1] * rows, "data": {"values": values},
-        "title": {"text": said, "anchor": "start", "color": GRAY, "fontSize": 10.5, "fontWeight": "normal"},
+        "title": {"text": title, "anchor": "start", "color": GRAY, "fontSize": 10.5, "fontWeight": "normal"},
         "layer": [
             {"mark": {"type": "rect", "stroke": "#c8ccd0", "strokeWidth": 1},
              "encoding": {"x": number("x", **x), "y": number("y", **y), **FROM_TO, "color": shade}},
@@ -112,6 +115,6 @@ def draw_bins(table: RecordTable, to: Audience) -> Spec:
 
 def _axis(edges: Sequence[float], count: int, title: str) -> Spec:
     labels = ["" if math.isinf(edge) else f"{edge:.3g}" for edge in edges]
-    said = " : ".join(f"datum.value === {place} ? '{words}'" for place, words in enumerate(labels)) + " : ''"
-    look = {"values": list(range(len(edges))), "labelExpr": said, "title": title}
+    expression = " : ".join(f"datum.value === {index} ? '{text}'" for index, text in enumerate(labels)) + " : ''"
+    look = {"values": list(range(len(edges))), "labelExpr": expression, "title": title}
     return {"axis": look, "scale": {"domain": [0, count], "nice": False}}

@@ -1,4 +1,4 @@
-"""The R-U map drawn: utility across, risk up."""
+"""Draw the R-U map: utility across, risk up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Unpack
 import polars as pl
 
 from sdcmap.charts.axis import Axis
-from sdcmap.charts.labels import CHARACTER, FONT_SIZE
+from sdcmap.charts.label_placement import CHARACTER_WIDTH, FONT_SIZE
 from sdcmap.charts.legend import ANCHOR_SHAPES, STYLES, legend_entries, legend_view
 from sdcmap.charts.map_contents import map_info
 from sdcmap.charts.map_tables import MapInfo
@@ -20,7 +20,7 @@ from sdcmap.map import RUMap
 
 TITLE = "R-U confidentiality map"
 COLUMNS = 3  # panels side by side
-LEAST_APART = 0.06  # of the width, between labels of the scale of subsamples
+MIN_LABEL_GAP = 0.06  # of the width, between labels on the scale of subsamples
 
 
 def draw_map(
@@ -28,27 +28,27 @@ def draw_map(
     title: str = "", links: Mapping[str, str] | None = None, subsamples: pl.DataFrame | None = None,
     **contents: Unpack[MapContents],
 ) -> Chart:  # fmt: skip
-    """The R-U confidentiality map, ready to save or to look at.
+    """Draw the R-U confidentiality map.
 
     Parameters
     ----------
     mark : a choice; its point is marked, and its rule drawn: the limit of a `Threshold`, the tangent of a `Linear`.
-    by : "release" draws every candidate, "mean" each method's pooled value with two bands: the spread of its single
-        releases (thin) and the error of the mean (thick), on a map of more than 40 methods for the undominated alone.
+    by : "release" draws every candidate; "mean" draws the pooled value of each method with the spread of its single
+        releases (thin) and the error of the mean (thick); with more than 40 methods only undominated ones have these bands.
         Default: releases, or means where a measure is an expectation.
     facet : small multiples by "method" (its class), by a parameter such as "rate", or by a mapping from method text to the
         title of its panel; each panel has its own frontier.
-    color : what colors and shapes tell apart, in the same words; what a mapping leaves out are "others".
-    label : write the names of the chosen and the undominated methods where they find room; "all": of every method.
-    names : what to call a method instead, by its text: such as the letters of its variables.
+    color : what colors and shapes stand for, stated as in `facet`; methods that a mapping omits are "others".
+    label : show the names of the chosen and the undominated methods where there is room; "all": of every method.
+    names : other names for methods, by their text, such as the letters of their variables.
     width, height : of one panel, in pixels.
     title : above the picture, and of its HTML page.
     links : candidate id -> the page that a click on its point opens, such as its confidentiality plot.
     subsamples : `ru.subsamples(data)`: random subsamples of the original, drawn as a curve, and above the picture as a
-        scale of what a release costs: as much as throwing this share of the records away.
+        scale: a release costs as much utility as throwing away this share of the records.
 
-    Anchors that would stretch an axis beyond 1.5 times the range of the points, and infinite values, are drawn at the
-    edge with an arrow; their values are written out.
+    Anchors that would stretch an axis beyond 1.5 times the range of the points, and infinite values, are drawn at the edge
+    with an arrow and their values.
     """
     facet = contents.get("facet")
     width, height = width or (290 if facet else 620), height or (250 if facet else 430)
@@ -59,20 +59,21 @@ def draw_map(
 
 
 def map_spec(info: MapInfo, width: int, height: int, title: str = "") -> Spec:
-    """The Vega-Lite spec of the map."""
+    """Return the Vega-Lite spec of the map."""
     columns = min(COLUMNS, len(info.panels))
     panels = [_panel(info, number, columns, width, height) for number in range(len(info.panels))]
     picture = panels[0] if len(panels) == 1 else {"concat": panels, "columns": columns, "spacing": 20}
     return page(title, hconcat=[picture, legend_view(legend_entries(info))], spacing=18)
 
 
-def _panel(info: MapInfo, place: int, columns: int, width: int, height: int) -> Spec:
-    panel = info.panels[place]
+def _panel(info: MapInfo, index: int, columns: int, width: int, height: int) -> Spec:
+    panel = info.panels[index]
 
     def here(table: pl.DataFrame) -> pl.DataFrame:
         return table.filter(pl.col("panel") == panel)
 
     dots = here(info.means if info.by == "mean" else info.points)
+    # From bottom to top: lines, then points, then what must stay visible.
     layers = [
         *_segments(here(info.lines), "floor", "limit", "tangent"),
         *_subsamples(here(info.subsamples), info.x, scale=not panel),
@@ -88,22 +89,25 @@ def _panel(info: MapInfo, place: int, columns: int, width: int, height: int) -> 
     return {
         "width": width, "height": height, "layer": layers or [layer([], {"type": "point"})],
         "encoding": {
-            "x": _axis("x", info.x, width, titled=place + columns >= len(info.panels)),
-            "y": _axis("y", info.y, height, titled=place % columns == 0),
+            "x": _axis("x", info.x, width, titled=index + columns >= len(info.panels)),
+            "y": _axis("y", info.y, height, titled=index % columns == 0),
         },
         **({"title": head} if panel else {}),
     }  # fmt: skip
 
 
 def _axis(field: str, axis: Axis, length: int, *, titled: bool) -> Spec:
-    look: Spec = {"tickCount": max(3, length // 90), "title": axis.lines(int(length / CHARACTER)) if titled else None}
+    look: Spec = {
+        "tickCount": max(3, length // 90),
+        "title": axis.lines(int(length / CHARACTER_WIDTH)) if titled else None,
+    }
     if axis.exponents:
         look["labelExpr"] = "datum.value === 0 ? '0' : format(datum.value, '~e')"
     return number(field, scale={"domain": [axis.low, axis.high], "nice": False, "zero": False}, axis=look)
 
 
 def _segments(table: pl.DataFrame, *kinds: str) -> Iterator[Spec]:
-    """The lines in the picture, a layer for each kind."""
+    """Yield the lines in the picture, a layer for each kind."""
     rows = [row for row in table.to_dicts() if not row.get("edge")]
     for kind in kinds:
         if ends := [{name: row[name] for name in ("x", "y", "x2", "y2")} for row in rows if row["kind"] == kind]:
@@ -111,25 +115,28 @@ def _segments(table: pl.DataFrame, *kinds: str) -> Iterator[Spec]:
 
 
 def _subsamples(table: pl.DataFrame, x: Axis, *, scale: bool) -> Iterator[Spec]:
-    """A path through subsamples, cut at the edge of the picture, and a dot for each in it; then, if wanted, a scale above
-    the picture: which share of the records thrown away costs as much."""
+    """Yield a path through subsamples with a dot for each and, if asked for, a scale above the picture.
+
+    The scale shows which share of the records could be thrown away for the same loss of utility.
+    """
     if not len(table):
         return
     color = {"color": STYLES["subsamples"]["color"]}
-    path = table.with_row_index("place").select("x", "y", "place").to_dicts()
-    yield layer(path, {"type": "line", "clip": True, **STYLES["subsamples"]}, order=number("place"))
+    path = table.with_row_index("order").select("x", "y", "order").to_dicts()
+    yield layer(path, {"type": "line", "clip": True, **STYLES["subsamples"]}, order=number("order"))
     dots = table.filter(pl.col("inside") > 0).select("x", "y", "text").to_dicts()
     mark = {"type": "point", "clip": True, "filled": True, "size": 14, "opacity": 1, **color}
     yield layer(dots, mark, tooltip=[{"field": "text", "title": "of the original"}])
-    ticks = [row for row in table.select("x", "name").to_dicts() if not x.drawn(row["x"])[1]]
+    ticks = [row for row in table.select("x", "name").to_dicts() if not x.locate(row["x"])[1]]
     if not scale or not ticks:
         return
     yield layer(ticks, {"type": "rule", **color}, y={"value": -2}, y2={"value": -8})
-    said = [ticks[0]]
+    # Labels that would overlap are left out; every tick stays.
+    labeled = [ticks[0]]
     for row in ticks[1:]:
-        said += [row] if abs(x.share(row["x"]) - x.share(said[-1]["x"])) > LEAST_APART else []
+        labeled += [row] if abs(x.share(row["x"]) - x.share(labeled[-1]["x"])) > MIN_LABEL_GAP else []
     look = {"type": "text", **color, "fontSize": FONT_SIZE, "baseline": "bottom"}
-    yield layer(said, look, y={"value": -9}, text={"field": "name"})
+    yield layer(labeled, look, y={"value": -9}, text={"field": "name"})
     head = {**look, "align": "left", "text": "costs as much as throwing away this share of the records"}
     yield layer([{"x": x.low}], head, y={"value": -24})
 
@@ -140,7 +147,7 @@ def _frontier(table: pl.DataFrame, stepped: str) -> Iterator[Spec]:
 
 
 def _dots(info: MapInfo, table: pl.DataFrame, *, frontier: bool) -> Iterator[Spec]:
-    """One layer for each group, and one for each way in which points lie beyond the picture."""
+    """Yield a layer for each group, and for each side beyond which its points lie."""
     if not len(table):
         return
     drawn = table.filter(pl.col("frontier") == frontier)
@@ -163,9 +170,9 @@ def _size(info: MapInfo, frontier: bool) -> Spec:
 
 
 def _rows(table: pl.DataFrame) -> list[Row]:
-    """What the spec holds of a point: its names and numbers, nothing of the data; infinity as a word."""
-    told = ("id", "name", "draw", "count", "membership", "x", "y", "href")
-    rows = table.select(name for name in told if name in table.columns)
+    """Return what the spec contains about each point: names and numbers, never data; infinity as a word."""
+    columns = ("id", "name", "draw", "count", "membership", "x", "y", "href")
+    rows = table.select(name for name in columns if name in table.columns)
     if any(table["edge"] != ""):
         rows = rows.with_columns(pl.Series(name, map(_word, table[name])) for name in ("risk", "utility"))
     return rows.to_dicts()
@@ -186,23 +193,23 @@ def _tooltip(table: pl.DataFrame) -> list[Spec]:
 def _anchors(table: pl.DataFrame) -> Iterator[Spec]:
     for row in table.to_dicts():
         shape = f"triangle-{row['edge']}" if row["edge"] else ANCHOR_SHAPES[row["name"]]
-        place = {"what": row["name"], "x": row["x"], "y": row["y"]}
-        place |= {name: _word(row[name]) for name in ("risk", "utility")}
+        point = {"what": row["name"], "x": row["x"], "y": row["y"]}
+        point |= {name: _word(row[name]) for name in ("risk", "utility")}
         tips = [{"field": name, "title": name} for name in ("what", "risk", "utility")]
-        yield layer([place], {"type": "point", "shape": shape, **STYLES["anchor"]}, tooltip=tips)
+        yield layer([point], {"type": "point", "shape": shape, **STYLES["anchor"]}, tooltip=tips)
 
 
 def _marks(table: pl.DataFrame) -> Iterator[Spec]:
-    """A ring around the chosen point; by mean, a dot for the chosen draw and a line to its mean."""
-    places = [{"x": row["x"], "y": row["y"]} for row in table.to_dicts()]
-    if len(places) == 2:
-        yield layer(places, {"type": "line", "color": INK, "strokeWidth": 0.8})
-    for place, row in zip(places, table.to_dicts(), strict=True):
-        yield layer([place], {"type": "point", "shape": "circle", **STYLES[row["kind"]]})
+    """Yield a ring around the chosen point; by mean, also a dot for the chosen draw and a line to its mean."""
+    points = [{"x": row["x"], "y": row["y"]} for row in table.to_dicts()]
+    if len(points) == 2:
+        yield layer(points, {"type": "line", "color": INK, "strokeWidth": 0.8})
+    for point, row in zip(points, table.to_dicts(), strict=True):
+        yield layer([point], {"type": "point", "shape": "circle", **STYLES[row["kind"]]})
 
 
 def _labels(table: pl.DataFrame) -> Iterator[Spec]:
-    """Leader lines, then each text on a white halo."""
+    """Yield leader lines, then each text on a white halo."""
     if not len(table):
         return
     leaders = table.drop_nulls("from_x").select(x="from_x", y="from_y", x2="to_x", y2="to_y")

@@ -1,4 +1,4 @@
-"""A search in charts: progress, the map by generation, which choices matter, methods along the frontier."""
+"""Charts of a search: progress, the map by generation, important choices, methods along the frontier."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from sdcmap.charts.style import COLORS, GRAY, INK, layer, number, page
 from sdcmap.core.chart import Chart, Row, Spec
 from sdcmap.map import RUMap
 
-MOST_STAGES = 12
+MAX_STAGES = 12  # choices that are drawn, the most important first
 FRONT, OTHER = "on the frontier", "others"
 
 
 def draw_importance(table: pl.DataFrame, *, title: str = "Which choices matter") -> Chart:
-    """table : stage, risk, loss: the share of the variance of log risk and of loss that is lost when it is shuffled."""
-    shown = table.head(MOST_STAGES)
+    """Draw how much each choice matters.
+
+    table : stage, risk, loss: the share of the variance of log risk and of loss that is lost if the stage is shuffled.
+    """
+    shown = table.head(MAX_STAGES)
     rows = shown.unpivot(["risk", "loss"], index="stage", variable_name="of", value_name="share").to_dicts()
     scale = {"domain": ["risk", "loss"], "range": [COLORS[1], COLORS[0]]}
     encoding = {
@@ -37,7 +40,7 @@ def draw_choices(
     table: pl.DataFrame, options: Mapping[str, tuple[str, ...]], *, title: str = "Choices of every candidate",
     ends: Mapping[str, tuple[float, float]] | None = None,
 ) -> Chart:  # fmt: skip
-    """Parallel coordinates: a line a candidate, an axis a choice, those of the frontier in color.
+    """Draw parallel coordinates: a line for each candidate, an axis for each choice, the frontier in color.
 
     table : name, front, then a column an axis: texts among its options, or numbers, in [0, 1] where no ends are given;
     missing where a choice had no effect. options : the words of each axis that has some, from bottom to top. ends : the
@@ -47,20 +50,20 @@ def draw_choices(
     axes = [name for name in table.columns if name not in ("name", "front")]
     rows = [
         {"name": row["name"], "of": FRONT if row["front"] else OTHER, "axis": axis,
-         "said": f"{row[axis]:.4g}" if isinstance(row[axis], float) else str(row[axis]),
+         "choice": f"{row[axis]:.4g}" if isinstance(row[axis], float) else str(row[axis]),
          "value": _height(row[axis], options.get(axis, ()), ends.get(axis, (0.0, 1.0)))}
         for row in table.sort("front").iter_rows(named=True) for axis in axes if row[axis] is not None
     ]  # fmt: skip
     x = {"field": "axis", "type": "nominal", "sort": axes, "title": None,
          "axis": {"labelAngle": -25, "labelLimit": 160}}  # fmt: skip
-    place = {"x": x, "y": number("value", axis=None, scale={"domain": [0, 1]})}
+    position = {"x": x, "y": number("value", axis=None, scale={"domain": [0, 1]})}
     scale = {"domain": [FRONT, OTHER], "range": [COLORS[1], GRAY]}
     color = {"field": "of", "type": "nominal", "scale": scale, "legend": {"title": None, "orient": "top"}}
     faint = {"condition": {"test": f"datum.of === '{FRONT}'", "value": 0.95}, "value": 0.18}  # all but the frontier
-    tips = [{"field": "name", "title": "candidate"}, {"field": "axis"}, {"field": "said", "title": "choice"}]
+    tips = [{"field": "name", "title": "candidate"}, {"field": "axis"}, {"field": "choice"}]
     line = {"type": "line", "strokeWidth": 1.4, "point": {"size": 14}}
-    lines = layer(rows, line, **place, detail={"field": "name"}, color=color, opacity=faint, tooltip=tips)
-    layers = [lines, *_words(axes, options, ends, place)]
+    lines = layer(rows, line, **position, detail={"field": "name"}, color=color, opacity=faint, tooltip=tips)
+    layers = [lines, *_words(axes, options, ends, position)]
     return _chart(title, layer=layers, width=115 * max(4, len(axes)), height=320)
 
 
@@ -72,9 +75,9 @@ def _height(value: object, options: tuple[str, ...], ends: tuple[float, float] =
 
 
 def _words(
-    axes: list[str], options: Mapping[str, tuple[str, ...]], ends: Mapping[str, tuple[float, float]], place: Spec
+    axes: list[str], options: Mapping[str, tuple[str, ...]], ends: Mapping[str, tuple[float, float]], position: Spec
 ) -> list[Spec]:
-    """The options beside each axis, and the numbers at its ends."""
+    """Return the labels of the options on each axis, and of the numbers at its ends."""
     rows: list[Row] = [
         {"axis": axis, "value": _height(option, options[axis]), "text": option}
         for axis in axes for option in options.get(axis, ())
@@ -85,17 +88,20 @@ def _words(
     ]  # fmt: skip
     look = {"type": "text", "align": "left", "dx": 5, "fontSize": 9, "color": INK}
     halo = {**look, "color": "white", "stroke": "white", "strokeWidth": 3}
-    return [layer(rows, mark, **place, text={"field": "text"}) for mark in (halo, look)]
+    return [layer(rows, mark, **position, text={"field": "text"}) for mark in (halo, look)]
 
 
 def draw_method_shares(table: pl.DataFrame, *, title: str = "Methods along the frontier") -> Chart:
-    """table : place along the frontier, risk, class, share of the steps that are of this class."""
+    """Draw which methods the frontier uses.
+
+    table : place along the frontier, risk, class, share of the steps that are of this class.
+    """
     classes = table["class"].unique(maintain_order=True).to_list()
     words = pl.col("risk").map_elements(lambda r: f"{r:.3g}", return_dtype=pl.String)
     rows = table.with_columns(member=words).to_dicts()
-    said = ", ".join(f"'{place}': '{risk}'" for place, risk in {row["place"]: row["member"] for row in rows}.items())
-    under = {"labelExpr": f"({{{said}}})[datum.label]", "labelAngle": 0}  # the risk of a member under its bar
-    scale = {"domain": classes, "range": [_shade(place) for place in range(len(classes))]}
+    risks = ", ".join(f"'{place}': '{risk}'" for place, risk in {row["place"]: row["member"] for row in rows}.items())
+    under = {"labelExpr": f"({{{risks}}})[datum.label]", "labelAngle": 0}  # the risk of a member under its bar
+    scale = {"domain": classes, "range": [_shade(index) for index in range(len(classes))]}
     encoding = {
         "x": {"field": "place", "type": "ordinal", "title": "Members of the frontier, least risk first", "axis": under},
         "y": number("share", title="Share of its steps", stack="zero"),
@@ -105,26 +111,27 @@ def draw_method_shares(table: pl.DataFrame, *, title: str = "Methods along the f
     return _chart(title, **layer(rows, "bar", **encoding), width=520, height=240)
 
 
-def _shade(place: int) -> str:
-    """The color of a class; those after the last color are the same ones, lighter each time."""
-    again, at = divmod(place, len(COLORS))
-    parts = [int(COLORS[at][start : start + 2], 16) for start in (1, 3, 5)]
-    return "#" + "".join(f"{round(255 - (255 - part) * 0.45**again):02x}" for part in parts)
+def _shade(index: int) -> str:
+    """Return the color of a class; colors repeat, lighter each time."""
+    repeat, position = divmod(index, len(COLORS))
+    parts = [int(COLORS[position][start : start + 2], 16) for start in (1, 3, 5)]
+    return "#" + "".join(f"{round(255 - (255 - part) * 0.45**repeat):02x}" for part in parts)
 
 
 def _chart(title: str, **picture: Any) -> Chart:
     return Chart(page(title, head={"color": INK, "offset": 10}, **picture), title)
 
 
-# How a search came along: the share of the area against evaluations, beside random search.
-
-
+# ---- progress: the share of the area against evaluations, compared with random search -----------------------------
 PROGRESS_TITLE = "What the search gained"
 OURS, RANDOM = "this search", "random search, replayed from stored scores"
 
 
 def draw_progress(own: pl.DataFrame, replayed: pl.DataFrame, *, title: str = PROGRESS_TITLE) -> Chart:
-    """own : evaluations, area. replayed : evaluations, area, low, high; none where there is too little to replay."""
+    """Draw the progress of a search.
+
+    own : evaluations, area. replayed : evaluations, area, low, high; empty where there is too little to replay.
+    """
     layers: list[Spec] = []
     if len(replayed):
         rows = replayed.with_columns(series=pl.lit(RANDOM)).to_dicts()
@@ -144,15 +151,16 @@ def _line(rows: list[Row], look: Spec) -> Spec:
     return layer(rows, mark, y=y, color=color, tooltip=[{"field": "evaluations"}, number("area", format=".4f")])
 
 
-# The R-U map of a search: colors by generation, and a ring around what the plan itself had.
-
-
+# ---- the R-U map of a search: colors by generation, and a ring around the plan's own methods -----------------------
 MAP_TITLE = "R-U map by generation"
 WIDTH, HEIGHT = 620, 430
 
 
 def draw_search_map(ru: RUMap, eras: Mapping[str, str], own: Sequence[str], *, title: str = MAP_TITLE) -> Chart:
-    """eras : method text -> when it was proposed, in words. own : texts of the plan's own methods, which have a ring."""
+    """Draw the map of a search.
+
+    eras : when each method was proposed, in words, by its text. own : texts of the plan's own methods, which get a ring.
+    """
     info = map_info(ru, by="release", color=eras, label=False, width=WIDTH, height=HEIGHT)
     spec = map_spec(info, WIDTH, HEIGHT, title)
     rings = info.points.filter(pl.col("method").is_in(list(own))).select("x", "y", "name").to_dicts()

@@ -1,4 +1,4 @@
-"""How every chart looks: colors that color-blind readers tell apart, shapes beside them, quiet axes."""
+"""The style of all charts: colors that color-blind readers can distinguish, shapes to match, plain axes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 INK, GRAY = "#222222", "#6b6b6b"
 FONT = "Helvetica, Arial, Liberation Sans, sans-serif"
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")  # Okabe and Ito, without yellow
-SHAPES = ("circle", "square", "diamond", "triangle-up", "cross")  # 7 and 5: no pair comes again before 35 groups
+SHAPES = (
+    "circle",
+    "square",
+    "diamond",
+    "triangle-up",
+    "cross",
+)  # 7 colors and 5 shapes: no pair repeats before 35 groups
 
 AXIS: Spec = {
     "grid": False, "domainColor": GRAY, "tickColor": GRAY, "tickSize": 4, "labelColor": INK, "labelFontSize": 10,
@@ -40,8 +46,8 @@ def number(field: str, **look: object) -> Spec:
 
 
 def by_group(field: str, groups: Sequence[str], values: Sequence[str], **legend: object) -> Spec:
-    """Return a channel of colors or shapes that tell groups apart, with its legend; values repeat when they run out."""
-    scale = {"domain": list(groups), "range": [values[place % len(values)] for place in range(len(groups))]}
+    """Return a channel of colors or shapes by group, with its legend; values repeat if there are more groups."""
+    scale = {"domain": list(groups), "range": [values[index % len(values)] for index in range(len(groups))]}
     look = {"title": None, "labelLimit": 320, "symbolOpacity": 1, **legend}
     return {"field": field, "type": "nominal", "sort": list(groups), "legend": look, "scale": scale}
 

@@ -1,4 +1,4 @@
-"""Released records in the cloud of originals, whole and zoomed in.  Seri (2005), figure 1"""
+"""Released records among the originals, all of them and zoomed in. Seri (2005), figure 1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable
 
 TITLE = "Released records among the originals"
-MOST_POINTS = 5000
+MAX_POINTS = 5000  # more originals are drawn evenly spaced
 SIDE = 250  # pixels
 NEIGHBOR, LINK = COLORS[0], COLORS[1]
 RELEASED = {"shape": "triangle-up", "filled": True, "size": 90, "color": INK, "opacity": 1}
@@ -27,37 +27,39 @@ OWN = {"shape": "circle", "filled": False, "size": 110, "color": LINK, "strokeWi
 
 
 def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") -> Chart:
-    """Panel (a) shows all originals and the released records as triangles; each further panel one of these, with the
-    circle of its neighborhood. The axes are the rule's first two variables on its scale."""
+    """Draw all originals with some released records as triangles, and a panel for each of these with its neighborhood.
+
+    The axes are the first two variables of the rule, on its scale.
+    """
     pairs = table.pairs
     if pairs is None or pairs.x.shape[1] < 2 or table.delta is None:
         raise PlanError("the zoom needs at least two numeric variables in `on`.")
-    chosen = [_place(table, row) for row in rows] if rows else _typical(table)
+    chosen = [_index_of(table, row) for row in rows] if rows else _typical(table)
     names = [f"({chr(98 + position % 25)})" for position in range(len(chosen))]
     panels = [_whole(table, pairs, chosen, names)]
-    panels += [_near(table, pairs, place, name) for place, name in zip(chosen, names, strict=True)]
+    panels += [_near(table, pairs, index, name) for index, name in zip(chosen, names, strict=True)]
     views, columns = [*panels, legend_view(_legend(pairs))], 3 if len(panels) > 3 else len(panels) + 1
     return Chart(page(title or TITLE, concat=views, columns=columns, spacing=24), title or TITLE)
 
 
-def _place(table: RecordTable, row: int) -> int:
-    places = np.flatnonzero(table.rows == row)
-    if len(places) == 0:
-        raise PlanError("the zoom shows judged rows of the masked file; one of those given is none.")
-    return int(places[0])
+def _index_of(table: RecordTable, row: int) -> int:
+    matches = np.flatnonzero(table.rows == row)
+    if len(matches) == 0:
+        raise PlanError("the zoom shows only rows that the rule judged. One of the given rows is not among them.")
+    return int(matches[0])
 
 
 def _typical(table: RecordTable) -> list[int]:
-    """The largest unit, and of the tenth with the most neighbors the one perturbed as much."""
-    largest = _place(table, table.largest)
+    """Return the largest unit and, among the tenth with most neighbors, the one with the most similar perturbation."""
+    largest = _index_of(table, table.largest)
     crowded = np.argsort(-table.neighbors, kind="stable")[: max(1, len(table) // 10)]
     alike = crowded[np.argmin(np.abs(table.perturbation[crowded] - table.perturbation[largest]))]
     return list(dict.fromkeys([largest, int(alike)]))
 
 
 def _whole(table: RecordTable, pairs: Pairs, chosen: list[int], names: list[str]) -> Spec:
-    shown = np.linspace(0, len(pairs.x) - 1, min(len(pairs.x), MOST_POINTS)).astype(np.int64)
-    triangles = [_released(table, pairs, place, name) for place, name in zip(chosen, names, strict=True)]
+    shown = np.linspace(0, len(pairs.x) - 1, min(len(pairs.x), MAX_POINTS)).astype(np.int64)
+    triangles = [_released_point(table, pairs, index, name) for index, name in zip(chosen, names, strict=True)]
     label = {"type": "text", "dx": 9, "align": "left", "fontSize": 10, "color": INK}
     halo = {**label, "color": "white", "stroke": "white", "strokeWidth": 4, "strokeJoin": "round"}
     layers = [
@@ -65,42 +67,44 @@ def _whole(table: RecordTable, pairs: Pairs, chosen: list[int], names: list[str]
         layer(triangles, {"type": "point", **RELEASED}, tooltip=_tips(table)),
         *(layer(triangles, mark, text={"field": "name"}) for mark in (halo, label)),
     ]
-    said = "" if len(shown) == len(pairs.x) else f"; {len(shown):,} of {len(pairs.x):,} drawn"
-    return _panel(table, layers, f"(a) all {len(pairs.x):,} originals{said}", [_domain(pairs.x[:, a]) for a in (0, 1)])
+    drawn = "" if len(shown) == len(pairs.x) else f"; {len(shown):,} of {len(pairs.x):,} drawn"
+    return _panel(table, layers, f"(a) all {len(pairs.x):,} originals{drawn}", [_domain(pairs.x[:, a]) for a in (0, 1)])
 
 
 def _points(x: Array) -> list[Row]:
     return [{"x": float(a), "y": float(b)} for a, b in x[:, :2]]
 
 
-def _near(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
-    """One released record; the window is three radii of its neighborhood wide, or as wide as its link needs."""
-    y, link = pairs.y[place], int(pairs.link[place])
-    radius = float((table.delta or 0.0) * pairs.unit[place])
+def _near(table: RecordTable, pairs: Pairs, index: int, name: str) -> Spec:
+    """Return the panel of one released record; it covers three radii of its neighborhood, or its link if farther."""
+    y, link = pairs.y[index], int(pairs.link[index])
+    # The neighborhood is measured in units of the record, so its radius differs between records.
+    radius = float((table.delta or 0.0) * pairs.unit[index])
     reach = 1.1 * max(3 * radius, float(np.abs(y[:2] - pairs.x[link, :2]).max())) or 1.0
     inside = np.flatnonzero((np.abs(pairs.x[:, :2] - y[:2]) <= reach).all(axis=1))
-    shown = pairs.x[inside[np.linspace(0, len(inside) - 1, min(len(inside), MOST_POINTS)).astype(np.int64)]]
-    z = np.sqrt(((shown - y) ** 2).sum(axis=1)) / pairs.unit[place]
+    shown = pairs.x[inside[np.linspace(0, len(inside) - 1, min(len(inside), MAX_POINTS)).astype(np.int64)]]
+    z = np.sqrt(((shown - y) ** 2).sum(axis=1)) / pairs.unit[index]
+    # The neighborhood may consist of several rings of distances (Fellegi-Sunter).
     near = np.logical_or.reduce([(start <= z) & (z < stop) for start, stop in table.region] or [z < 0])
-    turn = np.linspace(0, 2 * np.pi, 91)
+    angles = np.linspace(0, 2 * np.pi, 91)
     circle = [
-        {"x": float(y[0] + radius * np.cos(t)), "y": float(y[1] + radius * np.sin(t)), "turn": float(t)} for t in turn
+        {"x": float(y[0] + radius * np.cos(t)), "y": float(y[1] + radius * np.sin(t)), "turn": float(t)} for t in angles
     ]
     layers = [
         layer(circle, {"type": "line", "color": NEIGHBOR, "strokeWidth": 1.1}, order=number("turn")),
         layer(_points(shown[~near]), {"type": "point", **ORIGINAL, "size": 22}),
         layer(_points(shown[near]), {"type": "point", **INSIDE, "size": 28}),
         layer(_points(pairs.x[[link]]), {"type": "point", **OWN}),
-        layer([_released(table, pairs, place, name)], {"type": "point", **RELEASED}, tooltip=_tips(table)),
+        layer([_released_point(table, pairs, index, name)], {"type": "point", **RELEASED}, tooltip=_tips(table)),
     ]
-    count = int(table.neighbors[place])
-    words = f"{name} {count:,} neighbor{'s' * (count != 1)}, perturbation {table.perturbation[place]:.2g}"
+    count = int(table.neighbors[index])
+    words = f"{name} {count:,} neighbor{'s' * (count != 1)}, perturbation {table.perturbation[index]:.2g}"
     return _panel(table, layers, words, [(float(y[a]) - reach, float(y[a]) + reach) for a in (0, 1)])
 
 
-def _released(table: RecordTable, pairs: Pairs, place: int, name: str) -> Spec:
-    y = pairs.y[place]
-    return {"x": float(y[0]), "y": float(y[1]), "name": name, "row": int(table.rows[place])}
+def _released_point(table: RecordTable, pairs: Pairs, index: int, name: str) -> Spec:
+    y = pairs.y[index]
+    return {"x": float(y[0]), "y": float(y[1]), "name": name, "row": int(table.rows[index])}
 
 
 def _tips(table: RecordTable) -> list[Spec]:

@@ -1,4 +1,4 @@
-"""Choosing: a rule turns a map into one concrete candidate, or into releasing nothing, and says why."""
+"""Rules: each chooses one candidate on a map, or to release nothing, and states the reason in words."""
 
 from sdcmap.choose.criterion import GlobalCriterion
 from sdcmap.choose.two_axes import IdealPoint, Linear, Threshold

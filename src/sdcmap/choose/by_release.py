@@ -1,4 +1,4 @@
-"""What all our rules share: which rows they compare, and how one becomes a candidate."""
+"""The base of all our rules: which rows they compare, how a row becomes a candidate, and the reason in words."""
 
 from __future__ import annotations
 
@@ -14,45 +14,48 @@ from sdcmap.core import Array, PlanError, Range, Share
 from sdcmap.core.limit import Limit, Verdict, count_verdicts
 from sdcmap.core.rule import Choice, RiskUtilityMap, Rule, RunnerUp
 
-RUNNERS_UP = 3
-ONLY_UNMASKED = """Release nothing: only the original file itself passes, and no rule chooses it. Plan weaker methods; or \
-name it for a release of its own, with a written reason."""
-NEXT = """Next: drop or recode the columns that tell most (sdcmap look), release a sample or pool more records, state what \
-only respondents know (known_by), or choose a profile with a contract."""
-FEW_LIMITS = 2  # that a reason lists
+RUNNERS_UP = 3  # rows that a choice names beside the chosen one
+ONLY_UNMASKED = """Release nothing: only the unmasked original meets the rule, and no rule chooses it. Plan weaker \
+methods, or release the original by name, with a written reason."""
+NEXT_STEPS = """Next steps: drop or recode the most identifying columns (sdcmap look), release a sample, pool more \
+records, state which columns only respondents know (known_by), or choose a profile with a contract."""
+MAX_LIMITS_LISTED = 2  # a reason lists this many limits; of more it names the one nearest to being exceeded
 
 
 @dataclass(frozen=True)
 class ByRelease(Rule):
-    """What all our rules share: whether single releases or methods are compared.
+    """The base of our rules: it compares single releases, or methods.
 
-    by : "release" compares single candidates; "mean" methods by their pooled risk; "quantile" methods by an upper
-        quantile of their releases' risk (needs at least 1/(1 - quantile) replicates). Where a measure is an expectation,
-        methods are compared by pooled values and the replicate is number 0, fixed beforehand: picking a draw by its own
-        error would tell a reader of the rule where the truth is not.
-    Where the map has limits by measure, only what is within every one of them is compared, by the same values. No rule
-    chooses `Identity`, the original as it is.
+    Parameters
+    ----------
+    by : "release" compares single candidates; "mean" compares methods by their pooled risk; "quantile" compares methods by
+        an upper quantile of their releases' risk (needs at least 1/(1 - quantile) replicates).
+    quantile : the quantile for `by="quantile"`.
+
+    Where a measure is an expectation, methods are compared by pooled values, and replicate 0 is taken, fixed in advance:
+    choosing a draw by its own error would reveal to readers of the rule where the true value is not. Where the map has
+    limits by measure, only rows that meet all of them are compared. No rule chooses `Identity`, the unmasked original.
     """
 
-    levers: ClassVar[tuple[str, ...]] = ()  # fields that can be moved: choose/levers.py
+    levers: ClassVar[tuple[str, ...]] = ()  # fields whose effect on the choice is explored: choose/levers.py
 
     by: Literal["release", "mean", "quantile"] = "release"
     quantile: Annotated[Share, Range(0.5, 1, "[)")] = 0.95
 
     def _is_expectation(self, ru: RiskUtilityMap) -> bool:
-        """Whether a number that the rule reads is a function of an expectation."""
+        """Return whether a number that the rule reads is a function of an expectation."""
         return ru.is_expectation
 
     def compares_releases(self, ru: RiskUtilityMap) -> bool:
-        """Whether single candidates are compared on this map, and not methods."""
+        """Return whether single candidates, and not methods, are compared on this map."""
         return self.by == "release" and not self._is_expectation(ru)
 
     def _describe(self, ru: RiskUtilityMap, row: dict[str, Any]) -> str:
-        """The numbers of a runner-up; a utility that is better when lower is called a loss."""
+        """Return the numbers of a runner-up in words; a utility that is better when lower is called a loss."""
         return f"risk {row['risk']:.4g}, {'loss' if ru.signs[1] > 0 else 'utility'} {row['utility']:.4g}"
 
     def _rows(self, ru: RiskUtilityMap) -> tuple[pl.DataFrame, str]:
-        """The rows to compare (method, risk, utility, ...) and how to speak of their risk."""
+        """Return the rows to compare (method, risk, utility, ...) and what their risk is called in a sentence."""
         if self.compares_releases(ru):
             return ru.points.filter("compared"), "risk"
         means = ru.means
@@ -61,13 +64,15 @@ class ByRelease(Rule):
         needed = math.ceil(round(1 / (1 - self.quantile), 9))
         short = means.filter(~pl.col("anchor") & (pl.col("count") > 1) & (pl.col("count") < needed))
         if len(short) or means["count"].max() == 1:
-            which = f"the {self.quantile:g} quantile of risk"
-            raise PlanError(f"{which} needs at least {needed} replicates of each method.")
+            raise PlanError(
+                f"the {self.quantile:g} quantile of risk needs at least {needed} replicates of each method."
+            )
+        # The quantile of the risk of single releases replaces the pooled risk; utility stays pooled.
         upper = ru.points.group_by("method").agg(pl.col("risk").quantile(self.quantile, "higher").alias("risk"))
         return means.drop("risk").join(upper, on="method", how="left"), f"{self.quantile:g} quantile of risk"
 
-    def _compared(self, ru: RiskUtilityMap) -> pl.DataFrame:
-        """The rows to compare."""
+    def _rows_to_compare(self, ru: RiskUtilityMap) -> pl.DataFrame:
+        """Return the rows to compare."""
         return self._rows(ru)[0]
 
     @property
@@ -76,35 +81,40 @@ class ByRelease(Rule):
         return self.quantile if self.by == "quantile" else None
 
     def _order(self, ru: RiskUtilityMap, rows: pl.DataFrame, cost: Array) -> Array:
-        """The rows by their cost, the least first; of equals the one with less risk, then by the method's name."""
+        """Return the order of the rows: by cost, then by risk, then by the name of the method."""
         return np.lexsort((rows["method"].to_numpy(), ru.signs[0] * rows["risk"].to_numpy(), cost))
 
     def _cost(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
-        """What the rule makes small, of candidates or methods."""
+        """Return what the rule minimizes, for each candidate or method."""
         raise NotImplementedError
 
     def _passes(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
-        """Whether each row may be chosen, as far as the rule itself is concerned."""
+        """Return whether the rule itself allows each row; limits of the map are checked separately."""
         return np.isfinite(self._cost(ru, rows))
 
     def admission(self, ru: RiskUtilityMap, rows: pl.DataFrame, lever: str) -> tuple[Array, float]:
-        """Return the value of a lever, times the sign that comes with it, from which on each row passes; NaN: never."""
+        """Return the value of a lever, times the returned sign, from which on each row passes; NaN: never."""
         raise NotImplementedError
 
     def _pick(
         self, ru: RiskUtilityMap, rows: pl.DataFrame, why: Callable[[dict[str, Any], int, int], str],
         miss: Callable[[], str],
     ) -> Choice:  # fmt: skip
-        """The passing row of least cost that is within every limit, brought down to one concrete candidate; never the
-        original: to release it as it is is a person's own decision."""
+        """Return the choice: the allowed row of least cost that meets every limit, as one concrete candidate.
+
+        The original is never chosen: only a person can decide to release it unmasked.
+
+        why : the reason for a row, given it and the numbers of rows that the rule allows and that also meet the limits.
+        miss : why no row passes the rule.
+        """
         is_expectation = self._is_expectation(ru)
         order, passing = self._order(ru, rows, self._cost(ru, rows)), self._passes(ru, rows)
         masked = ~rows["anchor"].to_numpy()
         within = passing & ru.eligible(rows, self._limit_quantile)
         order = order[(within & masked)[order]]
         if len(order) == 0:
-            asked = rows.filter(pl.Series(passing & masked))
-            reason = ONLY_UNMASKED if within.any() else self._over_a_limit(ru, asked) if len(asked) else miss()
+            allowed = rows.filter(pl.Series(passing & masked))
+            reason = ONLY_UNMASKED if within.any() else self._over_a_limit(ru, allowed) if len(allowed) else miss()
             return Choice(None, "", None, None, None, self, reason)
         row = rows.row(int(order[0]), named=True)
         draws = ru.points.filter(pl.col("compared"), pl.col("method") == row["method"])
@@ -113,18 +123,19 @@ class ByRelease(Rule):
         elif is_expectation:
             chosen = draws.filter(pl.col("replicate") == draws["replicate"].min()).row(0, named=True)
         else:
-            own = np.where(self._passes(ru, draws) & ru.eligible(draws), self._cost(ru, draws), np.inf)
-            chosen = draws.row(int(np.argmin(own)), named=True)
+            # A method was chosen: take its draw of least cost that meets the rule and the limits by itself.
+            cost = np.where(self._passes(ru, draws) & ru.eligible(draws), self._cost(ru, draws), np.inf)
+            chosen = draws.row(int(np.argmin(cost)), named=True)
         runners = tuple(self._runner_up(ru, other) for other in rows[order[1 : RUNNERS_UP + 1]].iter_rows(named=True))
         searched, name = 1 if is_expectation else len(draws), name_of(ru, chosen)
         by_method = is_expectation or "id" not in row
         verdicts = ru.method_verdicts(row["method"]) if by_method else ru.verdicts(chosen["id"])
         because = why(row, int((passing & masked).sum()), len(order))
-        reason = f"Release {name}: {because}{_stand_to_limits(ru, verdicts)}"
+        reason = f"Recommended: {name}. {because}{_summarize_limits(ru, verdicts)}"
         if searched > 1:
-            reason += f" {searched} draws of this method were searched."
+            reason += f" {searched} random draws of this method were compared."
         elif is_expectation and len(draws) > 1:
-            reason += f" The draw was fixed beforehand as number {chosen['replicate'] + 1}."
+            reason += f" The draw was fixed in advance: number {chosen['replicate'] + 1}."
         risk, utility = chosen["risk"], chosen["utility"]
         facts = (chosen["id"], chosen["method"], chosen["replicate"], risk, utility, self, reason)
         return Choice(*facts, runners, verdicts, searched, name=name)
@@ -133,55 +144,68 @@ class ByRelease(Rule):
         return RunnerUp(row.get("id"), row["method"], row.get("replicate"), name_of(ru, row), self._describe(ru, row))
 
     def _over_a_limit(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> str:
-        """Why nothing is left of the rows that pass the rule."""
+        """Return why none of the rows that pass the rule can be chosen."""
         shares = ru.worst_shares(rows, self._limit_quantile)
-        named = ", ".join(limit_in_words(ru, limit) for limit in ru.limits)
-        said = f": {named}" if len(ru.limits) <= FEW_LIMITS else " with its error"
-        reason = f"Release nothing: of {len(rows):,} that pass the rule none is within every limit{said}"
+        count = (
+            f"of the {len(rows):,} {row_noun(rows)} that pass the rule"
+            if len(rows) > 1
+            else "the one that passes the rule"
+        )
+        listed = ", ".join(describe_limit(ru, limit) for limit in ru.limits)
+        limits = f"every limit ({listed})" if len(ru.limits) <= MAX_LIMITS_LISTED else f"all {len(ru.limits)} limits"
+        none = f"none {count} meets {limits}" if len(rows) > 1 else f"{count} does not meet {limits}"
         if np.isnan(shares).all():
-            return f"{reason}. Each lacks a value that is limited. {NEXT}"
-        place = int(np.nanargmin(shares))
-        miss = f"The nearest miss is {name_of(ru, rows.row(place, named=True))} with {shares[place]:.4g} times a limit"
-        return f"{reason}. {miss}{self._over(ru, rows[[place]])}. {NEXT}"
+            return f"Release nothing: {none}. Each lacks the value of a limited measure. {NEXT_STEPS}"
+        nearest = int(np.nanargmin(shares))
+        miss = (
+            f"The nearest miss is {name_of(ru, rows.row(nearest, named=True))} with {shares[nearest]:.4g} times a limit"
+        )
+        return f"Release nothing: {none}. {miss}{self._over(ru, rows[[nearest]])}. {NEXT_STEPS}"
 
     def _over(self, ru: RiskUtilityMap, row: pl.DataFrame) -> str:
-        """Which limit the nearest miss exceeds most, where there are many."""
+        """Return which limit the nearest miss exceeds most, where there are more than a reason lists."""
         columns = [c for c in ru.compare_limits(row, self._limit_quantile) if c.applies[0]]
-        if len(ru.limits) <= FEW_LIMITS or not columns:
+        if len(ru.limits) <= MAX_LIMITS_LISTED or not columns:
             return ""
         worst = max(columns, key=lambda column: float(np.nan_to_num(column.share[0], nan=np.inf)))
-        return f" ({against_limit(ru, worst.limit, float(worst.end[0]))})"
+        return f" ({compare_to_limit(ru, worst.limit, float(worst.end[0]))})"
 
 
-def _stand_to_limits(ru: RiskUtilityMap, verdicts: Sequence[Verdict]) -> str:
-    """How the chosen row stands to its limits: how many were tested and met, and which of many is nearest."""
+def _summarize_limits(ru: RiskUtilityMap, verdicts: Sequence[Verdict]) -> str:
+    """Return how many limits were tested and met, and which of many is nearest to being exceeded."""
     if not verdicts:
         return ""
     tested = [verdict for verdict in verdicts if verdict.end is not None]
-    if len(verdicts) <= FEW_LIMITS:
-        nearest = f": {', '.join(limit_in_words(ru, verdict.limit) for verdict in tested)}"
+    if len(verdicts) <= MAX_LIMITS_LISTED:
+        limits = f": {', '.join(describe_limit(ru, verdict.limit) for verdict in tested)}"
     else:
         worst = max(tested, key=lambda verdict: verdict.share)
-        nearest = f"; nearest to its limit is {against_limit(ru, worst.limit, worst.end)}"
-    return f" It {count_verdicts(verdicts)}{nearest}."
+        limits = f"; nearest to its limit: {compare_to_limit(ru, worst.limit, worst.end)}"
+    return f" It {count_verdicts(verdicts)}{limits}."
 
 
-def limit_in_words(ru: RiskUtilityMap, limit: Limit) -> str:
-    """A limit as a sentence states it."""
-    return f"{measure_words(ru, limit.measure.text)} at {'most' if limit.is_upper else 'least'} {limit.value:g}"
+def row_noun(rows: pl.DataFrame) -> str:
+    """Return what the rows of a map are: candidates, or methods."""
+    return "candidates" if "id" in rows.columns else "methods"
 
 
-def against_limit(ru: RiskUtilityMap, limit: Limit, end: float | None) -> str:
-    """A confidence limit beside the limit it is compared with."""
-    side = "most" if limit.is_upper else "least"
-    return f"{measure_words(ru, limit.measure.text)}, {end:.3g} with its error, at {side} {limit.value:g}"
+def describe_limit(ru: RiskUtilityMap, limit: Limit) -> str:
+    """Return a limit as a sentence states it."""
+    return f"{measure_title(ru, limit.measure.text)} at {'most' if limit.is_upper else 'least'} {limit.value:g}"
 
 
-def measure_words(ru: RiskUtilityMap, name: str) -> str:
-    """A measure as a sentence calls it."""
+def compare_to_limit(ru: RiskUtilityMap, limit: Limit, end: float | None) -> str:
+    """Return the confidence limit of a measure beside the limit that it is compared with."""
+    side, allowed = ("upper", "at most") if limit.is_upper else ("lower", "at least")
+    title = measure_title(ru, limit.measure.text)
+    return f"{title}, {side} confidence limit {end:.3g}, allowed {allowed} {limit.value:g}"
+
+
+def measure_title(ru: RiskUtilityMap, name: str) -> str:
+    """Return what a sentence calls a measure."""
     return ru.scores.values[name].title if name in ru.scores.values else name
 
 
 def name_of(ru: RiskUtilityMap, row: dict[str, Any]) -> str:
-    """What to call a row of a map: a candidate, or a method."""
+    """Return the name of a row of a map: of a candidate, or of a method."""
     return ru.scores.name_of(row["method"], row.get("replicate"))

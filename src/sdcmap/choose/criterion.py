@@ -1,4 +1,4 @@
-"""The optimality criterion of decision theory: four numbers of each candidate, two limits."""
+"""The global criterion of decision theory: four numbers for each candidate, and two limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from sdcmap.choose.by_release import ByRelease, name_of
+from sdcmap.choose.by_release import ByRelease, name_of, row_noun
 from sdcmap.core import Array, Range
 from sdcmap.core.rule import Choice, RiskUtilityMap
 from sdcmap.kernels.decision.global_criterion import distances, excess, regions
@@ -21,17 +21,18 @@ AtMost0 = Annotated[float, Range(None, 0)]
 
 @dataclass(frozen=True)
 class GlobalCriterion(ByRelease):
-    """The safe candidate whose global utility is nearest to (0, 0); none where none is safe.
+    """Choose the safe candidate whose global utility is nearest to (0, 0).
 
     Parameters
     ----------
     iek, rdh : the measures of global risk, by name or value: the intruder's knowledge as the agency estimates it, and the
-        risk of discredit harm, minus his own uncertainty. Safe is to be above neither limit; on it counts as below.
+        risk of discredit harm, which is minus the intruder's own uncertainty. A candidate is safe if neither exceeds its
+        limit.
     sek, dus : the measures of global utility: society's knowledge as the agency estimates it, and minus its uncertainty.
-    agency_limit, intruder_limit : t_A, the limit of iek, and t_INT, that of rdh; at most 0, for nothing can be above 0.
+    agency_limit, intruder_limit : t_A, the limit of iek, and t_INT, the limit of rdh; at most 0, as all values are.
 
-    All four are read from the scores, whatever the axes of the map. If nothing is safe, the choice is to release nothing,
-    and the nearest miss is named: the candidate whose worse number is least above its limit, as a share of the limit.
+    All four are read from the scores, whatever the axes of the map. If no candidate is safe, the choice is to release
+    nothing, and the nearest miss is named: the candidate that exceeds its limits least, as a share of the limit.
     Reference: Trottini (2001), par. 26, with region D for its misprinted A.
 
     Examples
@@ -68,9 +69,11 @@ class GlobalCriterion(ByRelease):
         return {self.iek: self.agency_limit, self.rdh: self.intruder_limit}
 
     @classmethod
-    def proposed(cls, ru: RiskUtilityMap) -> GlobalCriterion | None:
-        """On the first measure of each kind in the scores, with limits at half of what the intruder lacked before; None
-        where a kind is lacking."""
+    def propose(cls, ru: RiskUtilityMap) -> GlobalCriterion | None:
+        """Return a rule on the first measure of each kind in the scores; None where a kind is lacking.
+
+        The limits are half of what the intruder does not know before the release.
+        """
         kinds: dict[str, str] = {}
         for name, value in ru.scores.values.items():
             kinds.setdefault(type(value).__name__, name)
@@ -81,34 +84,35 @@ class GlobalCriterion(ByRelease):
         return cls(iek=iek, rdh=rdh, sek=sek, dus=dus, agency_limit=agency, intruder_limit=intruder)
 
     def prior(self, ru: RiskUtilityMap) -> dict[str, float] | None:
-        """The four numbers before any release; None where a measure cannot tell its own."""
+        """Return the four numbers before any release; None where a measure does not state its own."""
         ends = {short: ru.end(name, "baseline_value") for short, name in zip(FOUR, self.measures, strict=True)}
         known = {short: end for short, end in ends.items() if end is not None}
         return known if len(known) == len(FOUR) else None
 
     def table(self, ru: RiskUtilityMap) -> pl.DataFrame:
-        """What the rule compares: a row a candidate or method, with iek, rdh, sek, dus, region and distance."""
+        """Return what the rule compares: for each candidate or method iek, rdh, sek, dus, region and distance."""
         rows = self._with_four(ru, self._rows(ru)[0]).filter(*(pl.col(name).is_not_nan() for name in FOUR))
         letters = regions(*self._risks(rows), self.agency_limit, self.intruder_limit)
         return rows.with_columns(pl.Series("region", letters, pl.String), distance=pl.Series(self._distance(rows)))
 
-    def _compared(self, ru: RiskUtilityMap) -> pl.DataFrame:
+    def _rows_to_compare(self, ru: RiskUtilityMap) -> pl.DataFrame:
         return self.table(ru)
 
-    def ranked(self, ru: RiskUtilityMap) -> pl.DataFrame:
-        """The masked rows by preference: whatever the limits, the choice is the first row that is safe."""
+    def rank_rows(self, ru: RiskUtilityMap) -> pl.DataFrame:
+        """Return the masked rows by preference: whatever the limits, the choice is the first row that is safe."""
         rows = self.table(ru).filter(~pl.col("anchor"))
         return rows[self._order(ru, rows, rows["distance"].to_numpy())]
 
     def choose(self, ru: RiskUtilityMap) -> Choice:
-        rows, speech = self.table(ru), self._rows(ru)[1].replace("risk", "global risk", 1)
+        rows, risk_name = self.table(ru), self._rows(ru)[1].replace("risk", "global risk", 1)
+        noun = row_noun(rows)
 
         def why(row: dict[str, Any], passed: int, eligible: int) -> str:
             return (
-                f"its {speech} (IEK {row['iek']:.4g}, RDH {row['rdh']:.4g}) is in region D, above neither "
-                f"{self.agency_limit:g} nor {self.intruder_limit:g}, and its global utility (SEK {row['sek']:.4g}, "
-                f"DUS {row['dus']:.4g}) is {row['distance']:.4g} from (0, 0), the nearest of the "
-                f"{eligible:,} safe among {len(rows):,} {'candidates' if 'id' in row else 'methods'}."
+                f"Its {risk_name} is safe (region D): IEK {row['iek']:.4g} is within the limit of {self.agency_limit:g}, "
+                f"and RDH {row['rdh']:.4g} within {self.intruder_limit:g}. Of {len(rows):,} {noun}, {eligible:,} "
+                f"{'is' if eligible == 1 else 'are'} safe; this one has the best global utility (SEK {row['sek']:.4g}, DUS "
+                f"{row['dus']:.4g}; distance {row['distance']:.4g} from (0, 0))."
             )
 
         def miss() -> str:
@@ -118,9 +122,9 @@ class GlobalCriterion(ByRelease):
             over = np.where(rows["anchor"], np.inf, over)
             near = rows.row(int(np.argmin(over)), named=True)
             return (
-                f"Release nothing: no candidate has a {speech} in region D, above neither {self.agency_limit:g} "
-                f"(IEK) nor {self.intruder_limit:g} (RDH). The nearest miss is {name_of(ru, near)} in region "
-                f"{near['region']} with {near['iek']:.4g} and {near['rdh']:.4g}."
+                f"Release nothing: none of the {len(rows):,} {noun} has a safe {risk_name} (region D: IEK at most "
+                f"{self.agency_limit:g}, RDH at most {self.intruder_limit:g}). The nearest miss is {name_of(ru, near)} in "
+                f"region {near['region']} with IEK {near['iek']:.4g} and RDH {near['rdh']:.4g}."
             )
 
         return self._pick(ru, rows, why, miss)
@@ -130,14 +134,18 @@ class GlobalCriterion(ByRelease):
 
     def _passes(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
         rows = self._with_four(ru, rows)
-        safe: Array = self._known(rows) & (regions(*self._risks(rows), self.agency_limit, self.intruder_limit) == "D")
+        safe: Array = self._has_all_four(rows) & (
+            regions(*self._risks(rows), self.agency_limit, self.intruder_limit) == "D"
+        )
         return safe
 
     def admission(self, ru: RiskUtilityMap, rows: pl.DataFrame, lever: str) -> tuple[Array, float]:
         rows = self._with_four(ru, rows)
         iek, rdh = self._risks(rows)
-        level, held = (iek, rdh <= self.intruder_limit) if lever == "agency_limit" else (rdh, iek <= self.agency_limit)
-        return np.where(held & self._known(rows), level, np.nan), 1.0
+        level, is_other_met = (
+            (iek, rdh <= self.intruder_limit) if lever == "agency_limit" else (rdh, iek <= self.agency_limit)
+        )
+        return np.where(is_other_met & self._has_all_four(rows), level, np.nan), 1.0
 
     def _is_expectation(self, ru: RiskUtilityMap) -> bool:
         values = [ru.scores.values.get(name) for name in self.measures]
@@ -147,13 +155,14 @@ class GlobalCriterion(ByRelease):
         return f"IEK {row['iek']:.4g}, RDH {row['rdh']:.4g}, SEK {row['sek']:.4g}, DUS {row['dus']:.4g}"
 
     def _with_four(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> pl.DataFrame:
-        """The rows with the four numbers of each, NaN where it has none: of the candidate, or pooled for the method."""
+        """Return the rows with the four numbers of each candidate, or pooled for each method; NaN where there is none."""
         if {*FOUR} <= {*rows.columns}:
             return rows
         key = "id" if "id" in rows.columns else "method"
         for short, name in zip(FOUR, self.measures, strict=True):
             if key == "id":
                 part = ru.scores.column(name).select("id", pl.col("value").alias(short))
+            # Only risks are compared by their upper quantile; utilities are always pooled.
             elif self.by == "quantile" and short in FOUR[:2]:
                 upper = pl.col("value").quantile(self.quantile, "higher").alias(short)
                 part = ru.scores.column(name).group_by("method").agg(upper)
@@ -165,7 +174,7 @@ class GlobalCriterion(ByRelease):
     def _risks(self, rows: pl.DataFrame) -> tuple[Array, Array]:
         return rows["iek"].to_numpy(), rows["rdh"].to_numpy()
 
-    def _known(self, rows: pl.DataFrame) -> Array:
+    def _has_all_four(self, rows: pl.DataFrame) -> Array:
         return np.asarray(np.logical_and.reduce([~np.isnan(rows[name].to_numpy()) for name in FOUR]))
 
     def _distance(self, rows: pl.DataFrame) -> Array:

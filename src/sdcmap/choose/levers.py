@@ -1,7 +1,7 @@
-"""What a rule chooses at every value of one number, all else fixed: a limit, a slope, a weight.
+"""Levers: what a rule chooses at every value of one number (a limit, a slope, a weight), all else fixed.
 
-The choice is constant between breakpoints, so that a page looks it up while somebody moves the number. At every value it
-is what `RUMap.choose` gives there.
+The choice is constant between breakpoints, so a web page can look it up while a user moves the number. At every value it is
+the choice of `RUMap.choose`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from sdcmap.core.rule import LimitColumn, RiskUtilityMap, Rule
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.decision.pareto import linear_optima
 
-TINY = 1e-300  # breakpoints below it are not told apart from 0
-Path = list[tuple[float, int]]  # (from, row): the row that is chosen from this value on; before the first, none
+MIN_BREAKPOINT = 1e-300  # smaller breakpoints count as 0
+Path = list[tuple[float, int]]  # (start, row): the row chosen from this value on; before the first start, none
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Lever:
     starts : ascending; the first is minus infinity.
     candidates : the id that is chosen from each start on, up to the next; None: release nothing.
 
-    Where costs are weighed, they are equal at a start but for rounding: so near to it either neighbor may be the choice.
+    Where a rule weighs two costs, neighbors cost the same at a start, up to rounding: close to it either may be chosen.
     """
 
     starts: tuple[float, ...]
@@ -56,33 +56,34 @@ class Levers:
 def find_levers(ru: RiskUtilityMap, rule: Rule, limits: Iterable[Limit] = ()) -> Levers:
     """Return what a rule chooses on a map while one of its numbers, or one of these limits, moves and all else stays.
 
-    limits : that may be moved, whether the map has them or not; by their measures, for their values move. They have no
-        lever where the risk axis is a share of limits: there the points themselves move.
+    limits : the limits that may be moved, whether the map has them or not. They have no lever where the risk axis shows
+        shares of limits: there the points themselves move.
+
     A rule of another package has no levers.
     """
     if not isinstance(rule, ByRelease):
         return Levers({}, {})
-    contest = _Contest(ru, rule, {} if ru.scales else {limit.measure.text: limit for limit in limits})
+    comparison = _Comparison(ru, rule, {} if ru.scales else {limit.measure.text: limit for limit in limits})
     return Levers(
-        {name: contest.lever(_moves_rule(rule, name)) for name in rule.levers},
-        {name: contest.lever(_moves_limit(name, limit)) for name, limit in contest.limits.items()},
+        {name: comparison.lever(_rule_move(rule, name)) for name in rule.levers},
+        {name: comparison.lever(_limit_move(name, limit)) for name, limit in comparison.limits.items()},
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Candidates or methods that a rule compares on a map, and how they stand to limits."""
+    """The candidates or methods that a rule compares on a map, and their comparison with limits."""
 
     ru: RiskUtilityMap
     rule: ByRelease
-    limits: Mapping[str, Limit]  # that may be moved, whether the map has them or not
+    limits: Mapping[str, Limit]  # that may be moved, by measure
     table: pl.DataFrame
     quantile: float | None
-    are_draws: bool  # of a method that was chosen: the first of equals is taken
+    are_draws: bool  # draws of a chosen method: the first of equals is taken
 
     @cached_property
     def order(self) -> Array:
-        """The rows, the one that the rule prefers first."""
+        """The rows in the order of the rule's preference."""
         return self.sort(self.rule._cost(self.ru, self.table), np.arange(len(self.table)))
 
     @cached_property
@@ -99,14 +100,14 @@ class _Rows:
     def eligible(self, moved: str = "") -> Array:
         """Whether each row meets every limit of the map that was tested but the one that is moved."""
         stated = [limit.measure.text for limit in self.ru.limits if limit.measure.text != moved]
-        met: Array = ~self.table["anchor"].to_numpy()
+        is_met: Array = ~self.table["anchor"].to_numpy()
         for name in stated:
-            met = met & (self.columns[name].is_met | ~self.columns[name].applies)
+            is_met = is_met & (self.columns[name].is_met | ~self.columns[name].applies)
         named = [*stated, moved] if moved else stated
-        return met & np.logical_or.reduce([self.columns[name].applies for name in named]) if named else met
+        return is_met & np.logical_or.reduce([self.columns[name].applies for name in named]) if named else is_met
 
     def among(self, rows: Array) -> _Rows:
-        """These rows alone."""
+        """Return only these rows."""
         part = replace(self, table=self.table[rows])
         columns = {name: LimitColumn(c.limit, c.end[rows], c.applies[rows]) for name, c in self.columns.items()}
         part.__dict__["columns"] = columns
@@ -116,12 +117,12 @@ class _Rows:
 Move = Callable[[_Rows], Path]
 
 
-class _Contest:
+class _Comparison:
     """A rule on a map: the rows that it compares, and the draws of each method."""
 
     def __init__(self, ru: RiskUtilityMap, rule: ByRelease, limits: Mapping[str, Limit]) -> None:
         self.ru, self.rule, self.limits = ru, rule, limits
-        table = rule._compared(ru)
+        table = rule._rows_to_compare(ru)
         self.rows = _Rows(ru, rule, limits, table, rule._limit_quantile, are_draws=False)
         self.ids: list[str] | None = table["id"].to_list() if "id" in table.columns else None
 
@@ -131,24 +132,25 @@ class _Contest:
 
     @cached_property
     def draws_of(self) -> dict[str, Array]:
-        """The draws of each method."""
+        """The draws of each method, as rows of `draws`."""
         methods = self.draws.table["method"].to_numpy()
         return {method: np.flatnonzero(methods == method) for method in self.rows.table["method"]}
 
     def lever(self, move: Move) -> Lever:
-        """Return the candidate at every value of what moves."""
+        """Return the chosen candidate at every value of the number that moves."""
         path = move(self.rows)
-        found: list[tuple[float, str | None]] = [(-math.inf, None)]
+        steps: list[tuple[float, str | None]] = [(-math.inf, None)]
+        # Where methods are compared, the chosen draw of a method can change between two breakpoints.
         for (start, row), (stop, _) in pairwise([*path, (math.inf, -1)]):
             for at, candidate in self._candidates(row, move, start, stop):
-                if at == found[-1][0]:
-                    found.pop()
-                if not found or candidate != found[-1][1]:
-                    found.append((at, candidate))
-        return Lever(tuple(at for at, _ in found), tuple(candidate for _, candidate in found))
+                if at == steps[-1][0]:
+                    steps.pop()
+                if not steps or candidate != steps[-1][1]:
+                    steps.append((at, candidate))
+        return Lever(tuple(at for at, _ in steps), tuple(candidate for _, candidate in steps))
 
     def _candidates(self, row: int, move: Move, start: float, stop: float) -> list[tuple[float, str | None]]:
-        """The candidate that stands for a row between two values."""
+        """Return the candidates that stand for a row between two values, each with its start."""
         if row < 0:
             return [(start, None)]
         if self.ids is not None:
@@ -157,14 +159,14 @@ class _Contest:
         names = self.draws.table["id"].gather(own).to_list()
         if self.rule._is_expectation(self.ru):
             return [(start, names[int(np.argmin(self.draws.table["replicate"].gather(own).to_numpy()))])]
-        path = [(-math.inf, 0), *move(self.draws.among(own))]  # where no draw passes by itself, the first is taken
+        path = [(-math.inf, 0), *move(self.draws.among(own))]  # where no draw passes by itself, take the first
         parts = pairwise([*path, (math.inf, 0)])
         inside = [(max(at, start), draw) for (at, draw), (end, _) in parts if at < stop and end > start]
         return [(at, names[max(draw, 0)]) for at, draw in inside]
 
 
-# ---- numbers that admit rows from their level on ----------------------------------------------------------------------
-def _moves_limit(name: str, limit: Limit) -> Move:
+# ---- thresholds: a row is admitted from its level on ----------------------------------------------------------
+def _limit_move(name: str, limit: Limit) -> Move:
     def move(rows: _Rows) -> Path:
         column, sign = rows.columns[name], 1.0 if limit.is_upper else -1.0
         level = np.where(column.applies, sign * column.end, -np.inf)
@@ -173,16 +175,17 @@ def _moves_limit(name: str, limit: Limit) -> Move:
     return move
 
 
-def _moves_rule(rule: ByRelease, name: str) -> Move:
+def _rule_move(rule: ByRelease, name: str) -> Move:
     if isinstance(rule, Weighing):
         return lambda rows: _weigh(rows, rule, name)
     return lambda rows: _admit(rows, rows.eligible(), *rule.admission(rows.ru, rows.table, name))
 
 
 def _admit(rows: _Rows, allowed: Array, level: Array, sign: float) -> Path:
-    """The best of the allowed rows that are admitted, where a row is from its level on, in values times the sign.
+    """Return the best admitted row at every value; a row is admitted from its level on (times the sign).
 
-    Walking from the best row on, a row is chosen below the levels of all that are better: where its own is a new least.
+    A row is chosen at values below the levels of all better rows. From the best row to the worst, these are the rows whose
+    level is a new minimum.
     """
     order = rows.order[(allowed & ~np.isnan(level))[rows.order]]
     levels = level[order]
@@ -193,17 +196,20 @@ def _admit(rows: _Rows, allowed: Array, level: Array, sign: float) -> Path:
 
 
 def _mirror(path: Path) -> Path:
-    """The path of a value whose negative is the other's: a row is chosen up to minus its start, and not above."""
+    """Return the path of the negative value: a row is chosen up to minus its start, and not above."""
     if not path:
         return path
-    ends = [math.nextafter(-start, math.inf) for start, _ in reversed(path)]  # above which the next one is chosen
+    ends = [math.nextafter(-start, math.inf) for start, _ in reversed(path)]  # from these on the next row is chosen
     mirrored = zip([-math.inf, *ends], [*(row for _, row in reversed(path)), -1], strict=True)
     return [(start, row) for start, row in mirrored if start < math.inf]
 
 
-# ---- numbers that weigh two parts of each row ---------------------------------------------------------------------------
+# ---- weights: two parts of each row are weighed ---------------------------------------------------------------
 def _weigh(rows: _Rows, rule: Weighing, name: str) -> Path:
-    """The row of least cost at every weight. The lower hull gives the breakpoints; the rule's own costs decide at them."""
+    """Return the row of least cost at every weight.
+
+    The lower convex hull gives approximate breakpoints; the rule's own costs decide which row is chosen at them.
+    """
     first, second = rule.parts(rows.ru, rows.table)
     allowed = np.flatnonzero(rows.eligible() & np.isfinite(first) & np.isfinite(second))
     if not len(allowed):
@@ -212,10 +218,11 @@ def _weigh(rows: _Rows, rule: Weighing, name: str) -> Path:
     def best(value: float, among: Array = allowed) -> int:
         moved: Weighing = replace(rule, **{name: value})  # type: ignore[arg-type]
         cost = moved.weigh(first[among], second[among])
-        near = among[cost == cost.min()]  # equals are rare, and sorting all is slow
+        near = among[cost == cost.min()]  # ties are rare, and sorting all rows is slow
         return int(rows.sort(np.zeros(len(near)), near)[0])
 
     breaks = [rule.lever_value(end) for _, end, _ in linear_optima(first[allowed], second[allowed])]
+    # Probe between neighboring breakpoints, then bisect for the exact float at which the choice changes.
     probes = [0.0]
     for low, high in zip([0.0, *breaks[:-1]], breaks, strict=True):
         probes += [(low + high) / 2 if math.isfinite(high) else 2 * low + 1]
@@ -230,7 +237,7 @@ def _weigh(rows: _Rows, rule: Weighing, name: str) -> Path:
 
 
 def _first(low: float, high: float, is_after: Callable[[float], bool]) -> float:
-    """The least float between two values from which on something holds that holds at the higher alone."""
-    while low < (middle := (low + high) / 2) < high and high > TINY:
+    """Return the least float at which `is_after` is true; it is false at `low` and true at `high`."""
+    while low < (middle := (low + high) / 2) < high and high > MIN_BREAKPOINT:
         low, high = (low, middle) if is_after(middle) else (middle, high)
     return high

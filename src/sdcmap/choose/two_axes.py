@@ -1,4 +1,4 @@
-"""Rules on the two axes of a map: a threshold on risk, a straight line, the distance to the ideal point."""
+"""Rules on the two axes of a map: a risk threshold, a linear trade-off, the distance to the ideal point."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from sdcmap.choose.by_release import NEXT, ByRelease, measure_words, name_of
+from sdcmap.choose.by_release import NEXT_STEPS, ByRelease, measure_title, name_of, row_noun
 from sdcmap.core import Array, PlanError, Range, Share
 from sdcmap.core.rule import Choice, RiskUtilityMap
 
 
 @dataclass(frozen=True)
 class Threshold(ByRelease):
-    """The best utility among what has at most a tolerable risk.
+    """Choose the best utility among the candidates whose risk is within a limit.
 
     Parameters
     ----------
-    risk : the largest tolerable value of the risk axis (the smallest, where a higher risk number is better).
+    risk : the largest acceptable value on the risk axis (the smallest, where a higher risk number is better).
 
-    If nothing passes, the choice is to release nothing, and the nearest miss is named (Trottini 2001, par. 26). `Identity`,
-    the original as it is, is never chosen.
+    If no candidate passes, the choice is to release nothing, and the nearest miss is named (Trottini 2001, par. 26).
+    `Identity`, the unmasked original, is never chosen.
 
     Examples
     --------
@@ -45,37 +45,41 @@ class Threshold(ByRelease):
         return ru.losses(rows)[0], ru.signs[0]
 
     def choose(self, ru: RiskUtilityMap) -> Choice:
-        rows, speech = self._rows(ru)
-        word = "at most" if ru.signs[0] > 0 else "at least"
+        rows, risk_name = self._rows(ru)
+        noun = row_noun(rows)
+        risk = measure_title(ru, ru.risk[0]) if len(ru.risk) == 1 else ru.labels[0]
+        within = f"a {risk_name} ({risk}) of {'at most' if ru.signs[0] > 0 else 'at least'} {self.risk:g}"
+        # On an axis that shows shares of limits, a threshold of 1 says no more than the limits themselves.
         by_limits = self.risk == 1 and bool(ru.scales)
 
         def why(row: dict[str, Any], passed: int, eligible: int) -> str:
-            what = "the least loss" if ru.signs[1] > 0 else "the most utility"
-            kind = "candidates" if "id" in row else "methods"
-            best = f"it has {what}, {measure_words(ru, ru.utility)} {row['utility']:.4g}, of the {eligible:,}"
             if by_limits:
-                return f"{best} among {len(rows):,} {kind} that meet every tested limit."
-            risky = f"whose {speech} ({ru.labels[0]}) is {word} {self.risk:g}"
-            if not ru.limits:
-                return f"{best} among {len(rows):,} {kind} {risky}."
-            return f"{best} that also meet every tested limit, among the {passed:,} of {len(rows):,} {kind} {risky}."
+                passing = f"{eligible:,} meet{'s' if eligible == 1 else ''} every tested limit"
+            elif not ru.limits:
+                passing = f"{passed:,} {'has' if passed == 1 else 'have'} {within}"
+            else:
+                also = f"{eligible:,} of these also meet{'s' if eligible == 1 else ''} every tested limit"
+                passing = f"{passed:,} {'has' if passed == 1 else 'have'} {within}, and {also}"
+            what = "smallest utility loss" if ru.signs[1] > 0 else "largest utility"
+            value = f"{measure_title(ru, ru.utility)}: {row['utility']:.4g}"
+            return f"Of {len(rows):,} {noun}, {passing}; this one has the {what} ({value})."
 
         def miss() -> str:
             if len(rows) == 0:
                 return "Release nothing: no candidate could be made and scored."
-            place = int(np.argmin(np.where(rows["anchor"], np.inf, ru.losses(rows)[0])))
-            near = rows.row(place, named=True)
-            none = "holds every limit" if by_limits else f"has a {speech} ({ru.labels[0]}) of {word} {self.risk:g}"
+            nearest = int(np.argmin(np.where(rows["anchor"], np.inf, ru.losses(rows)[0])))
+            row = rows.row(nearest, named=True)
+            none = f"none of the {len(rows):,} {noun} {'meets every limit' if by_limits else f'has {within}'}"
             unit = " times a limit" if by_limits else ""
-            miss = f"The nearest miss is {name_of(ru, near)} with {near['risk']:.4g}{unit}"
-            return f"Release nothing: no candidate {none}. {miss}{self._over(ru, rows[[place]])}. {NEXT}"
+            miss = f"The nearest miss is {name_of(ru, row)} with {row['risk']:.4g}{unit}"
+            return f"Release nothing: {none}. {miss}{self._over(ru, rows[[nearest]])}. {NEXT_STEPS}"
 
         return self._pick(ru, rows, why, miss)
 
 
 @dataclass(frozen=True)
 class Weighing(ByRelease):
-    """Rules that weigh two parts of each row: the order of rows is that of first + a * second, for some a >= 0."""
+    """The base of rules that weigh two parts of each row: rows are ordered by first + a * second, for some a >= 0."""
 
     def parts(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> tuple[Array, Array]:
         """Return both parts of each row."""
@@ -89,15 +93,15 @@ class Weighing(ByRelease):
         """Return the value of the lever at which rows are ordered by first + slope * second."""
         return slope
 
-    def reason(self, speech: str, eligible: int) -> str:
-        """Return why a row is chosen among those that are eligible; `speech`: how to speak of its risk."""
+    def reason(self, risk_name: str, eligible: int) -> str:
+        """Return why a row is chosen among the eligible ones; `risk_name`: what their risk is called."""
         raise NotImplementedError
 
     def choose(self, ru: RiskUtilityMap) -> Choice:
-        rows, speech = self._rows(ru)
+        rows, risk_name = self._rows(ru)
 
         def why(row: dict[str, Any], passed: int, eligible: int) -> str:
-            return self.reason(speech, eligible)
+            return self.reason(risk_name, eligible)
 
         def miss() -> str:
             return "Release nothing: no masked candidate could be made and scored."
@@ -110,13 +114,13 @@ class Weighing(ByRelease):
 
 @dataclass(frozen=True)
 class Linear(Weighing):
-    """The least risk + slope * loss among masked candidates; the loss is minus the utility where higher is better.
+    """Choose the smallest risk + slope * loss; the loss is minus the utility where higher is better.
 
     Parameters
     ----------
     slope : how much risk one unit of loss is worth, at least 0. `RUMap.linear_path` lists the optima of all slopes.
 
-    Reference: Gomatam, Karr, Sanil (2003), section 5 (their utility, turned into distortion).
+    Reference: Gomatam, Karr, Sanil (2003), section 5 (with their utility as distortion).
 
     Examples
     --------
@@ -134,20 +138,20 @@ class Linear(Weighing):
     def weigh(self, first: Array, second: Array) -> Array:
         return first + self.slope * second
 
-    def reason(self, speech: str, eligible: int) -> str:
-        return f"its {speech} + {self.slope:g} * loss is the least of {eligible:,}."
+    def reason(self, risk_name: str, eligible: int) -> str:
+        return f"Of {eligible:,} eligible, it has the smallest {risk_name} + {self.slope:g} * utility loss."
 
 
 @dataclass(frozen=True)
 class IdealPoint(Weighing):
-    """The masked candidate nearest to the ideal: the risk of releasing nothing with the utility of releasing everything.
+    """Choose the candidate nearest to the ideal: the risk of releasing nothing with the utility of releasing everything.
 
     Parameters
     ----------
     weight : weight of the risk axis, in [0, 1]; utility has the rest.
     scale : "anchors" measures each axis between releasing nothing and releasing everything, "bounds" between the
-        measure's declared bounds. Never by the candidates, so that no candidate moves another. An axis without finite
-        ends is refused.
+        measure's declared bounds. It never depends on the candidates, so that no candidate affects another. An axis
+        without finite ends is an error.
 
     Examples
     --------
@@ -171,21 +175,21 @@ class IdealPoint(Weighing):
     def lever_value(self, slope: float) -> float:
         return 1.0 if math.isinf(slope) else slope / (1 + slope)
 
-    def reason(self, speech: str, eligible: int) -> str:
-        return f"with its {speech} it is the nearest of {eligible:,} to the ideal point, by {self.scale}."
+    def reason(self, risk_name: str, eligible: int) -> str:
+        return f"Of {eligible:,} eligible, it is nearest to the ideal point in {risk_name} and utility ({self.scale})."
 
     def _ends(self, ru: RiskUtilityMap) -> list[tuple[float, float]]:
-        """(best, worst) of risk and of utility."""
+        """Return (best, worst) of risk and of utility."""
+        # Neither scale depends on the candidates: adding one must not change the choice among the others.
         if self.scale == "anchors":
             whole = self._rows(ru)[0].filter("anchor")
             if ru.nothing is None or len(whole) == 0:
-                raise PlanError("the ideal point needs both anchors; a measure has no value for releasing nothing.")
+                raise PlanError("the ideal point needs both anchors, but a measure has no value for releasing nothing.")
             ends = [(ru.nothing[0], whole["risk"][0]), (whole["utility"][0], ru.nothing[1])]
         else:
             axes = zip((ru.risk[0], ru.utility), ru.signs, strict=True)
             sides = [(name, ("low", "high") if sign > 0 else ("high", "low")) for name, sign in axes]
             ends = [(ru.end(name, best), ru.end(name, worst)) for name, (best, worst) in sides]
         if any(end is None or not math.isfinite(end) for pair in ends for end in pair) or any(a == b for a, b in ends):
-            needs = f"axes with two finite, different ends by {self.scale}"
-            raise PlanError(f"the ideal point needs {needs}; one has none.")
+            raise PlanError(f"the ideal point needs two different finite ends of each axis (scale: {self.scale}).")
         return ends

@@ -170,7 +170,7 @@ def release(
             owner=owner,
         )
         try:
-            folder = bundle.write(out, tell=None if as_json else _print_checks)
+            folder = bundle.write(out, on_checks=None if as_json else _print_checks)
         except sm.errors.Refused as refused:
             if all(check.is_measured for check in refused.checks) and choice.runners_up:
                 other = choice.runners_up[0].name
@@ -187,7 +187,7 @@ def release(
 
 def _print_checks(checks: list[Check]) -> None:
     """Print the results of the release checks; failed checks are part of the error message instead."""
-    passed = [check for check in checks if check.passed and check.name in ("unmasked", "gate", "told")]
+    passed = [check for check in checks if check.passed and check.name in ("unmasked", "profile", "information")]
     print(*passed, sep="\n", end="\n" if passed else "")
 
 

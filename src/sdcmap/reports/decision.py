@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from sdcmap.charts.before_after import Fall
+from sdcmap.charts.before_after import RiskChange
 from sdcmap.choose import Threshold
 from sdcmap.core.audience import RECORD_SHARES, format_significant
 from sdcmap.core.limit import Verdict, count_verdicts
@@ -96,12 +96,12 @@ def _limit_row(scores: Scores, choice: Choice, verdict: Verdict) -> LimitRow:
     )
 
 
-def risk_changes(plan: Plan, scores: Scores, choice: Choice | None) -> dict[str, Fall]:
+def risk_changes(plan: Plan, scores: Scores, choice: Choice | None) -> dict[str, RiskChange]:
     """Return each limited risk measure before and after masking, as multiples of its limit.
 
     Measures for which higher values are safer are left out, and so are measures without both values.
     """
-    changes: dict[str, Fall] = {}
+    changes: dict[str, RiskChange] = {}
     if choice is None or choice.candidate is None:
         return changes
     lower_is_safer = scores.measure.filter((pl.col("axis") == "risk") & (pl.col("direction") == "lower"))[
@@ -110,7 +110,7 @@ def risk_changes(plan: Plan, scores: Scores, choice: Choice | None) -> dict[str,
     for name, limit in _limits(plan).items():
         before, after = values_of(scores, name, choice) if name in lower_is_safer and limit > 0 else (None, None)
         if before is not None and after is not None:
-            changes[name] = Fall(scores.title_of(name), before / limit, after / limit)
+            changes[name] = RiskChange(scores.title_of(name), before / limit, after / limit)
     return changes
 
 

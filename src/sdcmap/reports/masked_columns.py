@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sdcmap.bundle.determines import check_determines
+from sdcmap.bundle.recoverable_columns import check_recoverable
 from sdcmap.core import Array, Method, Microdata
 from sdcmap.core.audience import MIN_SHOWN_RECORDS, RECORD_SHARES, Audience, format_significant
 from sdcmap.core.edit_rule import parse_edit
@@ -250,7 +250,7 @@ def describe_recoverable(plan: Plan, original: Microdata, masked: Microdata, nam
     """Return a sentence on whether released columns determine a masked one; empty if rows have no originals."""
     if masked.origin is not None or not masked.paired:
         return ""
-    sentence = check_determines(original, masked, names, plan.policy).reason
+    sentence = check_recoverable(original, masked, names, plan.policy).reason
     return sentence[:1].upper() + sentence[1:]
 
 

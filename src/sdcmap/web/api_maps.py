@@ -243,11 +243,11 @@ def criterion(bench: Bench, name: str) -> CriterionPlanes:
     plan lacks one of the four measures; `numeric` lists the variables that they can use.
     """
     ru, plan = bench.views.map(name)
-    rule = plan.rule if isinstance(plan.rule, GlobalCriterion) else GlobalCriterion.proposed(ru)
+    rule = plan.rule if isinstance(plan.rule, GlobalCriterion) else GlobalCriterion.propose(ru)
     numeric = list(bench.views.study_data(name)[1].numeric)
     if rule is None:
         return CriterionPlanes(None, None, None, numeric)
-    rows = rule.ranked(ru)
+    rows = rule.rank_rows(ru)
     columns = [column for column in ("id", "replicate", "method", *FOUR, "distance") if column in rows.columns]
     named = {"name": [ru.scores.name_of(method) for method in rows["method"]]}
     limits = dict(zip(("agency_limit", "intruder_limit"), rule.limits.values(), strict=True))

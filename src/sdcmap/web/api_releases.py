@@ -16,7 +16,7 @@ from pydantic import Field, StringConstraints
 
 import sdcmap as sm
 from sdcmap.bundle import Release
-from sdcmap.bundle.release_folder import Previewed
+from sdcmap.bundle.release_folder import FilePreview
 from sdcmap.data.private_folder import private_folder
 from sdcmap.files.weighing import check_decoded
 from sdcmap.study.folder import Study
@@ -81,7 +81,7 @@ class Checks(ResponseModel):
     replicate: int
     passed: bool
     checks: list[CheckResult]
-    files: tuple[Previewed, ...]
+    files: tuple[FilePreview, ...]
     columns: list[BundleColumn]
 
 

@@ -302,11 +302,11 @@ def map_response(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> M
     """Return the map in columns: points, means with intervals, anchors, and the axes."""
     from sdcmap.charts.guides import floor_of
     from sdcmap.charts.map_contents import map_axes
-    from sdcmap.charts.method_names import groups_of, labeled, short_names
+    from sdcmap.charts.method_names import groups_of, label_methods, short_names
 
     methods = ru.means["method"].to_list()
     index = {method: number for number, method in enumerate(methods)}
-    rows = labeled(methods, ru.scores)
+    rows = label_methods(methods, ru.scores)
     families, short, floor = groups_of(rows, "method"), short_names(rows), floor_of(ru)
     eras, era = _generation_spans(plan, proposals, methods)
     measures = ru.scores.measure.select("name", "axis", "unit", "direction").iter_rows()

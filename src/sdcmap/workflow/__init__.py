@@ -1,7 +1,6 @@
-"""The verbs on a study: open its map, choose, release, report, pair.
+"""What can be done with a study: open its map, choose, release, report, pair.
 
-Each is decided here once, for the command line, the workbench, R and the report; an interface only parses what was asked
-and prints what comes back.
+The command line, the web interface and R share these functions. An interface only parses the request and shows the result.
 """
 
 from sdcmap.bundle.pairing import choose_pair

@@ -45,13 +45,13 @@ const state = {
 // check: the page on which to fix it, and the text of the link
 const FIXES = {
   roles: ["data", "Review the roles"],
-  line: ["plan", "Add a limit to the plan"],
+  limit: ["plan", "Add a limit to the plan"],
   risk: ["plan", "Plan stronger methods"],
-  gate: ["plan", "Plan stronger methods"],
+  profile: ["plan", "Plan stronger methods"],
   unmasked: ["plan", "Mask these columns in the plan"],
   edits: ["plan", "Add a step to the plan"],
   weight: ["plan", "Add a step to the plan"],
-  determines: ["data", "Drop a column"],
+  recoverable: ["data", "Drop a column"],
   identifier: ["data", "State the identifiers"],
 };
 

@@ -1,4 +1,4 @@
-"""The written file as a user reads it, checked against what was meant and aligned with the original for scoring."""
+"""The written file as a user reads it: checked against the prepared file, and aligned with the original for scoring."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sdcmap.files.reading import read
 
 
 def read_released(path: Path, prepared: Prepared) -> Microdata:
-    """The file at `path` in the kinds of the prepared one. A file without types is read in its codebook's."""
+    """Read the written file with the kinds of the prepared one; a format without types gets those of the codebook."""
     kinds, form = {v.name: v.kind for v in prepared.data.schema.variables}, format_of(path)
     missing = codes_of(codes_in(prepared.data))
     types = {name: dtype for name, dtype in prepared.data.frame().schema.items() if dtype != pl.Null}
@@ -31,31 +31,33 @@ def read_released(path: Path, prepared: Prepared) -> Microdata:
         raise SchemaError(f"{path.name} cannot be read back ({type(error).__name__}).") from None
 
 
-def check_read_back(prepared: Prepared, back: Microdata, rounding: float = 0.0) -> Check:
-    """Check that the file holds the released columns and nothing else, value for value.
+def check_round_trip(prepared: Prepared, back: Microdata, rounding: float = 0.0) -> Check:
+    """Check that the file contains the released columns and nothing else, value for value.
 
-    rounding : by how much numbers may differ, as a share of the largest of their column. A file that was made on another
+    rounding : by how much numbers may differ, as a share of the largest number of their column. A file made on another
         machine may differ in last bits.
     """
-    meant = prepared.data
-    if back.names != meant.names or len(back) != len(meant):
-        return Check("read back", False, "the written file does not have the columns and rows that were released.")
-    other = [name for name in meant.names if not _same(meant, back, name, rounding)]
-    if other:
-        return Check("read back", False, f"the written file reads back other values of {', '.join(map(repr, other))}.")
-    return Check("read back", True, "the written file reads back as it was meant.")
+    expected = prepared.data
+    if back.names != expected.names or len(back) != len(expected):
+        return Check("round trip", False, "The written file does not have the columns and rows that were released.")
+    different = [name for name in expected.names if not _is_same(expected, back, name, rounding)]
+    if different:
+        names = ", ".join(map(repr, different))
+        return Check("round trip", False, f"The written file has other values of {names} than were released.")
+    return Check("round trip", True, "The written file reads back unchanged.")
 
 
-def aligned(original: Microdata, back: Microdata, prepared: Prepared) -> Microdata:
-    """The file as read back, as changes of the original: what the measures score.
+def align_with_original(original: Microdata, back: Microdata, prepared: Prepared) -> Microdata:
+    """Return the file as read back, as changes of the original, which is what measures score.
 
-    Rows are matched by the secret origin. Renumbered ids count as known to the snooper: they stay the original's, the
-    cautious reading, since a snooper may find out which number is which. A file that does not hold each record once is a
-    file of its own, with its origin.
+    Rows are matched by the secret origin. Renumbered ids count as known to the attacker, who may find out which number is
+    which: they stay those of the original. A file that does not contain each record once is a file of its own, with its
+    origin.
     """
-    back = _merely_missing(back, prepared.suppressed)
+    back = _drop_suppression_codes(back, prepared.suppressed)
     measured = [name for name in back.names if name not in prepared.renumbered]
-    columns = {name: _in_levels_of(original, prepared.data, back, name) for name in measured}
+    columns = {name: _match_levels(original, prepared.data, back, name) for name in measured}
+    # If the file contains each record once, it is a change of the original; rows go back to their order.
     rows = np.argsort(prepared.origin, kind="stable")
     if np.array_equal(prepared.origin[rows], np.arange(len(original))):
         released = original.change(None, {})
@@ -63,27 +65,29 @@ def aligned(original: Microdata, back: Microdata, prepared: Prepared) -> Microda
             released = _change(released, name, original.column(name), column.take(rows))
     else:
         before = {name: original.column(name).levels for name in columns}
-        made = {  # categories of another type, or of numbers
+        new_types = {  # categories of another type, or numbers that became categories
             name: str(column.levels.dtype.base_type()) for name, column in columns.items()
             if column.levels is not None and column.levels.dtype != getattr(before[name], "dtype", None)
         }  # fmt: skip
         every = {**original.take(prepared.origin).columns, **columns}
-        released = Microdata(original.schema.recoded(made), every, prepared.origin)
+        released = Microdata(original.schema.recoded(new_types), every, prepared.origin)
     return replace(released, paired=prepared.data.paired)
 
 
-def _in_levels_of(original: Microdata, meant: Microdata, back: Microdata, name: str) -> Column:
-    """A column that was read back, in the categories of the original; texts that numbers, or categories that were numbers
-    or dates, became ("20 to 29") are categories in the order that they have in the prepared file."""
+def _match_levels(original: Microdata, expected: Microdata, back: Microdata, name: str) -> Column:
+    """Return a column that was read back, in the categories of the original.
+
+    Numbers or dates that became texts ("20 to 29") are categories in the order of the prepared file.
+    """
     after = back.column(name)
-    like = meant if _became_texts(original.column(name), after) else original
+    like = expected if _became_texts(original.column(name), after) else original
     if like.column(name).levels is None:
         return after
-    return Column(*recoded(like.schema[name], like.column(name), back.schema[name], after))
+    return Column(*recode_levels(like.schema[name], like.column(name), back.schema[name], after))
 
 
 def _change(file: Microdata, name: str, before: Column, after: Column) -> Microdata:
-    """The file with one column as it was read back, where that differs."""
+    """Return the file with one column as it was read back, if that differs."""
     if before.levels is None or after.levels is None or _became_texts(before, after):
         new = None if after.levels is None or not _became_texts(before, after) else {name: after.levels}
         same = new is None and np.array_equal(before.values, after.values, equal_nan=True)
@@ -98,8 +102,8 @@ def _became_texts(before: Column, after: Column) -> bool:
     return is_text and not was_text
 
 
-def _merely_missing(back: Microdata, codes: Mapping[str, float | str]) -> Microdata:
-    """The same file with suppressed values as plain missing ones, which is what the study measured."""
+def _drop_suppression_codes(back: Microdata, codes: Mapping[str, float | str]) -> Microdata:
+    """Return the file with suppressed values as plain missing values, as the study measured them."""
     columns = dict(back.columns)
     for name, code in codes.items():
         column, reasons = back.column(name), [_caseless(reason) for reason in back.schema[name].reasons]
@@ -114,9 +118,12 @@ def _caseless(code: float | str) -> float | str:
     return code.lower() if isinstance(code, str) else float(code)
 
 
-def recoded(first: Variable, before: Column, second: Variable, after: Column) -> tuple[Array, pl.Series]:
-    """The codes of `after` in the levels of `before`, with levels it alone has at the end. Each user-missing code is a
-    category of its own, as in the original. Where numbers became texts, such as ages in intervals, levels are texts."""
+def recode_levels(first: Variable, before: Column, second: Variable, after: Column) -> tuple[Array, pl.Series]:
+    """Return the codes of `after` in the levels of `before`, and those levels with new ones at the end.
+
+    Each user-missing code is a category of its own, as in the original. Where numbers became texts, such as ages in
+    intervals, the levels are texts.
+    """
     if before.levels is None or after.levels is None:
         raise SchemaError(f"column {first.name!r} is categorical in one file and numeric in the other.")
     ours, theirs = before.levels, after.levels
@@ -132,14 +139,16 @@ def recoded(first: Variable, before: Column, second: Variable, after: Column) ->
 
 
 def _keys(variable: Variable, levels: pl.Series) -> list[tuple[bool, object]]:
-    """What tells levels apart: (missing?, value or user-missing code)."""
+    """Return what identifies each level: (is it missing?, value or user-missing code)."""
     values = [(False, value) for value in levels.drop_nulls().to_list()]
     return [*values, *((True, code) for code in (None, *variable.reasons)[: levels.null_count()])]
 
 
-def _same(meant: Microdata, back: Microdata, name: str, rounding: float) -> bool:
-    first, second = meant.column(name), back.column(name)
+def _is_same(expected: Microdata, back: Microdata, name: str, rounding: float) -> bool:
+    first, second = expected.column(name), back.column(name)
     if first.levels is None or second.levels is None:
-        away = rounding * float(np.abs(first.values).max(initial=0.0, where=np.isfinite(first.values)))
-        return first.levels is second.levels and np.allclose(first.values, second.values, 0.0, away, equal_nan=True)
-    return bool(np.array_equal(recoded(meant.schema[name], first, back.schema[name], second)[0], first.values))
+        tolerance = rounding * float(np.abs(first.values).max(initial=0.0, where=np.isfinite(first.values)))
+        return first.levels is second.levels and np.allclose(
+            first.values, second.values, 0.0, tolerance, equal_nan=True
+        )
+    return bool(np.array_equal(recode_levels(expected.schema[name], first, back.schema[name], second)[0], first.values))

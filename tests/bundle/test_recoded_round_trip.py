@@ -7,7 +7,7 @@ import pytest
 import sdcmap as sm
 from samples import SEED
 from sdcmap.bundle.prepared_file import as_written, prepare
-from sdcmap.bundle.readback import aligned
+from sdcmap.bundle.round_trip import align_with_original
 from sdcmap.core.streams import Stream
 from sdcmap.study.plan import Candidate
 
@@ -19,14 +19,14 @@ METHODS = {
 
 
 @pytest.mark.parametrize("kind", METHODS)
-def test_recoded_columns_are_scored_as_they_were_made(persons: sm.Microdata, kind: str) -> None:
+def test_recoded_columns_are_scored_as_in_study(persons: sm.Microdata, kind: str) -> None:
     """Ages in intervals were scored as missing, and amounts in intervals by the numbers of their categories: `ExactMatch`
     was 0 where everybody was found."""
     method = METHODS[kind]
     stream = Candidate(method).stream(SEED)
     masked = as_written(persons, method, method.apply(persons, stream))
     prepared = prepare(persons, method, masked, stream)
-    back = aligned(persons, prepared.data, prepared)
+    back = align_with_original(persons, prepared.data, prepared)
     known = [name for name in persons.knowable if name != "rent"]
     for measure in (sm.risk.ExactMatch(on=known), sm.risk.ClosestRecord(on=known), sm.risk.SpecialUniques()):
         made, scored = (measure.score(persons, file, Stream.of_seed(1).rng()) for file in (masked, back))
@@ -35,7 +35,7 @@ def test_recoded_columns_are_scored_as_they_were_made(persons: sm.Microdata, kin
 
 
 def test_a_category_is_read_by_its_label_after_noise(persons: sm.Microdata) -> None:
-    """Who knows an age looks its interval up, whatever came before; he found nobody where noise came first."""
+    """An attacker who knows an age looks its interval up, whatever came before; this once failed after noise."""
     method = sm.Chain([sm.PRAM(on="age", stay=0.9), sm.Recode(on="age", width=10)])
     masked = method.apply(persons, Candidate(method).stream(SEED))
     known = ["age", "sex", "region", "psu", "rent"]

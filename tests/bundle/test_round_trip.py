@@ -12,7 +12,7 @@ import pytest
 import sdcmap as sm
 from samples import SEED
 from sdcmap.bundle.prepared_file import Prepared, as_written, prepare
-from sdcmap.bundle.readback import aligned, check_read_back, read_released
+from sdcmap.bundle.round_trip import align_with_original, check_round_trip, read_released
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
@@ -48,13 +48,13 @@ def written(data: Microdata, method: Method, folder: Path) -> tuple[Microdata, P
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("kind", ["numeric", "ordinal"])
 @pytest.mark.parametrize("last", [(), (sm.Suppress(on=["age", "sex"], k=3),), (Sample(rate=0.5),)])
-def test_bands_of_a_number_score_as_they_did(form: str, kind: str, last: tuple[Method, ...], tmp_path: Path) -> None:
+def test_bands_of_number_score_as_in_study(form: str, kind: str, last: tuple[Method, ...], tmp_path: Path) -> None:
     """Ages released as bands: what finds people in memory finds them in the written file."""
     getattr(people(), f"write_{form}")(tmp_path / f"people.{form}")
     data = sm.read(tmp_path / f"people.{form}", keys=["age", "sex"], kinds={"age": kind}, other="all")
     method = sm.Chain([sm.Recode(on=["age"], width=10), *last])
     masked, prepared, back = written(data, method, tmp_path)
-    released = aligned(data, back, prepared)
+    released = align_with_original(data, back, prepared)
     levels = [level for level in released.column("age").levels if level is not None]  # type: ignore[union-attr]
     assert levels == sorted(levels, key=lambda band: float(band.split(",")[0].strip("(<= "))), "in their order"
     for measure in (sm.risk.ExactMatch(on=["age", "sex"], k=20), sm.risk.WorstLinkage(on=["age", "sex"])):
@@ -62,11 +62,11 @@ def test_bands_of_a_number_score_as_they_did(form: str, kind: str, last: tuple[M
         assert values[0] == pytest.approx(values[1]) and values[0] > 0
 
 
-def test_dates_times_and_truth_come_back(tmp_path: Path) -> None:
+def test_dates_times_and_booleans_survive_round_trip(tmp_path: Path) -> None:
     people().write_csv(tmp_path / "people.csv")
     data = sm.read(tmp_path / "people.csv", keys=["age", "sex"], other="all")
     assert data.schema["born"].storage == "Date" and data.schema["seen"].storage == "Datetime"
     _, prepared, back = written(data, sm.Swap(on=["sex"], rate=0.1), tmp_path)
-    assert check_read_back(prepared, back).passed
+    assert check_round_trip(prepared, back).passed
     frame = pl.read_csv(tmp_path / "data.csv")
     assert set(frame["born"]) == {day.isoformat() for day in people()["born"]}

@@ -30,31 +30,31 @@ def form(values: object, form: Form) -> Array:
         (lambda x: x.astype(np.float32), ["value", "affine", "rank"]),
     ],
 )
-def test_a_form_does_not_see_a_change_of_unit(change: object, forms: list[Form]) -> None:
+def test_forms_ignore_change_of_unit(change: object, forms: list[Form]) -> None:
     for name in ("value", "affine", "rank"):
         same = (form(AMOUNTS, name) == form(change(AMOUNTS), name)).mean()  # type: ignore[operator]
         assert (same > 0.99) == (name in forms), name
 
 
-def test_a_category_is_known_in_lower_case_and_by_its_count() -> None:
+def test_category_forms_use_lower_case_and_count() -> None:
     recoded = [{"North": "1", "South": "2", "Old Town": "3"}[name] for name in NAMES]
     assert (form(NAMES, "value") == form([f" {name.lower()} " for name in NAMES], "value")).all()
     assert (form(NAMES, "affine") == form(recoded, "affine")).all()
     assert (form(NAMES, "value") != form(recoded, "value")).all()
 
 
-def test_a_part_of_the_rows_keeps_anchor_and_step() -> None:
+def test_subset_of_rows_keeps_anchor_and_step() -> None:
     assert (form(AMOUNTS, "affine")[:200] == form(AMOUNTS[:200] + 7, "affine")).all()
 
 
-def test_the_common_step_is_a_divisor_or_none() -> None:
+def test_common_step_is_divisor_or_zero() -> None:
     assert common_step(np.array([4.0, 10.0, 25.0])) == 3.0
     assert common_step(RNG.integers(0, 10_000, 500) * 1.37) == pytest.approx(1.37)
     assert common_step(RNG.normal(size=500)) == 0.0
     assert common_step(np.array([2.0, 2.0, np.nan])) == 0.0
 
 
-def test_numbers_of_records_are_told_from_amounts() -> None:
+def test_record_numbers_are_distinguished_from_amounts() -> None:
     counts = [RNG.permutation(400), 7000 + 2 * np.arange(400) - np.arange(400)]
     assert all(tally(sm.read(pl.DataFrame({"x": x}), other="x").column("x")).is_counter for x in counts)
     assert not tally(sm.read(pl.DataFrame({"x": AMOUNTS}), other="x").column("x")).is_counter

@@ -1,4 +1,4 @@
-"""The texts on the map: anchors, lines and the chosen point first, then the frontier where there is room."""
+"""The labels of the map: anchors, lines and the chosen point first, then the frontier where there is room."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 import polars as pl
 
-from sdcmap.charts.labels import NEAR, Dot, Place, Wish, place
+from sdcmap.charts.label_placement import NEAREST_DISTANCE, Dot, LabelPosition, LabelRequest, position_labels
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.core.chart import Row
 
-POINT, RING, LINE = 4.0, 1.5, 0.8  # how much a label must not cover them
+POINT, RING, LINE_WEIGHT = 4.0, 1.5, 0.8  # ink that a label avoids: of a point, of a ring, of a dot along a line
 RADIUS = 4.0  # pixels of a point on the frontier
-ALONG = (0.98, 0.02, 0.85, 0.15, 0.7, 0.3, 0.5)  # where on a line its text may stand
-_STEP = 4.0  # pixels
+ALONG = (0.98, 0.02, 0.85, 0.15, 0.7, 0.3, 0.5)  # positions of a text along its line, in order of preference
+_STEP = 4.0  # pixels between dots along a line
 Pixel = tuple[float, float]
 
 
 def label_rows(info: MapInfo, panel: str, *, names: bool | str, width: int, height: int) -> list[Row]:
-    """The labels of one panel in the units of its axes; parameters as for `place_labels`."""
+    """Return the labels of one panel in the units of its axes; parameters as for `place_labels`."""
     placed = place_labels(info, panel, names=names, width=width, height=height)
     return [_label(label, info, panel, width, height) for label in placed]
 
@@ -30,7 +30,7 @@ class PlacedLabel(NamedTuple):
 
     text: str
     kind: str
-    spot: Place
+    spot: LabelPosition
 
 
 def place_labels(info: MapInfo, panel: str, *, names: bool | str, width: int, height: int) -> list[PlacedLabel]:
@@ -42,29 +42,32 @@ def place_labels(info: MapInfo, panel: str, *, names: bool | str, width: int, he
     def pixel(row: Row, x: str = "x", y: str = "y") -> Pixel:
         return width * info.x.share(row[x]), height * (1 - info.y.share(row[y]))
 
-    kept = ("anchors", "lines", "marks", "frontier", "bands", "subsamples")
-    here = {name: _rows(getattr(info, name), panel) for name in kept}
+    drawn = ("anchors", "lines", "marks", "frontier", "bands", "subsamples")
+    here = {name: _rows(getattr(info, name), panel) for name in drawn}
     points = _rows(info.means if info.by == "mean" else info.points, panel)
     first = panel == info.panels[0]
-    wishes = [Wish(row["text"], (pixel(row),), True) for row in here["anchors"] if first]
-    wishes += [Wish(row["text"], (pixel(row),), True) for row in here["marks"] if names and row["text"]]
+    # Labels are placed in this order, so those that must be shown come first.
+    requests = [LabelRequest(row["text"], (pixel(row),), True) for row in here["anchors"] if first]
+    requests += [LabelRequest(row["text"], (pixel(row),), True) for row in here["marks"] if names and row["text"]]
     for row in here["lines"]:
         if first or row["kind"] == "tangent":
             line = pixel(row), pixel(row, "x2", "y2")
-            wishes.append(Wish(row["text"], tuple(_between(*line, share) for share in ALONG), True, NEAR))
+            points_on_line = tuple(_between(*line, share) for share in ALONG)
+            requests.append(LabelRequest(row["text"], points_on_line, True, NEAREST_DISTANCE))
     if names:
-        said = {row["short"] for row in here["marks"]}
+        named = {row["short"] for row in here["marks"]}
         spots: dict[tuple[bool, str, str], list[Pixel]] = {}
         for row in points:
-            if (row["frontier"] or names == "all") and row["short"] not in said:
+            if (row["frontier"] or names == "all") and row["short"] not in named:
                 spots.setdefault((not row["frontier"], row["method"], row["short"]), []).append(pixel(row))
-        order = sorted(spots.items(), key=lambda item: (item[0][0], item[1]))  # the frontier's names find room first
-        wishes += [Wish(short, tuple(near)) for (_, _, short), near in order]
+        order = sorted(spots.items(), key=lambda item: (item[0][0], item[1]))  # names on the frontier are placed first
+        requests += [LabelRequest(short, tuple(near)) for (_, _, short), near in order]
     inside = [row for row in here["subsamples"] if row["inside"]]
-    wishes += [Wish(row["text"], (pixel(row),)) for row in inside if first]
+    requests += [LabelRequest(row["text"], (pixel(row),)) for row in inside if first]
+    # Everything that is drawn is represented by dots of ink, which labels avoid.
     dots: list[Dot] = [(*pixel(row), POINT) for row in (*points, *here["anchors"])]
     for row in points:
-        if row["frontier"]:  # drawn large: its rim is not to be covered either
+        if row["frontier"]:  # drawn large: labels must not cover its rim either
             x, y = pixel(row)
             dots += [(x, y - RADIUS, POINT / 2), (x, y + RADIUS, POINT / 2)]
     for row in here["marks"]:
@@ -76,7 +79,7 @@ def place_labels(info: MapInfo, panel: str, *, names: bool | str, width: int, he
         dots += _along([pixel(row), pixel(row, "x2", "y2")], "linear")
     kinds = {row["text"]: "floor" if row["kind"] == "floor" else "line" for row in here["lines"]}
     kinds |= {row["text"]: "subsamples" for row in inside}
-    texts = ((wishes[spot.wish].text, spot) for spot in place(wishes, dots, width, height))
+    texts = ((requests[spot.request].text, spot) for spot in position_labels(requests, dots, width, height))
     return [PlacedLabel(text, kinds.get(text, "name"), spot) for text, spot in texts]
 
 
@@ -96,13 +99,13 @@ def _label(label: PlacedLabel, info: MapInfo, panel: str, width: int, height: in
 
 
 def _along(path: list[Pixel], how: str) -> list[Dot]:
-    """Dots every few pixels along a path, so that labels see it."""
+    """Return dots every few pixels along a path, so that labels avoid it."""
     dots = []
     for here, there in itertools.pairwise(path):
         corner = {"step-after": [(there[0], here[1])], "step-before": [(here[0], there[1])]}.get(how, [])
         for start, end in zip([here, *corner], [*corner, there], strict=True):
             count = int(math.dist(start, end) / _STEP) + 1
-            dots += [(*_between(start, end, step / count), LINE) for step in range(count)]
+            dots += [(*_between(start, end, step / count), LINE_WEIGHT) for step in range(count)]
     return dots
 
 
