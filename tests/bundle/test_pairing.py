@@ -212,7 +212,9 @@ def test_both_files_are_released_and_report_covers_both(
         folder = going.write(tmp_path / "puf-out")
         page = sm.report(study).html.split('<h2 id="parent">')[1].split("<h2")[0]
         outside = sm.report(study, audience="external").html
-    assert "in one hand" not in outside and "scientific-use file" not in outside and 'id="parent"' not in outside
+    assert (
+        "held by one attacker" not in outside and "scientific-use file" not in outside and 'id="parent"' not in outside
+    )
     assert len(pl.read_csv(folder / "data.csv")) == PEOPLE
     assert (
         "scientific-use, released" in page
