@@ -262,7 +262,7 @@ def test_change_of_roles_reuses_cached_results(
             assert v["missing_codes"] == [code.partition("=")[2] for code in codes if code.startswith(f"{v['name']}=")]
         assert [v["role"] for v in seen["variables"]] == [v.role for v in fresh.variables]
         assert [(v["distinct"], v["missing"], v["once"]) for v in seen["variables"]] == [
-            (v.distinct, v.missing, v.browser_token) for v in fresh.variables
+            (v.distinct, v.missing, v.once) for v in fresh.variables
         ]
         assert seen["sizes"] == fresh.sizes
         assert seen["alone"] == {words: list(facts) for words, facts in fresh.alone.items()}

@@ -133,7 +133,7 @@ def test_plan_editor_keeps_unsaved_changes(browser_session: LoggedInBrowser, ser
         assert "Chain" in (server.folder / "fresh.toml").read_text()
         other.fill("#replicates", "7")
         until(other, "document.querySelector('#toml').value.includes('replicates = 7')")
-        other.browser_token("dialog", lambda dialog: dialog.dismiss())
+        other.once("dialog", lambda dialog: dialog.dismiss())
         with other.expect_event("dialog") as asked:  # by the browser, before edits are left behind
             other.click("nav >> text=Sweep", no_wait_after=True)
         assert asked.value.type == "beforeunload" and other.url.endswith("/plan")
