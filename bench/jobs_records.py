@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 import sdcmap as sm
 from jobs import seconds
 from sdcmap.kernels.neighbors.counting import Pairs
-from sdcmap.kernels.quantiles import rank_of
+from sdcmap.kernels.quantiles import quantile_rank
 
 KEYS = ("turnover", "employees")
 
@@ -40,13 +40,13 @@ def critical_distance(n: int) -> tuple[float, float]:
     x, y = firms(n)
     pairs = _pairs(x, y)
     pairs.critical_distance(1)
-    rank = rank_of(0.05, pairs.nonlinks)
+    rank = quantile_rank(0.05, pairs.nonlinks)
     part = min(n, 4000)
     x, y = x[:part], y[:part]
 
     def plain() -> None:
         z = np.sqrt(((y[:, None] - x[None]) ** 2).sum(axis=2)) / np.sqrt((y**2).sum(axis=1))[:, None]
-        np.partition(z[~np.eye(part, dtype=bool)], rank_of(0.05, part * (part - 1)))
+        np.partition(z[~np.eye(part, dtype=bool)], quantile_rank(0.05, part * (part - 1)))
 
     return seconds(lambda: pairs.critical_distance(rank)), seconds(plain) * (n / part) ** 2
 

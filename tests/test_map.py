@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import sdcmap as sm
 from samples import with_file
-from sdcmap.kernels.decision.pareto import linear_optima, undominated
+from sdcmap.kernels.decision.pareto import is_undominated, linear_optima
 from sdcmap.study.scores import Scores
 
 FEW = st.integers(0, 5).map(float) | st.sampled_from([math.inf, -math.inf, math.nan])
@@ -31,7 +31,7 @@ def test_undominated_matches_definition(points: list[tuple[float, float]]) -> No
             u <= x and v <= y and (u < x or v < y) for u, v in points if not (math.isnan(u) or math.isnan(v))
         )  # fmt: skip
 
-    assert undominated(first, second).tolist() == [not dominated(i) for i in range(len(points))]
+    assert is_undominated(first, second).tolist() == [not dominated(i) for i in range(len(points))]
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=25), st.floats(0, 50))

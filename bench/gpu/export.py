@@ -1,4 +1,4 @@
-"""Write what the CPU's kernels find on random files with ties, missing values and categories, for `parity.py` to compare.
+"""Write the results of the CPU kernels on random files with ties, missing values and categories, for `parity.py`.
 
 python bench/gpu/export.py parity.npz [worst.npz]
 """
@@ -30,8 +30,8 @@ from sdcmap.risk.linkage.worst_linkage import AttackRun
 sys.path.insert(0, str(Path(__file__).parents[1]))
 RNG = np.random.default_rng(7)
 FILES = ((3000, 2500, 0.0, 1), (2000, 3000, 0.1, 1), (4000, 4000, 0.05, 6), (900, 40, 0.2, 0), (20000, 3000, 0.05, 1))
-LINKED = ((3000, 4000, 0.0, 6, 8), (2000, 5000, 0.05, 1, 5), (3000, 70000, 0.0, 6, 8), (1000, 300, 0.1, 0, 3))
-GROUPED = (
+LINK_FILES = ((3000, 4000, 0.0, 6, 8), (2000, 5000, 0.05, 1, 5), (3000, 70000, 0.0, 6, 8), (1000, 300, 0.1, 0, 3))
+GROUP_FILES = (
     (20000, 3, 8, 0, 6), (5000, 5, 3, 2, 6), (3000, 3, 2, 0, 0), (3000, 10, 2, 3, 0), (700, 1, 2, 1, 1), (5, 3, 2, 1, 1),
     (1500, 2, 4, 1, 2),
 )  # fmt: skip
@@ -42,21 +42,21 @@ CELLS = np.array(
 
 
 def numbers(count: int, gaps: float, digits: int) -> Array:
-    """Normal values with ties where digits are few, and a share of them missing."""
+    """Return normal values, a share `gaps` of them missing; few digits give ties."""
     values = np.round(RNG.normal(size=count), digits)
     values[RNG.random(count) < gaps] = np.nan
     return values
 
 
 def cells(count: int, gaps: float) -> Array:
-    """Numbers of the cells of CELLS, a share of them missing."""
+    """Return numbers of cells of CELLS, a share `gaps` of them missing."""
     values = RNG.integers(0, len(CELLS) // 3, count).astype(float)
     values[RNG.random(count) < gaps] = np.nan
     return values
 
 
 def fields(n: int, m: int, gaps: float, digits: int) -> dict[str, tuple[list[Cost], bool]]:
-    """Sets of fields by name, and whether their mean counts."""
+    """Return sets of fields by name, and whether their cost is a mean."""
 
     def both() -> tuple[Array, Array]:
         return numbers(n, gaps, digits), numbers(m, gaps, digits)
@@ -65,7 +65,7 @@ def fields(n: int, m: int, gaps: float, digits: int) -> dict[str, tuple[list[Cos
     table = np.concatenate([[0.5, 0.7, 0.9, 0.0], np.cumsum(RNG.random(40))])
     mixture = np.array([np.log(1.2), 0.0, 2.0, np.log(4 / 3), 0.5, 5.55, np.log(1.2) + 0.3])
     missing = {"both": 0.1, "one": 0.3}
-    every = [
+    all_kinds = [
         Cost(kinds.NUMBER, *both(), scale=20.0, table=table), Cost(kinds.CATEGORY, *codes, scale=5, table=RNG.random(25)),
         Cost(kinds.SQUARE, *both(), 0.7, 2.0, **missing), Cost(kinds.GAP, *both(), 2.0, 1.0, **missing),
         Cost(kinds.RELATIVE, *both(), 0.2, 1.0, **missing), Cost(kinds.SAME, *codes, 1.0, 1.5, **missing),
@@ -73,12 +73,12 @@ def fields(n: int, m: int, gaps: float, digits: int) -> dict[str, tuple[list[Cos
         Cost(kinds.MIXTURE, *both(), cap=9.0, one=9.0, table=mixture),
         Cost(kinds.CELL, numbers(n, gaps, digits), cells(m, gaps), cap=9.0, one=9.0, table=CELLS),
     ]  # fmt: skip
-    parts = {"every kind": every, "plain": every[2:6], "mean": every[3:6], "ties": every[5:8]}
+    parts = {"every kind": all_kinds, "plain": all_kinds[2:6], "mean": all_kinds[3:6], "ties": all_kinds[5:8]}
     return {name: (costs, name == "mean") for name, costs in parts.items()}
 
 
 class Store(dict[str, Any]):
-    """Arrays by name, each content once."""
+    """Arrays by name; equal arrays are stored once."""
 
     def put(self, values: Array) -> str:
         values = np.ascontiguousarray(values)
@@ -98,9 +98,9 @@ class Store(dict[str, Any]):
 
 def export_costs(store: Store) -> None:
     names = []
-    for place, (n, m, gaps, digits) in enumerate(FILES):
+    for number, (n, m, gaps, digits) in enumerate(FILES):
         for kind, (costs, mean) in fields(n, m, gaps, digits).items():
-            name = f"{kind} {place}"
+            name = f"{kind} {number}"
             names.append(name)
             store.put_costs(name, costs)
             truth, keep = RNG.integers(-1, n, m), min(30, n)
@@ -108,14 +108,14 @@ def export_costs(store: Store) -> None:
             block = (mean_costs if mean else block_costs)(costs, slice(60), slice(40))
             store.put_all(
                 name, mean=mean, truth=truth, beaten=beaten, ties=ties, block=block,
-                searched=CheapestSearch(costs, mean=mean)(np.arange(m), keep)[1],
+                cheapest=CheapestSearch(costs, mean=mean)(np.arange(m), keep)[1],
             )  # fmt: skip
     store["costs"] = np.array(names)
 
 
 def export_links(store: Store) -> None:
     names = []
-    for place, (n, m, gaps, digits, width) in enumerate(LINKED):
+    for number, (n, m, gaps, digits, width) in enumerate(LINK_FILES):
         known, released = (
             10 * np.column_stack([numbers(count, gaps, digits) for _ in range(width)]) for count in (n, m)
         )
@@ -124,8 +124,8 @@ def export_links(store: Store) -> None:
         agreement = known, released, reach, low, gain
         full = np.nan_to_num(known), np.nan_to_num(released)
         for name, costs, links in (
-            (f"agreement {place}", _agreement_costs(*agreement), agreement_links(*agreement, keep)),
-            (f"distance {place}", _distance_costs(*full), nearest_links(*full, keep)),
+            (f"agreement {number}", _agreement_costs(*agreement), agreement_links(*agreement, keep)),
+            (f"distance {number}", _distance_costs(*full), nearest_links(*full, keep)),
         ):
             names.append(name)
             store.put_all(name, index=links.index, score=links.score, known=known, released=released, reach=reach)
@@ -134,15 +134,15 @@ def export_links(store: Store) -> None:
 
 
 def export_groups(store: Store) -> None:
-    for place, (n, size, width, nominal, digits) in enumerate(GROUPED):
+    for number, (n, size, width, nominal, digits) in enumerate(GROUP_FILES):
         x, codes = np.round(RNG.normal(size=(n, width)), digits), RNG.integers(0, 6, (n, nominal))
         group = gower_groups(x, codes, size) if nominal else mdav_groups(x, size)
-        store.put_all(f"groups {place}", x=x, codes=codes, size=size, group=group)
-    store["groups"] = np.array([f"groups {place}" for place in range(len(GROUPED))])
+        store.put_all(f"groups {number}", x=x, codes=codes, size=size, group=group)
+    store["groups"] = np.array([f"groups {number}" for number in range(len(GROUP_FILES))])
 
 
 def export_densities(store: Store) -> None:
-    """Windows, equalities and mixtures, and the cheapest in single precision; no value is at a window's edge."""
+    """Export windows, equalities and mixtures with the cheapest keys; no value lies on the edge of a window."""
     kind = np.array([kinds.WINDOW, kinds.BELOW, kinds.SAME, kinds.MIXTURE, kinds.MIXTURE])
     parts = np.tile([[0.0, 0.0, 2.0], [0.3, 1.0, 5.0]], (5, 1, 1))
     names = []
@@ -159,7 +159,7 @@ def export_densities(store: Store) -> None:
 
 
 def export_guesses(store: Store) -> None:
-    """The nearest records and what they guess; neighbors of points."""
+    """Export the nearest records and what they guess."""
     names = []
     for numeric, nominal in ((3, 2), (0, 3), (2, 0)):
         x, y = (np.round(RNG.random((count, numeric)), 2) for count in (500, 9000))
@@ -189,7 +189,7 @@ def export_neighbors(store: Store) -> None:
 
 
 def export_worst(store: Store, n: int = 50_000) -> None:
-    """What `WorstLinkage` asks of its kernels on a file of 14 mixed columns, and how its attacks fare."""
+    """Export what `WorstLinkage` computes on a file of 14 mixed columns, with the rate of each attack."""
     from jobs_attacks import masked_mixture
 
     data, chain, masked = masked_mixture(n)

@@ -21,7 +21,7 @@ from sdcmap.core.map_options import MapOptions
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import Choice, LimitColumn, Rule
 from sdcmap.data import html
-from sdcmap.kernels.decision.pareto import linear_optima, undominated
+from sdcmap.kernels.decision.pareto import is_undominated, linear_optima
 from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import MIN_BAND_REPLICATES, Scores
@@ -223,7 +223,7 @@ class RUMap:
         competes = ~anchor & (table["compared"].to_numpy() if "compared" in table.columns else True)
         risk, loss = self.losses(table)
         frontier = np.zeros(len(table), dtype=bool)
-        frontier[competes] = undominated(risk[competes], loss[competes])
+        frontier[competes] = is_undominated(risk[competes], loss[competes])
         return table.with_columns(pl.Series("anchor", anchor), pl.Series("frontier", frontier))
 
     def losses(self, table: pl.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -314,7 +314,7 @@ class RUMap:
         hits = dict.fromkeys(masked["method"].unique(), 0)
         for replicate in replicates:
             table = pl.concat([varying.filter(pl.col("replicate") == replicate), constant])
-            for method in table["method"].filter(pl.Series(undominated(*self.losses(table)))):
+            for method in table["method"].filter(pl.Series(is_undominated(*self.losses(table)))):
                 hits[method] += 1
         shares = {method: hit / len(replicates) for method, hit in hits.items()}
         rows = [(method, share, *wilson_interval(share, len(replicates))) for method, share in shares.items()]

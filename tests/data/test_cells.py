@@ -12,7 +12,7 @@ import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.cells import _moves_between, cells, moves
 from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.tables.coding import compress, mixed_radix
+from sdcmap.kernels.tables.coding import cell_numbers, compress
 from sdcmap.utility.table_losses import hellinger
 
 NAMES = ("a", "b", "c", "d")
@@ -66,7 +66,7 @@ def test_a_huge_table_holds_met_cells_only() -> None:
 def test_dense_and_compressed_codes_make_the_same_cells() -> None:
     rng = np.random.default_rng(1)
     codes = [rng.integers(0, size, 400) for size in (3, 5, 2)]
-    dense, _ = mixed_radix(codes, (3, 5, 2))
+    dense, _ = cell_numbers(codes, (3, 5, 2))
     met, counts = compress(codes)
     assert np.array_equal(np.unique(dense, return_inverse=True)[1], met)
     assert np.array_equal(np.bincount(met), counts)

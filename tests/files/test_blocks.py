@@ -14,7 +14,7 @@ from sdcmap.cli import app
 from sdcmap.errors import PlanError, SchemaError, SdcmapError
 from sdcmap.files.blocks import bytes_of, check_room
 from sdcmap.files.reading import Source
-from sdcmap.kernels.scratch_memory import empty, room_limited
+from sdcmap.kernels.scratch_memory import empty, limit_memory
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,8 @@ def test_a_sweep_in_little_memory_gives_the_same_rows(
     measures = [sm.SmallCells(on=("region", "size", "level")), sm.Hellinger(on=("region", "size", "level"))]
     plan = sm.Plan(methods, measures, replicates=2, seed=2**140)
     plain = sm.sweep(source(file).read(), plan, workers=1)
-    monkeypatch.setattr("sdcmap.kernels.scratch_memory.PARTS", 4096)  # so that arrays of this file count as large
+    # so that even the small arrays of this file are put into files
+    monkeypatch.setattr("sdcmap.kernels.scratch_memory.LARGEST_ARRAY_DIVISOR", 4096)
     mapped = sm.files.read_in_blocks(source(file), tmp_path / "s" / "incoming", memory=250 << 20)
     scores = sm.sweep(mapped, plan, tmp_path / "s", engine=engine, workers=workers, memory=800 << 20)
     for ours, theirs in (
@@ -113,7 +114,7 @@ def test_sizes_and_room() -> None:
 
 
 def test_large_arrays_lie_in_nameless_files(tmp_path: Path) -> None:
-    with room_limited(64 << 10, tmp_path):
+    with limit_memory(64 << 10, tmp_path):
         small, large = empty(100, np.int64), empty((1000, 3), np.int32)
         assert not isinstance(small, np.memmap) and isinstance(large, np.memmap)
         large[:] = 7

@@ -1,4 +1,4 @@
-"""The GPU's kernels: their arithmetic in plain numpy against the CPU's kernels, and, where a GPU is, they themselves."""
+"""GPU kernels against CPU kernels: their arithmetic in plain numpy everywhere, the kernels themselves where a GPU is."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from numpy.random import default_rng
 
 import sdcmap
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.device import GpuUnavailable, present_card, running_on
-from sdcmap.kernels.gpu import KERNELS, card, layout, nearest_records, neighbors, pair_scan, rival_search
+from sdcmap.kernels.device import GpuUnavailable, gpu_name, use_device
+from sdcmap.kernels.gpu import KERNELS, cuda, layout, nearest_records, neighbors, pair_scan, rival_search
 from sdcmap.kernels.gpu.groups import plain_groups
 from sdcmap.kernels.neighbors.counting import Pairs, count_between
 from sdcmap.kernels.tables.attribution import nearest
@@ -50,9 +50,9 @@ N, M = 700, 60
 
 
 def no_gpu() -> str:
-    """Why no GPU can be used here; empty: one can."""
+    """Return why no GPU can be used here; empty if one can."""
     try:
-        present_card()
+        gpu_name()
     except GpuUnavailable as reason:
         return str(reason)
     return ""
@@ -62,7 +62,7 @@ on_a_gpu = pytest.mark.skipif(bool(no_gpu()), reason=f"no GPU: {no_gpu()}")
 
 
 def fields(seed: int, gaps: float = 0.15) -> list[Cost]:
-    """One of every kind that stands in numpy too, with ties, and with missing values where gaps are above 0."""
+    """Return a field of each kind that `plain_fields` covers, with ties, and a share `gaps` of missing values."""
     rng = default_rng(seed)
 
     def numbers() -> tuple[Array, Array]:
@@ -81,7 +81,7 @@ def fields(seed: int, gaps: float = 0.15) -> list[Cost]:
 
 
 def densities() -> list[Cost]:
-    """A mixture, and chances of cells (one half-open at either end, two wide ones, one of a single value), with gaps."""
+    """Return a mixture, and cells (one open at either end, two wide, one with a single value), with missing values."""
     rng = default_rng(3)
     known, cell = rng.normal(size=N), rng.integers(0, 5, M).astype(float)
     for side in (known, cell):
@@ -96,46 +96,46 @@ def densities() -> list[Cost]:
 
 
 def plain(costs: list[Cost], mean: bool = False) -> Array:
-    """released x known, as the GPU adds up."""
-    return layout.plain_fields(layout.laid_fields(costs, mean=mean), np.arange(M), np.arange(N))
+    """Return the costs (released, known), summed as on the GPU."""
+    return layout.plain_fields(layout.lay_out_fields(costs, mean=mean), np.arange(M), np.arange(N))
 
 
-# ---- the twins against the CPU --------------------------------------------------------------------------------
+# ---- plain numpy against the CPU ------------------------------------------------------------------------------
 @pytest.mark.parametrize("known_rows", [False, True])
 @pytest.mark.parametrize("mean", [False, True])
 @pytest.mark.parametrize("gaps", [0.0, 0.15])
-def test_costs_of_fields(gaps: float, mean: bool, known_rows: bool) -> None:
+def test_field_costs_equal_cpu_costs(gaps: float, mean: bool, known_rows: bool) -> None:
     costs = fields(1, gaps)[2:] if mean else fields(1, gaps)
-    laid = layout.laid_fields(costs, mean=mean, known_rows=known_rows)
-    total = layout.plain_fields(laid, np.arange(laid.rows.shape[1]), np.arange(len(laid.columns)))
-    wanted = (mean_costs if mean else block_costs)(costs, slice(None))
-    np.testing.assert_allclose(total if known_rows else total.T, wanted, rtol=1e-14, atol=1e-14)
+    arranged = layout.lay_out_fields(costs, mean=mean, known_rows=known_rows)
+    total = layout.plain_fields(arranged, np.arange(arranged.rows.shape[1]), np.arange(len(arranged.columns)))
+    expected = (mean_costs if mean else block_costs)(costs, slice(None))
+    np.testing.assert_allclose(total if known_rows else total.T, expected, rtol=1e-14, atol=1e-14)
 
 
 @pytest.mark.parametrize("mean", [False, True])
-def test_races(mean: bool) -> None:
+def test_true_pairs_equal_cpu_results(mean: bool) -> None:
     costs = fields(2)[2:] if mean else fields(2)
     truth = np.where(np.arange(M) % 7 == 0, -1, np.arange(M))
-    outrun, ties = rival_search.plain_rival_search(plain(costs, mean), truth)
+    cheaper, ties = rival_search.plain_rival_search(plain(costs, mean), truth)
     beaten, equal = RivalSearch(costs, truth, mean=mean)(np.arange(M))
     assert 5 < beaten.sum() < M
-    np.testing.assert_array_equal(outrun, beaten)
+    np.testing.assert_array_equal(cheaper, beaten)
     np.testing.assert_array_equal(ties[~beaten], equal[~beaten])
 
 
 @pytest.mark.parametrize("mean", [False, True])
-def test_the_cheapest_cost_the_same_and_each_target_takes_others_of_equals(mean: bool) -> None:
+def test_cheapest_pairs_have_cpu_costs_and_no_record_twice(mean: bool) -> None:
     costs, keep = fields(3)[2:] if mean else fields(3), 20
-    total, scatter = plain(costs, mean), pair_scan.scatter_of(np.arange(M))
+    total, scatter = plain(costs, mean), pair_scan.scatter_bits(np.arange(M))
     keys = pair_scan.plain_keys(total, keep, scatter)
-    index = (keys & pair_scan.LOW).astype(np.int64) ^ scatter[:, np.newaxis]
+    index = (keys & pair_scan.TURN_MASK).astype(np.int64) ^ scatter[:, np.newaxis]
     assert all(len(set(row)) == keep for row in index.tolist())
     score = CheapestSearch(costs, mean=mean)(np.arange(M), keep)[1]
     np.testing.assert_allclose(np.take_along_axis(total, index, axis=1), -score, rtol=1e-6)
 
 
 def capped(digits: int, gaps: float) -> tuple[Costs, Costs]:
-    """Costs of agreement, with a reach of each value, and squared distances; known n x 3 and released m x 3."""
+    """Return agreement costs, with a reach per value, and squared distances of 3 fields."""
     rng = default_rng(5)
     known, released = np.round(rng.normal(size=(M, 3)), digits), np.round(rng.normal(size=(N, 3)), digits)
     for side in (known, released):
@@ -146,29 +146,31 @@ def capped(digits: int, gaps: float) -> tuple[Costs, Costs]:
 
 
 @pytest.mark.parametrize("digits", [1, 6])
-def test_costs_in_single_precision(digits: int) -> None:
+def test_single_precision_keys_equal_cpu_keys(digits: int) -> None:
     for costs in capped(digits, 0.1):
-        total = layout.plain_capped(layout.laid_capped(*costs), np.arange(M), np.arange(N))
+        total = layout.plain_capped(layout.lay_out_capped(*costs), np.arange(M), np.arange(N))
         keys = np.sort(make_pair_scan(costs, 40)(np.arange(M))[0][:, :40], axis=1)
         mine = pair_scan.plain_keys(total, 40)
-        bits = [(side >> pair_scan.HALF).astype(np.uint32).view(np.float32) for side in (keys, mine)]
+        bits = [(side >> pair_scan.COST_SHIFT).astype(np.uint32).view(np.float32) for side in (keys, mine)]
         np.testing.assert_allclose(*bits, rtol=1e-5, atol=1e-7)
-        if digits == 1 and costs.square:  # squares of tenths: exact ties, by the lower row
-            assert ((keys & pair_scan.LOW) == (mine & pair_scan.LOW)).mean() > 0.9
+        if digits == 1 and costs.square:  # squares of tenths tie exactly; the lower row wins
+            assert ((keys & pair_scan.TURN_MASK) == (mine & pair_scan.TURN_MASK)).mean() > 0.9
 
 
-def test_a_slope_that_all_records_share_is_taken_into_the_files() -> None:
+def test_shared_slope_is_multiplied_into_both_files() -> None:
     a, b = default_rng(6).normal(size=(2, 30, 2)).astype(np.float32)
     slope, cap = np.array([2.0, 0.5], dtype=np.float32), np.ones(2, dtype=np.float32)
-    laid = layout.laid_capped(a, np.broadcast_to(slope, a.shape), cap, b, False)
-    assert laid.settings["SLOPED"] == 0
-    wanted = np.minimum(slope * np.abs(a[:, np.newaxis] - b), 1.0).sum(axis=2)
-    np.testing.assert_allclose(layout.plain_capped(laid, np.arange(30), np.arange(30)), wanted, rtol=1e-5, atol=1e-6)
+    arranged = layout.lay_out_capped(a, np.broadcast_to(slope, a.shape), cap, b, False)
+    assert arranged.settings["SLOPED"] == 0
+    expected = np.minimum(slope * np.abs(a[:, np.newaxis] - b), 1.0).sum(axis=2)
+    np.testing.assert_allclose(
+        layout.plain_capped(arranged, np.arange(30), np.arange(30)), expected, rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 10])
 @pytest.mark.parametrize("digits", [0, 6])
-def test_groups(size: int, digits: int) -> None:
+def test_plain_groups_equal_cpu_groups(size: int, digits: int) -> None:
     rng = default_rng(size)
     x, codes = np.round(rng.normal(size=(300, 3)), digits), rng.integers(0, 4, (300, 2))
     np.testing.assert_array_equal(plain_groups(x, codes[:, :0], size, mixed=False), mdav_groups(x, size))
@@ -176,7 +178,7 @@ def test_groups(size: int, digits: int) -> None:
 
 
 @pytest.mark.parametrize("numeric", [0, 3])
-def test_nearest_records_and_what_they_guess(numeric: int) -> None:
+def test_plain_nearest_equals_cpu_nearest(numeric: int) -> None:
     rng = default_rng(10)
     x, y = (np.round(rng.random((count, numeric)), 1) for count in (M, N))
     for side in (x, y):
@@ -185,47 +187,47 @@ def test_nearest_records_and_what_they_guess(numeric: int) -> None:
     secret, guess = rng.integers(0, 3, M).astype(float), rng.integers(0, 3, N).astype(float)
     weight = rng.integers(1, 4, numeric + 2).astype(float)
     fields = nearest_records.fields_of(x, codes[0], y, codes[1], weight)
-    cost = layout.plain_fields(layout.laid_fields(fields, mean=False), np.arange(M), np.arange(N))
-    wanted = nearest(x, codes[0], y, codes[1], weight, secret, guess, 0.1)
-    for mine, theirs in zip(nearest_records.plain_nearest(cost, secret, guess, 0.1), wanted, strict=True):
+    cost = layout.plain_fields(layout.lay_out_fields(fields, mean=False), np.arange(M), np.arange(N))
+    expected = nearest(x, codes[0], y, codes[1], weight, secret, guess, 0.1)
+    for mine, theirs in zip(nearest_records.plain_nearest(cost, secret, guess, 0.1), expected, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
 def cloud() -> Pairs:
-    """Points with ties, and a unit of each."""
+    """Return points with tied distances, each with its own unit."""
     rng = default_rng(11)
     x = np.round(rng.normal(size=(400, 3)), 1)
     return Pairs.of(x[:90] + np.round(rng.normal(size=(90, 3)), 1), x, rng.uniform(0.5, 2, 90), np.arange(90))
 
 
-def test_neighbors_are_counted() -> None:
+def test_plain_neighbor_counts_equal_cpu_counts() -> None:
     pairs_of_points = cloud()
     near = pairs_of_points.link_distances()
     for far in (near, np.nextafter(near, np.inf), 2 * near, np.full(90, np.inf)):
-        wanted = count_between(pairs_of_points, near, far)
-        for mine, theirs in zip(neighbors.plain_between(pairs_of_points, near, far), wanted, strict=True):
+        expected = count_between(pairs_of_points, near, far)
+        for mine, theirs in zip(neighbors.plain_between(pairs_of_points, near, far), expected, strict=True):
             np.testing.assert_array_equal(mine, theirs)
 
 
-# ---- tiles and looks ------------------------------------------------------------------------------------------
+# ---- scans and parts of the columns ---------------------------------------------------------------------------
 @pytest.mark.parametrize("columns", [1, 50, 1024, 57_343, 57_344, 59_315, 10_000_000])
-def test_looks_grow_to_all_columns(columns: int) -> None:
-    looks = pair_scan.looks_at(columns, 16)
-    assert looks[-1] == columns and looks == sorted(looks)
-    assert all(after <= pair_scan.SPREAD * pair_scan.WORTH * before for before, after in pairwise(looks))
-    assert pair_scan.room_of(looks, 16, 9) >= 4 * 16 * looks[-1] / looks[-2]
+def test_scans_grow_to_all_columns(columns: int) -> None:
+    scans = pair_scan.scan_sizes(columns, 16)
+    assert scans[-1] == columns and scans == sorted(scans)
+    assert all(after <= pair_scan.SCAN_GROWTH * pair_scan.SCAN_WORTHWHILE * before for before, after in pairwise(scans))
+    assert pair_scan.list_capacity(scans, 16, 9) >= 4 * 16 * scans[-1] / scans[-2]
 
 
 @pytest.mark.parametrize("blocks", [1, 7, 116, 660, 1270])
-def test_parts_of_the_columns_fill_the_card(blocks: int) -> None:
-    lanes = layout.lanes_for(blocks, 10_000_000, 660)
-    rounds = blocks * lanes / 660
-    assert rounds <= layout.ROUNDS or lanes <= layout.LANES
+def test_column_parts_fill_the_gpu(blocks: int) -> None:
+    parts = layout.column_parts(blocks, 10_000_000, 660)
+    rounds = blocks * parts / 660
+    assert rounds <= layout.MAX_WAVES or parts <= layout.MAX_PARTS
     assert rounds / np.ceil(rounds) > 0.95
 
 
-# ---- the house of these kernels -------------------------------------------------------------------------------
-def test_they_stand_alone_on_numpy_and_cupy() -> None:
+# ---- imports, workers and sources -----------------------------------------------------------------------------
+def test_gpu_package_imports_only_numpy_and_cupy() -> None:
     folder = Path(sdcmap.__file__).parent / "kernels" / "gpu"
     imported = set()
     for file in folder.glob("*.py"):
@@ -237,34 +239,35 @@ def test_they_stand_alone_on_numpy_and_cupy() -> None:
     assert imported - sys.stdlib_module_names == {"numpy", "cupy"}
 
 
-def test_workers_take_the_cards_in_turn() -> None:
+def test_workers_take_the_gpus_in_turn() -> None:
     workers = [get_context("spawn").Process().name for _ in range(4)]
-    assert {card.turn(name, 2) for name in workers} == {0, 1}
-    assert [card.turn(name, 1) for name in workers] == [0] * 4 and card.turn("MainProcess", 8) == 0
+    assert {cuda.gpu_index(name, 2) for name in workers} == {0, 1}
+    assert [cuda.gpu_index(name, 1) for name in workers] == [0] * 4 and cuda.gpu_index("MainProcess", 8) == 0
 
 
-def test_every_kernel_has_its_source_in_the_package() -> None:
+def test_package_contains_all_cuda_sources_and_kernels() -> None:
     folder = Path(sdcmap.__file__).parent / "kernels" / "gpu"
     assert {file.name for file in folder.glob("*.cu")} == {
         "capped.cu", "fields.cu", "groups.cu", "neighbors.cu", "pairs.cu",
     }  # fmt: skip
-    linking = {"scan_of", "scan_of_fields", "RivalSearch", "CheapestSearch"}
-    assert set(KERNELS) == linking | {"mdav_groups", "gower_groups", "nearest", "count_between"}
+    linkage = {"scan_of", "scan_of_fields", "RivalSearch", "CheapestSearch"}
+    assert set(KERNELS) == linkage | {"mdav_groups", "gower_groups", "nearest", "count_between"}
 
 
 # ---- on a GPU -------------------------------------------------------------------------------------------------
 @on_a_gpu
 @pytest.mark.parametrize("mean", [False, True])
-def test_the_gpu_runs_the_same_races_and_searches(mean: bool) -> None:
+def test_gpu_pair_searches_equal_cpu_searches(mean: bool) -> None:
     costs = fields(2)[2:] if mean else [*fields(2), *densities()]
-    everybody = np.arange(M)
+    targets = np.arange(M)
 
-    def found() -> tuple[tuple[Array, Array], ...]:
-        return RivalSearch(costs, everybody, mean=mean)(everybody), CheapestSearch(costs, mean=mean)(everybody, 20)
+    def search() -> tuple[tuple[Array, Array], ...]:
+        cheapest = CheapestSearch(costs, mean=mean)(targets, 20)
+        return RivalSearch(costs, targets, mean=mean)(targets), cheapest
 
-    on_cpu = found()
-    with running_on("gpu"):
-        on_gpu = found()
+    on_cpu = search()
+    with use_device("gpu"):
+        on_gpu = search()
     np.testing.assert_array_equal(on_cpu[0][0], on_gpu[0][0])
     np.testing.assert_array_equal(on_cpu[0][1][~on_cpu[0][0]], on_gpu[0][1][~on_cpu[0][0]])
     np.testing.assert_allclose(on_cpu[1][1], on_gpu[1][1], rtol=1e-12)
@@ -272,42 +275,42 @@ def test_the_gpu_runs_the_same_races_and_searches(mean: bool) -> None:
 
 @on_a_gpu
 @pytest.mark.parametrize("digits", [1, 6])
-def test_the_gpu_makes_the_same_links(digits: int) -> None:
+def test_gpu_links_equal_cpu_links(digits: int) -> None:
     rng = default_rng(8)
     known, released = np.round(rng.normal(size=(900, 3)), digits), np.round(rng.normal(size=(3000, 3)), digits)
     reach, low, gain = np.full(known.shape, 0.3), -np.ones(3), np.ones(3)
     on_cpu = agreement_links(known, released, reach, low, gain, 50), nearest_links(known, released, 50)
-    with running_on("gpu"):
+    with use_device("gpu"):
         on_gpu = agreement_links(known, released, reach, low, gain, 50), nearest_links(known, released, 50)
     for here, there in zip(on_cpu, on_gpu, strict=True):
         np.testing.assert_allclose(here.score, there.score, rtol=1e-6)
         step = np.abs(np.diff(here.score, axis=1)) > 1e-6 * np.abs(here.score[:, 1:])
-        apart = step[:, :-1] & step[:, 1:]  # no tie, and not the last place; ties of decimals differ by rounding
+        apart = step[:, :-1] & step[:, 1:]  # neither tied nor last; tied decimals may differ by rounding
         np.testing.assert_array_equal(here.index[:, 1:-1][apart], there.index[:, 1:-1][apart])
         assert apart.any()
 
 
 @on_a_gpu
-def test_the_gpu_makes_the_same_groups() -> None:
+def test_gpu_groups_equal_cpu_groups() -> None:
     rng = default_rng(9)
     x, codes = np.round(rng.normal(size=(3000, 3)), 1), rng.integers(0, 4, (3000, 2))
     on_cpu = mdav_groups(x, 3), gower_groups(x, codes, 3)
-    with running_on("gpu"):
+    with use_device("gpu"):
         on_gpu = mdav_groups(x, 3), gower_groups(x, codes, 3)
     for here, there in zip(on_cpu, on_gpu, strict=True):
         np.testing.assert_array_equal(here, there)
 
 
 @on_a_gpu
-def test_the_gpu_counts_the_same_neighbors_and_guesses() -> None:
+def test_gpu_neighbor_counts_and_guesses_equal_cpu() -> None:
     points, rng = cloud(), default_rng(12)
     near = points.link_distances()
     x, y = rng.random((M, 2)), rng.random((N, 2))
     codes = rng.integers(0, 3, (M, 2)), rng.integers(0, 3, (N, 2))
     weight = np.array([1.0, 0.5, 2.0, 1.0])
-    given = x, codes[0], y, codes[1], weight, rng.integers(0, 3, M), rng.integers(0, 3, N), 0.1
-    on_cpu = *count_between(points, near, 2 * near), *nearest(*given)
-    with running_on("gpu"):
-        on_gpu = *count_between(points, near, 2 * near), *nearest(*given)
+    arguments = x, codes[0], y, codes[1], weight, rng.integers(0, 3, M), rng.integers(0, 3, N), 0.1
+    on_cpu = *count_between(points, near, 2 * near), *nearest(*arguments)
+    with use_device("gpu"):
+        on_gpu = *count_between(points, near, 2 * near), *nearest(*arguments)
     for here, there in zip(on_cpu, on_gpu, strict=True):
         np.testing.assert_allclose(here, there, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Who is alone on every set of columns: as counting each set plainly says, dense tables and hashed ones."""
+"""Counts of unique records on sets of columns equal plain counts, in dense and in hash tables."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ import polars as pl
 import pytest
 
 from sdcmap.kernels.tables import identifying_columns
-from sdcmap.kernels.tables.identifying_columns import alone_on, alone_on_pairs, most_identifying
+from sdcmap.kernels.tables.identifying_columns import count_unique, count_unique_on_pairs, most_identifying
 
 
-def plainly(codes: list[np.ndarray], size: int) -> list[int]:
-    """Records alone on each set of this size, most first."""
+def plain_counts(codes: list[np.ndarray], size: int) -> list[int]:
+    """Return the number of unique records on each set of this size, largest first."""
     sets = combinations(range(len(codes)), size)
-    alone = [int(pl.DataFrame([pl.Series(str(j), codes[j]) for j in chosen]).is_unique().sum()) for chosen in sets]
-    return sorted(alone, reverse=True)
+    unique = [int(pl.DataFrame([pl.Series(str(j), codes[j]) for j in chosen]).is_unique().sum()) for chosen in sets]
+    return sorted(unique, reverse=True)
 
 
 @pytest.mark.parametrize("dense", [1 << 20, 1])
 @pytest.mark.parametrize("sizes", [(2, 3, 40, 5), (900, 700, 2, 30, 8), (3, 3, 3, 3, 3, 3), (4,), (1, 1, 50)])
-def test_the_best_sets_are_those_of_plain_counting(
+def test_most_identifying_sets_equal_plain_counts(
     sizes: tuple[int, ...], dense: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(identifying_columns, "DENSE", dense)
+    monkeypatch.setattr(identifying_columns, "MAX_DENSE_CELLS", dense)
     rng = np.random.default_rng(5)
     codes = [rng.integers(0, size, 400).astype(np.uint16) for size in sizes]
-    told = most_identifying(codes, 3)
+    best = most_identifying(codes, 3)
     for size in (1, 2, 3):
-        mine = [alone for members, alone in told if len(members) == size]
-        assert mine == plainly(codes, size)[: min(3, len(mine))]
-        assert len(mine) == min(3, len(plainly(codes, size)))
-    assert alone_on(codes) == plainly(codes, len(codes))[0]
+        mine = [unique for members, unique in best if len(members) == size]
+        assert mine == plain_counts(codes, size)[: min(3, len(mine))]
+        assert len(mine) == min(3, len(plain_counts(codes, size)))
+    assert count_unique(codes) == plain_counts(codes, len(codes))[0]
 
 
-def test_nobody_and_nothing() -> None:
-    assert most_identifying([], 3) == [] and alone_on([]) == 0
+def test_no_columns_and_constant_columns_have_no_unique_records() -> None:
+    assert most_identifying([], 3) == [] and count_unique([]) == 0
     assert most_identifying([np.zeros(5, dtype=int)], 3) == [((0,), 0)]
 
 
-def test_pairs_are_counted_as_a_frame_counts_them() -> None:
+def test_count_unique_on_pairs_equals_polars() -> None:
     draw = np.random.default_rng(5)
     codes = [draw.integers(0, size, 400) for size in (2, 30, 300, 7)]
     frame = pl.DataFrame({str(k): code for k, code in enumerate(codes)})
-    wanted = [[int(frame.select({str(a), str(b)}).is_unique().sum()) for b in range(4)] for a in range(4)]
-    assert alone_on_pairs(codes).tolist() == wanted
-    known = np.array(wanted)
+    expected = [[int(frame.select({str(a), str(b)}).is_unique().sum()) for b in range(4)] for a in range(4)]
+    assert count_unique_on_pairs(codes).tolist() == expected
+    known = np.array(expected)
     known[2, :] = known[:, 2] = -1
-    assert alone_on_pairs(codes, known).tolist() == wanted
-    assert alone_on_pairs([]).shape == (0, 0)
+    assert count_unique_on_pairs(codes, known).tolist() == expected
+    assert count_unique_on_pairs([]).shape == (0, 0)

@@ -1,4 +1,4 @@
-"""The machine: its cores, and a limit of memory that belongs to one sweep alone."""
+"""The number of cores, and memory limits that apply to one block and thread."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from sdcmap.kernels.machine import cores
-from sdcmap.kernels.scratch_memory import empty, room_limited, under_this_limit
+from sdcmap.kernels.scratch_memory import bind_memory_limit, empty, limit_memory
 
 
-def in_a_file() -> bool:
+def is_in_file() -> bool:
     return isinstance(empty(10_000, np.int64), np.memmap)
 
 
-def test_cores_are_counted_wherever_python_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_are_counted_on_every_python_and_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "process_cpu_count", lambda: 3, raising=False)
     assert cores() == 3
     monkeypatch.delattr(os, "process_cpu_count")
@@ -29,32 +29,32 @@ def test_cores_are_counted_wherever_python_runs(monkeypatch: pytest.MonkeyPatch)
     assert cores() == 1
 
 
-def test_two_threads_do_not_share_a_limit(tmp_path: Path) -> None:
+def test_memory_limit_is_not_shared_between_threads(tmp_path: Path) -> None:
     both = threading.Barrier(2)
 
-    def swept(limit: int) -> list[bool]:
-        with room_limited(limit, tmp_path):
-            both.wait(60)  # both limits hold now
-            inside = in_a_file()
+    def use_limit(limit: int) -> list[bool]:
+        with limit_memory(limit, tmp_path):
+            both.wait(60)  # both limits are set now
+            inside = is_in_file()
             both.wait(60)
-        return [inside, in_a_file()]
+        return [inside, is_in_file()]
 
     with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(swept, (64 << 10, 0))) == [[True, False], [False, False]]
+        assert list(pool.map(use_limit, (64 << 10, 0))) == [[True, False], [False, False]]
 
 
-def test_limits_nest_and_end_with_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="told"), room_limited(64 << 10, tmp_path):
-        with room_limited(0, tmp_path):
-            assert not in_a_file()
-        assert in_a_file()
-        raise ValueError("told")
-    assert not in_a_file()
+def test_memory_limits_nest_and_end_on_errors(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="inside the block"), limit_memory(64 << 10, tmp_path):
+        with limit_memory(0, tmp_path):
+            assert not is_in_file()
+        assert is_in_file()
+        raise ValueError("inside the block")
+    assert not is_in_file()
 
 
-def test_a_task_takes_the_limit_to_the_threads_that_run_it(tmp_path: Path) -> None:
+def test_bound_task_keeps_the_limit_in_other_threads(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
-        with room_limited(64 << 10, tmp_path):
-            assert not pool.submit(in_a_file).result()
-            assert pool.submit(under_this_limit(in_a_file)).result()
-        assert not pool.submit(in_a_file).result()
+        with limit_memory(64 << 10, tmp_path):
+            assert not pool.submit(is_in_file).result()
+            assert pool.submit(bind_memory_limit(is_in_file)).result()
+        assert not pool.submit(is_in_file).result()

@@ -48,11 +48,11 @@ def test_missing_values_and_targets_that_vanish() -> None:
 
 
 def test_rank_of_a_percentile_is_not_shifted_by_rounding() -> None:
-    from sdcmap.kernels.quantiles import place_of
+    from sdcmap.kernels.quantiles import quantile_index
 
-    assert [place_of(p, 100) for p in (0.01, 0.07, 0.29, 0.57, 0.99)] == [0, 6, 28, 56, 98]
-    assert place_of(0.99, 177) == 175  # ceil(175.23) = 176
-    assert place_of(0.001, 10) == 0
+    assert [quantile_index(p, 100) for p in (0.01, 0.07, 0.29, 0.57, 0.99)] == [0, 6, 28, 56, 98]
+    assert quantile_index(0.99, 177) == 175  # ceil(175.23) = 176
+    assert quantile_index(0.001, 10) == 0
 
 
 def test_index_of_an_isolated_maximum_is_one_over_the_noise_variance(shared: Path) -> None:

@@ -10,7 +10,7 @@ import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.masking.noise_covariance import covariance_root
-from sdcmap.kernels.statistics.precision import inverse_of_mean
+from sdcmap.kernels.statistics.precision import precision_of_errors
 from sdcmap.methods.rank_swap import rank_swap
 
 RNG = np.random.default_rng(0)
@@ -42,7 +42,7 @@ def test_known_index_and_mean_precision_meet_their_closed_forms(incomes: Microda
 def test_expectations_do_not_average() -> None:
     """With true R = 4 the mean of 1/e^2 is far off; 1/mean(e^2) is not."""
     errors = np.random.default_rng(3).normal(0, 0.5, 20_000) ** 2
-    value, se = inverse_of_mean(errors)
+    value, se = precision_of_errors(errors)
     assert se is not None
     assert abs(value - 4) < 4 * se
     assert (1 / errors).mean() > 100

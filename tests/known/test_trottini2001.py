@@ -34,9 +34,9 @@ from sdcmap.theory.decision import (
     WassersteinDistance,
     ZeroOne,
     decide,
-    disclosed,
     global_risk,
     global_utility,
+    is_disclosed,
     knowledge,
     normal_class,
     regions,
@@ -194,8 +194,8 @@ def test_the_choice_under_noise_and_what_is_disclosed() -> None:
     assert "".join(decision.regions) == "BCCD"
     prior = global_risk(AGENCY, Normal(0, 1), divergence=KL)
     assert tuple(prior) == pytest.approx((-4.237585, -1), abs=5e-7)
-    assert disclosed(prior.iek, risk.iek, -3).tolist() == [True, True, True, False]
-    assert disclosed(prior.rdh, risk.rdh, -0.3).tolist() == [True, False, False, False]
+    assert is_disclosed(prior.iek, risk.iek, -3).tolist() == [True, True, True, False]
+    assert is_disclosed(prior.rdh, risk.rdh, -0.3).tolist() == [True, False, False, False]
 
 
 def test_the_choice_under_noise_is_not_robust() -> None:

@@ -19,7 +19,12 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, PlanError, Undefined
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.noise_covariance import covariance_root, finished, unmixing, whitening
+from sdcmap.kernels.masking.noise_covariance import (
+    covariance_root,
+    prepare_release_values,
+    unmixing_matrix,
+    whitening_matrix,
+)
 from sdcmap.methods._noise_likelihood import CensoredNormal, rounding_step
 from sdcmap.methods.noise import Multiplied, cut_normal_factors, lognormal_factors
 from sdcmap.methods.protect import own_is_nearest, random_exchange
@@ -64,9 +69,9 @@ def test_rounding_bounds_and_zeros_work_in_this_order(incomes: Microdata, cls: t
 
 def test_finishing_by_hand() -> None:
     x, y = np.array([0.0, 1.0, 2.0, np.nan]), np.array([3.4, -2.0, 2.5, np.nan])
-    np.testing.assert_array_equal(finished(x, y, True, True, None, None), [0, -2, 2, np.nan])
-    np.testing.assert_array_equal(finished(x, y, False, False, -1, 3), [3, -1, 2.5, np.nan])
-    np.testing.assert_array_equal(finished(x, y, False, True, -1.5, None), [3, -1, 2, np.nan])
+    np.testing.assert_array_equal(prepare_release_values(x, y, True, True, None, None), [0, -2, 2, np.nan])
+    np.testing.assert_array_equal(prepare_release_values(x, y, False, False, -1, 3), [3, -1, 2.5, np.nan])
+    np.testing.assert_array_equal(prepare_release_values(x, y, False, True, -1.5, None), [3, -1, 2, np.nan])
 
 
 @pytest.mark.parametrize(
@@ -99,7 +104,7 @@ def test_roots_of_regular_and_singular_matrices(kind: str) -> None:
     regular = np.cov(x.T)
     if kind == "cholesky":
         assert covariance_root(regular, kind) == pytest.approx(np.linalg.cholesky(regular))
-    undo, live = unmixing(covariance_root(regular, kind))
+    undo, live = unmixing_matrix(covariance_root(regular, kind))
     assert undo @ covariance_root(regular, kind) == pytest.approx(np.eye(3), abs=1e-8)
     assert len(live) == 3
 
@@ -107,7 +112,7 @@ def test_roots_of_regular_and_singular_matrices(kind: str) -> None:
 def test_whitening_leaves_null_directions_out() -> None:
     x = np.random.default_rng(4).normal(size=(50, 2)) * [1, 1e5]
     covariance = np.cov(np.column_stack([x, x.sum(axis=1)]).T)
-    change = whitening(covariance)
+    change = whitening_matrix(covariance)
     assert change @ covariance @ change.T == pytest.approx(np.eye(2), abs=1e-6)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import sdcmap as sm
 from sdcmap.core.streams import Stream
-from sdcmap.kernels.masking.breaks import equal_width, interval_of, log_width, quantiles, randomly_rounded
+from sdcmap.kernels.masking.breaks import equal_width, interval_of, log_width, quantiles, round_at_random
 from sdcmap.study.jobs import score_row
 from sdcmap.testing import check_method
 
@@ -243,7 +243,7 @@ def test_rounding_gives_near_multiples(values: list[float], base: float, unbiase
 
 def test_random_rounding_is_unbiased() -> None:
     """x = 37 with base 10: 40 with probability .7; 100,000 draws, within 5 standard errors."""
-    draws = randomly_rounded(np.full(100_000, 37.0), 10, np.random.default_rng(1).random(100_000))
+    draws = round_at_random(np.full(100_000, 37.0), 10, np.random.default_rng(1).random(100_000))
     assert set(draws.tolist()) == {30.0, 40.0}
     assert abs(draws.mean() - 37) < 5 * 10 * np.sqrt(0.7 * 0.3 / 100_000)
     assert (sm.methods.Round(on="x", base=1).random, sm.methods.Round(on="x", base=1, unbiased=True).random) == (

@@ -18,7 +18,7 @@ from sdcmap.bundle.round_trip import align_with_original
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.statistics.trees import MOST_BINS, Tree, bin_edges, binned, drawn_from, grow, leaves_of
+from sdcmap.kernels.statistics.trees import MAX_BINS, Tree, assign_bins, bin_edges, draw_from_leaves, find_leaves, grow
 from sdcmap.testing import check_method
 
 ONCE = Stream.of_seed(1)
@@ -81,31 +81,31 @@ def test_rows_fall_into_the_leaves_that_hold_them(n: int, classes: int, seed: in
     bins = rng.integers(0, 6, (n, 3))
     y = rng.integers(0, max(classes, 1), n) if classes else rng.lognormal(0, 1, n)
     tree = grow(bins, np.full(3, 6), np.array([True, False, True]), y, classes, 4)
-    leaf = leaves_of(tree, bins)
+    leaf = find_leaves(tree, bins)
     assert (tree.variable[leaf] < 0).all()
     assert np.array_equal(np.sort(tree.rows), np.arange(n))
     for node in np.unique(leaf):
         assert np.array_equal(np.sort(rows_of(tree, node)), np.flatnonzero(leaf == node))
-    drawn = drawn_from(tree, bins, np.arange(n), rng)
+    drawn = draw_from_leaves(tree, bins, np.arange(n), rng)
     assert np.array_equal(leaf[drawn], leaf)
 
 
 def test_draws_from_a_leaf_are_uniform() -> None:
     """Without predictors there is one leaf: chi-square of 6,000 draws of 6 rows, P = .001."""
     tree = grow(np.empty((6, 0), np.int64), np.empty(0, np.int64), np.empty(0, np.bool_), np.arange(6.0), 0, 1)
-    drawn = drawn_from(tree, np.empty((6000, 0), np.int64), np.arange(6), np.random.default_rng(1))
+    drawn = draw_from_leaves(tree, np.empty((6000, 0), np.int64), np.arange(6), np.random.default_rng(1))
     assert ((np.bincount(drawn) - 1000) ** 2 / 1000).sum() < 20.5
 
 
 def test_bins_of_numbers() -> None:
     few = np.array([3.0, np.nan, 1.0, 3.0, 2.0])
-    assert binned(few, bin_edges(few)).tolist() == [2, 3, 0, 2, 1]
+    assert assign_bins(few, bin_edges(few)).tolist() == [2, 3, 0, 2, 1]
     many = np.random.default_rng(1).lognormal(0, 1, 10_000)
-    found = binned(many, bin_edges(many))
-    assert found.max() == MOST_BINS - 2
-    assert np.bincount(found).min() >= 10_000 // (MOST_BINS - 1) - 1
+    found = assign_bins(many, bin_edges(many))
+    assert found.max() == MAX_BINS - 2
+    assert np.bincount(found).min() >= 10_000 // (MAX_BINS - 1) - 1
     assert np.array_equal(np.argsort(many), np.lexsort((many, found)))
-    assert binned(np.array([np.nan, -9.0]), bin_edges(np.array([np.nan]))).tolist() == [1, 0]
+    assert assign_bins(np.array([np.nan, -9.0]), bin_edges(np.array([np.nan]))).tolist() == [1, 0]
 
 
 # ---- the method -----------------------------------------------------------------------------------------------

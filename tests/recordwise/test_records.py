@@ -19,7 +19,7 @@ from sdcmap.cli import app
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.neighbors import counting as kernel
 from sdcmap.kernels.neighbors.counting import Pairs, is_safe, likeliest_region
-from sdcmap.kernels.quantiles import rank_of
+from sdcmap.kernels.quantiles import quantile_rank
 from sdcmap.recordwise.categories import record_loss, units_agreeing
 
 KEYS = ("turnover", "employees")
@@ -45,7 +45,7 @@ def test_table_of_2000_records_matches_brute_force(
     monkeypatch: pytest.MonkeyPatch, alpha: float, rounded: bool
 ) -> None:
     """Distances in memory are limited to 20,000, so that the bracket has to be narrowed many times."""
-    monkeypatch.setattr(kernel, "ENUMERATED", 20_000)
+    monkeypatch.setattr(kernel, "MAX_LISTED_DISTANCES", 20_000)
     x, y = (part.with_columns(pl.all().round(1)) if rounded else part for part in cloud(2000))
     z = all_distances(x, y)
     own = np.diag(z)
@@ -77,7 +77,7 @@ def test_small_clouds_match_brute_force(n: int, m: int, seed: int, alpha: float,
     for a in range(m):
         unit += y[:, a] ** 2
     z = np.sqrt(squares) / np.sqrt(unit)[:, None]
-    assert table.delta == np.sort(z[~np.eye(n, dtype=bool)])[rank_of(alpha, n * (n - 1)) - 1]
+    assert table.delta == np.sort(z[~np.eye(n, dtype=bool)])[quantile_rank(alpha, n * (n - 1)) - 1]
     assert np.array_equal(table.neighbors, (z < table.delta).sum(axis=1))
     assert np.array_equal(table.nearest, np.diag(z) <= z.min(axis=1))
 
@@ -116,7 +116,7 @@ def test_both_safety_lines() -> None:
 
 @pytest.mark.parametrize(("alpha", "pairs", "rank"), [(0.05, 24492, 1225), (0.07, 100, 7), (1e-9, 100, 1), (1.0, 6, 6)])
 def test_the_rank_of_a_quantile(alpha: float, pairs: int, rank: int) -> None:
-    assert rank_of(alpha, pairs) == rank
+    assert quantile_rank(alpha, pairs) == rank
 
 
 def test_only_relative_distance_depends_on_units() -> None:
@@ -137,7 +137,7 @@ def test_fellegi_sunter_matches_distance_rule_for_falling_ratio() -> None:
     x = np.arange(1.0, 201).reshape(-1, 1) ** 1.5
     y = x + np.tile([0.01, 0.02, 0.04, 0.08], 50).reshape(-1, 1)
     pairs = Pairs.of(y, x, np.ones(200), np.arange(200))
-    rank = rank_of(0.02, pairs.nonlinks)
+    rank = quantile_rank(0.02, pairs.nonlinks)
     region = likeliest_region(pairs, rank)
     assert region[0][0] == 0 and len(region) == 1
     assert pairs.nonlinks_below(np.array([region[0][1]]))[0] <= rank - 1
@@ -150,7 +150,7 @@ def test_fellegi_sunter_finds_more_links_with_same_error() -> None:
     pairs = best.pairs
     assert pairs is not None and best.links_in_reach >= near.links_in_reach
     held = sum(int(np.diff(pairs.nonlinks_below(np.array(ends)))[0]) for ends in best.region)
-    assert held == rank_of(0.05, 500 * 499) - 1
+    assert held == quantile_rank(0.05, 500 * 499) - 1
     inside = sum(pairs.count(stop) - pairs.count(start) for start, stop in best.region)
     assert np.array_equal(best.neighbors, inside)
 

@@ -11,7 +11,7 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.errors import PlanError, Undefined
-from sdcmap.kernels.tables.attribution import shared_nearest
+from sdcmap.kernels.tables.attribution import same_nearest_probability
 from sdcmap.risk.singling_out import (
     ABOVE,
     AT_LEAST,
@@ -71,7 +71,7 @@ def test_linkability_matches_anonymeter_example() -> None:
     known, released = np.array([[0, 0], [0, 1], [4, 9], [0, 4]]) / 9, np.array([[0, 0], [1, 1], [4, 4], [9, 9]]) / 9
     none = np.empty((4, 0), dtype=np.int64)
     sides = [(known[:, [j]].copy(), none, released[:, [j]].copy(), none, np.ones(1)) for j in (0, 1)]
-    met = shared_nearest(*sides[0], *sides[1])
+    met = same_nearest_probability(*sides[0], *sides[1])
     assert met.tolist() == [1, 0, 0, 0]
 
 
@@ -81,7 +81,7 @@ def test_linkability_breaks_ties_at_random() -> None:
     left, right = np.array([[0], [0], [0], [1]]), np.array([[0], [0], [1], [1]])
     nothing = np.empty((4, 0))
     sides = ((none, code, nothing, side, np.ones(1)) for side in (left, right))
-    assert shared_nearest(*next(sides), *next(sides)).tolist() == [pytest.approx(2 / 6)]
+    assert same_nearest_probability(*next(sides), *next(sides)).tolist() == [pytest.approx(2 / 6)]
 
 
 @pytest.mark.parametrize(

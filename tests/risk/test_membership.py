@@ -13,7 +13,7 @@ import pytest
 import sdcmap as sm
 from sdcmap.errors import SchemaError, Undefined
 from sdcmap.kernels.statistics.precision import wilson_interval
-from sdcmap.kernels.tables.attribution import crowds, two_nearest
+from sdcmap.kernels.tables.attribution import neighbor_densities, two_nearest_distances
 from sdcmap.risk.worst_membership import best_threshold, cross_fit_advantage, discriminant, rank_shares
 from sizes import SOAK
 
@@ -46,9 +46,9 @@ def test_distances_and_densities_match_definition() -> None:
     c, d = rng.integers(0, 2, (6, 1)), rng.integers(0, 2, (9, 1))
     weight = np.array([0.5, 2.0, 0.5])
     away = np.abs(x[:, np.newaxis] - y) @ weight[:2] + (c[:, np.newaxis] != d) @ weight[2:]
-    assert two_nearest(x, c, y, d, weight) == pytest.approx(np.sort(away, axis=1)[:, :2])
+    assert two_nearest_distances(x, c, y, d, weight) == pytest.approx(np.sort(away, axis=1)[:, :2])
     expected = np.column_stack([(away <= 0.7).mean(axis=1), np.exp(-away / 0.7).mean(axis=1)])
-    assert crowds(x, c, y, d, weight, 0.7) == pytest.approx(expected)
+    assert neighbor_densities(x, c, y, d, weight, 0.7) == pytest.approx(expected)
 
 
 def test_best_threshold_matches_exhaustive_search() -> None:

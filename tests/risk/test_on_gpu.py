@@ -1,4 +1,4 @@
-"""Whole measures and methods on a GPU, or on its kernels' arithmetic in plain numpy, against the CPU: the same numbers."""
+"""Whole measures and methods give the same numbers on a GPU, or by its kernels' arithmetic in numpy, as on the CPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels import gpu
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.device import GpuUnavailable, present_card, running_on
+from sdcmap.kernels.device import GpuUnavailable, gpu_name, use_device
 from sdcmap.kernels.gpu import groups, layout, nearest_records, neighbors, pair_scan, rival_search
 from sdcmap.recordwise.neighborhood import Unsafe, assess
 from sdcmap.risk.linkage import cost_models, file_pair
@@ -25,30 +25,30 @@ from sdcmap.risk.linkage.field_costs import Cost
 RNG = np.random.default_rng(0)
 
 
-# ---- the GPU's kernels, each by what stands beside it in numpy -------------------------------------------------
+# ---- stand-ins for the GPU kernels, by their arithmetic in plain numpy ----------------------------------------
 def every_cost(costs: Sequence[Cost], mean: bool, known_rows: bool = False) -> Array:
-    laid = layout.laid_fields(costs, mean=mean, known_rows=known_rows)
-    return layout.plain_fields(laid, np.arange(laid.rows.shape[1]), np.arange(len(laid.columns)))
+    arranged = layout.lay_out_fields(costs, mean=mean, known_rows=known_rows)
+    return layout.plain_fields(arranged, np.arange(arranged.rows.shape[1]), np.arange(len(arranged.columns)))
 
 
 def best(cost: Array, keep: int, scatter: Array) -> tuple[Array, Array]:
-    """As the kernel `ranked`: a few more than asked for, by their keys, and then by their costs."""
+    """Select candidates by key, a few more than asked for, and rank them by cost, as the kernel `rank_candidates` does."""
     keys = pair_scan.plain_keys(cost, min(cost.shape[1], keep + 8 + keep // 8), scatter)
-    index = (keys & pair_scan.LOW).astype(np.int64) ^ scatter[:, np.newaxis]
-    listed = np.take_along_axis(cost, index, axis=1)
-    order = np.lexsort([keys & pair_scan.LOW, listed])[:, :keep]
-    return np.take_along_axis(index, order, axis=1), -np.take_along_axis(listed, order, axis=1)
+    index = (keys & pair_scan.TURN_MASK).astype(np.int64) ^ scatter[:, np.newaxis]
+    candidates = np.take_along_axis(cost, index, axis=1)
+    order = np.lexsort([keys & pair_scan.TURN_MASK, candidates])[:, :keep]
+    return np.take_along_axis(index, order, axis=1), -np.take_along_axis(candidates, order, axis=1)
 
 
 def scan_of(costs: Any, chunks: Sequence[Array], enough: int) -> Callable[[Array], tuple[Array, int]]:
-    laid = layout.laid_capped(*costs)
-    keys = pair_scan.plain_keys(layout.plain_capped(laid, np.arange(len(costs.a)), np.arange(len(costs.b))), enough)
+    arranged = layout.lay_out_capped(*costs)
+    keys = pair_scan.plain_keys(layout.plain_capped(arranged, np.arange(len(costs.a)), np.arange(len(costs.b))), enough)
     return lambda rows: (keys[rows], 0)
 
 
 def scan_of_fields(costs: Any, scatter: Array, enough: int) -> Callable[[Array], Array]:
-    laid = layout.laid_fields(pair_scan.likely_fields(costs), mean=False, known_rows=True)
-    total = layout.plain_fields(laid, np.arange(len(costs.a)), np.arange(len(costs.b)))
+    arranged = layout.lay_out_fields(pair_scan.likely_fields(costs), mean=False, known_rows=True)
+    total = layout.plain_fields(arranged, np.arange(len(costs.a)), np.arange(len(costs.b)))
     keys = pair_scan.plain_keys(total, enough, scatter.astype(np.int64))
     return lambda rows: keys[rows]
 
@@ -66,7 +66,7 @@ class CheapestSearch:
         self.cost = every_cost(costs, mean)
 
     def __call__(self, targets: Array, keep: int, *, threads: int | None = None) -> tuple[Array, Array]:
-        return best(self.cost[targets], min(keep, self.cost.shape[1]), pair_scan.scatter_of(targets))
+        return best(self.cost[targets], min(keep, self.cost.shape[1]), pair_scan.scatter_bits(targets))
 
 
 def mdav_groups(x: Array, size: int) -> Array:
@@ -80,8 +80,8 @@ def gower_groups(numbers: Array, codes: Array, size: int, price: Array | None = 
 def nearest(
     x: Array, c: Array, y: Array, d: Array, weight: Array, secret: Array, guess: Array, tolerance: float
 ) -> tuple[Array, Array]:
-    laid = layout.laid_fields(nearest_records.fields_of(x, c, y, d, weight), mean=False)
-    cost = layout.plain_fields(laid, np.arange(len(x)), np.arange(len(y)))
+    arranged = layout.lay_out_fields(nearest_records.fields_of(x, c, y, d, weight), mean=False)
+    cost = layout.plain_fields(arranged, np.arange(len(x)), np.arange(len(y)))
     return nearest_records.plain_nearest(cost, secret, guess, tolerance)
 
 
@@ -94,40 +94,40 @@ PLAIN = (scan_of, scan_of_fields, RivalSearch, CheapestSearch, mdav_groups, gowe
 
 def no_gpu() -> str:
     try:
-        present_card()
+        gpu_name()
     except GpuUnavailable as reason:
         return str(reason)
     return ""
 
 
-asked: set[str] = set()
+called: set[str] = set()
 
 
-def noted(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The same kernel, and a note that it was asked."""
+def record_calls(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel, wrapped so that its calls are recorded."""
 
-    def run(*given: Any, **named: Any) -> Any:
-        asked.add(kernel.__name__)
-        return kernel(*given, **named)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        called.add(kernel.__name__)
+        return kernel(*args, **kwargs)
 
     return run
 
 
 @pytest.fixture(params=["numpy", pytest.param("gpu", marks=pytest.mark.skipif(bool(no_gpu()), reason=no_gpu()))])
-def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
-    """The GPU's kernels, or their arithmetic; which of them were asked."""
+def called_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """Install the GPU kernels, or their arithmetic in numpy, and yield the names of those that were called."""
     kernels = {kernel.__name__: kernel for kernel in PLAIN} if request.param == "numpy" else gpu.KERNELS
     assert set(kernels) == set(gpu.KERNELS)
-    monkeypatch.setattr(gpu, "KERNELS", {name: noted(kernel) for name, kernel in kernels.items()})
-    monkeypatch.setattr(file_pair, "MAX_DENSE_PAIRS", 0)  # so that files of this size need candidates
+    monkeypatch.setattr(gpu, "KERNELS", {name: record_calls(kernel) for name, kernel in kernels.items()})
+    monkeypatch.setattr(file_pair, "MAX_DENSE_PAIRS", 0)  # so that even small files need candidates
     monkeypatch.setattr(cost_models, "MAX_MATRIX_PAIRS", 0)
-    asked.clear()
-    yield asked
+    called.clear()
+    yield called
 
 
 @pytest.fixture(scope="module")
 def people() -> Microdata:
-    """Persons with categories, amounts, ties and missing values."""
+    """Return persons with categories, amounts, ties and missing values."""
     frame = sm.demo.population(260, seed=3).frame()
     frame = frame.with_columns(wage=frame["wage"].set(frame["wage"] > frame["wage"].quantile(0.9), None))
     return sm.read(frame, keys=["Age", "Educ", "Sex"], numeric=["wage", "interest", "total"])
@@ -143,26 +143,28 @@ CASES: list[tuple[Measure, set[str]]] = [
     (NEAREST(one_to_one=True), {"scan_of"}),
     (NEAREST("gower"), {"CheapestSearch"}),
     (NEAREST("gower", one_to_one=True), {"CheapestSearch"}),
-    *((sm.risk.Linkage(metric), {"CheapestSearch"}) for metric in ("d", "l")),  # Age and Sex are left open
+    *((sm.risk.Linkage(metric), {"CheapestSearch"}) for metric in ("d", "l")),  # Age and Sex are open columns
     *((sm.risk.NearestRecord(metric), {"CheapestSearch"}) for metric in ("standardized", "gower", "mixed")),
     (sm.WorstLinkage().for_informed_attacker(CHAIN), {"RivalSearch"}),
     (
         sm.WorstLinkage(on=("wage", "interest", "total")).for_informed_attacker(CHAIN),
         {"RivalSearch", "CheapestSearch"},
-    ),  # somebody is not found
+    ),  # some person is not linked
     (sm.risk.ClosestRecord(targets=40), {"nearest"}),
     (sm.risk.AttributeInference("Sex", targets=40), {"nearest"}),
 ]
 
 
 @pytest.mark.parametrize(("measure", "kernels"), CASES, ids=lambda case: case.text if isinstance(case, Measure) else "")
-def test_measures_match_on_gpu(people: Microdata, card: set[str], measure: Measure, kernels: set[str]) -> None:
+def test_measures_equal_cpu_values(
+    people: Microdata, called_kernels: set[str], measure: Measure, kernels: set[str]
+) -> None:
     masked = CHAIN.apply(people, Stream.of_seed(5))
     on_cpu = measure.apply(people, masked, np.random.default_rng(1), ())
-    assert not card
-    with running_on("gpu"):
+    assert not called_kernels
+    with use_device("gpu"):
         on_gpu = measure.apply(people, masked, np.random.default_rng(1), ())
-    assert card >= kernels
+    assert called_kernels >= kernels
     assert on_gpu.value == pytest.approx(on_cpu.value, rel=1e-6)
     for name, value in on_cpu.parts.items():
         if name not in ("gap", "zone"):
@@ -172,10 +174,10 @@ def test_measures_match_on_gpu(people: Microdata, card: set[str], measure: Measu
 @pytest.mark.parametrize(
     "attack", [sm.risk.Linkage("d"), sm.risk.NearestRecord("gower"), sm.WorstLinkage().for_informed_attacker(CHAIN)]
 )
-def test_links_match_on_gpu(people: Microdata, card: set[str], attack: Attack) -> None:
+def test_links_equal_cpu_links(people: Microdata, called_kernels: set[str], attack: Attack) -> None:
     masked = CHAIN.apply(people, Stream.of_seed(5))
     here = attack.links(people, masked)
-    with running_on("gpu"):
+    with use_device("gpu"):
         there = attack.links(people, masked)
     np.testing.assert_array_equal(here.partner, there.partner)
     np.testing.assert_allclose(here.weight, there.weight, rtol=1e-6)
@@ -183,34 +185,36 @@ def test_links_match_on_gpu(people: Microdata, card: set[str], attack: Attack) -
 
 
 @pytest.mark.parametrize("method", [SWAPPED, MIXED], ids=lambda method: type(method).__name__)
-def test_informed_links_match_on_gpu(people: Microdata, card: set[str], method: sm.Method) -> None:
+def test_informed_attack_links_by_windows_and_mixtures(
+    people: Microdata, called_kernels: set[str], method: sm.Method
+) -> None:
     masked = method.apply(people, Stream.of_seed(6))
     attack = sm.risk.Informed(method, on=("interest", "total"))
     here = attack.links(people, masked)
-    with running_on("gpu"):
+    with use_device("gpu"):
         there = attack.links(people, masked)
-    assert "scan_of_fields" in card
+    assert "scan_of_fields" in called_kernels
     np.testing.assert_array_equal(here.partner, there.partner)
     np.testing.assert_allclose(here.correct, there.correct, rtol=1e-6)
 
 
-def test_microaggregation_groups_match_on_gpu(people: Microdata, card: set[str]) -> None:
+def test_microaggregation_equals_cpu_result(people: Microdata, called_kernels: set[str]) -> None:
     for how, names in (("mdav", ("interest", "total")), ("gower", ("interest", "total", "Sex"))):
         method = sm.Microaggregate(names, 4, method=how)
         here = method.apply(people, Stream.of_seed(1))
-        with running_on("gpu"):
+        with use_device("gpu"):
             there = method.apply(people, Stream.of_seed(1))
         assert here.frame().equals(there.frame())
-    assert card == {"mdav_groups", "gower_groups"}
+    assert called_kernels == {"mdav_groups", "gower_groups"}
 
 
-def test_confidentiality_plot_matches_on_gpu(people: Microdata, card: set[str]) -> None:
+def test_confidentiality_plot_equals_cpu_result(people: Microdata, called_kernels: set[str]) -> None:
     masked = sm.Noise(("interest", "total"), 0.1).apply(people, Stream.of_seed(2))
     rule = Unsafe(on=("interest", "total"), scale="standardized")
     here = assess(people, masked, rule)
-    with running_on("gpu"):
+    with use_device("gpu"):
         there = assess(people, masked, rule)
-    assert here.delta == there.delta and card == {"count_between"}
+    assert here.delta == there.delta and called_kernels == {"count_between"}
     np.testing.assert_array_equal(here.neighbors, there.neighbors)
     np.testing.assert_array_equal(here.nearest, there.nearest)
     np.testing.assert_array_equal(here.safe, there.safe)

@@ -16,7 +16,7 @@ from sdcmap.bundle.prepared_file import as_written, prepare
 from sdcmap.bundle.round_trip import check_round_trip
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.noise_covariance import normals
+from sdcmap.kernels.masking.noise_covariance import draw_normals
 from sdcmap.study.plan import Candidate
 
 LAST_BITS = 1e-9
@@ -36,9 +36,9 @@ def other_machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Change every noise value by one unit in the last place, as between two processors."""
 
     def rounded_otherwise(rng: Generator, n: int, m: int) -> Array:
-        return np.nextafter(normals(rng, n, m), np.inf)
+        return np.nextafter(draw_normals(rng, n, m), np.inf)
 
-    monkeypatch.setattr("sdcmap.methods.noise.normals", rounded_otherwise)
+    monkeypatch.setattr("sdcmap.methods.noise.draw_normals", rounded_otherwise)
     return monkeypatch
 
 

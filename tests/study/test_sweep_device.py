@@ -12,7 +12,7 @@ from commands import sdcmap
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.kernels import device, gpu
-from sdcmap.kernels.device import GpuUnavailable, OnTheCPU, present_card
+from sdcmap.kernels.device import CpuFallbackWarning, GpuUnavailable, gpu_name
 from sdcmap.reports.report_tables import history
 from sdcmap.study import device_choice as settling
 from sdcmap.study.folder import Study
@@ -23,7 +23,7 @@ NEAREST = sm.risk.NearestRecord()
 
 def has_gpu() -> bool:
     try:
-        present_card()
+        gpu_name()
     except GpuUnavailable:
         return False
     return True
@@ -39,7 +39,7 @@ def people() -> Microdata:
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "_gone", [])
+    monkeypatch.setattr(device, "_fallback_reasons", [])
 
 
 def plan_of(people: Microdata) -> sm.Plan:
@@ -57,7 +57,7 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(*_: object, **__: object) -> None:
         raise GpuUnavailable("the GPU does not answer")
 
-    monkeypatch.setattr(settling, "present_card", lambda: "NVIDIA H200")
+    monkeypatch.setattr(settling, "gpu_name", lambda: "NVIDIA H200")
     monkeypatch.setattr(gpu, "KERNELS", dict.fromkeys(gpu.KERNELS, gone))
 
 
@@ -69,7 +69,7 @@ def test_unknown_device_raises_plan_error(people: Microdata) -> None:
 @without
 def test_without_a_gpu_auto_uses_the_cpu_and_gpu_fails(people: Microdata, tmp_path: Path) -> None:
     wanted = values(sm.sweep(people, plan_of(people), workers=1))
-    with pytest.warns(OnTheCPU, match="the attacks run on the CPU: CuPy is not installed|there is no GPU"):
+    with pytest.warns(CpuFallbackWarning, match="the attacks run on the CPU: CuPy is not installed|there is no GPU"):
         scores = sm.sweep(people, plan_of(people), tmp_path / "study", workers=1, device="auto")
     assert values(scores) == wanted
     assert "cards" not in Study.manifest_of(tmp_path / "study")
@@ -87,13 +87,13 @@ def test_gpu_lost_during_a_sweep(people: Microdata, lost: None, tmp_path: Path, 
     with Study.open(tmp_path / "asked") as study:
         assert study.connection.execute("select count(*) from candidate where status <> 'ok'").fetchone() == (0,)
     wanted = values(sm.sweep(people, plan_of(people), workers=1))
-    with pytest.warns(OnTheCPU, match="the attacks run on the CPU: the GPU does not answer."):
+    with pytest.warns(CpuFallbackWarning, match="the attacks run on the CPU: the GPU does not answer."):
         assert values(sm.sweep(people, plan_of(people), workers=1, engine=engine, device="auto")) == wanted
 
 
 def test_gpu_is_recorded_and_shown_in_the_internal_report(people: Microdata, lost: None, tmp_path: Path) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OnTheCPU)
+        warnings.simplefilter("ignore", CpuFallbackWarning)
         for _ in range(2):
             sm.sweep(people, plan_of(people), tmp_path / "study", workers=1, device="auto")
     with Study.open(tmp_path / "study") as study:

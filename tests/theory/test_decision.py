@@ -1,4 +1,4 @@
-"""Beliefs, losses, divergences, global risk and utility: laws, edges, and the rule that chooses by them."""
+"""Beliefs, losses, divergences, global risk and utility: properties, edge cases, and the rule based on them."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ from sdcmap.theory.decision import (
     ZeroOne,
     acts,
     decide,
-    disclosed,
     estimated_knowledge,
     global_risk,
     global_utility,
+    is_disclosed,
     knowledge,
     mean_posterior,
     normal_class,
@@ -57,7 +57,7 @@ from sdcmap.theory.decision import (
     robust_utility,
     share_of_harm,
     sweep_limits,
-    weighed,
+    weigh_by_harm,
     worst,
 )
 
@@ -84,14 +84,14 @@ BELIEFS = st.one_of(NORMALS, STUDENTS, ATOMS.map(discrete))
 
 # ---- distributions --------------------------------------------------------------------------------------------
 @given(BELIEFS, st.floats(0.01, 0.99))
-def test_quantiles_turn_the_distribution_function_round(p: Distribution, share: float) -> None:
+def test_quantile_inverts_the_cdf(p: Distribution, share: float) -> None:
     at = p.quantile(share)
     assert p.cdf(at) >= share - 1e-9
     assert p.cdf(np.nextafter(at, -np.inf) - 1e-6) <= share + 1e-9
 
 
 @given(st.one_of(NORMALS, STUDENTS), MEANS)
-def test_a_density_is_what_scipy_says(p: Any, x: float) -> None:
+def test_densities_equal_scipy(p: Any, x: float) -> None:
     ours = stats.norm(p.mean, p.scale) if isinstance(p, Normal) else stats.t(p.df, p.mean, p.scale)
     assert p.log_density(x) == pytest.approx(ours.logpdf(x), rel=1e-9, abs=1e-9)
     assert p.cdf(x) == pytest.approx(ours.cdf(x), abs=1e-10)
@@ -101,7 +101,7 @@ def test_a_density_is_what_scipy_says(p: Any, x: float) -> None:
 
 @given(st.one_of(NORMALS, st.builds(Student, MEANS, st.floats(0.1, 4), st.floats(0.6, 40))), MEANS, st.floats(0.05, 9))
 @settings(max_examples=40)
-def test_expected_losses_are_their_integrals(p: Any, action: float, cap: float) -> None:
+def test_expected_losses_equal_their_integrals(p: Any, action: float, cap: float) -> None:
     ours = stats.norm(p.mean, p.scale) if isinstance(p, Normal) else stats.t(p.df, p.mean, p.scale)
     width = math.sqrt(cap)
     inside = integrate.quad(
@@ -112,15 +112,15 @@ def test_expected_losses_are_their_integrals(p: Any, action: float, cap: float) 
         limit=200,
     )[0]
     outside = ours.cdf(action - width) + ours.sf(action + width)
-    assert Bounded(cap).expected(p, action) == pytest.approx(inside + cap * outside, rel=1e-6, abs=1e-9)
-    assert ZeroOne(width).expected(p, action) == pytest.approx(outside, abs=1e-9)
+    assert Bounded(cap).expected_loss(p, action) == pytest.approx(inside + cap * outside, rel=1e-6, abs=1e-9)
+    assert ZeroOne(width).expected_loss(p, action) == pytest.approx(outside, abs=1e-9)
     if isinstance(p, Normal) or p.df > 1.2:
         tail = integrate.quad(lambda e: ours.sf(action + e) + ours.cdf(action - e), 0, 10 * p.scale, limit=200)[0]
         tail += integrate.quad(lambda e: ours.sf(action + e) + ours.cdf(action - e), 10 * p.scale, np.inf, limit=400)[0]
-        assert Absolute().expected(p, action) == pytest.approx(tail, rel=1e-3)
+        assert Absolute().expected_loss(p, action) == pytest.approx(tail, rel=1e-3)
 
 
-def test_a_student_of_many_degrees_is_normal() -> None:
+def test_student_with_large_df_is_normal() -> None:
     for loss in (*POINT_LOSSES, Log()):
         assert loss.uncertainty(Student(1, 2, 1e7)) == pytest.approx(loss.uncertainty(Normal(1, 4)), rel=1e-5)
     assert Student(0, 1, 1.5).variance == np.inf
@@ -128,7 +128,7 @@ def test_a_student_of_many_degrees_is_normal() -> None:
         _ = Student(0, 1, 1).variance
 
 
-def test_atoms_are_sorted_and_equal_values_merged() -> None:
+def test_atoms_are_sorted_and_merged() -> None:
     p = Discrete([[2, 1, 2], [5, 4, 3]], [[0.25, 0.5, 0.25], [0.2, 0.3, 0.5]])
     assert p.values.tolist() == [[1, 2, 2], [3, 4, 5]]
     assert p.weights.tolist() == [[0.5, 0, 0.5], [0.5, 0.3, 0.2]]
@@ -139,13 +139,13 @@ def test_atoms_are_sorted_and_equal_values_merged() -> None:
     assert p != Discrete([1, 2], [0.5, 0.5]) and len({p, p}) == 1
 
 
-def test_weighted_draws() -> None:
-    """sum w (x - m)^2/(1 - sum w^2) = .5/.625 for 1, 2, 3 with weights 1, 2, 1."""
+def test_variance_of_weighted_draws() -> None:
+    """sum w (x - m)^2/(1 - sum w^2) = 0.5/0.625 for 1, 2, 3 with weights 1, 2, 1."""
     assert Samples([3, 1, 2], [1, 1, 2]).variance == pytest.approx(0.8)
     assert Samples([1.0, 2.0, 4.0]).variance == pytest.approx(np.var([1, 2, 4], ddof=1))
 
 
-def test_no_data_value_is_shown() -> None:
+def test_repr_and_errors_show_no_data_value() -> None:
     assert repr(Normal([1.25, 2], 1)) == "Normal(2 records)"
     assert repr(Samples([1.25, 2])) == "Samples(2 draws, 2 weights)"
     for wrong in (lambda: Normal([123.25, 1], [1, -1]), lambda: Discrete([123.25], [0.9])):
@@ -155,7 +155,7 @@ def test_no_data_value_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "sentence"),
     [
         (lambda: Normal(0, 0), "Normal.variance must be finite and above 0; 1 of 1 is not"),
         (lambda: Normal(0, [1, -1, 2]), "1 of 3 is not"),
@@ -177,36 +177,36 @@ def test_no_data_value_is_shown() -> None:
         (lambda: normal_posterior(Normal(0, 1), 1, 0), "variance must be"),
         (lambda: NoiseScenario(n=1), "NoiseScenario.n"),
         (lambda: acts(Normal(0, 1), -1), "at least 0"),
-        (lambda: weighed([-1.0], [-1]), "not below 0"),
+        (lambda: weigh_by_harm([-1.0], [-1]), "not below 0"),
         (lambda: share_of_harm([True], 0), "sum above 0"),
         (lambda: robust_risk(Normal(0, 1), [Normal(0, 1)], losses=[Quadratic(), Absolute()]), "one unit"),
         (lambda: global_risk(Normal(0, 1), Normal(0, 1), divergence=KL, prior=Normal(0, 1)), "one unit"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_clear_sentence(make: Any, words: str) -> None:
-    with pytest.raises(sm.errors.PlanError, match=words):
+def test_invalid_input_raises_one_sentence(make: Any, sentence: str) -> None:
+    with pytest.raises(sm.errors.PlanError, match=sentence):
         make()
 
 
 # ---- losses ---------------------------------------------------------------------------------------------------
 @given(BELIEFS, MEANS, st.sampled_from(POINT_LOSSES))
-def test_no_action_is_better_than_the_best(p: Distribution, action: float, loss: Loss) -> None:
+def test_no_action_has_less_loss_than_the_best(p: Distribution, action: float, loss: Loss) -> None:
     assert loss.uncertainty(p) >= 0
-    assert loss.uncertainty(p) <= loss.expected(p, action) + 1e-9
+    assert loss.uncertainty(p) <= loss.expected_loss(p, action) + 1e-9
 
 
 @given(ATOMS, st.floats(0.1, 4))
-def test_the_best_action_on_atoms_is_the_best_of_all(pairs: list[tuple[int, int]], cap: float) -> None:
+def test_best_action_on_atoms_is_the_global_optimum(pairs: list[tuple[int, int]], cap: float) -> None:
     p = discrete(pairs)
     grid = np.linspace(-8, 8, 1601)
     for loss in (Bounded(cap), ZeroOne(width=math.sqrt(cap))):
-        assert loss.uncertainty(p) <= loss.expected(p, grid).min() + 1e-9
-    assert Absolute().uncertainty(p) == pytest.approx(Absolute().expected(p, p.values).min())
+        assert loss.uncertainty(p) <= loss.expected_loss(p, grid).min() + 1e-9
+    assert Absolute().uncertainty(p) == pytest.approx(Absolute().expected_loss(p, p.values).min())
     assert ZeroOne().uncertainty(p) == pytest.approx(1 - p.weights.max())
 
 
 @given(st.lists(ATOMS, min_size=2, max_size=4), st.sampled_from([*POINT_LOSSES, ZeroOne(), Log()]))
-def test_many_records_at_once_are_each_alone(rows: list[list[tuple[int, int]]], loss: Loss) -> None:
+def test_vectorized_losses_equal_single_ones(rows: list[list[tuple[int, int]]], loss: Loss) -> None:
     most = max(map(len, rows))
     padded = [discrete([*row, *[(row[0][0], 1)] * (most - len(row))]) for row in rows]
     together = Discrete([p.values for p in padded], [p.weights for p in padded])
@@ -218,21 +218,21 @@ def test_many_records_at_once_are_each_alone(rows: list[list[tuple[int, int]]], 
 
 @given(st.one_of(NORMALS, STUDENTS, ATOMS.map(discrete)), st.lists(STUDENTS, min_size=2, max_size=3))
 @settings(max_examples=25)
-def test_one_belief_against_many_is_each_in_turn(p: Distribution, others: list[Student]) -> None:
+def test_one_belief_against_many_equals_single_results(p: Distribution, others: list[Student]) -> None:
     together = Student(*([getattr(q, name) for q in others] for name in ("mean", "scale", "df")))
-    for number in (Log().expected, KL):
+    for number in (Log().expected_loss, KL):
         assert number(p, together) == pytest.approx([number(p, q) for q in others], rel=1e-9, abs=1e-12)
     if isinstance(p, Student):
         assert KL(together, p) == pytest.approx([KL(q, p) for q in others], rel=1e-9, abs=1e-12)
 
 
-def test_a_density_needs_a_width_and_draws_have_no_entropy() -> None:
+def test_zero_one_loss_needs_a_width_and_draws_have_no_entropy() -> None:
     with pytest.raises(sm.errors.Undefined, match="needs a width above 0"):
         ZeroOne().uncertainty(Normal(0, 1))
     with pytest.raises(sm.errors.Undefined, match="no density"):
         Log().uncertainty(Samples([1.0, 2.0]))
     with pytest.raises(sm.errors.Undefined, match="no density"):
-        Log().expected(Normal(0, 1), Samples([1.0, 2.0]))
+        Log().expected_loss(Normal(0, 1), Samples([1.0, 2.0]))
 
 
 # ---- divergences ----------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ DIVERGING: list[Divergence] = [
 
 
 @given(NORMALS, NORMALS, st.sampled_from(DIVERGING))
-def test_divergences_are_at_least_0_and_0_at_equality(p: Normal, q: Normal, measure: Divergence) -> None:
+def test_divergences_of_normals_are_nonnegative_and_0_at_equality(p: Normal, q: Normal, measure: Divergence) -> None:
     assert measure(p, q) >= 0
     assert measure(p, p) == 0
 
@@ -256,7 +256,7 @@ def test_divergences_are_at_least_0_and_0_at_equality(p: Normal, q: Normal, meas
     ATOMS.map(discrete),
     st.sampled_from([KL, WassersteinDistance(), *map(LossInduced, POINT_LOSSES)]),
 )
-def test_divergences_of_atoms_too(p: Discrete, q: Discrete, measure: Divergence) -> None:
+def test_divergences_of_atoms_are_nonnegative_and_0_at_equality(p: Discrete, q: Discrete, measure: Divergence) -> None:
     assert measure(p, q) >= 0
     assert measure(p, p) == pytest.approx(0, abs=1e-9)
     infinite = bool(set(p.values[p.weights > 0]) - set(q.values[q.weights > 0]))
@@ -265,18 +265,18 @@ def test_divergences_of_atoms_too(p: Discrete, q: Discrete, measure: Divergence)
 
 
 @given(NORMALS, NORMALS)
-def test_kl_in_closed_form_is_its_integral(p: Normal, q: Normal) -> None:
-    numerical = p.expected(lambda x: p.log_density(x) - q.log_density(x))
+def test_kl_of_normals_equals_its_integral(p: Normal, q: Normal) -> None:
+    numerical = p.expectation(lambda x: p.log_density(x) - q.log_density(x))
     assert KL(p, q) == pytest.approx(numerical, rel=1e-9, abs=1e-10)
     assert LossInduced(Log())(p, q) == KL(p, q)
     assert PlugIn()(p, q) == KL(p, q)
-    assert Log().expected(p, q) == pytest.approx(KL(p, q) + p.entropy, rel=1e-9, abs=1e-9)
+    assert Log().expected_loss(p, q) == pytest.approx(KL(p, q) + p.entropy, rel=1e-9, abs=1e-9)
 
 
 @given(STUDENTS, st.one_of(NORMALS, STUDENTS))
 @settings(max_examples=30)
-def test_kl_with_a_student_is_its_integral(p: Student, q: Distribution) -> None:
-    expected = p.expected(lambda x: -q.log_density(x)) - p.entropy
+def test_kl_with_a_student_equals_its_integral(p: Student, q: Distribution) -> None:
+    expected = p.expectation(lambda x: -q.log_density(x)) - p.entropy
     assert KL(p, q) == pytest.approx(expected, rel=1e-6, abs=1e-8)
     assert KL(p, p) == 0
     assert KL(Normal(p.mean, 1.0), p) >= 0
@@ -285,19 +285,19 @@ def test_kl_with_a_student_is_its_integral(p: Student, q: Distribution) -> None:
 @given(NORMALS, NORMALS)
 def test_loss_induced_is_the_squared_distance_of_the_means(p: Normal, q: Normal) -> None:
     assert LossInduced()(p, q) == pytest.approx((p.mean - q.mean) ** 2, rel=1e-9, abs=1e-9)
-    assert estimated_knowledge(p, q) == pytest.approx(-Quadratic().expected(p, q.mean), rel=1e-9)
+    assert estimated_knowledge(p, q) == pytest.approx(-Quadratic().expected_loss(p, q.mean), rel=1e-9)
 
 
 @given(NORMALS, NORMALS, st.sampled_from([1, 2]))
 @settings(max_examples=25)
-def test_wasserstein_of_normals_is_that_of_their_quantiles(p: Normal, q: Normal, order: int) -> None:
+def test_wasserstein_of_normals_equals_that_of_quantiles(p: Normal, q: Normal, order: int) -> None:
     shares = (np.arange(20_000) + 0.5) / 20_000
     atoms = [Samples(one.quantile(shares)) for one in (p, q)]
     measure = WassersteinDistance(order=order)
     assert measure(p, q) == pytest.approx(measure(*atoms), rel=5e-3, abs=5e-3)
 
 
-def test_wasserstein_of_atoms_by_hand() -> None:
+def test_wasserstein_of_atoms_computed_by_hand() -> None:
     """Half of the mass at 0 stays, half goes to 2: W1 = 1, W2 = sqrt 2."""
     one, other = Discrete([0], [1]), Discrete([0, 2], [0.5, 0.5])
     assert WassersteinDistance(order=1)(one, other) == 1
@@ -306,7 +306,7 @@ def test_wasserstein_of_atoms_by_hand() -> None:
         WassersteinDistance()(one, Normal(0, 1))
 
 
-def test_a_point_mass_is_reported_never_clipped() -> None:
+def test_point_mass_gives_infinity_and_a_note() -> None:
     knows = Discrete([4.9], [1])
     assert KL(knows, Normal(5, 1)) == np.inf
     assert "point mass" in KL.notes(knows, Normal(5, 1))[0]
@@ -318,7 +318,7 @@ def test_a_point_mass_is_reported_never_clipped() -> None:
         KL(Samples([1.0, 2.0]), Normal(0, 1))
 
 
-def test_notes_on_units_shapes_and_saturation() -> None:
+def test_notes_on_units_normality_and_saturation() -> None:
     assert "nats" in notes(Normal(0, 1), Normal(0, 1), divergence=KL)[0]
     assert notes(Normal(0, 1), Normal(0, 1)) == ()
     assert notes(Normal(0, 1), Normal(0, 1), agency_loss=Log(), divergence=KL) == ()
@@ -339,13 +339,13 @@ def test_notes_on_units_shapes_and_saturation() -> None:
         Neighbors()(Normal(0, 1), normal)
 
 
-def test_an_infinite_own_uncertainty_has_no_induced_divergence() -> None:
+def test_loss_induced_needs_a_finite_uncertainty() -> None:
     with pytest.raises(sm.errors.Undefined, match="infinite under this loss"):
         LossInduced()(Student(0, 1, 1.5), Normal(0, 1))
     assert LossInduced(Bounded(cap=2))(Student(0, 1, 1.5), Normal(1, 1)) > 0
 
 
-def test_every_loss_and_divergence_has_a_name() -> None:
+def test_every_loss_and_divergence_is_registered() -> None:
     assert {kind().text for kind in LOSSES.values()} == {"Quadratic", "Absolute", "ZeroOne", "Bounded", "Log"}
     assert set(DIVERGENCES) == {"kl", "plug-in", "neighbors", "wasserstein", "loss"}
     assert LossInduced(Absolute()).text == "LossInduced(loss=Absolute)"
@@ -354,39 +354,39 @@ def test_every_loss_and_divergence_has_a_name() -> None:
 
 # ---- knowledge and harm ---------------------------------------------------------------------------------------
 @given(NORMALS, st.floats(-10, 10), VARIANCES, st.sampled_from(POINT_LOSSES))
-def test_conjugate_data_always_add_knowledge(prior: Normal, seen: float, variance: float, loss: Loss) -> None:
+def test_conjugate_data_always_adds_knowledge(prior: Normal, seen: float, variance: float, loss: Loss) -> None:
     found = knowledge(prior, normal_posterior(prior, seen, variance), loss)
     assert found.gain >= -1e-12
     assert -1e-12 <= found.relative <= 1
     assert found.gain == pytest.approx(found.prior - found.posterior)
 
 
-def test_a_relative_gain_needs_something_to_be_relative_to() -> None:
+def test_relative_gain_needs_a_positive_prior_uncertainty() -> None:
     narrow = knowledge(Normal(0, 0.01), Normal(0, 0.001), Log())
-    assert narrow.prior < 0 and math.isnan(narrow.relative) and "no meaning" in narrow.notes[0]
+    assert narrow.prior < 0 and math.isnan(narrow.relative) and "not defined" in narrow.notes[0]
     assert knowledge(Normal(0, 4), Normal(0, 0.01), Log()).notes != ()  # from above 0 to below
     known = knowledge(Discrete([1], [1]), Discrete([1], [1]))
     assert known.gain == 0 and math.isnan(known.relative)
     many = knowledge(Normal([0, 0], [4.0, 0.01]), Normal([0, 0], [1.0, 0.001]), Log())
     assert many.notes == (
-        "the relative gain of 1 of 2 has no meaning: it needs a prior uncertainty above 0 and none below 0.",
+        "the relative gain of 1 of 2 is not defined: it needs a prior uncertainty above 0, and none below 0.",
     )
     assert knowledge(Normal(0, 4), Normal(0, 1)).notes == ()
 
 
 @given(NORMALS, st.floats(0, 30))
-def test_the_intruder_acts_where_his_risk_is_above_minus_k(p: Normal, k: float) -> None:
+def test_intruder_acts_if_risk_is_above_minus_k(p: Normal, k: float) -> None:
     """Assumption 4 and definition 1: U < k_INT is RDH > -k_INT."""
     assert bool(acts(p, k)) == bool(own_knowledge(p) > -k)
 
 
-def test_harm_weights() -> None:
+def test_harm_weights_divide_risks() -> None:
     rdh = np.array([-4.0, -1.0, -2.0])
-    assert weighed(rdh, [8, 1, 0]).tolist() == [-0.5, -1.0, -np.inf]
+    assert weigh_by_harm(rdh, [8, 1, 0]).tolist() == [-0.5, -1.0, -np.inf]
     assert worst(rdh) == -1 and worst(rdh, harm=[8, 1, 0]) == -0.5
     assert share_of_harm(rdh > -1.5, harm=[8, 1, 1]) == pytest.approx(0.1)
     with pytest.raises(sm.errors.Undefined, match="at most 0"):
-        weighed([1.0], 1)
+        weigh_by_harm([1.0], 1)
     with pytest.raises(sm.errors.Undefined, match="no risk"):
         worst([])
 
@@ -396,7 +396,7 @@ RISKS = st.lists(st.tuples(*[st.integers(-6, 0).map(float)] * 4), min_size=1, ma
 
 
 @given(RISKS, st.integers(-7, 0), st.integers(-7, 0))
-def test_the_criterion_is_its_definition(rows: list[tuple[float, ...]], agency: int, intruder: int) -> None:
+def test_criterion_equals_its_definition(rows: list[tuple[float, ...]], agency: int, intruder: int) -> None:
     iek, rdh, sek, dus = np.array(rows).T
     risk, utility = GlobalRisk(iek, rdh), GlobalUtility(sek, dus)
     decision = decide(risk, utility, agency_limit=agency, intruder_limit=intruder)
@@ -413,17 +413,15 @@ def test_the_criterion_is_its_definition(rows: list[tuple[float, ...]], agency: 
 
 
 @given(NORMALS, NORMALS)
-def test_both_coordinates_are_at_most_0_and_iek_at_most_minus_the_agencys_uncertainty(
-    agency: Normal, other: Normal
-) -> None:
-    """Par. 20 and, with its sign put right, par. 24."""
+def test_coordinates_are_at_most_0_and_iek_at_most_minus_agency_uncertainty(agency: Normal, other: Normal) -> None:
+    """Par. 20 and, with its sign corrected, par. 24."""
     for measure in (KL, LossInduced(), WassersteinDistance()):
         risk = global_risk(agency, other, divergence=measure)
         assert risk.rdh <= 0 and risk.iek <= -agency.variance
     assert global_risk(agency, agency, divergence=KL).iek == -agency.variance
 
 
-def test_undefined_numbers_have_no_region_and_limits_are_at_most_0() -> None:
+def test_nan_has_no_region_and_limits_are_at_most_0() -> None:
     with pytest.raises(sm.errors.Undefined, match="no region"):
         regions(GlobalRisk(np.nan, -1.0), agency_limit=-1, intruder_limit=-1)
     with pytest.raises(sm.errors.PlanError, match="agency_limit must be a finite number of at most 0"):
@@ -437,13 +435,13 @@ def test_undefined_numbers_have_no_region_and_limits_are_at_most_0() -> None:
     assert regions(GlobalRisk(0.0, 0.0), agency_limit=0, intruder_limit=0) == "D"  # nothing is above 0
 
 
-def test_disclosure_needs_a_prior_at_most_at_the_limit() -> None:
-    assert disclosed([-2, -1, 0], [0, 0, 0], -1).tolist() == [True, True, False]
-    assert not disclosed(-2, -1, -1)
+def test_disclosure_needs_a_prior_within_the_limit() -> None:
+    assert is_disclosed([-2, -1, 0], [0, 0, 0], -1).tolist() == [True, True, False]
+    assert not is_disclosed(-2, -1, -1)
 
 
 @given(NORMALS, NORMALS, st.floats(0.1, 10))
-def test_axes_divided_by_prior_uncertainty_do_not_mind_the_unit(agency: Normal, other: Normal, unit: float) -> None:
+def test_axes_relative_to_the_prior_do_not_depend_on_the_unit(agency: Normal, other: Normal, unit: float) -> None:
     prior = Normal(0, 9)
 
     def turned(p: Normal) -> Normal:
@@ -457,7 +455,7 @@ def test_axes_divided_by_prior_uncertainty_do_not_mind_the_unit(agency: Normal, 
 
 
 @given(NORMALS, st.lists(NORMALS, min_size=1, max_size=5))
-def test_the_robust_version_is_the_worst_of_its_class(agency: Normal, class_: list[Normal]) -> None:
+def test_robust_risk_is_the_worst_of_its_class(agency: Normal, class_: list[Normal]) -> None:
     together = Normal([p.mean for p in class_], [p.variance for p in class_])
     losses = [Quadratic(), Bounded(cap=4)]
     risk = robust_risk(agency, [together], losses=losses)
@@ -467,7 +465,7 @@ def test_the_robust_version_is_the_worst_of_its_class(agency: Normal, class_: li
     assert lowest.dus == pytest.approx(-max(p.variance for p in class_))
 
 
-def test_the_mean_over_the_noise_is_that_of_draws() -> None:
+def test_expected_risk_equals_the_mean_of_draws() -> None:
     """10,000 draws, within 4 standard errors; for quadratic loss E(m_A - m_I)^2 has a closed form."""
     scenario = NoiseScenario(n=50, variance=2.0, noise_variance=0.5)
     agency, prior = scenario.agency(1.2, 0.05), Normal(0, 1)
@@ -491,7 +489,7 @@ FOUR = ("K", "H", "S", "U")
 def scores_of(
     values: dict[str, list[tuple[float, ...] | None]], baseline_value: tuple[float | None, ...] = (-9.0,) * 4
 ) -> Scores:
-    """Method -> (K, H, S, U) of each replicate; None: it could not be made. A NaN has no value."""
+    """Return scores: method -> (K, H, S, U) of each replicate; None if it failed, NaN for a missing value."""
     candidate, score = [], []
     for method, draws in values.items():
         for replicate, four in enumerate(draws):
@@ -542,7 +540,7 @@ def ru() -> sm.RUMap:
     return sm.RUMap(scores_of(example), risk="K", utility="S")
 
 
-def test_the_rule_takes_the_safe_candidate_nearest_to_0(ru: sm.RUMap) -> None:
+def test_rule_chooses_the_safe_candidate_nearest_to_0(ru: sm.RUMap) -> None:
     choice = ru.choose(rule())
     assert (choice.candidate, choice.method) == ("D1-0", "D1")
     assert choice.reason == (
@@ -552,14 +550,13 @@ def test_the_rule_takes_the_safe_candidate_nearest_to_0(ru: sm.RUMap) -> None:
     )
     assert [str(r) for r in choice.runners_up] == ["D3: IEK -60, RDH -1, SEK -5, DUS -2"]
     assert ru.choose(rule(agency_limit=-55)).method == "D3"
-    assert (
-        ru.choose(rule(agency_limit=0, intruder_limit=0)).method != "Identity"
-    )  # which is safe too: nothing is above 0
+    # with limits of 0 the unmasked file is safe too, but it is not chosen
+    assert ru.choose(rule(agency_limit=0, intruder_limit=0)).method != "Identity"
     assert ru.choose(rule(agency_limit=-51.96)).method == "D1"  # on the limit counts as below
     assert rule().table(ru)["region"].to_list() == ["B", "D", "C", "D"]
 
 
-def test_where_nothing_is_safe_nothing_is_released_and_the_nearest_miss_named(ru: sm.RUMap) -> None:
+def test_rule_names_the_nearest_miss_if_no_candidate_is_safe(ru: sm.RUMap) -> None:
     choice = ru.choose(rule(agency_limit=-62))
     assert choice.candidate is None
     assert choice.reason == (
@@ -570,7 +567,7 @@ def test_where_nothing_is_safe_nothing_is_released_and_the_nearest_miss_named(ru
     assert nobody.choose(rule()).reason == "Release nothing: no candidate could be made and scored."
 
 
-def test_the_rule_and_the_theory_choose_alike() -> None:
+def test_rule_and_theory_make_the_same_choice() -> None:
     rng = np.random.default_rng(4)
     rows = -rng.exponential(size=(60, 4))
     ru = sm.RUMap(scores_of({f"M{i}": [tuple(row)] for i, row in enumerate(rows)}), "K", "S")
@@ -583,7 +580,7 @@ def test_the_rule_and_the_theory_choose_alike() -> None:
             assert f"The nearest miss is M{decision.nearest_miss} in region" in choice.reason
 
 
-def test_the_rule_on_means_and_quantiles() -> None:
+def test_rule_on_means_and_quantiles() -> None:
     draws = [(-2.0 - r / 10, -1.0, -1.0, -1.0) for r in range(20)]
     ru = sm.RUMap(scores_of({"A": draws, "B": [(-2.5, -1.0, -3.0, -1.0)] * 20}), "K", "S")
     mean = ru.choose(rule(-2.4, by="mean"))
@@ -595,8 +592,8 @@ def test_the_rule_on_means_and_quantiles() -> None:
         sm.RUMap(scores_of({"A": draws[:3]}), "K", "S").choose(rule(by="quantile"))
 
 
-def test_expectation_measures_fix_the_draw_beforehand() -> None:
-    """IEK of a draw tells its own error: picking a draw by it would tell a reader of the rule where the truth is not."""
+def test_rule_on_expectation_measures_fixes_the_draw() -> None:
+    """IEK of a draw depends on its error, so a choice by it would disclose something about the original."""
 
     class Expected(sm.Measure):
         expectation = True
@@ -608,7 +605,7 @@ def test_expectation_measures_fix_the_draw_beforehand() -> None:
     assert "fixed in advance" in choice.reason and "pooled over replicates" in choice.reason
 
 
-def test_a_candidate_without_all_four_numbers_cannot_be_chosen() -> None:
+def test_candidate_without_all_four_numbers_is_not_chosen() -> None:
     values = {"A": [(-9.0, math.nan, -1.0, -1.0)], "B": [(-9.0, -9.0, -2.0, -2.0)], "C": [(math.inf, -9.0, -1.0, -1.0)]}
     ru = sm.RUMap(scores_of(values), "K", "S")
     choice = ru.choose(rule(-1, -1))
@@ -617,7 +614,7 @@ def test_a_candidate_without_all_four_numbers_cannot_be_chosen() -> None:
         ru.choose(sm.GlobalCriterion(iek="Z", rdh="H", sek="S", dus="U"))
 
 
-def test_the_rule_is_read_and_written_with_its_plan() -> None:
+def test_rule_survives_a_round_trip_through_the_plan() -> None:
     measures = [sm.SmallCells(), sm.risk.KnownIndex(on="x"), sm.Hellinger(), sm.IL1s()]
     four = dict(zip(("iek", "rdh", "sek", "dus"), measures, strict=True))
     chosen_by = sm.GlobalCriterion(**four, agency_limit=-40, intruder_limit=-0.8, by="mean")  # type: ignore[arg-type]
@@ -639,14 +636,14 @@ def test_the_rule_is_read_and_written_with_its_plan() -> None:
 
 # ---- the two planes -------------------------------------------------------------------------------------------
 def texts(spec: Any) -> list[str]:
-    """Every text that a spec writes."""
+    """Return every text of a chart spec."""
     if isinstance(spec, dict):
         own = [spec["text"]] if isinstance(spec.get("text"), str) else []
         return own + [text for part in spec.values() for text in texts(part)]
     return [text for part in spec for text in texts(part)] if isinstance(spec, list) else []
 
 
-def test_the_planes_show_regions_limits_the_prior_and_the_choice(ru: sm.RUMap) -> None:
+def test_planes_show_regions_limits_prior_and_choice(ru: sm.RUMap) -> None:
     chart = sm.charts.draw_criterion(ru, ru.choose(rule()), unit="unit²", names={"D2": "second"})
     words = texts(chart.to_dict())
     expected = [
@@ -661,7 +658,7 @@ def test_the_planes_show_regions_limits_the_prior_and_the_choice(ru: sm.RUMap) -
         sm.charts.draw_criterion(ru, ru.choose(sm.Threshold(risk=-40)))
 
 
-def test_planes_with_nothing_to_release_and_infinite_numbers() -> None:
+def test_planes_without_a_choice_and_with_infinite_numbers() -> None:
     values = {"A": [(-1.0, -1.0, -1.0, -1.0)], "C": [(math.inf, -9.0, -1.0, -1.0)]}
     ru = sm.RUMap(scores_of(values, baseline_value=(None,) * 4), "K", "S")
     words = texts(sm.charts.draw_criterion(ru, ru.choose(rule(-5, -5))).to_dict())
@@ -671,7 +668,7 @@ def test_planes_with_nothing_to_release_and_infinite_numbers() -> None:
     assert draw_planes(empty, agency_limit=-1, intruder_limit=-1).svg().startswith("<svg")
 
 
-def test_no_two_words_of_a_crowded_plane_touch() -> None:
+def test_labels_of_a_crowded_plane_do_not_overlap() -> None:
     from sdcmap.charts.label_placement import CHARACTER_WIDTH, LINE_HEIGHT
 
     rng = np.random.default_rng(0)
@@ -694,7 +691,7 @@ def test_no_two_words_of_a_crowded_plane_touch() -> None:
         assert touching == []
 
 
-def test_no_name_of_the_theory_hides_a_public_one() -> None:
+def test_theory_names_do_not_shadow_public_names() -> None:
     names = {
         name for name, thing in vars(sm.theory.decision).items() if inspect.isclass(thing) or inspect.isfunction(thing)
     }

@@ -1,4 +1,4 @@
-"""Laws of the closed-form maps, Monte-Carlo checks of what has no published value, and bad input."""
+"""Properties of the closed-form maps, simulations where no value is published, and invalid input."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from sdcmap.errors import PlanError
 from sdcmap.theory import KNOWLEDGE, NoiseModel
 from sdcmap.theory.joint_ranks import normal_moments
 
-QUICK = [name for name in KNOWLEDGE if not name.endswith("_in_sample")]
+FAST_STATES = [name for name in KNOWLEDGE if not name.endswith("_in_sample")]
 sizes, noises = st.integers(2, 5000), st.just(0.0) | st.floats(1e-9, 50)
 scales, shares = st.floats(0.01, 100), st.floats(0.5, 0.999)
 RNG_SEED = 20_240
 
 
 def z_score(errors: np.ndarray, risk: object) -> float:
-    """How many standard errors the mean of squared errors is off 1/R."""
+    """Return by how draws standard errors the mean of the squared errors differs from 1/R."""
     return float((errors.mean() - 1 / float(risk)) / (errors.std() / np.sqrt(len(errors))))  # type: ignore[arg-type]
 
 
-# ---- laws -----------------------------------------------------------------------------------------------------
+# ---- properties -----------------------------------------------------------------------------------------------------
 
 
 @given(n=sizes, l2=noises, c2=scales, p=shares)
-def test_a_change_of_unit_changes_every_risk_alike(n: int, l2: float, c2: float, p: float) -> None:
-    """R(c2 s2, c2 l2) = R/c2, and so does U."""
+def test_risks_scale_with_the_unit(n: int, l2: float, c2: float, p: float) -> None:
+    """R(c2 s2, c2 l2) = R/c2, and the same for U."""
     one, other = NoiseModel(n=n, variance=1.0, p=p), NoiseModel(n=n, variance=c2, p=p)
     assert other.utility(c2 * l2) * c2 == pytest.approx(float(one.utility(l2)), rel=1e-9)
-    for name in QUICK:
+    for name in FAST_STATES:
         assert float(other.risk(c2 * l2, name)) * c2 == pytest.approx(float(one.risk(l2, name)), rel=1e-6), name
 
 
 @settings(max_examples=10)
 @given(n=st.integers(2, 300), l2=st.floats(0.001, 5), c2=scales)
-def test_a_change_of_unit_and_of_sign_for_positions(n: int, l2: float, c2: float) -> None:
+def test_position_risks_scale_with_unit_and_sign(n: int, l2: float, c2: float) -> None:
     one = float(theory.position_known(l2, n=n, variance=1.0, rank=n))
     assert float(theory.position_known(c2 * l2, n=n, variance=c2, rank=1)) * c2 == pytest.approx(one, rel=1e-6)
     x = np.random.default_rng(n).lognormal(size=min(n, 40))
@@ -48,7 +48,7 @@ def test_a_change_of_unit_and_of_sign_for_positions(n: int, l2: float, c2: float
 
 
 @given(n=st.integers(1, 10**6), share=st.floats(0, 1))
-def test_order_statistics_are_symmetric_and_within_bounds(n: int, share: float) -> None:
+def test_normal_moments_are_symmetric_and_bounded(n: int, share: float) -> None:
     rank = 1 + int(share * (n - 1))
     mean, variance = normal_moments(rank, n)
     assert (-mean, variance) == normal_moments(n + 1 - rank, n)
@@ -59,7 +59,7 @@ def test_order_statistics_are_symmetric_and_within_bounds(n: int, share: float) 
 
 
 @pytest.mark.parametrize("n", [2, 3, 7, 40])
-def test_order_statistics_add_up_to_the_sample(n: int) -> None:
+def test_normal_moments_sum_to_those_of_the_sample(n: int) -> None:
     """The means sum to 0, the second moments to n."""
     moments = np.array([normal_moments(k, n) for k in range(1, n + 1)])
     assert moments[:, 0].sum() == pytest.approx(0, abs=1e-12)
@@ -67,7 +67,7 @@ def test_order_statistics_add_up_to_the_sample(n: int) -> None:
 
 
 @given(n=sizes, s2=scales, p=shares)
-def test_more_noise_is_less_risk_where_the_theory_says_so(n: int, s2: float, p: float) -> None:
+def test_risk_falls_with_noise_where_the_theory_says_so(n: int, s2: float, p: float) -> None:
     model, l2 = NoiseModel(n=n, variance=s2, p=p), s2 * np.geomspace(1e-4, 100, 60)
     for name in ("population", "in_sample", "nearest_to_mean", "index", "percentile", "extreme", "extreme_exact"):
         assert (np.diff(model.risk(l2, name)) < 0).all(), name
@@ -77,26 +77,26 @@ def test_more_noise_is_less_risk_where_the_theory_says_so(n: int, s2: float, p: 
 
 @settings(max_examples=15)
 @given(n=st.integers(5, 2000), s2=scales, p=shares, exponent=st.floats(-3, 3))
-def test_a_solution_holds_and_less_noise_does_not(n: int, s2: float, p: float, exponent: float) -> None:
+def test_solution_meets_the_limit_and_less_noise_does_not(n: int, s2: float, p: float, exponent: float) -> None:
     model, max_risk = NoiseModel(n=n, variance=s2, p=p), 10**exponent / s2
     for knowledge in ("index", "percentile_exact", "extreme", theory.PAPER):
-        found = model.solve(max_risk, knowledge)
-        assert found.noise_variance is not None and found.risk is not None and found.efficiency is not None
-        assert found.risk <= max_risk
-        if found.status == "found":
-            assert float(model.risk(found.noise_variance * 0.999, knowledge)) > max_risk
-        for low, high in found.intervals:
+        solution = model.solve(max_risk, knowledge)
+        assert solution.noise_variance is not None and solution.risk is not None and solution.efficiency is not None
+        assert solution.risk <= max_risk
+        if solution.status == "found":
+            assert float(model.risk(solution.noise_variance * 0.999, knowledge)) > max_risk
+        for low, high in solution.intervals:
             inside = np.linspace(low, min(high, 10 * low + s2), 7)[1:-1]
             assert (model.risk(inside, knowledge) <= max_risk * (1 + 1e-9)).all()
 
 
-def test_none_is_said_plainly() -> None:
-    found = NoiseModel(n=200).solve(0.5, "index", max_noise_variance=1.0)
-    assert found.status == "none" and found.intervals == () and found.noise_variance is None
-    assert found.reason.startswith("No noise variance up to 1 brings R to 0.5; the least is R = 1 at 1.")
+def test_solve_reports_when_no_noise_suffices() -> None:
+    solution = NoiseModel(n=200).solve(0.5, "index", max_noise_variance=1.0)
+    assert solution.status == "none" and solution.intervals == () and solution.noise_variance is None
+    assert solution.reason.startswith("No noise variance up to 1 brings R to 0.5; the least is R = 1 at 1.")
 
 
-def test_the_largest_risk_and_the_given_file() -> None:
+def test_largest_risk_of_population_and_file() -> None:
     x = np.array([1.0, 2.0, 6.0, 8.0])
     assert theory.largest_in_population(0.5, n=9, variance=4.0) == theory.utility(0.5, n=9, variance=4.0)
     each = theory.each_record([0.0, 1.0], x)
@@ -109,17 +109,17 @@ def test_the_largest_risk_and_the_given_file() -> None:
 
 
 @given(n=sizes, l2=noises, f=st.floats(0, 1), m=st.floats(0, 50))
-def test_sampling_protects(n: int, l2: float, f: float, m: float) -> None:
+def test_sampling_lowers_the_risk(n: int, l2: float, f: float, m: float) -> None:
     ends = [float(r(l2, n=n, variance=1.0)) for r in (theory.in_population, theory.in_sample)]
     assert ends[0] <= float(theory.perhaps_in_sample(l2, n=n, variance=1.0, sampling_fraction=f)) <= ends[1]
     q = theory.link_probability(f, doubles=m)
     assert 0 < q <= 1 and theory.link_probability(1.0, doubles=m) == 1
-    linked = float(theory.linked(l2, variance=1.0, link_probability=q))
+    linked = float(theory.linked_record(l2, variance=1.0, link_probability=q))
     assert linked <= float(theory.index_known(l2)) * (1 + 1e-12)
-    assert float(theory.linked(l2, variance=1.0, link_probability=q, weighs_doubt=True)) >= linked * (1 - 1e-12)
+    assert float(theory.linked_record(l2, variance=1.0, link_probability=q, weighs_doubt=True)) >= linked * (1 - 1e-12)
 
 
-def test_few_records_use_the_exact_moments() -> None:
+def test_extreme_uses_exact_moments_for_few_records() -> None:
     assert theory.extreme(0.3, n=5, variance=2.0) == theory.extreme_exact(0.3, n=5, variance=2.0)
     assert theory.extreme(0.3, n=2, variance=2.0) > 0
     with pytest.raises(PlanError, match="n must be a whole number in .3, inf. for the large-sample moments"):
@@ -129,7 +129,7 @@ def test_few_records_use_the_exact_moments() -> None:
 # ---- publishing lambda ----------------------------------------------------------------------------------------
 
 
-def test_publishing_lambda_raises_risk_and_utility() -> None:
+def test_published_lambda_raises_risk_and_utility() -> None:
     l2 = np.array([0.2, 0.5, 1.0, 2.0, 5.0])
     model = NoiseModel(n=200, variance=1.0, p=0.99)
     assert (model.risk(l2, "percentile_noise_known") > model.risk(l2, "percentile_exact")).all()
@@ -138,7 +138,7 @@ def test_publishing_lambda_raises_risk_and_utility() -> None:
     assert (theory.noise_known(l2, n=200, variance=1.0, p=0.99, trusts_normality=True) > model.risk(l2, "index")).all()
 
 
-def test_a_stronger_belief_is_a_stronger_attack() -> None:
+def test_stronger_prior_belief_raises_the_risk() -> None:
     risks = [float(theory.noise_guessed(1.0, n=200, variance=1.0, p=0.99, prior_df=v)) for v in (3, 30, 300, np.inf)]
     assert risks == sorted(risks)
     nearly = float(theory.noise_guessed(1.0, n=200, variance=1.0, p=0.99, prior_df=1e8))
@@ -146,18 +146,18 @@ def test_a_stronger_belief_is_a_stronger_attack() -> None:
 
 
 @pytest.mark.parametrize(("n", "s2", "l2", "p"), [(100, 1.0, 1.0, 0.99), (5, 1.0, 3.0, 0.8), (20, 4.0, 0.5, 0.9)])
-def test_informed_snoopers_by_simulation(n: int, s2: float, l2: float, p: float) -> None:
+def test_informed_intruders_by_simulation(n: int, s2: float, l2: float, p: float) -> None:
     from scipy.special import ndtri
 
-    rng, many = np.random.default_rng(RNG_SEED + n), 20_000
-    y = rng.normal(0, np.sqrt(s2 + l2), (many, n))
+    rng, draws = np.random.default_rng(RNG_SEED + n), 20_000
+    y = rng.normal(0, np.sqrt(s2 + l2), (draws, n))
     k, z = theory.rank_of(p, n), ndtri(p)
     spread, mean = y.std(axis=1, ddof=1), y.mean(axis=1)
     corrected = np.sort(y, axis=1)[:, k - 1] - normal_moments(k, n)[0] * spread
-    told = np.sqrt(np.maximum(spread**2 - l2, 0))
-    believed = np.minimum(spread, np.sqrt(1.2 * s2 * rng.chisquare(30, many) / 30))
+    exact = np.sqrt(np.maximum(spread**2 - l2, 0))
+    believed = np.minimum(spread, np.sqrt(1.2 * s2 * rng.chisquare(30, draws) / 30))
     for shrunk, attack in (
-        (told, lambda **more: theory.noise_known(l2, n=n, variance=s2, p=p, **more)),
+        (exact, lambda **more: theory.noise_known(l2, n=n, variance=s2, p=p, **more)),
         (
             believed,
             lambda **more: theory.noise_guessed(
@@ -175,11 +175,11 @@ def test_informed_snoopers_by_simulation(n: int, s2: float, l2: float, p: float)
 
 @pytest.mark.parametrize(("n", "s2", "l2", "p"), [(50, 1.0, 0.2, 0.9), (120, 4.0, 1.0, 0.99)])
 def test_knowledge_states_by_simulation(n: int, s2: float, l2: float, p: float) -> None:
-    rng, many = np.random.default_rng(RNG_SEED), 20_000
+    rng, draws = np.random.default_rng(RNG_SEED), 20_000
     model = NoiseModel(n=n, variance=s2, p=p, r=2)
-    x = rng.normal(0, np.sqrt(s2), (many, n))
+    x = rng.normal(0, np.sqrt(s2), (draws, n))
     y = x + rng.normal(0, np.sqrt(l2), x.shape)
-    outsider, mean = rng.normal(0, np.sqrt(s2), many), y.mean(axis=1)
+    outsider, mean = rng.normal(0, np.sqrt(s2), draws), y.mean(axis=1)
     xs, ys, k = np.sort(x, axis=1), np.sort(y, axis=1), model.rank
     from scipy.special import ndtri
 
@@ -197,7 +197,7 @@ def test_knowledge_states_by_simulation(n: int, s2: float, l2: float, p: float) 
 
 
 @pytest.mark.parametrize(("rank", "l2"), [(1, 0.3), (20, 0.01), (39, 2.0), (40, 0.3)])
-def test_position_in_a_file_by_simulation(rank: int, l2: float) -> None:
+def test_position_in_file_by_simulation(rank: int, l2: float) -> None:
     rng = np.random.default_rng(RNG_SEED)
     x = np.sort(np.round(rng.lognormal(size=40), 1))  # with ties
     y = np.sort(x + rng.normal(0, np.sqrt(l2), (20_000, 40)), axis=1)
@@ -213,14 +213,15 @@ def test_fishing_by_simulation() -> None:
     others, mean = rng.normal(size=(20_000, 50)), rng.normal(0, np.sqrt(1.5 / 20), 20_000)
     nearest = np.abs(others - mean[:, None]).min(axis=1)
     assert abs(z_score(nearest**2, theory.fishing_in_population(0.5, n=20, variance=1.0, entities=50))) < 4
-    assert float(theory.fishing_linked(2.0, n=2)) == pytest.approx(1 / (2 * (1 - 2 / np.pi)))  # E min of two chi^2_1
+    least = 1 - 2 / np.pi  # E min of two chi^2_1
+    assert float(theory.fishing_with_links(2.0, n=2)) == pytest.approx(1 / (2 * least))
 
 
-# ---- shape and bad input --------------------------------------------------------------------------------------
+# ---- shapes and invalid input --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", KNOWLEDGE)
-def test_a_number_gives_a_number_and_an_array_an_array(name: str) -> None:
+def test_risk_has_the_shape_of_the_noise_variance(name: str) -> None:
     model = NoiseModel(n=30, p=0.9)
     assert np.ndim(model.risk(0.5, name)) == 0
     grid = np.array([[0.1, 0.5], [1.0, 2.0]])
@@ -235,7 +236,7 @@ def test_a_number_gives_a_number_and_an_array_an_array(name: str) -> None:
         (lambda: NoiseModel(n=20, variance=0), "variance must be a finite number in (0, inf). Got 0."),
         (lambda: NoiseModel(n=20, variance=np.nan), "variance must be a finite number in (0, inf). Got nan."),
         (lambda: NoiseModel(n=20, p=1.0), "p must be a finite number in (0, 1). Got 1."),
-        (lambda: NoiseModel(n=20, p=0.04), "p must be in [1/n, 1), n*p at least 1"),
+        (lambda: NoiseModel(n=20, p=0.04), "p must be in [1/n, 1), with n*p at least 1"),
         (lambda: NoiseModel(n=20, r=21), "r must be a whole number in [1, n]. Got 21 with n=20."),
         (lambda: NoiseModel(n=20).utility(-0.1), "noise_variance must be a finite number in [0, inf). Got -0.1."),
         (lambda: theory.index_known([0.1, np.nan]), "noise_variance must be a finite number in [0, inf). Got nan."),
@@ -249,13 +250,13 @@ def test_a_number_gives_a_number_and_an_array_an_array(name: str) -> None:
         (lambda: theory.strongest({}, 1.0), "at least one attack"),
     ],
 )
-def test_bad_input_names_the_parameter_and_its_range(call: Callable[[], object], sentence: str) -> None:
+def test_invalid_input_names_parameter_and_range(call: Callable[[], object], sentence: str) -> None:
     with pytest.raises(PlanError) as caught:
         call()
     assert sentence in str(caught.value)
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(PlanError) as caught:
         theory.percentile(0.1, n=1, variance=-1.0, p=2.0)
     assert [problem.split()[0] for problem in caught.value.problems] == ["n", "variance", "p"]

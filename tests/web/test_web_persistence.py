@@ -19,7 +19,7 @@ from sdcmap.explore import bars, looking
 from sdcmap.explore.bars import bars_of
 from sdcmap.explore.looking import look, source_of
 from sdcmap.files import reading
-from sdcmap.kernels.tables.identifying_columns import alone_on_pairs
+from sdcmap.kernels.tables.identifying_columns import count_unique_on_pairs
 from sdcmap.web import study_store
 from sdcmap.web.server import _bind
 from sdcmap.web.sessions import SESSION_LIFETIME_SECONDS, Authenticator, SavedSessions
@@ -267,7 +267,7 @@ def test_change_of_roles_reuses_cached_results(
         assert seen["sizes"] == fresh.sizes
         assert seen["alone"] == {words: list(facts) for words, facts in fresh.alone.items()}
         assert [(tuple(one["keys"]), one["alone"]) for one in told["sets"]] == list(fresh.telling.sets)
-        assert told["pairs"] == alone_on_pairs([data.codes(name) for name in told["names"]]).tolist()
+        assert told["pairs"] == count_unique_on_pairs([data.codes(name) for name in told["names"]]).tolist()
     assert [path.name for path in read].count("once.csv") == 1
     (folder / "once.csv").unlink()
 

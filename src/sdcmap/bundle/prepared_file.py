@@ -19,7 +19,7 @@ from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
 from sdcmap.files.formats import FORMATS
 from sdcmap.files.stat import code_in, rebuilt
-from sdcmap.kernels.masking.granularity import granularity, in_decimals, in_step_with
+from sdcmap.kernels.masking.granularity import align_changes_to_grid, granularity, round_to_decimals
 from sdcmap.methods import Derive
 from sdcmap.study.jobs import UNUSED_RNG
 
@@ -117,7 +117,7 @@ MAX_EXACT_INTEGER = 2.0**53  # larger neighboring whole numbers are the same flo
 def match_granularity(masked: Array, original: Array, variable: Variable) -> Array:
     """Return masked numbers rounded to the granularity of the original, within its type and off its user-missing codes."""
     k = granularity(original, variable.storage)
-    rounded = _inside_type(masked if k is None else in_decimals(masked, k), variable.storage, k)
+    rounded = _inside_type(masked if k is None else round_to_decimals(masked, k), variable.storage, k)
     rounded = _off_missing_codes(rounded, masked, variable, None if k is None else 10.0**k)
     return rounded.astype(np.float32).astype(np.float64) if variable.storage == "Float32" else rounded
 
@@ -213,7 +213,7 @@ def _round_column(data: Microdata, masked: Microdata, name: str) -> Array:
     if not masked.paired:
         return match_granularity(values, original, data.schema[name])
     own = original if masked.origin is None else original[masked.origin]
-    rounded = match_granularity(in_step_with(values, own), original, data.schema[name])
+    rounded = match_granularity(align_changes_to_grid(values, own), original, data.schema[name])
     return np.where(values == own, values, rounded)
 
 

@@ -21,7 +21,7 @@ from sdcmap.core.limit import Limit
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.data.cells import common_codes
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.kernels.tables.identifying_columns import alone_on, most_identifying
+from sdcmap.kernels.tables.identifying_columns import count_unique, most_identifying
 from sdcmap.methods import Identity
 from sdcmap.risk import ExactMatch, WorstLinkage
 from sdcmap.study.jobs import ScoreRow
@@ -192,7 +192,7 @@ class ProfileChecks:
         return tuple(name for name in names if name not in self.prepared.masked and name in self.prepared.data.names)
 
     def _count_unique(self, names: Sequence[str]) -> int:
-        return alone_on([self.prepared.data.codes(name) for name in names]) if names else 0
+        return count_unique([self.prepared.data.codes(name) for name in names]) if names else 0
 
 
 def check_unmasked(data: Microdata, released: Microdata, method: Method, max_agreement: float) -> Check:

@@ -19,7 +19,7 @@ import numpy as np
 from sdcmap.bundle import value_predictors
 from sdcmap.bundle.value_predictors import MAX_DENSE_CELLS, Target, predict_along, predict_by_group
 from sdcmap.kernels.arrays import Array, Floats
-from sdcmap.kernels.statistics.trees import bin_edges, binned
+from sdcmap.kernels.statistics.trees import assign_bins, bin_edges
 from sdcmap.kernels.tables.coding import compress
 
 MIN_TEST_VALUES = 50  # a share of fewer values says little
@@ -191,7 +191,7 @@ def _has_variance(values: Floats) -> bool:
 
 def _bins(source: SourceColumn) -> Array:
     """Return the column in classes for a tree: numbers in up to 256 classes, the last for missing values."""
-    return source.groups if source.numbers is None else binned(source.numbers, bin_edges(source.numbers))
+    return source.groups if source.numbers is None else assign_bins(source.numbers, bin_edges(source.numbers))
 
 
 FORMULAS_PER_PAIR = 7

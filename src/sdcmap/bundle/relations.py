@@ -23,7 +23,7 @@ from sdcmap.core import Array, Column, Floats, Microdata, Stream
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.data.cells import common_codes
 from sdcmap.kernels.masking.granularity import granularity
-from sdcmap.kernels.statistics.trees import binned
+from sdcmap.kernels.statistics.trees import assign_bins
 from sdcmap.kernels.tables.coding import compress
 
 CLOSE_SHARE_OF_SPREAD = 0.05  # a prediction this close, in units of the spread of a number, counts as correct
@@ -215,7 +215,7 @@ def _source_column(released: Microdata, name: str, rows: Array) -> SourceColumn:
     codes = np.unique(column.values, return_inverse=True)[1]
     if numbers is not None and int(codes.max(initial=0)) >= 2 * CLASSES_PER_NUMBER:
         # Classes with about equally many records; missing values are one class.
-        codes = binned(
+        codes = assign_bins(
             numbers, np.unique(np.nanquantile(numbers, np.arange(1, CLASSES_PER_NUMBER) / CLASSES_PER_NUMBER))
         )
     ordered = numbers is not None or released.schema[name].kind == "ordinal"

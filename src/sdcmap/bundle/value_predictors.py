@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from sdcmap.kernels.arrays import Array, Floats
-from sdcmap.kernels.statistics.trees import grow, leaves_of
+from sdcmap.kernels.statistics.trees import find_leaves, grow
 
 MIN_GROUP_RECORDS = 3  # fewer records are a unique combination, and everything seems to depend on those
 SMOOTHING_WINDOW = 5  # neighboring values along a number whose median smooths outliers away
@@ -164,7 +164,7 @@ def predict_by_tree(known: Array, queries: Array, sizes: Array, ordered: Array, 
     """Predict by the leaves of a tree over binned columns; also return how many records each column's splits divide."""
     classes = 0 if target.tolerance is not None else int(target.training.max()) + 1
     tree = grow(known, sizes, ordered, target.training, classes, MIN_GROUP_RECORDS)
-    centers, _ = target.centers(leaves_of(tree, known), len(tree.variable))
+    centers, _ = target.centers(find_leaves(tree, known), len(tree.variable))
     is_split = tree.variable >= 0
     divided = np.bincount(tree.variable[is_split], weights=tree.size[is_split], minlength=known.shape[1])
-    return centers[leaves_of(tree, queries)], divided
+    return centers[find_leaves(tree, queries)], divided

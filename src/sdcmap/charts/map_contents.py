@@ -18,7 +18,7 @@ from sdcmap.core import Choice, PlanError
 from sdcmap.core.chart import Row
 from sdcmap.core.map_options import MapContents
 from sdcmap.core.rule import Rule
-from sdcmap.kernels.decision.pareto import undominated
+from sdcmap.kernels.decision.pareto import is_undominated
 from sdcmap.map import RUMap
 
 MAX_METHODS_WITH_BANDS = 40  # with more methods, only the frontier and the chosen method have bands
@@ -140,7 +140,7 @@ def _with_frontier_of_panels(ru: RUMap, table: pl.DataFrame) -> pl.DataFrame:
     risk, loss = ru.losses(table)
     for name in table["panel"].unique():
         rows = (table["panel"] == name).to_numpy()
-        on_frontier[rows] = undominated(risk[rows], loss[rows])
+        on_frontier[rows] = is_undominated(risk[rows], loss[rows])
     return table.with_columns(pl.Series("frontier", on_frontier))
 
 

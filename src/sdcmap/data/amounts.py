@@ -8,7 +8,7 @@ import polars as pl
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.errors import SchemaError
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.masking.granularity import in_step_with
+from sdcmap.kernels.masking.granularity import align_changes_to_grid
 
 
 def holds_numbers(column: Column) -> bool:
@@ -62,6 +62,6 @@ def on_one_grid(before: Microdata, after: Microdata) -> Microdata:
     for name in after.changes:
         made, left = after.column(name), before.column(name)
         if made.levels is None and left.levels is None and made.values is not left.values and name != after.weight:
-            moved = in_step_with(made.values, left.values)
+            moved = align_changes_to_grid(made.values, left.values)
             new |= {} if moved is made.values else {name: moved}
     return after.change(None, new) if new else after

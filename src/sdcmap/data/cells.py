@@ -19,7 +19,7 @@ from sdcmap.data.label_layers import categories_of
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.errors import SchemaError
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.coding import LARGEST_KEY, compress, count_cells, mixed_radix, move_cells, recount
+from sdcmap.kernels.tables.coding import LARGEST_KEY, cell_numbers, compress, count_cells, move_cells, recount
 from sdcmap.kernels.tables.wildcards import MISSING
 
 DENSE_CELLS = 1 << 22  # tables with more possible cells than this (and than twice the records) hold met cells only
@@ -67,7 +67,7 @@ def cells(data: Microdata, names: tuple[str, ...]) -> Cells:
     if space > LARGEST_KEY:
         code, met_count = compress(codes)
         return Cells(code, met_count, shape, None)
-    code, strides = mixed_radix(codes, shape)
+    code, strides = cell_numbers(codes, shape)
     if space > max(DENSE_CELLS, 2 * len(data)):
         met, code, met_count = np.unique(code, return_inverse=True, return_counts=True)
         return Cells(code, met_count, shape, strides, met.astype(np.int64))

@@ -13,7 +13,7 @@ from sdcmap.core import Array, Column, Microdata, SdcmapError, Stream
 from sdcmap.core.value import decode
 from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.hierarchy import number_text
-from sdcmap.kernels.masking.breaks import equal_width, interval_labels, interval_of, short
+from sdcmap.kernels.masking.breaks import equal_width, interval_labels, interval_of, round_breaks
 from sdcmap.methods import Recode
 
 MOST = 12  # bars of categories and intervals
@@ -99,7 +99,7 @@ def _of_numbers(values: Array) -> Bars:
     own = counts[most] > MODE * len(known)
     rest = known[known != distinct[most]] if own else known
     low, high = np.quantile(rest, MIDDLE)
-    breaks = short(equal_width(rest[(rest >= low) & (rest <= high)], MOST - 2))
+    breaks = round_breaks(equal_width(rest[(rest >= low) & (rest <= high)], MOST - 2))
     tally = np.bincount(interval_of(rest, breaks, "right"), minlength=len(breaks) + 1)
     spread = [Bar(label, int(n)) for label, n in zip(interval_labels(breaks.tolist(), "right"), tally, strict=True)]
     mode = [Bar(f"just {number_text(distinct[most])}", int(counts[most]))] if own else []

@@ -16,7 +16,7 @@ from sdcmap.explore.missing_looks import missing_looks
 from sdcmap.explore.role_proposals import OF_COLUMNS, Proposal, proposals
 from sdcmap.files.reading import Source, read
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.kernels.tables.identifying_columns import alone_on, alone_on_pairs, most_identifying
+from sdcmap.kernels.tables.identifying_columns import count_unique, count_unique_on_pairs, most_identifying
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import Profile, to_profile
 
@@ -97,7 +97,9 @@ def telling_pairs(data: Microdata, names: Sequence[str], before: TellingPairs | 
         there = [k for k, column in enumerate(columns) if id(column) in place]
         then = [place[id(columns[k])] for k in there]
         known[np.ix_(there, there)] = before.alone[np.ix_(then, then)]
-    return TellingPairs(chosen, alone_on_pairs([data.codes(name) for name in chosen], known), len(names), columns)
+    return TellingPairs(
+        chosen, count_unique_on_pairs([data.codes(name) for name in chosen], known), len(names), columns
+    )
 
 
 SMALL_CELLS = (2, 3, 5, 10)  # records in combinations of fewer than so many are counted
@@ -263,7 +265,7 @@ def _alone(data: Microdata, glances: Sequence[ColumnSummary]) -> dict[str, tuple
     amounts = ("numeric", "sensitive", "other")
     numbers = tuple(g.name for g in glances if g.role == "key" or (g.role in amounts and g.kind == "numeric"))
     known = {"the keys": keys, "keys and numbers": numbers, "all released columns": released}
-    return {words: (len(names), alone_on([data.codes(name) for name in names])) for words, names in known.items()}
+    return {words: (len(names), count_unique([data.codes(name) for name in names])) for words, names in known.items()}
 
 
 def _size_classes(sizes: Array) -> list[tuple[str, int]]:

@@ -20,7 +20,7 @@ from sdcmap.data.amounts import holds_numbers
 from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
 from sdcmap.files.reading import Source
-from sdcmap.kernels.masking.own_values import CROWD
+from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
 from sdcmap.methods import PRAM, Chain, Derive, Microaggregate, Noise, RankSwap, Recode, Suppress, Synthesize
 from sdcmap.methods.average_weights import AverageWeights, averaged
 from sdcmap.methods.microaggregate import MOST_GOWER
@@ -200,7 +200,7 @@ class Columns:
         """Columns such as dates, made coarser where many records have a category that is nearly theirs alone: drawn as it
         is, it would tell that its owner is in the file."""
         counts = {name: np.bincount(self.data.codes(name)) for name in self.categories}
-        own = [name for name, count in counts.items() if count[count < CROWD].sum() / count.sum() > OWN]
+        own = [name for name, count in counts.items() if count[count < MIN_SHARING_RECORDS].sum() / count.sum() > OWN]
         return [step for name in own for step in self._coarse(name, 10)]
 
     @cached_property

@@ -1,1 +1,1 @@
-"""Ground floor: arrays in, arrays out. Nothing here knows microdata, plans or files; only jit.py imports numba."""
+"""Numerical kernels: arrays in, arrays out. They know no microdata, plans or files; only jit.py imports numba."""

@@ -1,4 +1,4 @@
-"""What every kernel takes and gives: arrays of numpy, of any type or of floating numbers; signs of eigenvectors."""
+"""Array types of the kernels, and a rule for the signs of eigenvectors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
-SAME_SIZE = 1e-9  # relative: entries of an eigenvector so near to each other are equal but for rounding
+EQUAL_ENTRIES = 1e-9  # relative difference up to which two entries of an eigenvector count as equal
 
 
 def with_fixed_signs(vectors: Array) -> Array:
-    """The eigenvectors, a column each, with the largest entry positive; of entries that are equal but for rounding, the
-    first. The sign that LAPACK returns depends on the processor."""
+    """Return the eigenvectors (one per column) with the largest entry of each made positive.
+
+    The sign that LAPACK returns depends on the processor. Where several entries are the largest up to rounding, the first
+    of them decides.
+    """
     size = np.abs(vectors)
-    leading = np.argmax(size >= (1 - SAME_SIZE) * size.max(axis=0), axis=0)
+    leading = np.argmax(size >= (1 - EQUAL_ENTRIES) * size.max(axis=0), axis=0)
     return np.asarray(vectors * np.sign(vectors[leading, np.arange(vectors.shape[1])]))

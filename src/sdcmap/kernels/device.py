@@ -1,8 +1,9 @@
-"""Where kernels run: on the CPU, or on a GPU. The one place that chooses.
+"""Choose where kernels run: on the CPU or on a GPU. Nothing else in the package makes this choice.
 
-A kernel that is marked here has an answer of the same name in `kernels/gpu`, with the same numbers up to stated ties. It is
-asked where the block says "gpu" or "auto". A GPU that is absent, lost or full is an error in "gpu"; in "auto" the CPU takes
-over in this process, and one line says so. A device holds in its own `with` block and thread.
+A kernel marked with `on_device` or `class_on_device` has a counterpart of the same name in `kernels/gpu`, which returns the
+same numbers up to documented ties. The counterpart runs inside a `use_device("gpu")` or `use_device("auto")` block. If the
+GPU is absent, lost or out of memory, "gpu" raises an error, and "auto" warns once and uses the CPU for the rest of the
+process. The choice applies to one `with` block and one thread.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 from sdcmap.kernels import gpu
-from sdcmap.kernels.gpu.cuda import GpuUnavailable, Unfit
-from sdcmap.kernels.gpu.cuda import name as present_card  # noqa: F401 - for those who show the device
+from sdcmap.kernels.gpu.cuda import GpuUnavailable, NotForGpu
+from sdcmap.kernels.gpu.cuda import name as gpu_name  # noqa: F401 - for callers that show the device
 
 DEVICES = ("cpu", "gpu", "auto")
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 _DEVICE: ContextVar[str] = ContextVar("sdcmap device", default="cpu")
-_gone: list[str] = []  # why this process went back to the CPU
+_fallback_reasons: list[str] = []  # not empty: "auto" means the CPU from now on, for this reason
 
 
-class OnTheCPU(UserWarning):
-    """A GPU was wanted where one can be used, and none can."""
+class CpuFallbackWarning(UserWarning):
+    """A GPU was requested where one can be used, but none is usable."""
 
 
 @contextmanager
-def running_on(device: str) -> Iterator[None]:
-    """In this block, and in this thread alone, run kernels on "cpu", "gpu" or "auto"."""
+def use_device(device: str) -> Iterator[None]:
+    """Run the kernels of this block, in this thread only, on "cpu", "gpu" or "auto"."""
     before = _DEVICE.set(device)
     try:
         yield
@@ -38,54 +39,57 @@ def running_on(device: str) -> Iterator[None]:
         _DEVICE.reset(before)
 
 
-def go_back(reason: GpuUnavailable) -> None:
-    """Stay on the CPU from now on, and say why, once."""
-    if not _gone:
-        _gone.append(str(reason))
-        warnings.warn(f"the attacks run on the CPU: {reason}.", OnTheCPU, stacklevel=2)
+def fall_back_to_cpu(reason: GpuUnavailable) -> None:
+    """Use the CPU for the rest of the process, and warn once with the reason."""
+    if not _fallback_reasons:
+        _fallback_reasons.append(str(reason))
+        warnings.warn(f"the attacks run on the CPU: {reason}.", CpuFallbackWarning, stacklevel=2)
 
 
 def on_device(kernel: Kernel) -> Kernel:
-    """The function `kernel`, on the device of the block that calls it."""
+    """Make the function `kernel` run on the device of the block that calls it."""
 
     @wraps(kernel)
-    def run(*given: Any, **named: Any) -> Any:
-        return _asked(kernel, lambda chosen: chosen(*given, **named))
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return _run_on_device(kernel, lambda chosen: chosen(*args, **kwargs))
 
     return cast(Kernel, run)
 
 
-def held_on_device(kernel: Kernel) -> Kernel:
-    """The class `kernel`, whose values lay their arrays out once and are then called, on the device of each call."""
-    return cast(Kernel, partial(_Held, kernel))
+def class_on_device(kernel: Kernel) -> Kernel:
+    """Make instances of the class `kernel` run on the device of each call.
+
+    Such a class prepares its arrays in `__init__` and computes in `__call__`.
+    """
+    return cast(Kernel, partial(_DeviceInstances, kernel))
 
 
-class _Held:
-    """A value of a class of kernels, made on each device when it is first needed there."""
+class _DeviceInstances:
+    """One instance of a kernel class per device, created when the device is first used."""
 
-    def __init__(self, kernel: Callable[..., Any], *given: Any, **named: Any) -> None:
-        self.kernel, self.given, self.named = kernel, given, named
-        self.made: dict[Callable[..., Any], Callable[..., Any]] = {}
+    def __init__(self, kernel: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        self.kernel, self.args, self.kwargs = kernel, args, kwargs
+        self.instances: dict[Callable[..., Any], Callable[..., Any]] = {}
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        return _asked(self.kernel, lambda chosen: self._on(chosen)(*given, **named))
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _run_on_device(self.kernel, lambda chosen: self._instance(chosen)(*args, **kwargs))
 
-    def _on(self, chosen: Callable[..., Any]) -> Callable[..., Any]:
-        if chosen not in self.made:
-            self.made[chosen] = chosen(*self.given, **self.named)
-        return self.made[chosen]
+    def _instance(self, chosen: Callable[..., Any]) -> Callable[..., Any]:
+        if chosen not in self.instances:
+            self.instances[chosen] = chosen(*self.args, **self.kwargs)
+        return self.instances[chosen]
 
 
-def _asked(kernel: Callable[..., Any], ask: Callable[[Callable[..., Any]], Any]) -> Any:
-    """What the GPU's kernel of this name answers where the block wants one, and else the CPU's."""
+def _run_on_device(kernel: Callable[..., Any], run: Callable[[Callable[..., Any]], Any]) -> Any:
+    """Run the GPU's kernel of this name if the block asks for a GPU and one is usable, else the CPU's."""
     device = _DEVICE.get()
-    if device == "gpu" or (device == "auto" and not _gone):
+    if device == "gpu" or (device == "auto" and not _fallback_reasons):
         try:
-            return ask(gpu.KERNELS[kernel.__name__])
-        except Unfit:
-            pass
+            return run(gpu.KERNELS[kernel.__name__])
+        except NotForGpu:
+            pass  # only this call is for the CPU; the GPU stays in use
         except GpuUnavailable as reason:
             if device == "gpu":
                 raise
-            go_back(reason)
-    return ask(kernel)
+            fall_back_to_cpu(reason)
+    return run(kernel)

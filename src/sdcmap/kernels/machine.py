@@ -6,7 +6,10 @@ import os
 
 
 def cores() -> int:
-    """Cores that this process may use, asked of the system in the way that this Python and this system know."""
+    """Return the number of cores that this process may use.
+
+    The best available call depends on the Python version and the operating system.
+    """
     if hasattr(os, "process_cpu_count"):  # Python 3.13
         return os.process_cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):  # Linux

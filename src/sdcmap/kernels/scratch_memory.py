@@ -1,7 +1,7 @@
-"""Room for arrays with a number for each record: in memory, or in a file without a name where memory is limited.
+"""Memory for arrays with one number per record: in main memory, or in a temporary file where memory is limited.
 
-The file is mapped: the system reads and writes its pages as they are needed, takes them away when memory is short, and
-forgets the file when the array is gone. Results are the same. A limit holds in its own `with` block and thread.
+The file is memory-mapped. The operating system loads its pages when they are needed, evicts them when memory is short, and
+deletes the file when the array is gone. Results do not depend on it. A limit applies to one `with` block and one thread.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ import numpy.typing as npt
 
 from sdcmap.kernels.arrays import Array
 
-Given = ParamSpec("Given")
+Args = ParamSpec("Args")
 Result = TypeVar("Result")
-PARTS = 64  # an array above this part of the limit goes to a file
+LARGEST_ARRAY_DIVISOR = 64  # an array of more than 1/64 of the limit goes to a file
 
 
-class Limit(NamedTuple):
-    """Bytes of memory that may be used, and the folder where files may lie."""
+class MemoryLimit(NamedTuple):
+    """The bytes of memory that may be used, and the folder for temporary files."""
 
     size: int
     folder: Path
 
 
-_LIMIT: ContextVar[Limit | None] = ContextVar("sdcmap memory limit", default=None)
+_LIMIT: ContextVar[MemoryLimit | None] = ContextVar("sdcmap memory limit", default=None)
 
 
-def room_limited(size: int, folder: Path) -> AbstractContextManager[None]:
-    """In this block, and in this thread alone, keep large arrays in files below `folder`; size 0: no limit."""
-    return _under(Limit(size, folder) if size else None)
+def limit_memory(size: int, folder: Path) -> AbstractContextManager[None]:
+    """Keep large arrays of this block, in this thread only, in files below `folder`; size 0 means no limit."""
+    return _set_limit(MemoryLimit(size, folder) if size else None)
 
 
 @contextmanager
-def _under(limit: Limit | None) -> Iterator[None]:
+def _set_limit(limit: MemoryLimit | None) -> Iterator[None]:
     before = _LIMIT.set(limit)
     try:
         yield
@@ -47,22 +47,22 @@ def _under(limit: Limit | None) -> Iterator[None]:
         _LIMIT.reset(before)
 
 
-def under_this_limit(task: Callable[Given, Result]) -> Callable[Given, Result]:
-    """`task` under the limit that holds here, whichever thread of this process runs it."""
+def bind_memory_limit(task: Callable[Args, Result]) -> Callable[Args, Result]:
+    """Return `task` bound to the current limit, whichever thread of this process runs it."""
     limit = _LIMIT.get()
 
-    def run(*given: Given.args, **named: Given.kwargs) -> Result:
-        with _under(limit):
-            return task(*given, **named)
+    def run(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        with _set_limit(limit):
+            return task(*args, **kwargs)
 
     return run
 
 
 def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """As `numpy.empty`, in a file where the array is large for the memory there is."""
+    """Return an array like `numpy.empty`, in a temporary file if it is large compared to the memory limit."""
     limit = _LIMIT.get()
     count = shape if isinstance(shape, int) else int(np.prod(shape))
-    if limit is None or count * np.dtype(dtype).itemsize <= limit.size // PARTS:
+    if limit is None or count * np.dtype(dtype).itemsize <= limit.size // LARGEST_ARRAY_DIVISOR:
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile(dir=limit.folder) as file:
         return np.memmap(file, dtype, "w+", shape=shape)

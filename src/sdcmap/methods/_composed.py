@@ -21,7 +21,7 @@ from sdcmap.core.likelihood import Cells, Normal, Transition
 from sdcmap.core.method import fields_by_stratum
 from sdcmap.core.steps import redo_steps
 from sdcmap.data.cells import common_codes
-from sdcmap.kernels.masking.noise_covariance import spreads
+from sdcmap.kernels.masking.noise_covariance import column_spreads
 from sdcmap.methods import _noise_likelihood
 from sdcmap.methods._noise_likelihood import AdditiveNoise, means_of, rounding_covariance, rounding_step, whitened
 from sdcmap.methods._transition import TransitionMethod
@@ -155,7 +155,7 @@ def _covariance_before(noises: Noises, names: Names, x: Array, y: Array, ends: d
     table = y if theirs else x
     if len(complete := table[~np.isnan(table).any(axis=1)]) < 2:
         raise Undefined(_noise_likelihood.UNKNOWN_SHAPE)
-    spread = spreads(table)
+    spread = column_spreads(table)
     shape = np.atleast_2d(np.cov(complete, rowvar=False))
     sd = np.sqrt(np.diag(shape))
     shape = shape / np.where(np.outer(sd, sd) > 0, np.outer(sd, sd), 1.0)

@@ -39,7 +39,7 @@ def _spread(x: Array) -> float:
         return float(spread)
     if np.isnan(x).sum() > len(x) - 2:
         raise Infeasible(TOO_FEW)
-    return float(noise_covariance.spreads(x))
+    return float(noise_covariance.column_spreads(x))
 
 
 @cache
@@ -136,8 +136,10 @@ class AdditiveNoise(Method):
             share = np.sqrt(np.where(above, self.variance_above or 0.0, self.variance))
             y *= share * (1.0 if spread is None else spread[j])
             y += x
-            y = noise_covariance.rescaled(y, self.variance) if self.rescale else y
-            changed[name] = noise_covariance.finished(x, y, self.keep_zeros, self.integers, self.lower, self.upper)
+            y = noise_covariance.restore_covariance(y, self.variance) if self.rescale else y
+            changed[name] = noise_covariance.prepare_release_values(
+                x, y, self.keep_zeros, self.integers, self.lower, self.upper
+            )
         return data.change(None, changed)
 
     def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
@@ -281,7 +283,7 @@ def whitened(
     def fields_of(rows: Array, others: Array, here: Array) -> Fields:
         if complete is not None and len(here) == own.shape[1]:
             return complete(own[rows], seen[others])
-        change = noise_covariance.whitening(spread[np.ix_(here, here)]).T
+        change = noise_covariance.whitening_matrix(spread[np.ix_(here, here)]).T
         pairs = zip((own[np.ix_(rows, here)] @ change).T, (seen[np.ix_(others, here)] @ change).T, strict=True)
         return tuple(Field(a, b, Normal(1.0)) for a, b in pairs)
 
@@ -365,7 +367,7 @@ def _cuts(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, d
     cuts = {}
     for j, column in enumerate(before.T):
         values = column[~np.isnan(column)]
-        spread = float(noise_covariance.spreads(values)) / grown**0.5 if len(values) > 1 else 0.0
+        spread = float(noise_covariance.column_spreads(values)) / grown**0.5 if len(values) > 1 else 0.0
         if not spread > 0:
             continue
         step = rounding_step(released[:, j])
@@ -388,7 +390,7 @@ def _by_pattern(known: Array, released: Array, fields_of: Callable[[Array, Array
 def _whitening_of(covariance: Array, live: Array) -> Array:
     """The matrix that whitens the variables `live` and leaves the others out."""
     here = np.flatnonzero(live)
-    part = noise_covariance.whitening(covariance[np.ix_(here, here)])
+    part = noise_covariance.whitening_matrix(covariance[np.ix_(here, here)])
     matrix = np.zeros((len(part), len(covariance)))
     matrix[:, here] = part
     return matrix

@@ -19,7 +19,7 @@ from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.tables import wildcards
 from sdcmap.kernels.tables.coding import LARGEST_KEY, strides_of
 from sdcmap.kernels.tables.frequency_risks import individual_risk
-from sdcmap.kernels.tables.wildcards import mark_outside, slot_of, table_size
+from sdcmap.kernels.tables.wildcards import find_slot, hash_outside, table_size
 
 ROUNDING = 1e-9  # of sums with a fractional alpha, in another order
 SETS_TRIED = 2_000  # beyond so many sets of variables, only the cheapest of each size is tried
@@ -100,7 +100,7 @@ def suppress(codes: Array, sums: Array, cheapest_first: Sequence[int], rule: Rul
     original = wildcards.patterns_of(codes)
     every = sum(1 << j for j in cheapest_first)
     narrow = np.ascontiguousarray(codes, dtype=np.int32)
-    marks = wildcards.marks_of(narrow)
+    marks = wildcards.value_hashes(narrow)
     while True:
         matched = matching_sums(blanked(codes, mask), sums, rule)
         safe = rule.safe(matched)
@@ -140,19 +140,19 @@ def _blank(
     held = np.zeros(size, dtype=np.uint64)
     inside, added = np.zeros((size, 2)), np.zeros((size, 2))
     for row in group:
-        mark = mark_outside(marks, row, hidden)
-        slot = slot_of(table, held, codes, hidden, row, mark)
+        mark = hash_outside(marks, row, hidden)
+        slot = find_slot(table, held, codes, hidden, row, mark)
         table[slot], held[slot] = row, mark
     for row in range(len(codes)):
         if original[row] & ~hidden:  # unknown outside the hidden variables: it is not counted
             continue
-        slot = slot_of(table, held, codes, hidden, row, mark_outside(marks, row, hidden))
+        slot = find_slot(table, held, codes, hidden, row, hash_outside(marks, row, hidden))
         if table[slot] >= 0:
             share = alpha if mask[row] & ~hidden else 1.0
             for c in range(2):
                 inside[slot, c] += share * sums[row, c]
     for row in group:
-        slot = slot_of(table, held, codes, hidden, row, mark_outside(marks, row, hidden))
+        slot = find_slot(table, held, codes, hidden, row, hash_outside(marks, row, hidden))
         for c in range(2):
             matched[row, c] += added[slot, c]
         safe[row] = _is_safe(matched[row, 0], matched[row, 1], k, risk)

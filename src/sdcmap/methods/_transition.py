@@ -14,7 +14,7 @@ from sdcmap.core import Array, Column, Field, Fields, Generator, Method, Microda
 from sdcmap.core.likelihood import Transition
 from sdcmap.data.cells import common_codes, rows_by_cell, stacked
 from sdcmap.kernels.jit import jit
-from sdcmap.kernels.tables.coding import compress, mixed_radix
+from sdcmap.kernels.tables.coding import cell_numbers, compress
 
 # Random changes of category by a transition matrix: P(released = b | original = a) = matrix[a, b].
 
@@ -169,7 +169,7 @@ class TransitionMethod(Method):
         shape = tuple(released.level_count(name) for name in names)
         if math.prod(shape) > MOST_CELLS:
             raise Undefined(f"the table of {', '.join(map(repr, names))} has more than {MOST_CELLS:,} cells.")
-        cell = mixed_radix([released.codes(name) for name in names], shape)[0]
+        cell = cell_numbers([released.codes(name) for name in names], shape)[0]
         weights = released.weights if weighted else np.ones(len(released))
         tables = {"released": np.zeros(shape), "corrected": np.zeros(shape)}
         for rows in rows_by_cell(released, self.within):

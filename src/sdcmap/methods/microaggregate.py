@@ -10,7 +10,7 @@ import numpy as np
 
 from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Roles, Strengths, Trials, did_you_mean
 from sdcmap.data.schema import KINDS
-from sdcmap.kernels.masking.own_values import CROWD
+from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
 from sdcmap.methods import _gower_groups
 from sdcmap.methods._mdav import mdav_groups, vmdav_groups
 
@@ -132,7 +132,7 @@ class Microaggregate(Method):
     revision: ClassVar[int] = 2  # 2: records of a rare pattern of missing values join others; `importance`
 
     on: tuple[str, ...]
-    size: Annotated[int, Range(CROWD)] = 3
+    size: Annotated[int, Range(MIN_SHARING_RECORDS)] = 3
     method: Literal["mdav", "individual", "optimal", "projection", "gower"] = "mdav"
     average: Literal["mean", "median", "mode"] = "mean"
     groups: Literal["fixed", "variable"] = "fixed"

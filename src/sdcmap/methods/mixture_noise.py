@@ -23,7 +23,7 @@ from sdcmap.core import (
 )
 from sdcmap.core.likelihood import Mixture
 from sdcmap.kernels.masking.mixtures import centers, draw_mixture, draw_vectors, vector_centers
-from sdcmap.kernels.masking.noise_covariance import covariance_root, unmixing
+from sdcmap.kernels.masking.noise_covariance import covariance_root, unmixing_matrix
 from sdcmap.methods._noise_likelihood import LEAST, AdditiveNoise, Unmixed, noise_shape
 
 
@@ -154,7 +154,7 @@ class MixtureNoise(AdditiveNoise):
     def unmixed(self, covariance: Array) -> Unmixed | None:
         """The fields of records without missing values along the coordinates of w. The covariance of what is normal beside
         the mixture adds to the variance of each component. None: L cannot be undone."""
-        undo, live = unmixing(covariance_root(covariance, self.root))
+        undo, live = unmixing_matrix(covariance_root(covariance, self.root))
         if len(live) == 0:
             return None
         weights, theta, variances = self._mixture()

@@ -11,7 +11,7 @@ import numpy as np
 from sdcmap.core import Array, Field, Fields, Generator, Method, Microdata, Range, Strengths, format_percent
 from sdcmap.core.likelihood import IMPOSSIBLE
 from sdcmap.core.value import Spec
-from sdcmap.kernels.masking.noise_covariance import normals
+from sdcmap.kernels.masking.noise_covariance import draw_normals
 from sdcmap.methods._noise_likelihood import LEAST, AdditiveNoise, noise_shape, noise_spread, rounding_step
 
 
@@ -91,7 +91,7 @@ class Noise(AdditiveNoise):
         return super().identity() | ({"revision": 2} if changed else {})
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        e = normals(rng, len(data), len(self.on))
+        e = draw_normals(rng, len(data), len(self.on))
         if self.correlated:
             return self.add(data, data.view(noise_shape(self.root), self.on) @ e)  # N(0, Cov X)
         return self.add(data, e, data.view(noise_spread, self.on))  # N(0, s_j^2) in variable j

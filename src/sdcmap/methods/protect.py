@@ -14,8 +14,8 @@ from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, 
 from sdcmap.data.cells import cells
 from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.errors import Undefined
-from sdcmap.kernels.masking.granularity import rounded_as_others
-from sdcmap.kernels.masking.noise_covariance import spreads
+from sdcmap.kernels.masking.granularity import round_like_others
+from sdcmap.kernels.masking.noise_covariance import column_spreads
 from sdcmap.methods.chain import Chain
 from sdcmap.methods.noise import Noise
 from sdcmap.recordwise.neighborhood import Unsafe, assess
@@ -123,7 +123,7 @@ class Protect(Method):
                 raise Infeasible(f"Protect cannot recode {name!r} for some records alone: it would have two codings.")
             new = column.values[rows]
             if column.levels is None and before.levels is None:
-                new = rounded_as_others(new, before.values, stream.child(f"zeros of {name}").rng())
+                new = round_like_others(new, before.values, stream.child(f"zeros of {name}").rng())
             data = data.change(unsafe, {name: new})
         return data
 
@@ -154,7 +154,7 @@ def _standardized(x: Array) -> Array:
     standardized = np.full_like(x, np.nan)
     enough = (~np.isnan(x)).sum(axis=0) >= 2
     spread = np.zeros(x.shape[1])
-    spread[enough] = spreads(x[:, enough])
+    spread[enough] = column_spreads(x[:, enough])
     for j in np.flatnonzero(np.isfinite(spread) & (spread > 0)):
         standardized[:, j] = np.where(np.isnan(x[:, j]), np.nanmean(x[:, j]), x[:, j]) / spread[j]
     return standardized

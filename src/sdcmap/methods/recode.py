@@ -20,7 +20,7 @@ from sdcmap.data.label_layers import interval_read
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS, Schema
 from sdcmap.kernels.masking import breaks as cuts
-from sdcmap.kernels.masking.own_values import CROWD
+from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
 from sdcmap.methods.chain import in_turn
 
 WAYS = ("breaks", "bins", "width", "merge", "prefix", "hierarchy")
@@ -246,14 +246,14 @@ class Recode(Method):
             raise Infeasible(f"{name!r} has no known value to find intervals from.")
         if self.width is not None:
             farthest = np.abs(known - self.start).max()
-            if known.max() - known.min() > MOST_INTERVALS * self.width or farthest > cuts.WHOLE * self.width:
+            if known.max() - known.min() > MOST_INTERVALS * self.width or farthest > cuts.LARGEST_WHOLE * self.width:
                 many = f"more than {MOST_INTERVALS:,} intervals"
                 raise Infeasible(f"a width of {self.width:g} cuts {name!r} into {many}.")
             return cuts.whole_steps(known, self.width, self.start)
         if self.by == "log width" and known.min() <= 0:
             raise Infeasible(f"{name!r} has values that are not positive, so log width has no meaning.")
         find = {"width": cuts.equal_width, "log width": cuts.log_width, "quantiles": cuts.quantiles}[self.by]
-        return cuts.short(find(known, self.bins or 2))
+        return cuts.round_breaks(find(known, self.bins or 2))
 
     def _typical(self, x: Array, name: str) -> Array:
         """Each number replaced by the typical one of its interval."""
@@ -266,7 +266,7 @@ class Recode(Method):
         average = np.median if self.becomes == "median" else np.mean
         for interval, count in enumerate(np.bincount(place, minlength=len(typical))):
             at_end = interval in (0, len(breaks))
-            if count >= CROWD and (at_end or self.becomes != "midpoint"):
+            if count >= MIN_SHARING_RECORDS and (at_end or self.becomes != "midpoint"):
                 typical[interval] = average(x[known][place == interval])
         released = x.copy()
         released[known] = typical[place]

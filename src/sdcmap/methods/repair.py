@@ -10,7 +10,7 @@ import numpy as np
 
 from sdcmap.core import Array, Fields, Generator, Infeasible, Method, Microdata, Roles, Trials
 from sdcmap.core.edit_rule import Comparison, EditRule, edit_problems, parse_edit
-from sdcmap.kernels.masking.granularity import granularity, in_decimals
+from sdcmap.kernels.masking.granularity import granularity, round_to_decimals
 
 ROUNDS = 3  # a repair may break another rule, which the next round looks at
 
@@ -133,7 +133,7 @@ def _as_released(data: Microdata, names: Sequence[str]) -> Microdata:
         column, before = data.column(name), data.base.column(name)
         if name in data.changes and column.levels is None and before.levels is None:
             k = granularity(before.values, data.schema[name].storage)
-            new |= {} if k is None else {name: in_decimals(column.values, k)}
+            new |= {} if k is None else {name: round_to_decimals(column.values, k)}
     return data.change(None, new) if new else data
 
 

@@ -12,8 +12,8 @@ from sdcmap.core import Array, Generator, Infeasible, Method, Range, Roles, Stre
 from sdcmap.core.value import Spec
 from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.data.schema import KINDS
-from sdcmap.kernels.masking.own_values import unowned_codes, unowned_numbers
-from sdcmap.kernels.statistics.trees import bin_edges, binned, drawn_from, grow
+from sdcmap.kernels.masking.rare_values import replace_rare_codes, replace_rare_numbers
+from sdcmap.kernels.statistics.trees import assign_bins, bin_edges, draw_from_leaves, grow
 from sdcmap.methods import shuffle
 
 NO_PREDICTOR = ("identifier", "drop", "weight", "household")
@@ -175,9 +175,9 @@ def _unowned(data: Microdata, name: str, drawn: Array, rng: Generator) -> Array:
     """Drawn values of a column, none of them one or two persons' own."""
     column = data.column(name)
     if column.levels is None:
-        return unowned_numbers(drawn, column.values, rng)
+        return replace_rare_numbers(drawn, column.values, rng)
     known, ordered = len(column.levels) - column.levels.null_count(), data.schema[name].kind == "ordinal"
-    codes = unowned_codes(drawn.astype(np.int64), column.values, known, ordered, rng)
+    codes = replace_rare_codes(drawn.astype(np.int64), column.values, known, ordered, rng)
     return codes.astype(column.values.dtype)
 
 
@@ -192,7 +192,7 @@ class _Bins:
     def add(self, data: Microdata, name: str, values: Array) -> None:
         edges = data.view(_edges, name) if data.column(name).levels is None else None
         self.ordered.append(data.schema[name].kind != "nominal")
-        self.columns.append(values.astype(np.int64) if edges is None else binned(values, edges))
+        self.columns.append(values.astype(np.int64) if edges is None else assign_bins(values, edges))
         self.sizes.append(data.level_count(name) if edges is None else len(edges) + 2)
 
     def matrix(self, count: int) -> Array:
@@ -210,14 +210,14 @@ def _drawn_by_tree(data: Microdata, name: str, seen: _Bins, asked: _Bins, leaf: 
     known, new = seen.matrix(n), asked.matrix(n)
     if column.levels is not None:
         codes = column.values.astype(np.int64)
-        return drawn_from(grow(known, sizes, ordered, codes, len(column.levels), leaf), new, codes, rng)
+        return draw_from_leaves(grow(known, sizes, ordered, codes, len(column.levels), leaf), new, codes, rng)
     gone = np.isnan(column.values)
     if gone.all():
         return column.values.copy()
     drawn, rows = np.full(n, np.nan), np.arange(n)
     if gone.any():
         which = gone.astype(np.int64)
-        rows = np.flatnonzero(drawn_from(grow(known, sizes, ordered, which, 2, leaf), new, which, rng) == 0)
+        rows = np.flatnonzero(draw_from_leaves(grow(known, sizes, ordered, which, 2, leaf), new, which, rng) == 0)
     y = column.values[~gone]
-    drawn[rows] = drawn_from(grow(known[~gone], sizes, ordered, y, 0, leaf), new[rows], y, rng)
+    drawn[rows] = draw_from_leaves(grow(known[~gone], sizes, ordered, y, 0, leaf), new[rows], y, rng)
     return drawn

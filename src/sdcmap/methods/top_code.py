@@ -22,7 +22,7 @@ from sdcmap.core import (
     format_strength,
 )
 from sdcmap.data.amounts import amounts, changed_amounts
-from sdcmap.kernels.masking.own_values import CROWD
+from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
 from sdcmap.kernels.statistics.robust_scatter import Scatter, robust_scatter
 
 
@@ -33,7 +33,7 @@ def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Ar
         return x
     if not isinstance(replaced_by, str):
         bound = replaced_by
-    elif replaced_by != "bound" and beyond.sum() >= CROWD:
+    elif replaced_by != "bound" and beyond.sum() >= MIN_SHARING_RECORDS:
         bound = float(np.mean(x[beyond]) if replaced_by == "mean" else np.median(x[beyond]))
     return np.where(beyond, bound, x)
 

@@ -18,7 +18,7 @@ import polars as pl
 from sdcmap import Microdata, Plan, Scores, read, sweep
 from sdcmap.core import Array, Generator
 from sdcmap.kernels.masking.mixtures import centers, draw_mixture
-from sdcmap.kernels.masking.noise_covariance import complete_covariance_root, rescaled
+from sdcmap.kernels.masking.noise_covariance import complete_covariance_root, restore_covariance
 from sdcmap.kernels.statistics.information_losses import il2_losses, il5_losses
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.map import overall_score
@@ -128,7 +128,7 @@ def exact_statements(x: Array, rng: Generator) -> dict[str, float]:
     before, losses = moments(x), []
     for d in SHARES:
         z = x + np.sqrt(d) * noise
-        for y in (z, np.column_stack([rescaled(column, d) for column in z.T])):
+        for y in (z, np.column_stack([restore_covariance(column, d) for column in z.T])):
             after = moments(y)
             losses += [il2_losses(before, after).mean(), np.nanmean(il5_losses(before, after))]
     il2, il5, il2_scaled, il5_scaled = np.reshape(losses, (-1, 4)).T

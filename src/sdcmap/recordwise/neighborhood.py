@@ -15,7 +15,7 @@ import numpy as np
 
 from sdcmap.core import Array, Microdata, Positive, Range, SchemaError, Undefined, Value, did_you_mean
 from sdcmap.kernels.neighbors.counting import Pairs, is_safe, likeliest_region
-from sdcmap.kernels.quantiles import rank_of
+from sdcmap.kernels.quantiles import quantile_rank
 from sdcmap.recordwise.categories import original_agrees, record_loss, units_agreeing
 
 
@@ -142,7 +142,7 @@ def assess(
     rows, pairs, size = _build_cloud(original, masked, rule, links, threads)
     own = pairs.link_distances()
     # The critical distance is the alpha-quantile of the distances between different records.
-    rank = rank_of(rule.alpha, pairs.nonlinks)
+    rank = quantile_rank(rule.alpha, pairs.nonlinks)
     if rule.neighborhood == "fellegi-sunter":
         count_to = None
         region = tuple(likeliest_region(pairs, rank))
@@ -157,7 +157,7 @@ def assess(
         link_in = own < delta
     perturbation = pairs.link_lengths() / size  # ||y - x|| / ||x||  (eq. 2)
     # Ties matter only where no unit is closer than the own original.
-    nearest = ~pairs.nearer_than_link()
+    nearest = ~pairs.has_nearer_than_link()
     ties = np.zeros(len(own), dtype=np.int64)
     ties[nearest] = pairs.ties(np.flatnonzero(nearest))
     safe = is_safe(counts, perturbation, rule.k, rule.r, rule.q)

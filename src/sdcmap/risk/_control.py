@@ -17,7 +17,7 @@ from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, 
 from sdcmap.core.refits import Folds, Refit
 from sdcmap.data.cells import common_codes, in_released_categories
 from sdcmap.data.label_layers import layered, read_column, spelled_out
-from sdcmap.kernels.tables.attribution import share_error
+from sdcmap.kernels.tables.attribution import share_standard_error
 from sdcmap.risk._archive import read_archive
 from sdcmap.risk.linkage.field_costs import importance_problems, relative_weights
 from sdcmap.risk.linkage.stated_columns import replay_deterministic_steps
@@ -43,7 +43,7 @@ class Difference(NamedTuple):
     @staticmethod
     def between_groups(members: Array, non_members: Array) -> Difference:
         """Compare two groups of different people."""
-        errors = [share_error(float(group.mean()), len(group)) for group in (members, non_members)]
+        errors = [share_standard_error(float(group.mean()), len(group)) for group in (members, non_members)]
         return Difference(float(members.mean() - non_members.mean()), math.hypot(*errors))
 
     @staticmethod

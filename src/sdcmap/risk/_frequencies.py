@@ -13,7 +13,7 @@ import numpy as np
 from sdcmap.core import Array, Measure, Microdata, RiskMeasure, Share, Undefined
 from sdcmap.data.cells import DistinctCells, distinct_cells
 from sdcmap.kernels.jit import jit
-from sdcmap.kernels.tables.combinations import Margins, margin_places, margins_of, members, set_count, sets_up_to
+from sdcmap.kernels.tables.combinations import Margins, locate_in_margin, margins_of, members, set_count, sets_up_to
 from sdcmap.kernels.tables.frequency_risks import individual_risks
 from sdcmap.kernels.tables.wildcards import wildcard_sums
 
@@ -51,7 +51,7 @@ def _find_minimal(m: Margins, count: Array, sets: Array) -> tuple[Array, Array]:
     capacity, size = 1024, 0
     cells, uniques, before = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     for chosen in sets:
-        records = np.zeros(margin_places(m, chosen, margin), dtype=np.int64)
+        records = np.zeros(locate_in_margin(m, chosen, margin), dtype=np.int64)
         for cell in range(len(margin)):
             records[margin[cell]] += count[cell]
         for cell in range(len(margin)):

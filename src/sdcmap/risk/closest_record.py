@@ -11,7 +11,7 @@ import numpy as np
 from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.data.cells import in_released_categories, stacked
 from sdcmap.data.label_layers import spelled_out
-from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error, two_nearest
+from sdcmap.kernels.tables.attribution import closer_share, nearest, share_standard_error, two_nearest_distances
 from sdcmap.risk._control import SECONDS_PER_COMPARISON, Controlled, Split, distance_inputs, numeric_ranges
 
 NORMAL_QUANTILE_95 = 1.6449  # one-sided 5 % test
@@ -125,7 +125,7 @@ def _equal_codes(columns: Sequence[Column]) -> Array:
 def _success_share(groups: Sequence[list[Array]]) -> tuple[float, float]:
     """Return how often the member has the lower score, as a mean over files, with its standard error."""
     share = float(np.mean([closer_share(*pair) for pair in groups]))
-    return share, share_error(share, sum(min(map(len, pair)) for pair in groups))
+    return share, share_standard_error(share, sum(min(map(len, pair)) for pair in groups))
 
 
 # Epsilon-identifiability: people to whom a released record is closer than any other person.
@@ -184,12 +184,12 @@ class Identifiability(RiskMeasure):
         known = in_released_categories(original, masked, names)
         masked, ranges = spelled_out(known, masked, names), numeric_ranges(known, names)
         people = known.take(rng.permutation(len(known))[: self.targets])
-        released = two_nearest(*distance_inputs(people, masked, names, ranges))[:, 0] / len(names)
-        other = two_nearest(*distance_inputs(people, known, names, ranges))[:, 1] / len(
+        released = two_nearest_distances(*distance_inputs(people, masked, names, ranges))[:, 0] / len(names)
+        other = two_nearest_distances(*distance_inputs(people, known, names, ranges))[:, 1] / len(
             names
         )  # the nearest is the person
         share = float((released < other).mean())
-        se = 0.0 if len(people) == len(known) else share_error(share, len(people))
+        se = 0.0 if len(people) == len(known) else share_standard_error(share, len(people))
         parts = {
             "median distance to released": float(np.median(released)),
             "median distance to others": float(np.median(other)),

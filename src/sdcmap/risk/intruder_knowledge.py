@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, RiskMeasure, Undefined
-from sdcmap.kernels.quantiles import place_of
+from sdcmap.kernels.quantiles import quantile_index
 from sdcmap.kernels.statistics.beliefs import normal_divergence
 from sdcmap.risk._beliefs import Beliefs, beliefs_from_links, beliefs_from_noise, estimate_prior, find_released_rows
 from sdcmap.risk.linkage.attack import Attack
@@ -188,7 +188,7 @@ class IntruderKnowledge(RiskMeasure):
         if not self.targets:
             return known
         ranked = np.sort(x[known])
-        return known[np.isin(x[known], [ranked[place_of(target, len(ranked))] for target in self.targets])]
+        return known[np.isin(x[known], [ranked[quantile_index(target, len(ranked))] for target in self.targets])]
 
     def _summarize(self, each: Array) -> float:
         return float(each.max() if self.over == "worst" else each.mean())

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata
-from sdcmap.kernels.tables.attribution import shared_nearest
+from sdcmap.kernels.tables.attribution import same_nearest_probability
 from sdcmap.risk._control import Controlled, Difference, Split, compare_rates, distance_inputs
 
 # For members and non-members, the probability that both sides of a person lead to the same record; and the same for
@@ -82,7 +82,7 @@ class Linkability(Controlled):
     def attack(self, split: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> Outcome:
         def chance_of_joining(people: Microdata) -> Array:
             left, right = (distance_inputs(people, split.released, side, ranges) for side in self.sides(split.released))
-            return shared_nearest(*left, *right)
+            return same_nearest_probability(*left, *right)
 
         return chance_of_joining(split.members), chance_of_joining(split.non_members), 1 / len(split.released)
 

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
-from sdcmap.kernels.quantiles import place_of
-from sdcmap.kernels.statistics.precision import inverse_of_mean
+from sdcmap.kernels.quantiles import quantile_index
+from sdcmap.kernels.statistics.precision import precision_of_errors
 
 
 def sort_numbers(data: Microdata, name: str) -> Array:
@@ -32,7 +32,7 @@ class PrecisionMeasure(RiskMeasure):
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
         if len(estimates) == 1:
             return estimates[0]
-        value, se = inverse_of_mean(np.array([e.parts[self.error_part] for e in estimates]))
+        value, se = precision_of_errors(np.array([e.parts[self.error_part] for e in estimates]))
         return Estimate(value=value, se=se)
 
 
@@ -96,7 +96,7 @@ class Position(PrecisionMeasure):
         values = data.view(sort_numbers, self.on)
         if len(values) == 0:
             raise Undefined(f"{self.on!r} has no value that is not missing.")
-        return float(values[place_of(self.target, len(values))])
+        return float(values[quantile_index(self.target, len(values))])
 
 
 # Index knowledge: the attacker knows the record of one target.
@@ -188,7 +188,7 @@ class KnownIndex(PrecisionMeasure):
         errors = errors[~np.isnan(errors)]
         if len(errors) == 0:
             raise Undefined(f"{self.on!r} has no record with a value before and after masking.")
-        value, se = inverse_of_mean(errors)
+        value, se = precision_of_errors(errors)
         return Estimate(
             value=value, se=se, parts={"mse": float(errors.mean()), "smallest squared error": float(errors.min())}
         )

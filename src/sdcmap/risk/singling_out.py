@@ -13,7 +13,7 @@ from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
 from sdcmap.data.cells import in_released_categories, joint_codes
 from sdcmap.data.covering import check_one_depth
 from sdcmap.kernels.jit import inner_jit, jit
-from sdcmap.kernels.tables.attribution import share_error
+from sdcmap.kernels.tables.attribution import share_standard_error
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._control import Controlled, Split, compare_rates
 
@@ -192,11 +192,13 @@ class SinglingOut(Controlled):
         member_hits, other_hits, guesses, people = zip(*outcomes, strict=True)
         members, others, naive = np.concatenate(member_hits), np.concatenate(other_hits), float(np.mean(guesses))
         if len(members) == 0:
-            return Estimate(value=0.0, se=share_error(0.0, self.queries), parts={"naive": naive, "queries": 0.0})
+            return Estimate(
+                value=0.0, se=share_standard_error(0.0, self.queries), parts={"naive": naive, "queries": 0.0}
+            )
         parts = compare_rates(members, others, naive)
         # several statements may single out the same person, so there are at most as many trials as people
         a, b, trials = parts["members"], parts["non-members"], min(len(members), sum(people))
-        se = math.hypot(share_error(a, trials), share_error(b, trials))
+        se = math.hypot(share_standard_error(a, trials), share_standard_error(b, trials))
         return Estimate(value=a - b, se=se, parts=parts | {"queries": float(len(members))})
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from sdcmap.core import Array, Generator, Microdata, Range, Undefined
 from sdcmap.core.estimate import Estimate, Skipped
 from sdcmap.kernels.statistics.precision import wilson_interval
-from sdcmap.kernels.tables.attribution import crowds, two_nearest
+from sdcmap.kernels.tables.attribution import neighbor_densities, two_nearest_distances
 from sdcmap.risk._control import Controlled, Difference, Split, distance_inputs
 
 # Separating two groups by a score: a threshold is learned on one half of both groups and applied to the other half.
@@ -154,9 +154,11 @@ class WorstMembership(Controlled):
             raise Undefined(f"fewer than {MIN_GROUP_SIZE} members or non-members are left to attack.")
         rest = _part(split.non_members, attacked, attacked + len(split.released))
         inputs = [distance_inputs(people, split.released, names, ranges, self.importance) for people in groups]
-        near = [two_nearest(*one) for one in inputs]
+        near = [two_nearest_distances(*one) for one in inputs]
         width = _width(np.concatenate([distance[:, 0] for distance in near]))
-        crowded = [crowds(*one, width) for one in inputs]  # the share of records within `width`, and their density
+        crowded = [
+            neighbor_densities(*one, width) for one in inputs
+        ]  # the share of records within `width`, and their density
         scores = {
             "closest": [-distance[:, 0] for distance in near],
             "ratio": [-(distance[:, 0] + LOG_OFFSET) / (distance[:, 1] + LOG_OFFSET) for distance in near],
@@ -166,8 +168,8 @@ class WorstMembership(Controlled):
             return scores, dict.fromkeys(("reference", "density"), "there are no other non-members to compare with.")
         others = [distance_inputs(people, rest, names, ranges, self.importance) for people in groups]
         pairs = list(zip(others, near, crowded, strict=True))
-        scores["reference"] = [_log_ratio(two_nearest(*o)[:, 0], distance[:, 0]) for o, distance, _ in pairs]
-        scores["density"] = [_log_ratio(crowd[:, 1], crowds(*o, width)[:, 1]) for o, _, crowd in pairs]
+        scores["reference"] = [_log_ratio(two_nearest_distances(*o)[:, 0], distance[:, 0]) for o, distance, _ in pairs]
+        scores["density"] = [_log_ratio(crowd[:, 1], neighbor_densities(*o, width)[:, 1]) for o, _, crowd in pairs]
         return scores, {}
 
     def estimate(self, outcomes: Sequence[Scored]) -> Estimate:

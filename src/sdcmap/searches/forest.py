@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Generator
-from sdcmap.kernels.statistics.trees import Tree, bin_edges, binned, drawn_from, grow, leaves_of
+from sdcmap.kernels.statistics.trees import Tree, assign_bins, bin_edges, draw_from_leaves, find_leaves, grow
 
 TREE_COUNT = 60  # charts show the ranking of importances, not their exact values
 MIN_LEAF_ROWS = 3  # a search has few rows
@@ -37,7 +37,7 @@ class Predictors:
 
 
 def _to_bins(columns: Array, edges: tuple[Array, ...]) -> Array:
-    return np.column_stack([binned(column, edge) for column, edge in zip(columns.T, edges, strict=True)])
+    return np.column_stack([assign_bins(column, edge) for column, edge in zip(columns.T, edges, strict=True)])
 
 
 def importance_table(x: Predictors, risk: Array, loss: Array, groups: Mapping[str, list[int]]) -> pl.DataFrame:
@@ -69,7 +69,7 @@ def importance(x: Predictors, y: Array, groups: Mapping[str, list[int]], rng: Ge
 def draw_neighbors(x: Predictors, y: Array, others: Array, rng: Generator) -> Array:
     """Return for each of the rows `others` a random row of x in the same leaf of a new tree."""
     tree, asked, bag = _grow_tree(x, y, rng)
-    return drawn_from(tree, _to_bins(others, x.edges)[:, asked], bag, rng)
+    return draw_from_leaves(tree, _to_bins(others, x.edges)[:, asked], bag, rng)
 
 
 def _grow_tree(x: Predictors, y: Array, rng: Generator) -> tuple[Tree, Array, Array]:
@@ -81,6 +81,6 @@ def _grow_tree(x: Predictors, y: Array, rng: Generator) -> tuple[Tree, Array, Ar
 
 def _error(tree: Tree, bins: Array, known: Array, truth: Array) -> float:
     """Return the mean squared error of a tree's predictions."""
-    leaf = leaves_of(tree, bins)
+    leaf = find_leaves(tree, bins)
     rows = (tree.rows[start : start + n] for start, n in zip(tree.start[leaf], tree.size[leaf], strict=True))
     return float(((np.array([known[own].mean() for own in rows]) - truth) ** 2).mean())

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from sdcmap.core import Array, Method, Stream
-from sdcmap.kernels.decision.pareto import hypervolume, picked
+from sdcmap.kernels.decision.pareto import hypervolume, pick_by_hypervolume
 from sdcmap.searches.evaluation import SearchSession, method_id, screening_plan
 from sdcmap.searches.objective_space import ObjectiveSpace, ObjectiveTable
 from sdcmap.searches.search_proposals import OptionOutcomes, Parent, ProposedMethod, draw_children, draw_starts
@@ -156,7 +156,7 @@ class SearchRunner:
             # the dominated area, one after the other (greedy hypervolume selection).
             parents, lessons = self._parents(history), self._lessons(history)
             proposed = draw_children(self.space, parents, lessons, CHILDREN_SCREENED, stream.rng(), taken)
-            order = picked(*self._predict(proposed, history), GENERATION_SIZE, history.front)
+            order = pick_by_hypervolume(*self._predict(proposed, history), GENERATION_SIZE, history.front)
         ranks = {index: rank for rank, index in enumerate(order)}
         rows = [self._row(p, number, ranks.get(index, SCREENED_ONLY)) for index, p in enumerate(proposed)]
         rows.sort(key=_proposal_order)

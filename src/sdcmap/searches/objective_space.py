@@ -16,7 +16,7 @@ import polars as pl
 
 from sdcmap.core import Array, Measure, PlanError
 from sdcmap.core.limit import axis_scales
-from sdcmap.kernels.decision.pareto import picked, undominated
+from sdcmap.kernels.decision.pareto import is_undominated, pick_by_hypervolume
 from sdcmap.map import RUMap
 from sdcmap.study.early_stop import EarlyStop
 from sdcmap.study.plan import Plan
@@ -53,7 +53,10 @@ class ObjectiveTable:
 
     def pick_by_area(self, rows: Array, count: int) -> list[int]:
         """Return those of some rows that contribute most to the area, at most `count`."""
-        return [int(rows[index]) for index in picked(self.x[rows], self.y[rows], count, (np.empty(0), np.empty(0)))]
+        return [
+            int(rows[index])
+            for index in pick_by_hypervolume(self.x[rows], self.y[rows], count, (np.empty(0), np.empty(0)))
+        ]
 
     @property
     def front(self) -> Array:
@@ -64,7 +67,7 @@ class ObjectiveTable:
         """Return the rows of the undominated among some candidates (true), without those that violate a constraint."""
         eligible = self.sound & some
         risk, loss = np.where(eligible, self.risk, np.nan), np.where(eligible, self.loss, np.nan)
-        best = np.flatnonzero(undominated(risk, loss))
+        best = np.flatnonzero(is_undominated(risk, loss))
         return best[np.lexsort((loss[best], risk[best]))]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Method
-from sdcmap.kernels.decision.pareto import hypervolume, undominated
+from sdcmap.kernels.decision.pareto import hypervolume, is_undominated
 from sdcmap.map import RUMap
 from sdcmap.searches.evaluation import SearchSession, replace_measures
 from sdcmap.searches.objective_space import ObjectiveSpace, ObjectiveTable
@@ -141,7 +141,7 @@ def _front(points: Mapping[str, Array | tuple[float, float]]) -> tuple[str, ...]
     """Return the names of the undominated, including ties, in increasing order of the first number; NaN is left out."""
     names = [name for name, point in points.items() if np.isfinite(point).all()]
     first, second = (np.array([points[name][axis] for name in names]) for axis in (0, 1))
-    best = np.flatnonzero(undominated(first, second))
+    best = np.flatnonzero(is_undominated(first, second))
     return tuple(names[index] for index in best[np.lexsort((second[best], first[best]))])
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from sdcmap.errors import PlanError, SdcmapError, did_you_mean
-from sdcmap.kernels.device import DEVICES, GpuUnavailable, go_back, present_card
+from sdcmap.kernels.device import DEVICES, GpuUnavailable, fall_back_to_cpu, gpu_name
 
 
 class Device(NamedTuple):
@@ -28,11 +28,11 @@ def resolve_device(device: str) -> Device:
         return Device("cpu", "")
     with explain_gpu_loss():
         try:
-            return Device(device, present_card())
+            return Device(device, gpu_name())
         except GpuUnavailable as reason:
             if device == "gpu":
                 raise
-            go_back(reason)
+            fall_back_to_cpu(reason)
             return Device("cpu", "")
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from sdcmap.core import Microdata, PlanError, SdcmapError, did_you_mean
 from sdcmap.core.named_files import current_file_root, with_current_file_root
 from sdcmap.files.apart import safe_path
-from sdcmap.kernels.scratch_memory import under_this_limit
+from sdcmap.kernels.scratch_memory import bind_memory_limit
 from sdcmap.study.cluster import Cluster, open_client, unwrap_client
 from sdcmap.study.jobs import CandidateRow, Job, candidate_row
 from sdcmap.study.worker import run_here, run_on_copy
@@ -94,7 +94,7 @@ def worker_pool(
     engine: str, workers: int, executor: Executor | None, data: Microdata, copy: Path | None, memory: int = 0
 ) -> Iterator[tuple[Callable[[], Executor], Run]]:
     """Yield a function that makes (or remakes) the executor of an engine, and what its workers do with a chunk of jobs."""
-    run: Run = partial(with_current_file_root(under_this_limit(run_here)), data)
+    run: Run = partial(with_current_file_root(bind_memory_limit(run_here)), data)
     if copy is not None:
         run = partial(run_on_copy, str(copy), data.digest, memory, current_file_root())
     client = None if executor is None else unwrap_client(executor)

@@ -21,7 +21,7 @@ from sdcmap.data.readable import Readable
 from sdcmap.errors import ContractBroken
 from sdcmap.files.aligning import align, without_id
 from sdcmap.files.reading import read
-from sdcmap.kernels.device import GpuUnavailable, running_on
+from sdcmap.kernels.device import GpuUnavailable, use_device
 from sdcmap.study.device_choice import explain_gpu_loss, resolve_device
 from sdcmap.study.early_stop import EarlyStop
 from sdcmap.study.plan import Candidate
@@ -94,7 +94,7 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
     status, reason = "ok", ""
     scores: list[ScoreRow] = []
     try:
-        with running_on(job.device):
+        with use_device(job.device):
             scores = _score_candidate(screening_sample(data, job.part) if job.part else data, job)
     except (Infeasible, SchemaError) as error:
         status, reason = "infeasible", str(error)
@@ -248,7 +248,7 @@ def score(
     measures = [measures] if isinstance(measures, Measure) else list(measures)
     stream = Stream.of_seed(seed, "score")
     refit = None if method is None else make_refitter(original, method, stream)
-    with explain_gpu_loss(), running_on(resolve_device(device).name):
+    with explain_gpu_loss(), use_device(resolve_device(device).name):
         return {m.text: _estimate(m, original, aligned, stream, method, refit) for m in measures}
 
 
@@ -274,5 +274,5 @@ def score_file(
     original = without_id(original, by)
     aligned = align(original, masked, by=by, paired=paired)
     stream = Stream.of_seed(seed, "score")
-    with explain_gpu_loss(), running_on(resolve_device(device).name):
+    with explain_gpu_loss(), use_device(resolve_device(device).name):
         return OutsideFile(name, aligned.digest, tuple(score_row(m, original, aligned, stream) for m in measures))

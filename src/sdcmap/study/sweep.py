@@ -17,7 +17,7 @@ from sdcmap.core import Measure, Microdata, PlanError
 from sdcmap.files.blocks import check_room
 from sdcmap.files.working_copy import passing_copy
 from sdcmap.kernels.machine import cores
-from sdcmap.kernels.scratch_memory import room_limited
+from sdcmap.kernels.scratch_memory import limit_memory
 from sdcmap.study.device_choice import explain_gpu_loss, resolve_device
 from sdcmap.study.engines import CHUNK_SECONDS, check_engine, run_all, worker_pool
 from sdcmap.study.folder import CandidateState, Study
@@ -65,7 +65,7 @@ def sweep(
         raise PlanError(problems)
     with (
         Study.begin(study, data, plan) as opened,
-        room_limited(memory // process_count, opened.path or Path(tempfile.gettempdir())),
+        limit_memory(memory // process_count, opened.path or Path(tempfile.gettempdir())),
         threadpool_limits(1),
         explain_gpu_loss(),
         progress_bar(gpu=asked.gpu) if progress is None else nullcontext(progress) as report,

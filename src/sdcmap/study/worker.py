@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from sdcmap.core.named_files import restrict_files_to
 from sdcmap.data.microdata import Microdata
 from sdcmap.files.working_copy import open_copy
-from sdcmap.kernels.scratch_memory import room_limited
+from sdcmap.kernels.scratch_memory import limit_memory
 from sdcmap.study.jobs import CandidateRow, Job, run_job
 
 
@@ -26,7 +26,7 @@ def run_on_copy(path: str, digest: str, memory: int, root: Path | None, jobs: Se
     root : the folder below which methods and measures may name files; None: anywhere.
     """
     limit_to_one_thread()
-    with room_limited(memory, Path(path)), restrict_files_to(root):
+    with limit_memory(memory, Path(path)), restrict_files_to(root):
         return run_here(open_cached_copy(path, digest), jobs)
 
 

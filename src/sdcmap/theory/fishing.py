@@ -1,8 +1,8 @@
-"""A fishing expedition: the snooper is content with any entity that he comes near to.
+"""A fishing expedition: any entity will do for the intruder.
 
-Duncan, Keller-McNulty, Stokes (2001) name this goal in section 3 without a formula. Ours: he is measured by the entity
-that his estimate comes nearest to, R = 1/E min_i (x_i - tau^)^2. It is the worst case over entities, after the fact:
-he does not know which one he hit.
+Duncan, Keller-McNulty, Stokes (2001) name this goal in section 3 without a formula. Here the intruder is measured by the
+entity nearest to their estimate, R = 1/E min_i (x_i - tau^)^2. It is the worst case over entities, in hindsight: the
+intruder does not know which entity the estimate hits.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from scipy.special import ndtr
 from sdcmap.kernels.arrays import Floats
 from sdcmap.theory.parameter_checks import noise_variances, reciprocal, records, require
 
-POINTS = 40
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(POINTS)
-HERMITE, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(POINTS)
-STEPS = 800  # of the logarithmic grid over distances
+QUADRATURE_POINTS = 40
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(QUADRATURE_POINTS)
+HERMITE, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(QUADRATURE_POINTS)
+DISTANCE_STEPS = 800  # of the logarithmic grid over distances
 
 
 def fishing_in_population(noise_variance: ArrayLike, *, n: int, variance: float, entities: int) -> Floats:
-    """Attack Ybar on any of `entities` normal entities outside the sample: R = 1/E min_j (X_j - Ybar)^2.
+    """Return R of the attack Ybar on any of `entities` normal entities outside the sample: 1/E min_j (X_j - Ybar)^2.
 
-    One entity gives eq. 2. Many give R of about entities^2/(pi s2): only noise far above n s2 moves it.
+    One entity gives eq. 2. Many give R of about entities^2/(pi s2), which only noise far above n s2 changes.
 
     >>> print(f"{fishing_in_population(0.21, n=200, variance=1.0, entities=1):.6f}")
     0.993986
@@ -42,7 +42,7 @@ def fishing_in_population(noise_variance: ArrayLike, *, n: int, variance: float,
 
 
 def fishing_in_file(noise_variance: ArrayLike, x: ArrayLike) -> Floats:
-    """Attack Ybar on any record of a file, given x and normal noise: R = 1/E min_i (x_i - Ybar)^2.
+    """Return R of the attack Ybar on any record of a file, given x and normal noise: 1/E min_i (x_i - Ybar)^2.
 
     At l2 = 0 it is `largest_in_file`.
     """
@@ -52,10 +52,12 @@ def fishing_in_file(noise_variance: ArrayLike, x: ArrayLike) -> Floats:
     return reciprocal(np.array([_nearest(values, center, float(s)) for s in spread.ravel()]).reshape(spread.shape))
 
 
-def fishing_linked(noise_variance: ArrayLike, *, n: int) -> Floats:
-    """Every record linked, normal noise, the nearest masked value counts: R = 1/E min_i e_i^2, about n^2/(pi l2).
+def fishing_with_links(noise_variance: ArrayLike, *, n: int) -> Floats:
+    """Return R if every record is linked and the nearest masked value counts: 1/E min_i e_i^2, about n^2/(pi l2).
 
-    >>> print(f"{fishing_linked(1.0, n=2):.6f}")
+    The noise is normal.
+
+    >>> print(f"{fishing_with_links(1.0, n=2):.6f}")
     2.751938
     """
     require(n=n)
@@ -65,20 +67,21 @@ def fishing_linked(noise_variance: ArrayLike, *, n: int) -> Floats:
 
 
 def _distances(near: float, far: float) -> tuple[Floats, float]:
-    """A logarithmic grid: integral f(u) du = sum f(u) u step, which converges exponentially for these f."""
-    grid = np.linspace(math.log(near) - 25, math.log(far), STEPS)
+    """Return a logarithmic grid and its step: integral f(u) du = sum f(u) u step, which converges exponentially."""
+    grid = np.linspace(math.log(near) - 25, math.log(far), DISTANCE_STEPS)
     return np.exp(grid), float(grid[1] - grid[0])
 
 
 def _nearest(values: Floats, center: float, spread: float) -> float:
-    """E min_i (x_i - t)^2 for t ~ N(center, spread^2): Gauss-Legendre on each side of each record."""
+    """Return E min_i (x_i - t)^2 for t ~ N(center, spread^2), by Gauss-Legendre on each side of each record."""
     if spread == 0:
         return float(((values - center) ** 2).min())
     low, high = center - 10 * spread, center + 10 * spread
     middle = (values[1:] + values[:-1]) / 2
+    # Between two bounds the nearest record is the same, so the integrand is smooth.
     bounds = np.unique(np.concatenate([np.linspace(low, high, 11), np.clip([*values, *middle], low, high)]))
     half = np.diff(bounds)[:, None] / 2
     t = bounds[:-1, None] + half * (1 + NODES)
-    owner = np.searchsorted(middle, bounds[:-1] + half[:, 0])
+    nearest = np.searchsorted(middle, bounds[:-1] + half[:, 0])
     density = np.exp(-(((t - center) / spread) ** 2) / 2) / (spread * math.sqrt(2 * math.pi))
-    return float((half * WEIGHTS * density * (values[owner][:, None] - t) ** 2).sum())
+    return float((half * WEIGHTS * density * (values[nearest][:, None] - t) ** 2).sum())

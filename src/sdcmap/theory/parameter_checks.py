@@ -1,4 +1,4 @@
-"""What a parameter of the theory may be, and one sentence for each that is not."""
+"""Check the parameters of the theory's functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sdcmap.core import Floats, PlanError, Range
 
-Numbers: TypeAlias = float | Floats  # one number, or one a record
+Numbers: TypeAlias = float | Floats  # one number, or one per record
 Flags: TypeAlias = bool | np.bool_ | NDArray[np.bool_]
 
 POSITIVE = ("variance", "max_risk", "max_noise_variance", "prior_variance", "prior_df", "density")
@@ -25,10 +25,10 @@ WHOLE = {"n", "rank", "r", "entities"}
 MAY_BE_INFINITE = "prior_df"
 
 
-def require(**given: object) -> None:
-    """PlanError with every parameter that is out of its range; names without a range must be finite numbers."""
-    problems = [problem for name, value in given.items() for problem in _problems(name, value)]
-    if problems := problems or list(_between(given)):
+def require(**values: object) -> None:
+    """Raise PlanError with every parameter that is out of its range; names without a range must be finite numbers."""
+    problems = [problem for name, value in values.items() for problem in _problems(name, value)]
+    if problems := problems or list(_between(values)):
         raise PlanError(problems)
 
 
@@ -39,43 +39,43 @@ def _problems(name: str, value: object) -> Iterator[str]:
             yield f"{name} must be a whole number in {allowed}. Got {value!r}."
         return
     try:
-        numbers_given = np.asarray(value, dtype=float).ravel()
+        array = np.asarray(value, dtype=float).ravel()
     except (TypeError, ValueError):
         yield f"{name} must be a number in {allowed}. Got a {type(value).__name__}."
         return
-    for number in numbers_given:
+    for number in array:
         if number not in allowed or not (math.isfinite(number) or (name == MAY_BE_INFINITE and number == math.inf)):
             yield f"{name} must be a finite number in {allowed}. Got {number:g}."
             return
 
 
-def _between(given: dict[str, Any]) -> Iterator[str]:
-    """Problems between parameters that are each in their own range."""
-    if (n := given.get("n")) is None:
+def _between(values: dict[str, Any]) -> Iterator[str]:
+    """Yield the problems of combinations of parameters that are each in their own range."""
+    if (n := values.get("n")) is None:
         return
-    if "p" in given and bool(np.any(np.asarray(given["p"], dtype=float) * n < 1 - 1e-9)):
-        yield f"p must be in [1/n, 1), n*p at least 1: the sample has no such percentile. Got n={n}, p={given['p']}."
+    if "p" in values and bool(np.any(np.asarray(values["p"], dtype=float) * n < 1 - 1e-9)):
+        yield f"p must be in [1/n, 1), with n*p at least 1: the sample has no such percentile. Got n={n}, p={values['p']}."
     for name in ("rank", "r"):
-        if name in given and given[name] > n:
-            yield f"{name} must be a whole number in [1, n]. Got {given[name]} with n={n}."
+        if name in values and values[name] > n:
+            yield f"{name} must be a whole number in [1, n]. Got {values[name]} with n={n}."
 
 
 def noise_variances(noise_variance: ArrayLike) -> Floats:
-    """The noise variances as an array of floats, each finite and at least 0."""
+    """Return the noise variances as an array of floats, each finite and at least 0."""
     require(noise_variance=noise_variance)
     return np.asarray(noise_variance, dtype=float)
 
 
 def records(x: ArrayLike) -> Floats:
-    """The values of a file: one dimension, at least 2, none missing. An error does not show them."""
+    """Return the values of a file: one dimension, at least 2, none missing. An error does not show them."""
     values = np.asarray(x, dtype=float)
     if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
-        raise PlanError("x must be a list of at least 2 finite numbers, one a record.")
+        raise PlanError("x must be a list of at least 2 finite numbers, one per record.")
     return values
 
 
 def reciprocal(mse: Floats) -> Floats:
-    """R = 1/MSE, infinite where the MSE is 0; a number for a number, an array for an array."""
+    """Return R = 1/MSE, infinite where the MSE is 0; a number for a number, an array for an array."""
     with np.errstate(divide="ignore", over="ignore"):
         risk: Floats = 1 / np.asarray(mse, dtype=float)[()]
     return risk

@@ -1,4 +1,4 @@
-"""How many of n independent events with different probabilities happen, and the order statistics that follow from it."""
+"""The Poisson-binomial distribution, the number of independent events that happen; order statistics of noisy values."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from scipy.special import ndtr, xlogy
 from sdcmap.kernels.arrays import Floats
 from sdcmap.kernels.jit import jit
 
-PANELS, POINTS = 16, 16  # composite Gauss-Legendre on each side of the target
-LEGENDRE = np.polynomial.legendre.leggauss(POINTS)
-DEPTH = 48.0  # the window ends where a bound on the tail is below e^-48
-REACH = 10.0  # no error is ever further off than this many standard deviations
+PANELS, POINTS_PER_PANEL = 16, 16  # composite Gauss-Legendre on each side of the target
+LEGENDRE = np.polynomial.legendre.leggauss(POINTS_PER_PANEL)
+TAIL_DEPTH = 48.0  # the window ends where a bound on the tail is below e^-48
+MAX_ERROR_SDS = 10.0  # standard deviations that no error exceeds in practice
 
 
 def mse_of_rank(x: Floats, rank: int, noise_variance: float) -> float:
-    """E(x_(k) - Y_(k))^2 given x, for Y = x + e, e ~ N(0, noise_variance); k = `rank`, counted from the smallest.
+    """Return E(x_(k) - Y_(k))^2 given x, for Y = x + e, e ~ N(0, noise_variance); k = `rank`, counted from the smallest.
 
-    P(Y_(k) <= y | x) = P(N(y) >= k), N(y) Poisson-binomial with p_i = Phi((y - x_i)/lambda), and by parts
+    P(Y_(k) <= y | x) = P(N(y) >= k), with N(y) Poisson-binomial, p_i = Phi((y - x_i)/lambda). Integration by parts gives
     E(x_(k) - Y_(k))^2 = integral over u > 0 of 2u {P(Y_(k) > x_(k) + u) + P(Y_(k) <= x_(k) - u)} du.
     """
     if noise_variance == 0:
@@ -26,6 +26,7 @@ def mse_of_rank(x: Floats, rank: int, noise_variance: float) -> float:
     scale, target = float(np.sqrt(noise_variance)), float(x[rank - 1])
     low, high = _window(x, rank, scale)
     mse = 0.0
+    # Below the target the tail is P(Y_(k) <= y), above it P(Y_(k) > y).
     for end, side in ((low, 1), (high, 0)):
         edges = np.linspace(0, abs(end - target), PANELS + 1)
         half = (edges[1] - edges[0]) / 2
@@ -37,16 +38,19 @@ def mse_of_rank(x: Floats, rank: int, noise_variance: float) -> float:
 
 
 def _window(x: Floats, rank: int, scale: float) -> tuple[float, float]:
-    """Where Y_(k) surely lies: no error beyond REACH, and Hoeffding's bound P(N >= k) <= exp(-n KL(k/n, mean p))."""
+    """Return an interval that holds Y_(k): no error exceeds MAX_ERROR_SDS, and P(N >= k) <= exp(-n KL(k/n, mean p)).
+
+    The second bound is Hoeffding's.
+    """
     from scipy.optimize import brentq
 
     n, target = len(x), float(x[rank - 1])
-    low, high = target - REACH * scale, target + REACH * scale
+    low, high = target - MAX_ERROR_SDS * scale, target + MAX_ERROR_SDS * scale
 
     def depth(y: float, count: int) -> float:
         mean = min(max(float(ndtr((y - x) / scale).mean()), 1e-300), 1 - 1e-16)
         share = count / n
-        return float(n * (xlogy(share, share / mean) + xlogy(1 - share, (1 - share) / (1 - mean)))) - DEPTH
+        return float(n * (xlogy(share, share / mean) + xlogy(1 - share, (1 - share) / (1 - mean)))) - TAIL_DEPTH
 
     ends = x[0] - 40 * scale, x[-1] + 40 * scale
     middle = float(brentq(lambda y: ndtr((y - x) / scale).mean() - (rank - 0.5) / n, *ends))
@@ -58,7 +62,9 @@ def _window(x: Floats, rank: int, scale: float) -> tuple[float, float]:
 
 
 def split_at(probabilities: Floats, count: int) -> tuple[Floats, Floats]:
-    """P(N < count) and P(N >= count) for each row of event probabilities; each sums its own terms, so tails are exact.
+    """Return P(N < count) and P(N >= count) for each row of event probabilities.
+
+    Each is the sum of its own terms, so that both tails are accurate.
 
     >>> fewer, enough = split_at(np.array([[0.5, 0.5], [0.0, 1.0]]), 1)
     >>> [float(p) for p in fewer], [float(p) for p in enough]
@@ -83,6 +89,7 @@ def _split_at(probabilities: Floats, count: int, fewer: Floats, enough: Floats) 
             for j in range(high + 1, low, -1):
                 mass[j] = mass[j] * (1.0 - p) + mass[j - 1] * p
             mass[low] *= 1.0 - p
+            # Narrow the range of counts to those whose probability matters.
             high += 1
             while low < high and mass[low] < 1e-30:
                 mass[low] = 0.0

@@ -1,8 +1,8 @@
-"""A target known by its position in the file itself: the k-th smallest of x, attacked with the k-th smallest of Y.
+"""A target known by its position: the k-th smallest of x, attacked with the k-th smallest of Y.
 
-The exact forms of what eq. 6, 7 and 9 of Duncan, Keller-McNulty, Stokes (2001) approximate: those hold x_(k) fixed but let
-Y_(k) vary over samples. Here the variance of x_(k) and its covariance with Y_(k) count, so R is infinite at l2 = 0.
-R may exceed 1/l2: neighbors that change places cancel each other's noise (erratum of the sentence after eq. 7).
+These are the exact forms of what eq. 6, 7 and 9 of Duncan, Keller-McNulty, Stokes (2001) approximate. The approximations
+fix x_(k) but let Y_(k) vary over samples. Here the variance of x_(k) and its covariance with Y_(k) count, so R is infinite
+at l2 = 0. R may exceed 1/l2: neighbors that change places cancel each other's noise (erratum of the sentence after eq. 7).
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from sdcmap.theory.joint_ranks import mse_of_extreme, normal_moments
 from sdcmap.theory.parameter_checks import noise_variances, reciprocal, records, require
 from sdcmap.theory.poisson_binomial import mse_of_rank
 
-# A target at a known percentile of the population: the snooper takes the same percentile of the masked file.
+# A target at a known percentile of the population: the intruder uses the same percentile of the masked file.
 #
 # Duncan, Keller-McNulty, Stokes (2001), section 3.2. The target is xi_p = mu + z_p s, the attack Y_(k), k = ceil(n p).
 
 
 def rank_of(p: float, n: int) -> int:
-    """k = ceil(n p), whatever the rounding of n p.
+    """Return k = ceil(n p), without the rounding error of n p.
 
     >>> rank_of(0.99, 200), rank_of(0.99, 177)
     (198, 176)
     """
     require(n=n, p=p)
-    return quantiles.rank_of(p, n)
+    return quantiles.quantile_rank(p, n)
 
 
 def percentile(noise_variance: ArrayLike, *, n: int, variance: float, p: float) -> Floats:
-    """Normal data, the paper's large-sample value: R = 1/{p(1-p)/(n phi(z)^2) (s2+l2) + z^2 (sqrt(s2+l2) - s)^2} (eq. 8).
+    """Return R for normal data and large samples: 1/{p(1-p)/(n phi(z)^2) (s2+l2) + z^2 (sqrt(s2+l2) - s)^2} (eq. 8).
 
-    Low by 13 to 40 % in the tails of a few hundred records (n = 200, p = .99); `percentile_exact` is not.
+    It is 13 to 40 % too low in the tails of a few hundred records (n = 200, p = 0.99); `percentile_exact` is exact.
 
     >>> print(f"{percentile(0.21, n=200, variance=1.0, p=0.99):.6f}")
     7.223444
@@ -50,7 +50,9 @@ def percentile(noise_variance: ArrayLike, *, n: int, variance: float, p: float) 
 
 
 def percentile_of_any(*, n: int, p: float, density: ArrayLike, masked: ArrayLike, original: ArrayLike) -> Floats:
-    """Data of any shape: R = 1/{p(1-p)/(n f_Y(xi_Yp)^2) + (xi_Yp - xi_Xp)^2} (eq. 5, with its p(1-p) and reciprocal).
+    """Return R for any distribution: 1/{p(1-p)/(n f_Y(xi_Yp)^2) + (xi_Yp - xi_Xp)^2}.
+
+    It is eq. 5, with the p(1-p) and the reciprocal that are missing in print.
 
     Parameters
     ----------
@@ -63,10 +65,10 @@ def percentile_of_any(*, n: int, p: float, density: ArrayLike, masked: ArrayLike
 
 
 def percentile_exact(noise_variance: ArrayLike, *, n: int, variance: float, p: float) -> Floats:
-    """Normal data, exact: R = 1/{(s2+l2) V_k + (z_p s - sqrt(s2+l2) E_k)^2}.
+    """Return R for normal data, exactly: 1/{(s2+l2) V_k + (z_p s - sqrt(s2+l2) E_k)^2}.
 
-    E_k and V_k are the moments of the k-th normal order statistic.
-    R may rise with a little noise: E_k is below z_p, and noise widens the file towards the target.
+    E_k and V_k are the moments of the k-th normal order statistic. A little noise may raise R: E_k is below z_p, and noise
+    widens the file towards the target.
 
     >>> print(*(f"{r:.6f}" for r in percentile_exact([0.0, 0.05], n=200, variance=1.0, p=0.99)))
     15.165699 16.342162
@@ -77,18 +79,18 @@ def percentile_exact(noise_variance: ArrayLike, *, n: int, variance: float, p: f
     return reciprocal(masked * spread + (float(ndtri(p)) * math.sqrt(variance) - np.sqrt(masked) * mean) ** 2)
 
 
-FURTHEST = 25  # ranks from the nearer end that `position_known` computes; its cost grows as their square
+MAX_RANK_FROM_END = 25  # largest rank from the nearer end of `position_known`; the cost grows as its square
 
 
 def position_in_file(noise_variance: ArrayLike, x: ArrayLike, rank: int) -> Floats:
-    """R = 1/E{(x_(k) - Y_(k))^2 | x} for the records x of one file and normal noise, exact (Poisson-binomial).
+    """Return R = 1/E{(x_(k) - Y_(k))^2 | x} for the records x of one file and normal noise, exactly (Poisson-binomial).
 
     Parameters
     ----------
-    x : the original values, at least 2. Tied records share their value, so their order does not matter.
+    x : the original values, at least 2. The order of tied records does not matter.
     rank : k, counted from the smallest: 1 is the minimum, len(x) the maximum, `rank_of(p, n)` a sample percentile.
 
-    Cost: some milliseconds at n = 200, a second at n = 3000, growing as n^1.5.
+    It takes some milliseconds at n = 200 and a second at n = 3,000, growing as n^1.5.
 
     >>> print(f"{position_in_file(0.21, [0.0, 1.0, 5.0], rank=3):.6f}")
     4.761905
@@ -100,12 +102,12 @@ def position_in_file(noise_variance: ArrayLike, x: ArrayLike, rank: int) -> Floa
 
 
 def position_known(noise_variance: ArrayLike, *, n: int, variance: float, rank: int) -> Floats:
-    """R = 1/E(X_(k) - Y_(k))^2 over normal samples and normal noise, exact; no file is needed.
+    """Return R = 1/E(X_(k) - Y_(k))^2 over normal samples and normal noise, exactly; no file is needed.
 
     Parameters
     ----------
-    rank : k, counted from the smallest. It must be among the 25 nearest to an end; further inside use
-        `position_in_file` with a file, or with the normal scores in the place of one.
+    rank : k, counted from the smallest. It must be among the 25 nearest to an end. For other ranks use
+        `position_in_file` with a file, or with `normal_scores` instead of one.
 
     >>> print(f"{position_known(0.21, n=200, variance=1.0, rank=200):.6f}")
     4.964624
@@ -113,42 +115,42 @@ def position_known(noise_variance: ArrayLike, *, n: int, variance: float, rank: 
     require(n=n, variance=variance, rank=rank)
     l2 = noise_variances(noise_variance)
     r = min(rank, n + 1 - rank)
-    if r > FURTHEST:
+    if r > MAX_RANK_FROM_END:
         raise PlanError(
-            f"rank must be in [1, {FURTHEST}] or [n - {FURTHEST - 1}, n] here. Got {rank} with n={n}; "
-            "use position_in_file for a rank further inside."
+            f"rank must be in [1, {MAX_RANK_FROM_END}] or [n - {MAX_RANK_FROM_END - 1}, n] here. Got {rank} with n={n}; "
+            "use position_in_file for other ranks."
         )
     mse = [variance * mse_of_extreme(r, n, float(noise)) for noise in l2.ravel() / variance]
     return reciprocal(np.array(mse).reshape(l2.shape))
 
 
 def extreme_in_sample(noise_variance: ArrayLike, *, n: int, variance: float, r: int = 1) -> Floats:
-    """`position_known` for the r-th largest."""
+    """Return `position_known` for the r-th largest."""
     return position_known(noise_variance, n=n, variance=variance, rank=n + 1 - r)
 
 
 def normal_scores(n: int, variance: float) -> Floats:
-    """A file that looks like its population: s z_((i - 1/2)/n), i = 1..n."""
+    """Return a file with the quantiles of its normal population: s z_((i - 1/2)/n), i = 1..n."""
     require(n=n, variance=variance)
     return np.asarray(math.sqrt(variance) * ndtri((np.arange(n) + 0.5) / n))
 
 
-# A target known to be the largest, the smallest or the r-th of the file: the snooper takes the r-th of the masked file.
+# A target known to be the largest, the smallest or the r-th of the file: the intruder uses the r-th of the masked file.
 #
-# Duncan, Keller-McNulty, Stokes (2001), section 3.3, for normal data. Largest and smallest have the same risk. The
-# forms of the paper put E X_(n) in the place of x_(n): they leave out Var X_(n) and its covariance with Y_(n), and are
-# finite at l2 = 0 where the truth is infinite. `sdcmap.theory.positions` has the truth.
+# Duncan, Keller-McNulty, Stokes (2001), section 3.3, for normal data. The largest and the smallest have the same risk. The
+# formulas of the paper use E X_(n) instead of x_(n). They omit Var X_(n) and its covariance with Y_(n), and are finite at
+# l2 = 0, where R is infinite. `position_known` and `position_in_file` are exact.
 
 
-LARGE = 10  # below this many records the large-sample moments are not used
+MIN_LARGE_SAMPLE = 10  # records; the large-sample moments are not used below
 
 
 def large_sample_moments(n: int, r: int = 1) -> tuple[float, float]:
-    """K1 and K2, the mean and variance of the r-th largest of n standard normal values for large n (Fisher and Tippett).
+    """Return K1 and K2, mean and variance of the r-th largest of n standard normal values for large n (Fisher, Tippett).
 
     K1 = sqrt(2 ln n) - (ln ln n + ln 4pi + 2(S1 - gamma))/(2 sqrt(2 ln n)), K2 = (pi^2/6 - S2)/(2 ln n), with S1 and S2 the
-    sums of 1/j and 1/j^2 for j < r (Cramer 1946, p. 376). n must be at least 3: ln ln n has no value at n = 1, and is
-    negative below e.
+    sums of 1/j and 1/j^2 for j < r (Cramer 1946, p. 376). n must be at least 3, because ln ln n is undefined at n = 1
+    and negative below e.
 
     >>> mean, variance = large_sample_moments(200)
     >>> print(f"{mean:.6f} {variance:.6f}")
@@ -164,22 +166,22 @@ def large_sample_moments(n: int, r: int = 1) -> tuple[float, float]:
 
 
 def extreme(noise_variance: ArrayLike, *, n: int, variance: float, r: int = 1) -> Floats:
-    """The paper's large-sample value: R = 1/{K2 (s2+l2) + K1^2 (sqrt(s2+l2) - s)^2} (eq. 10).
+    """Return R for large samples: 1/{K2 (s2+l2) + K1^2 (sqrt(s2+l2) - s)^2} (eq. 10).
 
     r counts from the nearer end: 1 is the largest or the smallest. With fewer than 10 records, or r beyond a tenth of
-    them, the large-sample moments mean nothing and the exact ones are used (`extreme_exact`).
+    them, the large-sample moments are useless, and `extreme_exact` is used.
 
     >>> print(f"{extreme(0.21, n=200, variance=1.0):.6f}")
     3.765869
     """
     require(n=n, variance=variance, r=r)
-    if n < LARGE or r > n / 10:
+    if n < MIN_LARGE_SAMPLE or r > n / 10:
         return extreme_exact(noise_variance, n=n, variance=variance, r=r)
     return _risk(noise_variances(noise_variance), variance, *large_sample_moments(n, r))
 
 
 def extreme_exact(noise_variance: ArrayLike, *, n: int, variance: float, r: int = 1) -> Floats:
-    """Eq. 10 with the exact moments E and V of the r-th normal order statistic in the place of K1 and K2.
+    """Return R of eq. 10 with the exact moments E and V of the r-th normal order statistic instead of K1 and K2.
 
     >>> print(f"{extreme_exact(0.21, n=200, variance=1.0):.6f}")
     3.705295

@@ -9,7 +9,7 @@ from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.regression import Regressors
-from sdcmap.kernels.statistics.trees import grow, leaves_of
+from sdcmap.kernels.statistics.trees import find_leaves, grow
 from sdcmap.utility._two_way import TwoWay, sum_squared_differences
 
 ALIAS_TOLERANCE = 1e-9  # a term with a smaller residual share of its sum of squares is a combination of others
@@ -77,7 +77,7 @@ def _pmse_beginning_with(v: int, bins: Array, sizes: Array, ordered: Array, rele
 
 def _shares_in_leaves(bins: Array, sizes: Array, ordered: Array, released: Array, leaf: int) -> Array:
     """Return, for each record, the share of released records in its leaf."""
-    at = leaves_of(grow(bins, sizes, ordered, released, 2, leaf), bins)
+    at = find_leaves(grow(bins, sizes, ordered, released, 2, leaf), bins)
     share = np.bincount(at, released) / np.maximum(np.bincount(at), 1)
     return np.asarray(share[at])
 

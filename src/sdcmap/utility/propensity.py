@@ -11,7 +11,7 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
 from sdcmap.data.cells import common_codes
 from sdcmap.kernels.statistics.regression import logit
-from sdcmap.kernels.statistics.trees import bin_edges, binned
+from sdcmap.kernels.statistics.trees import assign_bins, bin_edges
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.utility import _propensity_models as models
 from sdcmap.utility._numeric import WeightedMeasure, numbers_of
@@ -287,7 +287,7 @@ class _JointVariable(NamedTuple):
         if self.number is None:
             return self.codes.astype(np.int64), int(self.codes.max()) + 1
         edges = bin_edges(self.number[:n])
-        return binned(self.number, edges), len(edges) + 2
+        return assign_bins(self.number, edges), len(edges) + 2
 
 
 # Other summaries of propensity scores: the distance of their distributions, and the records assigned correctly.

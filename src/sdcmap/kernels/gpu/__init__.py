@@ -1,7 +1,7 @@
-"""Attacks on a GPU, for what grows with the square of the records: arrays in, arrays out, with numpy and CuPy alone.
+"""Kernels on a GPU for work that grows with the square of the number of records, with numpy and CuPy only.
 
-`KERNELS` are the answers to kernels of the same name elsewhere; `kernels/device.py` is the one place that asks for them.
-CuPy is imported when the first of them runs; what a kernel computes stands beside it in plain numpy (`plain_...`).
+Each entry of `KERNELS` replaces the CPU kernel of the same name; only `kernels/device.py` looks them up. CuPy is imported
+when the first of them runs. Beside each kernel stands the same computation in plain numpy (`plain_...`), for the tests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .neighbors import count_between
 from .pair_scan import CheapestSearch, scan_of, scan_of_fields
 from .rival_search import RivalSearch
 
-LINKING = (scan_of, scan_of_fields, RivalSearch, CheapestSearch)
+LINKAGE_KERNELS = (scan_of, scan_of_fields, RivalSearch, CheapestSearch)
 KERNELS: Mapping[str, Callable[..., Any]] = {
-    kernel.__name__: kernel for kernel in (*LINKING, mdav_groups, gower_groups, nearest, count_between)
+    kernel.__name__: kernel for kernel in (*LINKAGE_KERNELS, mdav_groups, gower_groups, nearest, count_between)
 }

@@ -1,6 +1,6 @@
-// A cost in single precision: the sum over fields of min(cap, |slope (a - b)|), or of (a - b)^2.
-// Three instructions a field: a product or a difference, a minimum, a sum. Products are fused by hand, so that a pair costs
-// the same, to the last bit, in whichever kernel it is met.
+// The cost of a pair in single precision: the sum over fields of min(cap, |slope (a - b)|), or of (a - b)^2.
+// Each field takes three instructions: a product or a difference, a minimum, a sum. Products are fused explicitly, so that the
+// cost of a pair is the same to the last bit in every kernel.
 typedef float Real;
 __constant__ float cap[FIELDS];
 
@@ -11,7 +11,7 @@ struct Row {
 #endif
 };
 
-// rows: (field, record); with slopes, the fields' slopes follow the fields.
+// rows: (field, record). Where each record has its own slopes, they follow the fields.
 __device__ __forceinline__ void load_row(const Real* rows, int stride, int at, Row& row) {
 #pragma unroll
     for (int f = 0; f < FIELDS; f++) {

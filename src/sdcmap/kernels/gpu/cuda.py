@@ -1,4 +1,4 @@
-"""The card: whether there is one, its kernels, compiled on first use and kept by CuPy, and how much memory they take."""
+"""Access to the GPU: whether one is usable, compiled kernels, and how much memory they may take."""
 
 from __future__ import annotations
 
@@ -11,72 +11,72 @@ from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
-MOST_BYTES = 8 << 30  # of lists on the card at once, and never more than half of what is free
-LOCK = threading.RLock()  # one kernel's constants on the card at a time
+MAX_LIST_BYTES = 8 << 30  # for candidate lists on the GPU at a time; also at most half of what is free
+LOCK = threading.RLock()  # constants in GPU memory belong to one task at a time
 
 
-class GpuUnavailable(Exception):  # noqa: N818 - what it says
-    """No GPU can be used; the text is the reason, a sentence without its end."""
+class GpuUnavailable(Exception):  # noqa: N818 - reads better than GpuUnavailableError in "except" clauses
+    """No GPU can be used. The message is the reason, without a full stop."""
 
 
-class Unfit(GpuUnavailable):
-    """What is asked is not for the card: the CPU does it."""
+class NotForGpu(GpuUnavailable):
+    """The GPU kernel does not support this input; the CPU computes it."""
 
 
 @cache
 def cupy() -> Any:
-    """CuPy, with a card that answers."""
+    """Return CuPy after checking that a GPU responds."""
     try:
         import cupy
     except ImportError:
         raise GpuUnavailable("CuPy is not installed: pip install 'sdcmap[gpu]'") from None
-    with guarded(cupy):
+    with translate_errors(cupy):
         if cupy.cuda.runtime.getDeviceCount() == 0:
             raise GpuUnavailable("there is no GPU")
         cupy.zeros(1)
     return cupy
 
 
-def turn(process: str, cards: int) -> int:
-    """Which of so many cards a process takes: workers are numbered by their names, and take them in turn."""
+def gpu_index(process: str, gpus: int) -> int:
+    """Return which of `gpus` GPUs a process uses: workers have numbered names and take the GPUs in turn."""
     number = re.search(r"-(\d+)$", process)
-    return int(number[1]) % cards if number else 0
+    return int(number[1]) % gpus if number else 0
 
 
 @cache
-def mine() -> Any:
-    """The card of this process."""
-    return cupy().cuda.Device(turn(current_process().name, cupy().cuda.runtime.getDeviceCount()))
+def own_gpu() -> Any:
+    """Return the GPU of this process."""
+    return cupy().cuda.Device(gpu_index(current_process().name, cupy().cuda.runtime.getDeviceCount()))
 
 
 def name() -> str:
-    """The card in words, such as "NVIDIA H200"; several with their number."""
+    """Return the name of the GPU, such as "NVIDIA H200"; with several GPUs, "4 x NVIDIA H200"."""
     runtime = cupy().cuda.runtime
-    cards, words = int(runtime.getDeviceCount()), str(runtime.getDeviceProperties(mine().id)["name"].decode())
-    return f"{cards} x {words}" if cards > 1 else words
+    gpus, model = int(runtime.getDeviceCount()), str(runtime.getDeviceProperties(own_gpu().id)["name"].decode())
+    return f"{gpus} x {model}" if gpus > 1 else model
 
 
-def room() -> int:
-    """Bytes that lists may take now."""
-    return min(MOST_BYTES, int(mine().mem_info[0] + cupy().get_default_memory_pool().free_bytes()) // 2)
+def free_bytes() -> int:
+    """Return how many bytes candidate lists may take now."""
+    return min(MAX_LIST_BYTES, int(own_gpu().mem_info[0] + cupy().get_default_memory_pool().free_bytes()) // 2)
 
 
 @cache
 def processors() -> int:
-    """Multiprocessors of the card."""
-    return int(mine().attributes["MultiProcessorCount"])
+    """Return the number of multiprocessors of the GPU."""
+    return int(own_gpu().attributes["MultiProcessorCount"])
 
 
 @contextmanager
-def alone() -> Iterator[Any]:
-    """CuPy, for one task at a time; a card that is lost, or whose memory is full, is NoCard."""
-    with LOCK, guarded(cupy()), mine():
+def exclusive_gpu() -> Iterator[Any]:
+    """Yield CuPy to one task at a time; raise `GpuUnavailable` if the GPU is lost or its memory is full."""
+    with LOCK, translate_errors(cupy()), own_gpu():
         yield cupy()
 
 
 @contextmanager
-def guarded(library: Any) -> Iterator[None]:
-    """What CuPy raises, as a sentence that holds no value of the data."""
+def translate_errors(library: Any) -> Iterator[None]:
+    """Turn CuPy's exceptions into `GpuUnavailable`, with a message that contains no data value."""
     cuda = library.cuda
     try:
         yield
@@ -90,15 +90,18 @@ def guarded(library: Any) -> Iterator[None]:
 
 
 def blocks(count: int, size: int) -> int:
-    """How many parts of this size hold so many."""
+    """Return how many blocks of `size` cover `count` items."""
     return -(-count // size)
 
 
-def compiled(
+def compile_kernels(
     files: tuple[str, ...], settings: Mapping[str, int | str], *, fused: bool = True, together: bool = False
 ) -> Any:
-    """The kernels of these files under these settings (macros), compiled once; fused: a product may be added in one
-    rounding; together: all blocks of a kernel run at once, because they wait for each other."""
+    """Return the kernels of these CUDA files. CuPy compiles each combination once and caches it.
+
+    settings : macros. fused : allow fused multiply-add. together : all blocks of a kernel must run at the same time,
+    because they wait for each other.
+    """
     source = "\n".join(Path(__file__).with_name(file).read_text(encoding="utf-8") for file in files)
     macros = tuple(f"-D{key}={value}" for key, value in settings.items())
     options = ("-std=c++17", *(() if fused else ("-fmad=false",)), *macros)

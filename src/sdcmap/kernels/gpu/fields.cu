@@ -1,12 +1,13 @@
-// A cost of fields of any kind, in double precision and in the order of operations of risk/linkage/field_costs.py; compiled
-// without fused products, so that it is the same number. A row is one side's record, a column the other's.
+// The cost of fields of any kind, in double precision. The operations have the order of risk/linkage/field_costs.py, and the
+// file is compiled without fused products, so that both return the same number. A row is a record of one file, a column a
+// record of the other.
 typedef double Real;
 #define INFINITE __longlong_as_double(0x7ff0000000000000ll)
 enum { NUMBER, CATEGORY, SQUARE, GAP, RELATIVE, SAME, WINDOW, BELOW, MIXTURE, CELL, LIKELIEST };
 __device__ constexpr int kinds[FIELDS] = {KINDS};
-__device__ constexpr int gaps[FIELDS] = {GAPS};  // whether values of the field are missing
-__constant__ double numbers[FIELDS * 4];  // scale, cap, both missing, one missing
-__constant__ int places[FIELDS * 2];      // where the field's table begins, and its last pair or how many components
+__device__ constexpr int gaps[FIELDS] = {GAPS};  // whether the field has missing values
+__constant__ double numbers[FIELDS * 4];  // scale, cap, cost if both are missing, cost if one is missing
+__constant__ int offsets[FIELDS * 2];     // where the field's table begins, and its last pair or number of components
 __constant__ const double* tables;
 
 struct Row {
@@ -18,7 +19,8 @@ __device__ __forceinline__ void load_row(const Real* rows, int stride, int at, R
     for (int f = 0; f < FIELDS; f++) row.x[f] = rows[(size_t)f * stride + at];
 }
 
-// Of a table of (value, step to the next): the first for all shorter distances, the last for all longer ones.
+// Interpolate in a table of (value, step to the next value). All shorter distances cost the first value, all longer ones the
+// last. The exponent and the top three bits of the ratio are the cell (eight per octave); the rest interpolates in it.
 __device__ __forceinline__ double by_distance(double ratio, const double* table, int last) {
     const long long bits = __double_as_longlong(ratio);
     const int cell = min(max((__double2hiint(ratio) >> 17) - 1023 * 8 + 1, 0), last);
@@ -27,6 +29,7 @@ __device__ __forceinline__ double by_distance(double ratio, const double* table,
     return here.x + here.y * rest;
 }
 
+// -log of a mixture density. The largest term is factored out, so that exp cannot underflow.
 __device__ double mixture(double away, const double* table, int components) {
     double top = -INFINITE, total = 0.0;
     for (int k = 0; k < 3 * components; k += 3) {
@@ -40,7 +43,7 @@ __device__ double mixture(double away, const double* table, int components) {
     return table[3 * components] - top - log(total);
 }
 
-// By the likeliest component alone: (cost, centre, half precision) of each.
+// The cost by the likeliest component alone; each component is (cost, center, half precision).
 __device__ __forceinline__ double likeliest(double away, double cap, const double* table, int components) {
     for (int k = 0; k < 3 * components; k += 3) {
         const double off = away - table[k + 1];
@@ -49,7 +52,8 @@ __device__ __forceinline__ double likeliest(double away, double cap, const doubl
     return cap;
 }
 
-// The cell with the number b: (low end, high end, log of its best chance).
+// The cost of a value in cell number b; each cell is (low end, high end, log of its largest probability). In either tail the
+// probability is a difference of erfc, because that of erf would cancel.
 __device__ double cell(double a, double b, const double* table) {
     const double* ends = table + 1 + 3 * (int)b;
     const double near = (ends[0] - a) * table[0], far = (ends[1] - a) * table[0];
@@ -58,11 +62,11 @@ __device__ double cell(double a, double b, const double* table) {
     return chance > 0 ? ends[2] - log(chance) : INFINITE;
 }
 
-// What two values that are there cost.
+// The cost of two values of which none is missing.
 __device__ __forceinline__ double present_cost(double a, double b, int f) {
     const double scale = numbers[4 * f], cap = numbers[4 * f + 1];
-    const double* table = tables + places[2 * f];
-    const int last = places[2 * f + 1];
+    const double* table = tables + offsets[2 * f];
+    const int last = offsets[2 * f + 1];
     const double away = b - a;
     switch (kinds[f]) {
         case NUMBER: return away == 0 ? table[3] : by_distance(fabs(away) * scale, table + 4, last);
@@ -79,18 +83,18 @@ __device__ __forceinline__ double present_cost(double a, double b, int f) {
 }
 
 __device__ __forceinline__ double field_cost(double a, double b, int f) {
-    if (kinds[f] == CATEGORY) return tables[places[2 * f] + (int)(a + b)];  // a: its code times the number of the other's
+    if (kinds[f] == CATEGORY) return tables[offsets[2 * f] + (int)(a + b)];  // a is its code times the number of codes of b
     if (gaps[f]) {
-        const bool lost = isnan(a), gone = isnan(b);
-        if (lost || gone) {
-            if (kinds[f] == NUMBER) return tables[places[2 * f] + (!lost ? 2 : gone ? 0 : 1)];
-            return lost && gone ? numbers[4 * f + 2] : numbers[4 * f + 3];
+        const bool no_a = isnan(a), no_b = isnan(b);
+        if (no_a || no_b) {
+            if (kinds[f] == NUMBER) return tables[offsets[2 * f] + (!no_a ? 2 : no_b ? 0 : 1)];
+            return no_a && no_b ? numbers[4 * f + 2] : numbers[4 * f + 3];
         }
     }
     return present_cost(a, b, f);
 }
 
-// The sum over fields, or their mean over those that both records have (1: they have none).
+// The sum over fields, or the mean over the fields that both records have (1 if there is none).
 __device__ __forceinline__ double exact_cost(const double* x, const double* y) {
     double total = 0.0;
     int count = 0;
@@ -107,9 +111,9 @@ __device__ __forceinline__ void costs_of(const Row (&row)[ROWS], const Real* y, 
     for (int r = 0; r < ROWS; r++) cost[r] = __double2float_rn(exact_cost(row[r].x, y));
 }
 
-// The costs of pairs, one by one.
-extern "C" __global__ void listed_costs(const double* rows, int stride, const double* columns, const int* row, const int* column,
-                                        int pairs, double* cost) {
+// The costs of a list of pairs.
+extern "C" __global__ void pair_costs(const double* rows, int stride, const double* columns, const int* row, const int* column,
+                                      int pairs, double* cost) {
     const int k = blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= pairs) return;
     Row mine;
@@ -117,10 +121,10 @@ extern "C" __global__ void listed_costs(const double* rows, int stride, const do
     cost[k] = exact_cost(mine.x, columns + (size_t)column[k] * WIDE);
 }
 
-// Of the columns that the keys of each row name, the `keep` cheapest and their costs; of equals the first in turn. A warp a row.
+// The `keep` cheapest of the columns in each row's keys, with their costs. Among equal costs the lower turn wins. One warp per row.
 extern "C" __global__ void __launch_bounds__(32)
-ranked(const double* rows, int stride, const double* columns, int enough, int keep, const unsigned* scatter,
-       const unsigned long long* keys, int* index, double* costs) {
+rank_candidates(const double* rows, int stride, const double* columns, int enough, int keep, const unsigned* scatter,
+                const unsigned long long* keys, int* index, double* costs) {
     extern __shared__ double cost[];
     unsigned* turn = reinterpret_cast<unsigned*>(cost + enough);
     const int row = blockIdx.x;
@@ -141,41 +145,42 @@ ranked(const double* rows, int stride, const double* columns, int enough, int ke
     }
 }
 
-// How many columns cost a row less than `low`, and how many at most `high`; a row is left once somebody costs less.
+// Mark the rows for which some column costs less than `low`, and count the columns that cost at most `high`. A thread stops
+// working on its row as soon as the row is marked, by itself or by another block.
 extern "C" __global__ void __launch_bounds__(THREADS)
-outrun(const double* __restrict__ rows, const double* __restrict__ columns, int stride, int count, int seen, int spacing, int chunk,
-       const double* __restrict__ low, const double* __restrict__ high, unsigned* beaten, unsigned* ties) {
+find_cheaper(const double* __restrict__ rows, const double* __restrict__ columns, int stride, int count, int seen, int spacing,
+             int chunk, const double* __restrict__ low, const double* __restrict__ high, unsigned* beaten, unsigned* ties) {
     __shared__ double tile[TILE * WIDE];
     const int row = blockIdx.x * THREADS + threadIdx.x;
     Row mine;
     load_row(rows, stride, min(row, count - 1), mine);
     const double less = row < count ? low[row] : -1.0, most = row < count ? high[row] : -1.0;
-    bool lost = row >= count;
+    bool done = row >= count;
     unsigned equal = 0;
     const int last = min(seen, (int)(blockIdx.y + 1) * chunk);
     for (int from = blockIdx.y * chunk; from < last; from += TILE) {
-        if (!lost) lost = *(volatile unsigned*)(beaten + row);
-        if (__syncthreads_and(lost)) return;
+        if (!done) done = *(volatile unsigned*)(beaten + row);
+        if (__syncthreads_and(done)) return;
         for (int k = threadIdx.x; k < TILE * WIDE; k += THREADS) {
             const int column = min(from + k / WIDE, last - 1);
             tile[k] = columns[(size_t)column * spacing * WIDE + k % WIDE];
         }
         __syncthreads();
-        if (!lost)
+        if (!done)
             for (int j = 0; j < min(TILE, last - from); j++) {
                 const double cost = exact_cost(mine.x, tile + j * WIDE);
                 equal += cost <= most;
                 if (cost < less) {
-                    lost = true;
+                    done = true;
                     beaten[row] = 1;
                     break;
                 }
             }
     }
-    if (!lost && equal) atomicAdd(ties + row, equal);
+    if (!done && equal) atomicAdd(ties + row, equal);
 }
 
-// Run over the columns of this block's part with the row of this thread: `see(column, cost)`.
+// Call see(column, cost) for each column of this block's part and the row of this thread.
 template <typename See>
 __device__ __forceinline__ void each_cost(const double* rows, const double* columns, int count, int of, int chunk, double* tile, See see) {
     Row mine;
@@ -190,7 +195,7 @@ __device__ __forceinline__ void each_cost(const double* rows, const double* colu
     }
 }
 
-// The least cost of each row; costs are not negative, hence they compare as their bits do.
+// The least cost of each row. Costs are not negative, so their bits compare like the numbers.
 extern "C" __global__ void __launch_bounds__(THREADS)
 least_costs(const double* __restrict__ rows, const double* __restrict__ columns, int count, int of, int chunk,
             unsigned long long* least) {
@@ -201,7 +206,7 @@ least_costs(const double* __restrict__ rows, const double* __restrict__ columns,
     if (row < count) atomicMin(least + row, (unsigned long long)__double_as_longlong(mine));
 }
 
-// How many columns cost no more than the least, to rounding, and how many of them guess a row's secret.
+// How many columns have the least cost, up to rounding, and how many of those guess the row's secret.
 extern "C" __global__ void __launch_bounds__(THREADS)
 right_guesses(const double* __restrict__ rows, const double* __restrict__ columns, int count, int of, int chunk,
               const double* __restrict__ least, double rounding, double tolerance, const double* __restrict__ secret,

@@ -1,5 +1,5 @@
-// Neighbors of points: how many lie nearer than a bound, and how many between two; z is the distance over the point's unit, in
-// double precision and in the order of kernels/neighbors/box_tree.py, without fused products.
+// Count the neighbors of each point: those with z < near, and those with near <= z < far. z is the distance divided by the
+// point's unit. It is computed in double precision, in the order of kernels/neighbors/box_tree.py and without fused products.
 extern "C" __global__ void __launch_bounds__(THREADS)
 count_between(const double* __restrict__ rows, const double* __restrict__ columns, int count, int of, int chunk,
               const double* __restrict__ unit, const double* __restrict__ near, const double* __restrict__ far,

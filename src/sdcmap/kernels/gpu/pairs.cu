@@ -1,13 +1,14 @@
-// All pairs of rows and columns: the cheapest columns of each row. See pairs.py. A cost's bits above a column's turn are its
-// key; the keys of a row are all different, so that its `keep` smallest are one set, however many columns cost the same.
+// The cheapest columns of each row, from all pairs of rows and columns; see pair_scan.py. A key holds the bits of the cost
+// above the turn of the column. The keys of a row are all different, so its `keep` smallest keys are well defined, however many
+// columns have the same cost.
 #define BATCH 8
-#define NOTHING 0x7f800000u  // the bits of an infinite cost: an entry that is none
+#define UNUSED 0x7f800000u  // the bits of an infinite cost mark an unused entry
 typedef unsigned long long Key;
 
-// The rows of this thread: one in THREADS of those of the block.
+// The r-th row of this thread. Its rows are THREADS apart, so that neighboring threads read neighboring rows.
 __device__ __forceinline__ int row_of(int r) { return blockIdx.x * THREADS * ROWS + r * THREADS + threadIdx.x; }
 
-// TILE columns from the one numbered `from`, `spacing` apart, as the block shares them.
+// Load TILE columns into shared memory, from column number `from` on; column numbers are `spacing` apart in the file.
 __device__ __forceinline__ void load_tile(const Real* columns, int from, int last, int spacing, uint4* tile) {
     constexpr int words = WIDE * sizeof(Real) / 16;
     __syncthreads();
@@ -24,7 +25,7 @@ __device__ __forceinline__ void load_column(const uint4* tile, int j, Real (&y)[
     for (int w = 0; w < words; w++) reinterpret_cast<uint4*>(y)[w] = tile[j * words + w];
 }
 
-// Every cost of some columns.
+// Write the cost of every row and every `seen` column.
 extern "C" __global__ void __launch_bounds__(THREADS)
 all_costs(const Real* __restrict__ rows, const Real* __restrict__ columns, int stride, int count, int seen, int spacing, int chunk,
           float* out) {
@@ -47,17 +48,17 @@ all_costs(const Real* __restrict__ rows, const Real* __restrict__ columns, int s
     }
 }
 
-// A bound of the k-th smallest cost of each row: its bits, halved between the least and the largest.
+// An upper bound of the k-th smallest cost of each row, by bisection of its bits between the smallest and the largest cost.
 extern "C" __global__ void kth_smallest(const float* costs, int count, int some, int k, float* limit) {
     const int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= count) return;
-    unsigned low = NOTHING, high = 0;
+    unsigned low = UNUSED, high = 0;
     for (int j = 0; j < some; j++) {
         const unsigned bits = __float_as_uint(costs[(size_t)j * count + row]);
         low = min(low, bits), high = max(high, bits);
     }
     if (k < some)
-        for (int turn = 0; turn < TURNS; turn++) {  // the k-th smallest is in [low, high]
+        for (int step = 0; step < BISECTION_STEPS; step++) {  // the k-th smallest is in [low, high]
             const unsigned middle = low + (high - low) / 2;
             int below = 0;
             for (int j = 0; j < some; j++) below += __float_as_uint(costs[(size_t)j * count + row]) <= middle;
@@ -66,11 +67,11 @@ extern "C" __global__ void kth_smallest(const float* costs, int count, int some,
     limit[row] = __uint_as_float(high);
 }
 
-// List what costs at most the limit. A thread takes places for BATCH entries of a row at once, and fills up at the end those it
-// did not need.
+// List the columns that cost at most the limit. A thread reserves BATCH entries of a row's list at a time, to keep atomic
+// additions rare, and marks the entries that it did not need as unused at the end.
 extern "C" __global__ void __launch_bounds__(THREADS)
-within(const Real* __restrict__ rows, const Real* __restrict__ columns, int stride, int count, int seen, int spacing, int chunk,
-       const float* __restrict__ limit, unsigned room, unsigned* taken, uint2* list) {
+list_within(const Real* __restrict__ rows, const Real* __restrict__ columns, int stride, int count, int seen, int spacing, int chunk,
+            const float* __restrict__ limit, unsigned capacity, unsigned* lengths, uint2* list) {
     __shared__ uint4 tile[TILE * WIDE * sizeof(Real) / 16];
     Row row[ROWS];
     alignas(16) Real y[WIDE];
@@ -96,9 +97,9 @@ within(const Real* __restrict__ rows, const Real* __restrict__ columns, int stri
 #pragma unroll
                 for (int r = 0; r < ROWS; r++)
                     if (cost[r] <= most[r]) {
-                        if (next[r] % BATCH == 0) next[r] = atomicAdd(taken + row_of(r), BATCH);
-                        if (next[r] < room)
-                            list[(size_t)row_of(r) * room + next[r]] = make_uint2(__float_as_uint(cost[r]), (from + j) * spacing);
+                        if (next[r] % BATCH == 0) next[r] = atomicAdd(lengths + row_of(r), BATCH);
+                        if (next[r] < capacity)
+                            list[(size_t)row_of(r) * capacity + next[r]] = make_uint2(__float_as_uint(cost[r]), (from + j) * spacing);
                         next[r]++;
                     }
             }
@@ -107,10 +108,11 @@ within(const Real* __restrict__ rows, const Real* __restrict__ columns, int stri
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
         for (; next[r] % BATCH; next[r]++)
-            if (next[r] < room) list[(size_t)row_of(r) * room + next[r]] = make_uint2(NOTHING, 0u);
+            if (next[r] < capacity) list[(size_t)row_of(r) * capacity + next[r]] = make_uint2(UNUSED, 0u);
 }
 
-// The digit of the `left`-th smallest among those counted in 256 bins, by a warp; what comes before it is taken off `left`.
+// The bin that holds the `left`-th smallest of the keys counted in 256 bins, found by one warp. The keys in the bins before it
+// are subtracted from `left`.
 __device__ unsigned digit_of(const unsigned* bins, unsigned& left) {
     const int lane = threadIdx.x % 32;
     unsigned mine = 0, digit = 0, before = 0;
@@ -131,15 +133,16 @@ __device__ unsigned digit_of(const unsigned* bins, unsigned& left) {
 
 __device__ __forceinline__ Key key_of(uint2 entry, unsigned scatter) { return (Key)entry.x << 32 | (entry.y ^ scatter); }
 
-// The keep-th smallest key of a list, by its digits, in a warp; `digits` of them, four for the cost alone.
-__device__ Key kth_key(const uint2* list, unsigned held, unsigned keep, unsigned scatter, int digits, unsigned* bins) {
+// The keep-th smallest key of a list, found by one warp with a radix selection over `digits` digits of 8 bits; four digits cover
+// the cost.
+__device__ Key kth_key(const uint2* list, unsigned length, unsigned keep, unsigned scatter, int digits, unsigned* bins) {
     const int lane = threadIdx.x % 32;
     Key prefix = 0, mask = 0;
     unsigned left = keep;
     for (int shift = 56; shift >= 64 - 8 * digits; shift -= 8) {
         for (int k = lane; k < 256; k += 32) bins[k] = 0;
         __syncwarp();
-        for (unsigned k = lane; k < held; k += 32) {
+        for (unsigned k = lane; k < length; k += 32) {
             const Key key = key_of(list[k], scatter);
             if ((key & mask) == prefix) atomicAdd(&bins[(key >> shift) & 255], 1u);
         }
@@ -148,53 +151,54 @@ __device__ Key kth_key(const uint2* list, unsigned held, unsigned keep, unsigned
         prefix |= (Key)digit << shift;
         mask |= (Key)255 << shift;
         __syncwarp();
-        if (bins[digit] == left) return prefix | ~mask;  // all of them are wanted
+        if (bins[digit] == left) return prefix | ~mask;  // all keys of this bin are among the smallest
     }
     return prefix | ~mask;
 }
 
-__device__ unsigned entries(const uint2* list, unsigned held) {
+__device__ unsigned entries(const uint2* list, unsigned length) {
     unsigned real = 0;
-    for (unsigned k = threadIdx.x % 32; k < held; k += 32) real += list[k].x < NOTHING;
+    for (unsigned k = threadIdx.x % 32; k < length; k += 32) real += list[k].x < UNUSED;
     for (int step = 16; step; step /= 2) real += __shfl_xor_sync(~0u, real, step);
     return real;
 }
 
-// The keep-th smallest cost of each list is the next limit; a warp a list. A list that overflowed leaves it as it is.
+// Make the keep-th smallest cost of each list the next limit; one warp per list. The limit of a list that overflowed stays.
 extern "C" __global__ void __launch_bounds__(128)
-tighten(int count, unsigned keep, unsigned room, const unsigned* taken, const uint2* list, float* limit) {
+tighten_limit(int count, unsigned keep, unsigned capacity, const unsigned* lengths, const uint2* list, float* limit) {
     __shared__ unsigned bins[4][256];
     const int warp = threadIdx.x / 32, row = blockIdx.x * 4 + warp;
-    if (row >= count || taken[row] > room) return;
-    const uint2* mine = list + (size_t)row * room;
-    const unsigned held = taken[row];
-    if (entries(mine, held) < keep) return;
-    const Key key = kth_key(mine, held, keep, 0, 4, bins[warp]);
-    if (threadIdx.x % 32 == 0) limit[row] = __uint_as_float(min((unsigned)(key >> 32), NOTHING));
+    if (row >= count || lengths[row] > capacity) return;
+    const uint2* mine = list + (size_t)row * capacity;
+    const unsigned length = lengths[row];
+    if (entries(mine, length) < keep) return;
+    const Key key = kth_key(mine, length, keep, 0, 4, bins[warp]);
+    if (threadIdx.x % 32 == 0) limit[row] = __uint_as_float(min((unsigned)(key >> 32), UNUSED));
 }
 
-// The `keep` smallest keys of each list, in order; a warp a row. Rows whose list overflowed, or holds too few, are told in `odd`.
+// The `keep` smallest keys of each list, in order; one warp per row. Rows whose list overflowed or is too short are marked in
+// `incomplete`.
 extern "C" __global__ void __launch_bounds__(128)
-settle(int count, unsigned keep, unsigned room, const unsigned* taken, const uint2* list, const unsigned* scatter, Key* keys,
-       unsigned char* odd) {
+select_keys(int count, unsigned keep, unsigned capacity, const unsigned* lengths, const uint2* list, const unsigned* scatter, Key* keys,
+            unsigned char* incomplete) {
     __shared__ unsigned bins[4][256];
     extern __shared__ Key sorted[];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = blockIdx.x * 4 + warp;
     if (row >= count) return;
-    const uint2* mine = list + (size_t)row * room;
-    const unsigned held = min(taken[row], room);
-    const bool fails = taken[row] > room || entries(mine, held) < keep;
-    if (lane == 0) odd[row] = fails;
+    const uint2* mine = list + (size_t)row * capacity;
+    const unsigned length = min(lengths[row], capacity);
+    const bool fails = lengths[row] > capacity || entries(mine, length) < keep;
+    if (lane == 0) incomplete[row] = fails;
     if (fails) return;
-    const Key most = kth_key(mine, held, keep, scatter[row], 8, bins[warp]);
+    const Key most = kth_key(mine, length, keep, scatter[row], 8, bins[warp]);
     Key* best = sorted + warp * keep;
-    unsigned kept = 0;
-    for (unsigned start = 0; start < held; start += 32) {
+    unsigned filled = 0;
+    for (unsigned start = 0; start < length; start += 32) {
         const unsigned k = start + lane;
-        const Key key = k < held ? key_of(mine[k], scatter[row]) : ~(Key)0;
+        const Key key = k < length ? key_of(mine[k], scatter[row]) : ~(Key)0;
         const unsigned vote = __ballot_sync(~0u, key <= most);
-        if (key <= most) best[kept + __popc(vote & ((1u << lane) - 1))] = key;
-        kept += __popc(vote);
+        if (key <= most) best[filled + __popc(vote & ((1u << lane) - 1))] = key;
+        filled += __popc(vote);
     }
     __syncwarp();
     for (unsigned k = lane; k < keep; k += 32) {
@@ -204,10 +208,10 @@ settle(int count, unsigned keep, unsigned room, const unsigned* taken, const uin
     }
 }
 
-// The same for single rows, from all columns and without a list, by the digits of their keys; a block a row.
-extern "C" __global__ void __launch_bounds__(SEARCHERS)
-search(const Real* __restrict__ rows, const Real* __restrict__ columns, int stride, int columns_count, const int* which,
-       unsigned keep, const unsigned* scatter, Key* keys) {
+// The `keep` smallest keys of single rows, from all columns and without a list: a radix selection over the keys. One block per row.
+extern "C" __global__ void __launch_bounds__(SEARCH_THREADS)
+search_rows(const Real* __restrict__ rows, const Real* __restrict__ columns, int stride, int columns_count, const int* which,
+            unsigned keep, const unsigned* scatter, Key* keys) {
     __shared__ unsigned bins[256], chosen[2], filled;
     const int at = which[blockIdx.x];
     Row row[ROWS];
@@ -217,12 +221,12 @@ search(const Real* __restrict__ rows, const Real* __restrict__ columns, int stri
     for (int r = 0; r < ROWS; r++) load_row(rows, stride, at, row[r]);
     Key prefix = 0, mask = 0, most = ~(Key)0;
     unsigned left = keep;
-    for (int shift = 56;; shift -= 8) {  // until the keep-th is known, and then once more, to write those up to it
-        for (int k = threadIdx.x; k < 256; k += SEARCHERS) bins[k] = 0;
+    for (int shift = 56;; shift -= 8) {  // until the keep-th key is known; one more pass then writes the keys up to it
+        for (int k = threadIdx.x; k < 256; k += SEARCH_THREADS) bins[k] = 0;
         if (threadIdx.x == 0) filled = 0;
         __syncthreads();
         const bool known = most != ~(Key)0;
-        for (int j = threadIdx.x; j < columns_count; j += SEARCHERS) {
+        for (int j = threadIdx.x; j < columns_count; j += SEARCH_THREADS) {
             load_column(reinterpret_cast<const uint4*>(columns), j, y);
             costs_of(row, y, cost);
             const Key key = key_of(make_uint2(__float_as_uint(cost[0]), j), scatter[at]);

@@ -1,1 +1,1 @@
-"""What masking methods do to arrays: noise, swaps, transitions, suppression."""
+"""Arithmetic of masking methods: noise, rounding, intervals and rare values."""

@@ -1,4 +1,4 @@
-"""Mixtures of normal distributions with mean 0 and variance 1: their centers, and draws from them."""
+"""Mixtures of normal distributions with mean 0 and variance 1: centers, density and draws."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from numpy.random import Generator
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
-NO_SHARE = -40.0  # a part this far below the largest, on the log scale, is lost in rounding
+NEGLIGIBLE_LOG = -40.0  # a component this far below the largest, on the log scale, is lost in rounding
 
 
 def centers(relative: Array, weights: Array, variances: Array) -> Array:
-    """The centers theta_1 ... theta_K of a mixture with mean 0 and variance 1.
+    """Return the centers theta_1 ... theta_K of a mixture with mean 0 and variance 1.
 
     relative : psi_1 ... psi_(K-1). YWC (2002), appendix: psi_K = -(1/w_K) sum_(k<K) w_k psi_k; S = sum w_k psi_k^2;
     theta_k = sqrt((1 - sigma^2)/S) psi_k, where sigma^2 = sum w_k sigma_k^2.
@@ -22,16 +22,17 @@ def centers(relative: Array, weights: Array, variances: Array) -> Array:
 
 
 def vector_centers(weights: Array, variances: Array, dimensions: int) -> Array:
-    """The centers theta_k, one row each, of a mixture of N(theta_k, sigma_k I) with mean 0 and covariance I.
+    """Return the centers theta_k, one per row, of a mixture of N(theta_k, sigma_k I) with mean 0 and covariance I.
 
     Roque (2000) solves sum w_k theta_k = 0 and sum w_k theta_k theta_k' = (1 - sum w_k sigma_k) I for K > m by non-linear
-    optimization. With rows b_k = sqrt(w_k) theta_k these say: the m columns of B are orthogonal to sqrt(w) and to one
-    another, with one length. So the singular vectors of any start, made orthogonal to sqrt(w), are a solution, and the
-    one nearest to the start. The start is the cosine basis cos(pi j (k + 1/2)/K), j = 1 ... m: a fixed choice, so that
-    one method has one set of centers.
+    optimization. With rows b_k = sqrt(w_k) theta_k, the m columns of B must be orthogonal to sqrt(w) and to each other,
+    and of equal length. So if any starting matrix is made orthogonal to sqrt(w), its singular vectors are the solution
+    nearest to it. The starting matrix is the cosine basis cos(pi j (k + 1/2)/K), j = 1 ... m. It is fixed, so that a
+    method has a single set of centers.
     """
     count = len(weights)
     start = np.cos(np.pi * np.outer(np.arange(count) + 0.5, np.arange(1, dimensions + 1)) / count)
+    # Project the start onto the complement of sqrt(w); its polar factor is the nearest matrix with orthonormal columns.
     unit = np.sqrt(weights)
     start = start * unit[:, np.newaxis]
     left, _, right = np.linalg.svd(start - np.outer(unit, unit @ start), full_matrices=False)
@@ -39,15 +40,16 @@ def vector_centers(weights: Array, variances: Array, dimensions: int) -> Array:
 
 
 def log_mixture(error: Array, weights: Array, theta: Array, sds: Array) -> Array:
-    """log sum_k w_k N(error; theta_k, sd_k^2), up to a constant."""
+    """Return log sum_k w_k N(error; theta_k, sd_k^2), up to a constant."""
     log_density = np.empty(np.size(error))
-    _log_mixture(np.ravel(error), np.log(weights / sds), theta, 1 / sds, NO_SHARE, log_density)
+    _log_mixture(np.ravel(error), np.log(weights / sds), theta, 1 / sds, NEGLIGIBLE_LOG, log_density)
     return log_density.reshape(np.shape(error))
 
 
 @jit
-def _log_mixture(error: Array, tops: Array, theta: Array, scales: Array, no_share: float, log_density: Array) -> None:
+def _log_mixture(error: Array, tops: Array, theta: Array, scales: Array, negligible: float, log_density: Array) -> None:
     for i in range(len(error)):
+        # Factor the largest component out, so that exp cannot underflow.
         best, first = -np.inf, 0
         for k in range(len(tops)):
             away = (error[i] - theta[k]) * scales[k]
@@ -58,22 +60,22 @@ def _log_mixture(error: Array, tops: Array, theta: Array, scales: Array, no_shar
         for k in range(len(tops)):
             away = (error[i] - theta[k]) * scales[k]
             below = tops[k] - 0.5 * away * away - best
-            if below > no_share and k != first:
+            if below > negligible and k != first:
                 others += np.exp(below)
         log_density[i] = best + np.log1p(others) if others > 0.0 else best
 
 
 def draw_components(shape: int | tuple[int, ...], weights: Array, rng: Generator) -> Array:
-    """The number of the component that each draw comes from."""
-    place = rng.random(shape)
-    component = np.zeros(place.shape, dtype=np.int16)
+    """Draw the number of the component that each draw comes from."""
+    uniform = rng.random(shape)
+    component = np.zeros(uniform.shape, dtype=np.int16)
     for end in np.cumsum(weights)[:-1]:
-        component += place >= end
+        component += uniform >= end
     return component
 
 
 def draw_mixture(shape: tuple[int, int], weights: Array, theta: Array, variances: Array, rng: Generator) -> Array:
-    """Independent draws from sum_k w_k N(theta_k, sigma_k^2)."""
+    """Draw independently from sum_k w_k N(theta_k, sigma_k^2)."""
     component = draw_components(shape, weights, rng)
     noise = rng.standard_normal(shape)
     noise *= np.sqrt(variances).take(component)
@@ -82,7 +84,7 @@ def draw_mixture(shape: tuple[int, int], weights: Array, theta: Array, variances
 
 
 def draw_vectors(n: int, weights: Array, theta: Array, variances: Array, rng: Generator) -> Array:
-    """n independent draws from sum_k w_k N(theta_k, sigma_k I), one row each."""
+    """Draw n independent vectors from sum_k w_k N(theta_k, sigma_k I), one per row."""
     component = draw_components(n, weights, rng)
     noise = rng.standard_normal((n, theta.shape[1]))
     return theta[component] + np.sqrt(variances)[component][:, np.newaxis] * noise

@@ -1,7 +1,7 @@
-"""A KD-tree of boxes over the archive: what compiled loops walk through to count and to write out distances.
+"""A KD-tree of boxes over the archive, which compiled loops traverse to count and to list distances.
 
-The distance of a pair is z_ij = ||y_i - x_j|| / unit_i, in floating point exactly as this formula reads. A box of points
-is counted or skipped whole where its corners decide, so every result equals that of the plain loop over all pairs.
+The distance of a pair is z_ij = ||y_i - x_j|| / unit_i, computed in floating point exactly as written. A box of points is
+counted or skipped as a whole where its corners decide. Every result equals that of the plain loop over all pairs.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import numpy as np
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import inner_jit, jit
 
-LEAF = 16  # points in a box at the bottom of the tree, at most twice as many
-SLACK = 1e-12  # relative; far more than the rounding of a distance
+LEAF_POINTS = 16  # points of a leaf box; at most twice as many
+BOUND_SLACK = 1e-12  # relative; far more than the rounding error of a squared distance
 
 
 class Tree(NamedTuple):
-    """The archive x in the order of a balanced KD-tree; node i has the children 2i and 2i + 1, node 1 is the root."""
+    """The archive x in the order of a balanced KD-tree. Node 1 is the root; node i has the children 2i and 2i + 1."""
 
     points: Array  # in tree order
-    rows: Array  # the archive's row of each
-    low: Array  # box of each node
-    high: Array
-    start: Array  # points of each node: start to stop
-    stop: Array
+    rows: Array  # the archive row of each point
+    low: Array  # the box of each node: lower corner ...
+    high: Array  # ... and upper corner
+    start: Array  # the points of each node: from start ...
+    stop: Array  # ... to before stop
     leaves: int
 
     @staticmethod
     def of(x: Array) -> Tree:
-        """The tree of the points x, n x m."""
+        """Build the tree of the points x, n x m."""
         x = np.ascontiguousarray(x, dtype=np.float64)
-        leaves = 1 << max(0, math.ceil(math.log2(max(1, len(x)) / (2 * LEAF))))
+        leaves = 1 << max(0, math.ceil(math.log2(max(1, len(x)) / (2 * LEAF_POINTS))))
         edges = np.arange(leaves + 1) * len(x) // leaves
         rows = _tree_order(x, edges)
         points = x[rows]
@@ -42,7 +42,7 @@ class Tree(NamedTuple):
         start[leaves:], stop[leaves:] = edges[:-1], edges[1:]
         low[leaves:] = np.minimum.reduceat(points, edges[:-1], axis=0)
         high[leaves:] = np.maximum.reduceat(points, edges[:-1], axis=0)
-        for level in reversed(range(leaves.bit_length() - 1)):  # the nodes above the leaves, from the bottom
+        for level in reversed(range(leaves.bit_length() - 1)):  # the nodes above the leaves, bottom up
             node = np.arange(1 << level, 2 << level)
             start[node], stop[node] = start[2 * node], stop[2 * node + 1]
             low[node] = np.minimum(low[2 * node], low[2 * node + 1])
@@ -52,7 +52,7 @@ class Tree(NamedTuple):
 
 @jit
 def _tree_order(x: Array, edges: Array) -> Array:
-    """The rows so that each half of each half ... lies on its side of the widest axis."""
+    """Return the rows in tree order: each node is split at the median of its widest axis."""
     order = np.arange(len(x))
     width = len(edges) - 1
     while width > 1:
@@ -61,8 +61,8 @@ def _tree_order(x: Array, edges: Array) -> Array:
             axis, widest = 0, -1.0
             for a in range(x.shape[1]):
                 low, high = np.inf, -np.inf
-                for place in range(start, stop):
-                    low, high = min(low, x[order[place], a]), max(high, x[order[place], a])
+                for k in range(start, stop):
+                    low, high = min(low, x[order[k], a]), max(high, x[order[k], a])
                 if high - low > widest:
                     axis, widest = a, high - low
             _split(x, order, axis, start, middle, stop)
@@ -72,7 +72,7 @@ def _tree_order(x: Array, edges: Array) -> Array:
 
 @inner_jit
 def _split(x: Array, order: Array, axis: int, start: int, middle: int, stop: int) -> None:
-    """Reorder start to stop so that nothing before `middle` is above anything from it on.  Hoare (1961), Find"""
+    """Partition `order` from start to stop so that no value before `middle` exceeds one after it.  Hoare (1961), Find"""
     left, right = start, stop - 1
     while left < right:
         pivot = x[order[(left + right) // 2], axis]
@@ -95,7 +95,7 @@ def _split(x: Array, order: Array, axis: int, start: int, middle: int, stop: int
 
 
 @inner_jit
-def _square(y: Array, i: int, points: Array, j: int) -> float:
+def _squared_distance(y: Array, i: int, points: Array, j: int) -> float:
     total = 0.0
     for a in range(y.shape[1]):
         step = y[i, a] - points[j, a]
@@ -104,8 +104,8 @@ def _square(y: Array, i: int, points: Array, j: int) -> float:
 
 
 @inner_jit
-def _reach(y: Array, i: int, low: Array, high: Array, node: int) -> tuple[float, float]:
-    """The squared distances of y_i to the nearest and the furthest corner of a box."""
+def _box_distances(y: Array, i: int, low: Array, high: Array, node: int) -> tuple[float, float]:
+    """Return the smallest and the largest squared distance of y_i to a point of a box."""
     least, largest = 0.0, 0.0
     for a in range(y.shape[1]):
         up, down = low[node, a] - y[i, a], y[i, a] - high[node, a]
@@ -116,7 +116,8 @@ def _reach(y: Array, i: int, low: Array, high: Array, node: int) -> tuple[float,
 
 
 @inner_jit
-def _middle(y: Array, i: int, low: Array, high: Array, node: int) -> float:
+def _center_distance(y: Array, i: int, low: Array, high: Array, node: int) -> float:
+    """Return the squared distance of y_i to the center of a box."""
     total = 0.0
     for a in range(y.shape[1]):
         step = y[i, a] - 0.5 * (low[node, a] + high[node, a])
@@ -126,27 +127,28 @@ def _middle(y: Array, i: int, low: Array, high: Array, node: int) -> float:
 
 @inner_jit
 def _band(bound: float, unit: float) -> tuple[float, float]:
-    """Squared distances surely below and surely beyond a bound on z; between them z itself decides."""
+    """Return the squared distances surely below and surely above a bound on z; between them z itself must be computed."""
     square = (bound * unit) * (bound * unit)
-    return square * (1 - SLACK), square * (1 + SLACK)
+    return square * (1 - BOUND_SLACK), square * (1 + BOUND_SLACK)
 
 
 @jit
 def count_within(
     y: Array, unit: Array, visit: Array, tree: Tree, near: Array, far: Array, most: int, below: Array, between: Array
 ) -> None:
-    """#{j: z_ij < near_i} and #{j: near_i <= z_ij < far_i} of each row i; stops where both together reach `most`."""
+    """Count #{j: z_ij < near_i} and #{j: near_i <= z_ij < far_i} for each row i; stop when both together reach `most`."""
     points, _, low, high, start, stop, leaves = tree
-    waiting = np.empty(128, dtype=np.int64)
+    stack = np.empty(128, dtype=np.int64)
     for i in visit:
         near_least, near_most = _band(near[i], unit[i])
         far_least, far_most = _band(far[i], unit[i])
         inner, outer, depth = 0, 0, 1
-        waiting[0] = 1
+        stack[0] = 1
         while depth > 0 and inner + outer < most:
             depth -= 1
-            node = waiting[depth]
-            least, largest = _reach(y, i, low, high, node)
+            node = stack[depth]
+            least, largest = _box_distances(y, i, low, high, node)
+            # Skip or count a whole box if its corners decide; open it otherwise.
             if least > far_most:
                 continue
             if largest < near_least:
@@ -155,7 +157,7 @@ def count_within(
                 outer += stop[node] - start[node]
             elif node >= leaves:
                 for j in range(start[node], stop[node]):
-                    square = _square(y, i, points, j)
+                    square = _squared_distance(y, i, points, j)
                     if square < near_least:
                         inner += 1
                     elif square <= far_most:
@@ -165,37 +167,37 @@ def count_within(
                         elif z < far[i]:
                             outer += 1
             else:
-                first = _middle(y, i, low, high, 2 * node) <= _middle(y, i, low, high, 2 * node + 1)
-                waiting[depth] = 2 * node + first  # the nearer child is looked at first
-                waiting[depth + 1] = 2 * node + 1 - first
+                first = _center_distance(y, i, low, high, 2 * node) <= _center_distance(y, i, low, high, 2 * node + 1)
+                stack[depth] = 2 * node + first  # visit the nearer child first: counts reach `most` sooner
+                stack[depth + 1] = 2 * node + 1 - first
                 depth += 2
         below[i], between[i] = inner, outer
 
 
 @jit
 def write_between(
-    y: Array, unit: Array, visit: Array, tree: Tree, link: Array, near: float, far: float, place: Array, out: Array
+    y: Array, unit: Array, visit: Array, tree: Tree, link: Array, near: float, far: float, offset: Array, out: Array
 ) -> None:
-    """The distances of row i in [near, far), its link left out, from out[place_i] on."""
+    """Write the distances of row i in [near, far), except that of its link, from out[offset_i] on."""
     points, rows, low, high, start, stop, leaves = tree
-    waiting = np.empty(128, dtype=np.int64)
+    stack = np.empty(128, dtype=np.int64)
     for i in visit:
         near_least, _ = _band(near, unit[i])
         _, far_most = _band(far, unit[i])
-        at, depth = place[i], 1
-        waiting[0] = 1
+        at, depth = offset[i], 1
+        stack[0] = 1
         while depth > 0:
             depth -= 1
-            node = waiting[depth]
-            least, largest = _reach(y, i, low, high, node)
+            node = stack[depth]
+            least, largest = _box_distances(y, i, low, high, node)
             if least > far_most or largest < near_least:
                 continue
             if node < leaves:
-                waiting[depth], waiting[depth + 1] = 2 * node, 2 * node + 1
+                stack[depth], stack[depth + 1] = 2 * node, 2 * node + 1
                 depth += 2
                 continue
             for j in range(start[node], stop[node]):
-                z = np.sqrt(_square(y, i, points, j)) / unit[i]
+                z = np.sqrt(_squared_distance(y, i, points, j)) / unit[i]
                 if near <= z < far and rows[j] != link[i]:
                     out[at] = z
                     at += 1

@@ -1,7 +1,7 @@
-"""What somebody believes about a number after he has seen a value that stands for it: means and variances.
+"""Beliefs about a number after a released value has been seen, as means and variances.
 
-With quadratic loss these two are all that decision theory asks of a belief: the best action is the mean, and the
-uncertainty the variance.  Trottini (2001), par. 8; `sdcmap.theory.decision` has other losses
+With quadratic loss, decision theory needs only these two: the best action is the mean, and the uncertainty is the variance.
+Trottini (2001), par. 8; `sdcmap.theory.decision` has other losses
 """
 
 from __future__ import annotations
@@ -12,27 +12,32 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 
-NODES = 97  # values at which a posterior is looked at
-NEGLIGIBLE = 25.0  # a log density so far below the highest counts as none
-MOST_ROUNDS = 16
-NARROW = 1e-9  # an interval of this share of the prior's standard deviation is a point
+NODES = 97  # grid points at which a posterior is evaluated
+NEGLIGIBLE_LOG = 25.0  # a log density this far below the highest counts as none
+MAX_ROUNDS = 16  # of narrowing the grid
+POINT_WIDTH = 1e-9  # an interval below this share of the prior's standard deviation is a point
 
 
 def normal_posterior(prior: tuple[float, float], seen: Array, variance: Array) -> tuple[Array, Array]:
-    """Mean and variance of N(prior) after seeing `seen` ~ N(theta, variance); variance 0: theta is seen itself."""
+    """Return mean and variance of the belief N(prior) after seeing `seen` ~ N(theta, variance).
+
+    A variance of 0 means that theta itself is seen.
+    """
     mean, spread = prior
-    share = spread / (spread + variance)  # of what was seen, in the posterior mean
+    share = spread / (spread + variance)  # weight of the seen value in the posterior mean
     return mean + share * (seen - mean), share * variance
 
 
 def posterior_moments(
     log_likelihood: Callable[[Array], Array], seen: Array, prior: tuple[float, float], ends: tuple[float, float]
 ) -> tuple[Array, Array]:
-    """Mean and variance of theta, prior N(mean, variance), given each released value; NaN where all values are impossible.
+    """Return mean and variance of theta, with prior N(mean, variance), given each released value.
 
-    log_likelihood : of the released values (rows), at the values of theta in a row of nodes each. seen : the released
-    values, at which the likelihood is not 0. ends : theta lies between, or within a standard deviation of what is seen.
-    The posterior is looked at on a grid of nodes, which is drawn in round by round to where it has its mass.
+    The posterior is evaluated on a grid, which is narrowed round by round to where the posterior has its mass. The result
+    is NaN where no value of theta is possible.
+
+    log_likelihood : of the released values (rows) at the values of theta in a row of nodes each. seen : the released
+    values, at which the likelihood is not 0. ends : theta lies between them, or within a standard deviation of `seen`.
     """
     mean, spread = prior[0], np.sqrt(prior[1])
     low, high = np.minimum(ends[0], seen - spread), np.maximum(ends[1], seen + spread)
@@ -41,24 +46,25 @@ def posterior_moments(
     def log_posterior(nodes: Array) -> Array:
         return np.asarray(log_likelihood(nodes) - 0.5 * ((nodes - mean) / spread) ** 2)
 
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         even = low[:, None] + (high - low)[:, None] * steps
         nodes = np.sort(np.column_stack([even, np.clip(seen, low, high)]), axis=1)
         log_p = log_posterior(nodes)
-        alive = log_p > log_p.max(axis=1, keepdims=True) - NEGLIGIBLE
-        rough = (alive.sum(axis=1) < NODES // 2) & (high - low > NARROW * spread)
+        # Narrow the grid to the nodes with a density that counts, where they are fewer than half.
+        alive = log_p > log_p.max(axis=1, keepdims=True) - NEGLIGIBLE_LOG
+        rough = (alive.sum(axis=1) < NODES // 2) & (high - low > POINT_WIDTH * spread)
         if not rough.any():
             break
         before = np.maximum(alive.argmax(axis=1) - 1, 0)
         after = np.minimum(NODES + 1 - alive[:, ::-1].argmax(axis=1), NODES)
-        drawn_in = [np.take_along_axis(nodes, place[:, None], 1)[:, 0] for place in (before, after)]
-        low, high = np.where(rough, drawn_in[0], low), np.where(rough, drawn_in[1], high)
-    even = low[:, None] + (high - low)[:, None] * steps  # of even steps the trapezoid rule is most exact
+        ends_now = [np.take_along_axis(nodes, index[:, None], 1)[:, 0] for index in (before, after)]
+        low, high = np.where(rough, ends_now[0], low), np.where(rough, ends_now[1], high)
+    even = low[:, None] + (high - low)[:, None] * steps  # the trapezoid rule is most accurate on even steps
     return _moments(even, log_posterior(even))
 
 
 def _moments(nodes: Array, log_p: Array) -> tuple[Array, Array]:
-    """Mean and variance of the density exp(log_p) at the nodes, by the trapezoid rule; a point where they coincide."""
+    """Return mean and variance of the density exp(log_p) by the trapezoid rule; nodes that coincide are a point mass."""
     gaps = np.diff(nodes, axis=1)
     width = np.zeros(nodes.shape)
     width[:, 1:] += gaps
@@ -72,9 +78,9 @@ def _moments(nodes: Array, log_p: Array) -> tuple[Array, Array]:
 
 
 def normal_divergence(truth: tuple[Array, Array], belief: tuple[Array, Array]) -> Array:
-    """KL(N(truth) || N(belief)) in nats; infinite where the belief is certain."""
+    """Return KL(N(truth) || N(belief)) in nats; infinite where the belief has variance 0."""
     spread = np.where(belief[1] > 0, belief[1], np.nan)
     ratio, apart = truth[1] / spread, (truth[0] - belief[0]) ** 2 / spread
-    with np.errstate(divide="ignore"):  # the truth may be a point
-        log_ratio = np.log(truth[1]) - np.log(spread)  # the ratio itself may be too small for a number
+    with np.errstate(divide="ignore"):  # the truth may have variance 0
+        log_ratio = np.log(truth[1]) - np.log(spread)  # a difference of logs, since the ratio may underflow
     return np.asarray(np.nan_to_num(0.5 * (ratio - 1 - log_ratio + apart), nan=np.inf))

@@ -1,7 +1,7 @@
 """Means, variances, covariances and correlations of numbers with missing values and weights.
 
-Weights enter everywhere as in a survey: sums of squares are divided by sum w (1 - 1/n'), n' = (sum w)^2 / sum w^2 the
-effective number of records (Kish); without weights that is n - 1.
+Weights are survey weights: sums of squares are divided by sum w (1 - 1/n'), where n' = (sum w)^2 / sum w^2 is the effective
+number of records (Kish). Without weights the divisor is n - 1.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 
-TINY = 1e-12  # a spread or mean below this share of the variable's mean absolute value is rounding, and counts as 0
-LEAST = 1e-9  # fewer effective records than 1 + LEAST have no variance
+TINY = 1e-12  # a spread or mean below this share of the variable's mean absolute value is rounding and counts as 0
+MIN_EXTRA_RECORDS = 1e-9  # a variance needs more than 1 + this many effective records
 
 
 class Spread(NamedTuple):
@@ -26,14 +26,17 @@ class Spread(NamedTuple):
 
 
 def mean_and_variance(y: Array, weights: Array | None = None) -> Spread:
-    """Of known numbers; the variance is NaN where there are too few. A constant has its own value for its mean."""
+    """Return mean and variance of numbers without missing values; the variance is NaN if there are too few.
+
+    The mean of a constant is exactly its value.
+    """
     w = np.ones(len(y)) if weights is None else weights
     total = float(w.sum())
     count = total**2 / float((w**2).sum()) if total > 0 else 0.0
     if count == 0:
         return Spread(np.nan, np.nan, 0.0)
     mean = float(y[0] if y.min() == y.max() else w @ y / total)
-    variance = float(w @ (y - mean) ** 2) / total * count / (count - 1) if count > 1 + LEAST else np.nan
+    variance = float(w @ (y - mean) ** 2) / total * count / (count - 1) if count > 1 + MIN_EXTRA_RECORDS else np.nan
     return Spread(mean, variance, count)
 
 
@@ -41,7 +44,7 @@ def mean_and_variance(y: Array, weights: Array | None = None) -> Spread:
 class Moments:
     """Means (m), covariances (m x m) and correlations (m x m); NaN where there are too few values.
 
-    size : the mean absolute value of each variable, against which rounding is told from a change.
+    size : the mean absolute value of each variable, the scale for telling rounding from a change.
     A correlation with a constant variable is 0.
     """
 
@@ -56,7 +59,7 @@ class Moments:
 
 
 def moments(x: Array, weights: Array | None = None) -> Moments:
-    """The moments of the columns of x: means over the values present, covariances over the complete pairs."""
+    """Return the moments of the columns of x: means over the values present, covariances over the complete pairs."""
     known = ~np.isnan(x)
     w = np.ones(len(x)) if weights is None else weights
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -65,6 +68,7 @@ def moments(x: Array, weights: Array | None = None) -> Moments:
         weight = known * w[:, None]
         mean = np.where(known, x, 0.0).T @ w / weight.sum(axis=0)
         size = np.abs(np.where(known, x, 0.0)).T @ w / weight.sum(axis=0)
+        # Sums over the complete pairs of each two columns, as matrix products with the indicators of known values.
         centered = np.where(known, x - mean, 0.0)
         total = known.T @ weight  # sum of weights of the complete pairs
         first = (centered * w[:, None]).T @ known  # sum of w x_j over the pairs of j and k
@@ -72,8 +76,8 @@ def moments(x: Array, weights: Array | None = None) -> Moments:
         divisor = total - (known.T @ (known * w[:, None] ** 2)) / total
         product = (centered * w[:, None]).T @ centered - first * first.T / total
         spread = np.sqrt(np.clip(second - first**2 / total, 0, None) / divisor)
-        enough = divisor > LEAST * total
-        return _settled(mean, size, np.where(enough, product / divisor, np.nan), spread)
+        enough = divisor > MIN_EXTRA_RECORDS * total
+        return _finish_moments(mean, size, np.where(enough, product / divisor, np.nan), spread)
 
 
 def _complete(x: Array, w: Array) -> Moments:
@@ -82,13 +86,13 @@ def _complete(x: Array, w: Array) -> Moments:
     centered = x - mean
     divisor = total - (w**2).sum() / total
     product = (centered * w[:, None]).T @ centered
-    covariance = product / divisor if divisor > LEAST * total else np.full(product.shape, np.nan)
+    covariance = product / divisor if divisor > MIN_EXTRA_RECORDS * total else np.full(product.shape, np.nan)
     spread = np.broadcast_to(np.sqrt(np.diagonal(covariance))[:, None], covariance.shape)
-    return _settled(mean, w @ np.abs(x) / total, covariance, spread)
+    return _finish_moments(mean, w @ np.abs(x) / total, covariance, spread)
 
 
-def _settled(mean: Array, size: Array, covariance: Array, spread: Array) -> Moments:
-    """`spread[j, k]`: the standard deviation of j over the pairs of j and k."""
+def _finish_moments(mean: Array, size: Array, covariance: Array, spread: Array) -> Moments:
+    """Return the moments, with covariance 0 for constants; spread[j, k] is the deviation of j over its pairs with k."""
     constant = spread <= TINY * size[:, None]
     either = constant | constant.T
     covariance = np.where(either, covariance * 0.0, covariance)
@@ -98,7 +102,7 @@ def _settled(mean: Array, size: Array, covariance: Array, spread: Array) -> Mome
 
 
 def correlation_of(covariance: Array) -> Array:
-    """The correlations that belong to a covariance matrix; NaN where a variance is negative, 0 where it is 0."""
+    """Return the correlations of a covariance matrix; NaN where a variance is negative, 0 where it is 0."""
     variance = np.diagonal(covariance)
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.sqrt(variance)

@@ -1,4 +1,4 @@
-"""How precisely an estimate is known: normal and Wilson intervals, and precision as the inverse of a mean squared error."""
+"""Precision of estimates: normal and Wilson intervals, and the inverse of a mean squared error."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 
-NORMAL_95 = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations of its mean
+NORMAL_95 = 1.959963984540054  # standard deviations around the mean that hold 95 % of a normal distribution
 
 
 def wilson_interval(share: float, trials: float, z: float = NORMAL_95) -> tuple[float, float]:
-    """Return the ends of the interval of a share that was observed in so many trials.  Wilson (1927)
+    """Return the ends of the confidence interval of a share observed in `trials` trials.  Wilson (1927)
 
     z : the normal quantile of the level, by default for 95 %.
 
@@ -25,10 +25,11 @@ def wilson_interval(share: float, trials: float, z: float = NORMAL_95) -> tuple[
     return max(0.0, center - half), min(1.0, center + half)
 
 
-def inverse_of_mean(squared_errors: Array) -> tuple[float, float | None]:
-    """R = 1/mean(e^2) and its delta-method standard error R^2 sd(e^2)/sqrt(count); infinite where all errors are 0.
+def precision_of_errors(squared_errors: Array) -> tuple[float, float | None]:
+    """Return R = 1/mean(e^2) and its delta-method standard error R^2 sd(e^2)/sqrt(count).
 
-    Duncan et al. (2001). The mean of 1/e^2 would be wrong: with true R = 4 the mean of 200 such values has median 1,552.
+    R is infinite if all errors are 0.  Duncan et al. (2001)
+    The mean of 1/e^2 would be wrong: with a true R of 4, the mean of 200 such values has median 1,552.
     """
     count = len(squared_errors)
     mean = float(np.mean(squared_errors))

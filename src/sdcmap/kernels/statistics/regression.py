@@ -1,4 +1,7 @@
-"""Linear and logistic regression by rows in blocks: memory is that of the columns, never of the whole design."""
+"""Linear and logistic regression, computed in blocks of rows.
+
+The memory needed is that of the columns, never that of the whole design matrix.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 
-BLOCK = 1 << 14  # rows of the design at once
-RIDGE = 1e-6  # records; it keeps the slopes of a logit finite where a term tells the two groups apart for certain
-MOST_STEPS = 60
-ROUNDING = 1e-12  # a sum of terms that cancel to this share of them is 0
+BLOCK_ROWS = 1 << 14  # rows of the design matrix at a time
+RIDGE = 1e-6  # in records; keeps the slopes of a logit finite where a term separates the two groups perfectly
+MAX_NEWTON_STEPS = 60
+CANCELLATION = 1e-12  # a sum that is at most this share of its terms' sizes is rounding and counts as 0
 
 
 class Regressors(Protocol):
-    """What a logit is fitted to: so many rows and terms, the first of which is the intercept."""
+    """The terms a logit is fitted to; the first is the intercept."""
 
     @property
     def rows(self) -> int: ...
@@ -25,23 +28,24 @@ class Regressors(Protocol):
     def width(self) -> int: ...
 
     def likelihood(self, ones: Array, zeros: Array, slopes: Array) -> tuple[float, Array, Array, Array]:
-        """The log-likelihood, its gradient, the information, and the probabilities."""
+        """Return the log-likelihood, its gradient, the information and the probabilities."""
 
 
 class Design(NamedTuple):
-    """A regression's `columns` as they are, and its `terms`, each a product of some columns; () is the intercept."""
+    """The columns of a regression, and its terms, each a product of columns; () is the intercept."""
 
     columns: tuple[Array, ...]
     terms: tuple[tuple[int, ...], ...]
     rows: int
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """The rows of the design, some at a time."""
-        for start in range(0, self.rows, BLOCK):
-            at = slice(start, min(start + BLOCK, self.rows))
+        """Yield the design matrix in blocks of rows."""
+        for start in range(0, self.rows, BLOCK_ROWS):
+            at = slice(start, min(start + BLOCK_ROWS, self.rows))
             yield at, self.block(at)
 
     def block(self, at: slice) -> Array:
+        """Return these rows of the design matrix."""
         base = [column[at].astype(np.float64) for column in self.columns]
         x = np.empty((len(self.terms), at.stop - at.start))
         for row, term in zip(x, self.terms, strict=True):
@@ -55,7 +59,7 @@ class Design(NamedTuple):
         return len(self.terms)
 
     def likelihood(self, ones: Array, zeros: Array, slopes: Array) -> tuple[float, Array, Array, Array]:
-        """The log-likelihood of a logit, its gradient, the information, and the probabilities."""
+        """Return the log-likelihood of a logit, its gradient, the information and the probabilities."""
         value, gradient, information = 0.0, np.zeros(self.width), np.zeros((self.width, self.width))
         p = np.empty(self.rows)
         for at, x in self.blocks():
@@ -76,48 +80,53 @@ class Fit(NamedTuple):
 
 
 def least_squares(design: Design, y: Array, weights: Array | None) -> Fit | None:
-    """Ordinary least squares with s^2 (X'X)^-1; with weights, weighted least squares with the sandwich of White (1980).
+    """Fit by ordinary least squares with covariance s^2 (X'X)^-1, or by weighted least squares with White's sandwich.
 
-    None where the columns depend on each other, or there are no more rows than columns.
+    Return None if the columns are linearly dependent or there are no more rows than columns.  White (1980)
     """
     k = len(design.terms)
     if design.rows <= k:
         return None
     w = np.ones(design.rows) if weights is None else weights
+    # First pass over the rows: the normal equations. Second pass: residuals and, with weights, the sandwich.
     gram, moment = np.zeros((k, k)), np.zeros(k)
     for at, x in design.blocks():
         gram += products(x, w[at])
         moment += x.T @ (w[at] * y[at])
-    inverse = inverse_of(gram)
+    inverse = invert_gram(gram)
     if inverse is None:
         return None
-    slopes = _unrounded(inverse @ moment, np.abs(inverse) @ np.abs(moment))
+    slopes = _cancel_rounding(inverse @ moment, np.abs(inverse) @ np.abs(moment))
     error, sandwich = 0.0, np.zeros((k, k))
     for at, x in design.blocks():
-        residual = _unrounded(y[at] - x @ slopes, np.abs(y[at]) + np.abs(x) @ np.abs(slopes))
+        residual = _cancel_rounding(y[at] - x @ slopes, np.abs(y[at]) + np.abs(x) @ np.abs(slopes))
         error += float(residual @ residual)
         if weights is not None:
-            influence = _unrounded(x @ inverse, np.abs(x) @ np.abs(inverse))
+            influence = _cancel_rounding(x @ inverse, np.abs(x) @ np.abs(inverse))
             sandwich += products(influence, (w[at] * residual) ** 2)
     if weights is None:
         return Fit(slopes, inverse * error / (design.rows - k))
     return Fit(slopes, sandwich * design.rows / (design.rows - k))
 
 
-def _unrounded(sums: Array, size: Array) -> Array:
-    """The same with 0 for what is left of a sum of terms of this size when they cancel: a record that is fitted exactly, or
-    that a coefficient does not rest on, would else have an influence of rounding, another in each order of rows."""
-    return np.where(np.abs(sums) <= ROUNDING * size, 0.0, sums)
+def _cancel_rounding(sums: Array, size: Array) -> Array:
+    """Set sums to 0 that are only the rounding error of cancelling terms of this size.
+
+    Otherwise a record that is fitted exactly, or that does not affect a coefficient, would have an influence of rounding
+    errors, which depends on the order of the rows.
+    """
+    return np.where(np.abs(sums) <= CANCELLATION * size, 0.0, sums)
 
 
 def products(x: Array, weights: Array) -> Array:
-    """X'WX; the root of the weights makes it symmetric, for which BLAS needs half the work."""
+    """Return X'WX. Written with the root of the weights it is symmetric, and BLAS does half the work."""
     z = x.T * np.sqrt(weights)
     return np.asarray(z @ z.T)
 
 
-def inverse_of(gram: Array) -> Array | None:
-    """The inverse of a matrix of sums of squares and products; None where it has none to ten digits."""
+def invert_gram(gram: Array) -> Array | None:
+    """Return the inverse of a matrix of sums of squares and products, or None if it is singular to ten digits."""
+    # Eigenvalues on the correlation scale, so that the units of the columns do not decide what is singular.
     scale = np.sqrt(np.diag(gram))
     if not ((scale > 0) & np.isfinite(scale)).all():
         return None
@@ -128,11 +137,11 @@ def inverse_of(gram: Array) -> Array | None:
 
 
 def logit(design: Regressors, ones: Array, zeros: Array, ridge: float = RIDGE) -> tuple[Fit, Array] | None:
-    """Logistic regression of units that hold `ones` records of one group and `zeros` of the other, by Newton's method
-    (iteratively reweighted least squares), and the probability of the first group in each unit.
+    """Fit a logistic regression by Newton's method, and return the fit and the probability of the first group per unit.
 
-    The first term must be the intercept. `ridge`/2 times the squared slopes, but for the intercept's, is taken from the
-    log-likelihood; the covariance is the inverse of the information. None where that has none: columns of huge numbers.
+    A unit holds `ones` records of the first group and `zeros` of the other. The first term must be the intercept.
+    `ridge`/2 times the squared slopes, without the intercept's, is subtracted from the log-likelihood. The covariance is
+    the inverse of the information. Return None if that is singular, as with columns of huge numbers.
     """
     try:
         return _logit(design, ones, zeros, ridge)
@@ -145,23 +154,25 @@ def _logit(design: Regressors, ones: Array, zeros: Array, ridge: float) -> tuple
     penalty = np.full(k, ridge)
     penalty[0] = 0.0
     total, first = float(ones.sum() + zeros.sum()), float(ones.sum())
+    # Start at the fit with the intercept only.
     slopes = np.zeros(k)
     slopes[0] = np.log(first / (total - first))
-    reached, gradient, information, p = _likelihood(design, ones, zeros, slopes, penalty)
-    for _ in range(MOST_STEPS):
+    value, gradient, information, p = _likelihood(design, ones, zeros, slopes, penalty)
+    for _ in range(MAX_NEWTON_STEPS):
         step = np.linalg.solve(information, gradient)
         decrement = float(gradient @ step)
         if decrement <= 1e-22 * total:
             break
+        # Halve the step until the likelihood does not fall.
         share = 1.0
         while True:
-            tried = _likelihood(design, ones, zeros, slopes + share * step, penalty)
-            if tried[0] >= reached - 1e-13 * abs(reached) or share < 1e-4:
+            trial = _likelihood(design, ones, zeros, slopes + share * step, penalty)
+            if trial[0] >= value - 1e-13 * abs(value) or share < 1e-4:
                 break
             share /= 2
         slopes = slopes + share * step
-        reached, gradient, information, p = tried
-        if decrement <= 1e-14 * total:  # this step squared the error: what is left is rounding
+        value, gradient, information, p = trial
+        if decrement <= 1e-14 * total:  # this step squared the error; the rest is rounding
             break
     return (Fit(slopes, np.linalg.inv(information)), p) if np.isfinite(information).all() else None
 
@@ -169,7 +180,7 @@ def _logit(design: Regressors, ones: Array, zeros: Array, ridge: float) -> tuple
 def _likelihood(
     design: Regressors, ones: Array, zeros: Array, slopes: Array, penalty: Array
 ) -> tuple[float, Array, Array, Array]:
-    """The penalized log-likelihood, its gradient, the information, and the probabilities."""
+    """Return the penalized log-likelihood, its gradient, the information and the probabilities."""
     value, gradient, information, p = design.likelihood(ones, zeros, slopes)
     information[np.diag_indices_from(information)] += penalty
     if information[0, 0] <= 0:

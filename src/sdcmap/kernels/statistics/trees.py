@@ -1,4 +1,4 @@
-"""Classification and regression trees on binned predictors, grown to small leaves that values are drawn from."""
+"""Classification and regression trees on binned predictors, with small leaves from which values are drawn."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.random import Generator
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 
-MOST_BINS = 256  # of a numeric predictor
+MAX_BINS = 256  # of a numeric predictor, with the bin for NaN
 
 
 class Tree(NamedTuple):
-    """The nodes, a parent before its children; `variable` is -1 at a leaf."""
+    """The nodes, each parent before its children; `variable` is -1 at a leaf."""
 
-    variable: Array  # what the node asks
-    table: Array  # where its answers begin: goes_left[table + bin]
+    variable: Array  # the predictor of the split
+    table: Array  # offset of the node in goes_left: goes_left[table + bin]
     left: Array
     right: Array
     start: Array  # the rows of the node: rows[start : start + size]
@@ -27,47 +27,48 @@ class Tree(NamedTuple):
 
 
 def bin_edges(x: Array) -> Array:
-    """Bounds of at most MOST_BINS - 1 bins of numbers with about equally many each; the last bin is for NaN."""
+    """Return the bounds of at most MAX_BINS - 1 bins with about equally many values each; one more bin is for NaN."""
     known = x[~np.isnan(x)]
     if len(known) == 0:
         return np.empty(0)
     distinct = np.unique(known)
-    if len(distinct) < MOST_BINS:
+    if len(distinct) < MAX_BINS:
         return distinct[1:]
-    ranked = np.sort(known)
-    return np.unique(ranked[np.arange(1, MOST_BINS - 1) * len(ranked) // (MOST_BINS - 1)])
+    known = np.sort(known)
+    return np.unique(known[np.arange(1, MAX_BINS - 1) * len(known) // (MAX_BINS - 1)])
 
 
-def binned(x: Array, edges: Array) -> Array:
-    """The bin of each number: how many of the edges it has reached; NaN has the last bin, len(edges) + 1."""
-    reached = np.searchsorted(edges, x, side="right")
-    return np.where(np.isnan(x), len(edges) + 1, reached).astype(np.int64)
+def assign_bins(x: Array, edges: Array) -> Array:
+    """Return the bin of each number: how many edges it has reached. NaN has the last bin, len(edges) + 1."""
+    bins = np.searchsorted(edges, x, side="right")
+    return np.where(np.isnan(x), len(edges) + 1, bins).astype(np.int64)
 
 
 def grow(bins: Array, sizes: Array, ordered: Array, y: Array, classes: int, leaf: int) -> Tree:
-    """The tree of y on the binned predictors.
+    """Grow the tree of y on the binned predictors.  Breiman, Friedman, Olshen, Stone (1984), sections 4.2.2 and 8
 
-    bins : n x p; sizes : number of bins of each predictor; ordered : whether its bins have an order. classes : y is a
-    code below it, and a split is judged by Gini's index; 0: y is a number, and it is judged by the sum of squares.
-    leaf : fewest rows of a leaf. A node is split where that helps most, as long as it helps; the categories of a nominal
-    predictor are put in the order of their mean y (of a code: of their share of the node's most frequent class).
-    Breiman, Friedman, Olshen, Stone (1984), sections 4.2.2 and 8
+    A node is split where the split helps most, as long as it helps. The categories of a nominal predictor are ordered by
+    their mean y; if y is a code, by their share of the node's most frequent class.
+
+    bins : n x p. sizes : number of bins of each predictor. ordered : whether its bins have an order.
+    classes : number of codes of y, and splits are judged by Gini's index; 0 if y is a number, and splits are judged by
+    the sum of squares. leaf : smallest number of rows of a leaf.
     """
     code = y.astype(np.int64) if classes else np.zeros(len(y), dtype=np.int64)
     value = np.ones(len(y)) if classes else y.astype(np.float64)
     return _grow(np.ascontiguousarray(bins, dtype=np.int64), sizes, ordered, code, value, classes, leaf)
 
 
-def leaves_of(tree: Tree, bins: Array) -> Array:
-    """The leaf that each row falls into."""
+def find_leaves(tree: Tree, bins: Array) -> Array:
+    """Return the leaf of each row."""
     return _leaves(tree, np.ascontiguousarray(bins, dtype=np.int64))
 
 
-def drawn_from(tree: Tree, bins: Array, y: Array, rng: Generator) -> Array:
-    """For each row of `bins`, the y of a row drawn uniformly from its leaf."""
-    leaf = leaves_of(tree, bins)
-    place = (rng.random(len(bins)) * tree.size[leaf]).astype(np.int64)
-    return y[tree.rows[tree.start[leaf] + place]]
+def draw_from_leaves(tree: Tree, bins: Array, y: Array, rng: Generator) -> Array:
+    """Draw, for each row of `bins`, the y of a row of its leaf, uniformly."""
+    leaf = find_leaves(tree, bins)
+    position = (rng.random(len(bins)) * tree.size[leaf]).astype(np.int64)
+    return y[tree.rows[tree.start[leaf] + position]]
 
 
 @jit
@@ -85,7 +86,7 @@ def _leaves(tree: Tree, bins: Array) -> Array:
 @jit
 def _grow(bins: Array, sizes: Array, ordered: Array, code: Array, value: Array, classes: int, leaf: int) -> Tree:
     n = len(code)
-    most = 2 * max(n // leaf, 1) + 1
+    most = 2 * max(n // leaf, 1) + 1  # nodes, at most
     variable, table = np.full(most, -1), np.zeros(most, dtype=np.int64)
     left, right = np.full(most, -1), np.full(most, -1)
     start, count = np.zeros(most, dtype=np.int64), np.zeros(most, dtype=np.int64)
@@ -106,6 +107,7 @@ def _grow(bins: Array, sizes: Array, ordered: Array, code: Array, value: Array, 
             variable[node], table[node] = best, filled
             goes_left[filled : filled + sizes[best]] = side[: sizes[best]]
             filled += sizes[best]
+            # Partition the rows of the node in place: those that go left first, in their order.
             to_left, to_right = 0, 0
             for row in of:
                 if side[bins[row, best]]:
@@ -126,14 +128,23 @@ def _grow(bins: Array, sizes: Array, ordered: Array, code: Array, value: Array, 
 
 @jit
 def _best_split(
-    bins: Array, sizes: Array, ordered: Array, code: Array, value: Array, classes: int, leaf: int, of: Array,
-    sums: Array, number: Array, side: Array,
-) -> int:  # fmt: skip
-    """The predictor that splits the rows `of` best, or -1; `side` tells of each of its bins whether it goes left."""
+    bins: Array,
+    sizes: Array,
+    ordered: Array,
+    code: Array,
+    value: Array,
+    classes: int,
+    leaf: int,
+    of: Array,
+    sums: Array,
+    number: Array,
+    side: Array,
+) -> int:
+    """Return the predictor that splits the rows `of` best, or -1; write into `side` which of its bins go left."""
     n, width = len(of), max(classes, 1)
     if n < 2 * leaf:
         return -1
-    middle = 0.0  # numbers are taken from the node's mean
+    middle = 0.0  # numbers are centered at the node's mean, against cancellation
     if classes == 0:
         for row in of:
             middle += value[row] / n
@@ -143,39 +154,40 @@ def _best_split(
     commonest = np.argmax(total)
     if classes > 0 and total[commonest] == n:
         return -1
-    worst = 0.0  # what the node has without a split: sum of squared sums over n
+    worst = 0.0  # the criterion without a split: sum of squared sums over n
     for c in range(width):
         worst += total[c] ** 2 / n
     best, chosen = worst * (1 + 1e-9) + 1e-12, -1
     below = np.empty(width)
     for v in range(bins.shape[1]):
+        # Sum y over each bin, order the bins, and try every split between two of them.
         sums[: sizes[v]] = 0.0
         number[: sizes[v]] = 0
         for row in of:
             at = bins[row, v]
             number[at] += 1
             sums[at, code[row]] += value[row] - middle
-        met = np.flatnonzero(number[: sizes[v]])
+        occupied = np.flatnonzero(number[: sizes[v]])
         if not ordered[v]:
-            means = np.empty(len(met))
-            for i in range(len(met)):
-                means[i] = sums[met[i], commonest] / number[met[i]]
-            met = met[np.argsort(means, kind="mergesort")]
+            means = np.empty(len(occupied))
+            for i in range(len(occupied)):
+                means[i] = sums[occupied[i], commonest] / number[occupied[i]]
+            occupied = occupied[np.argsort(means, kind="mergesort")]
         below[:] = 0.0
         passed = 0
-        for i in range(len(met) - 1):
-            passed += number[met[i]]
+        for i in range(len(occupied) - 1):
+            passed += number[occupied[i]]
             gain = 0.0
             for c in range(width):
-                below[c] += sums[met[i], c]
+                below[c] += sums[occupied[i], c]
                 gain += below[c] ** 2 / passed + (total[c] - below[c]) ** 2 / (n - passed)
             if passed >= leaf and n - passed >= leaf and gain > best:
                 best, chosen = gain, v
-                side[: sizes[v]] = 2 * passed > n  # bins that no row of the node has go with the larger part
+                side[: sizes[v]] = 2 * passed > n  # bins without rows go with the larger part
                 if ordered[v]:
-                    side[: met[i] + 1] = True
-                    side[met[i] + 1 : sizes[v]] = False
+                    side[: occupied[i] + 1] = True
+                    side[occupied[i] + 1 : sizes[v]] = False
                 else:
-                    side[met[: i + 1]] = True
-                    side[met[i + 1 :]] = False
+                    side[occupied[: i + 1]] = True
+                    side[occupied[i + 1 :]] = False
     return chosen

@@ -1,1 +1,1 @@
-"""Cells of tables: coding, counting, uniques and what a table tells."""
+"""Cells of tables: numbering, counting, uniques, risks and attribute inference."""

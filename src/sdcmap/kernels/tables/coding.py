@@ -1,4 +1,4 @@
-"""Coding and counting of table cells."""
+"""Number and count the cells of a table."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.scratch_memory import empty
 
-LARGEST_KEY = 1 << 62  # tables with more possible cells have no cell numbers, only numbers of the cells that occur
+LARGEST_KEY = 1 << 62  # in tables with more possible cells, only the cells that occur are numbered
 
 
 def strides_of(sizes: Sequence[int]) -> tuple[int, ...]:
-    """How far one step of each variable moves the cell number (last variable fastest)."""
+    """Return by how much one step of each variable changes the cell number; the last variable changes it by 1."""
     strides = [1] * len(sizes)
     for j in range(len(sizes) - 2, -1, -1):
         strides[j] = strides[j + 1] * sizes[j + 1]
     return tuple(strides)
 
 
-def mixed_radix(codes: Sequence[Array], sizes: Sequence[int]) -> tuple[Array, tuple[int, ...]]:
-    """Cell number of each record, sum_j stride_j * code_j, in the narrowest type, and the strides."""
+def cell_numbers(codes: Sequence[Array], sizes: Sequence[int]) -> tuple[Array, tuple[int, ...]]:
+    """Return the cell number of each record, sum_j stride_j * code_j, in the smallest integer type, and the strides."""
     strides = strides_of(sizes)
-    cell = empty(len(codes[0]), _holding(strides[0] * sizes[0]))
+    cell = empty(len(codes[0]), _smallest_type(strides[0] * sizes[0]))
     cell[:] = 0
     for code, stride in zip(codes, strides, strict=True):
         _add_scaled(cell, code, stride)
     return cell, strides
 
 
-def _holding(space: int) -> type[np.integer[Any]]:
+def _smallest_type(space: int) -> type[np.integer[Any]]:
     return np.uint16 if space <= 1 << 16 else np.int32 if space <= 1 << 31 else np.int64
 
 
@@ -44,7 +44,7 @@ def _add_scaled(cell: Array, code: Array, stride: int) -> None:
 
 @jit
 def count_cells(code: Array, size: int) -> Array:
-    """Number of records in each of `size` cells, without a wide copy of the codes."""
+    """Count the records in each of `size` cells, without a copy of the codes in a larger type."""
     count = np.zeros(size, dtype=np.int64)
     for i in range(len(code)):
         count[np.uint64(code[i])] += 1
@@ -53,14 +53,14 @@ def count_cells(code: Array, size: int) -> Array:
 
 @jit
 def move_cells(cell: Array, stride: int, before: Array, rows: Array, after: Array) -> None:
-    """Move the cell numbers of `rows` along one variable, from its codes `before` (all rows) to `after` (these rows)."""
+    """Update the cell numbers of `rows` in place when one variable changes from `before` (all rows) to `after` (`rows`)."""
     for i in range(len(cell)):
         cell[i] += stride * (np.int64(after[i]) - np.int64(before[np.uint64(rows[i])]))
 
 
 @jit
 def recount(count: Array, old: Array, new: Array) -> Array:
-    """The counts after one record moved from each of `old` to each of `new`."""
+    """Return the counts after one record has moved from each cell of `old` to the cell of `new`."""
     after = count.copy()
     for i in range(len(old)):
         after[np.uint64(old[i])] -= 1
@@ -70,24 +70,28 @@ def recount(count: Array, old: Array, new: Array) -> Array:
 
 @jit
 def in_small_cells(after: Array, new: Array, n: int) -> tuple[int, int]:
-    """Records in cells with fewer than n records: all of them, and those among the records that moved to `new`."""
-    every, moved = 0, 0
+    """Count the records in cells with fewer than n records: all of them, and those among the records in `new`."""
+    total, moved = 0, 0
     for i in range(len(after)):
-        every += after[i] * (after[i] < n)
+        total += after[i] * (after[i] < n)
     for i in range(len(new)):
         moved += after[np.uint64(new[i])] < n
-    return every, moved
+    return total, moved
 
 
 def compress(codes: Sequence[Array]) -> tuple[Array, Array]:
-    """Cell number of each record among the cells that occur, 0, 1, ..., and their counts; any number of variables."""
+    """Number the cells that occur 0, 1, ..., and return the number of each record and the count of each cell.
+
+    There is no limit on the number of variables.
+    """
     cell = np.zeros(len(codes[0]), dtype=np.int64)
     space = 1
     for code in codes:
         size = int(code.max()) + 1
         if space * size > LARGEST_KEY:
-            met, cell = np.unique(cell, return_inverse=True)
-            space = len(met)
+            # Renumber before the cell number can overflow: at most one cell per record occurs.
+            observed, cell = np.unique(cell, return_inverse=True)
+            space = len(observed)
         if space * size > np.iinfo(np.int64).max:
             raise OverflowError("a variable has too many categories")
         cell = cell * size + code

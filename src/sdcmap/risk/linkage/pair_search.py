@@ -18,7 +18,7 @@ import numpy as np
 from cachetools import LRUCache, cached
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.device import held_on_device
+from sdcmap.kernels.device import class_on_device
 from sdcmap.kernels.jit import inner_jit, jit, own_threads, run_parts
 from sdcmap.risk.linkage import field_costs as kinds
 from sdcmap.risk.linkage.field_costs import Cost, cost_of_values
@@ -382,7 +382,7 @@ def _add_field(
 
 
 # ---- rivals of the true record ----------------------------------------------------------------------------------
-@held_on_device
+@class_on_device
 class RivalSearch:
     """Search for known records that cost less than the true one, or the same.
 
@@ -452,7 +452,7 @@ def _find_rivals(layout: _Layout, truth: Array, targets: Array, mean: bool, beat
 
 
 # ---- the cheapest known records ---------------------------------------------------------------------------------
-@held_on_device
+@class_on_device
 class CheapestSearch:
     """Search for the cheapest known records of released ones; both files are laid out once.
 

@@ -1,18 +1,17 @@
 """Choosing by decision theory: beliefs, losses, divergences, global risk and utility, and the criterion.
 
-Trottini (2001) with the uncertainty functions of Duncan and Lambert (1986). An intruder wants theta_INT, society
-theta_SOC; each believes a distribution before and after the release, and the agency, which has the original, believes one
-too. Everything is a plain function of distributions and numbers, vectorized over records; no microdata are needed.
+Trottini (2001) with the uncertainty functions of Duncan and Lambert (1986). An intruder wants theta_INT, society wants
+theta_SOC. Each has a belief (a distribution) before and after the release, and so does the agency, which has the original.
+Everything is a plain function of distributions and numbers, vectorized over records; no microdata are needed.
 
-    distributions, atoms   Normal, Student, Discrete, Samples: a belief, or one a record
+    distributions, atoms   Normal, Student, Discrete, Samples: one belief, or one per record
     losses                 Quadratic, Absolute, ZeroOne, Bounded, Log: best action, expected loss, uncertainty
     divergences            KullbackLeibler, PlugIn, Neighbors, WassersteinDistance, LossInduced, each with its notes
-    decision_criterion     knowledge, its gain and relative gain; who acts; harm weights; the worst record
-    criterion              RDH, IEK, DUS, SEK; regions A to D; disclosure; the choice; the choice as limits change
-    robust                 the same over classes of priors, losses and models
-    conjugate              additive noise with normal models: everybody's posterior in closed form
+    decision_criterion     RDH, IEK, DUS, SEK; regions A to D; disclosure; the choice, also for all limits and for classes
+                           of priors, losses and models; knowledge gains; harm weights
+    conjugate              additive noise with normal models: all posteriors in closed form
 
-The names live here (`sdcmap.theory.decision.Normal`), not in `sdcmap` itself: a plan never names them.
+The names are in this package (`sdcmap.theory.decision.Normal`), not in `sdcmap` itself, because a plan never uses them.
 """
 
 import lazy_loader

@@ -13,10 +13,10 @@ from .decision_criterion import Knowledge as Knowledge
 from .decision_criterion import LimitSweep as LimitSweep
 from .decision_criterion import acts as acts
 from .decision_criterion import decide as decide
-from .decision_criterion import disclosed as disclosed
 from .decision_criterion import estimated_knowledge as estimated_knowledge
 from .decision_criterion import global_risk as global_risk
 from .decision_criterion import global_utility as global_utility
+from .decision_criterion import is_disclosed as is_disclosed
 from .decision_criterion import knowledge as knowledge
 from .decision_criterion import normal_class as normal_class
 from .decision_criterion import notes as notes
@@ -26,7 +26,7 @@ from .decision_criterion import robust_risk as robust_risk
 from .decision_criterion import robust_utility as robust_utility
 from .decision_criterion import share_of_harm as share_of_harm
 from .decision_criterion import sweep_limits as sweep_limits
-from .decision_criterion import weighed as weighed
+from .decision_criterion import weigh_by_harm as weigh_by_harm
 from .decision_criterion import worst as worst
 from .distributions import Distribution as Distribution
 from .distributions import Normal as Normal

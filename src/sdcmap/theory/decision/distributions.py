@@ -1,7 +1,7 @@
-"""Distributions as values: what a person believes about an unknown number.
+"""Distributions as values: the beliefs about an unknown number.
 
-One value may hold the beliefs about many records at once: parameters that are arrays have one entry a record, atoms and
-draws lie on the last axis. Everything asked of it then has one entry a record too. A repr or an error shows no number of
+One object may hold the beliefs about many records: parameters that are arrays have one entry per record, and atoms and
+draws are on the last axis. Its properties then have one entry per record too. A repr or an error never shows numbers of
 such a file.
 """
 
@@ -19,22 +19,22 @@ from scipy import special
 from sdcmap.core import Floats, PlanError, Undefined
 from sdcmap.theory.parameter_checks import Numbers
 
-NODES = 0.05 * np.arange(-800, 801)  # of `expected`; sinh(40) is 1e17 scales away
+NODES = 0.05 * np.arange(-800, 801)  # quadrature nodes of `expectation`; sinh(40) is 1e17 scales away
 
 
 def unwrap(values: ArrayLike) -> Numbers:
-    """A number for a number, an array for an array."""
+    """Return a number for a number, and an array for an array."""
     return np.asarray(values, dtype=float)[()]
 
 
 class Distribution(ABC):
-    """What losses and divergences ask of a distribution; `action` and `x` are numbers, or one a record."""
+    """The operations that losses and divergences need; `action` and `x` are numbers, or one per record."""
 
     if TYPE_CHECKING:  # a field of one distribution is a property of another
 
         @property
         def shape(self) -> tuple[int, ...]:
-            """() for one belief, (n,) for the beliefs about n records."""
+            """The shape: () for one belief, (n,) for the beliefs about n records."""
 
         @property
         def mean(self) -> Numbers:
@@ -46,39 +46,39 @@ class Distribution(ABC):
 
         @property
         def entropy(self) -> Numbers:
-            """-E log p(theta), nats; of a density it may be negative."""
+            """-E log p(theta) in nats; it may be negative for a density."""
 
     @abstractmethod
     def cdf(self, x: ArrayLike) -> Numbers:
-        """P(theta <= x)."""
+        """Return P(theta <= x)."""
 
     @abstractmethod
     def quantile(self, p: ArrayLike) -> Numbers:
-        """The smallest x with P(theta <= x) >= p."""
+        """Return the smallest x with P(theta <= x) >= p."""
 
     @abstractmethod
     def log_density(self, x: ArrayLike) -> Numbers:
-        """log p(x): of a density, or of the mass at x."""
+        """Return log p(x), of the density or of the mass at x."""
 
     @abstractmethod
     def mean_distance(self, action: ArrayLike) -> Numbers:
-        """E |theta - action|."""
+        """Return E |theta - action|."""
 
     @abstractmethod
     def mass_within(self, action: ArrayLike, width: float) -> Numbers:
-        """P(|theta - action| <= width)."""
+        """Return P(|theta - action| <= width)."""
 
     @abstractmethod
     def capped_square(self, action: ArrayLike, cap: float) -> Numbers:
-        """E min((theta - action)^2, cap)."""
+        """Return E min((theta - action)^2, cap)."""
 
     @abstractmethod
     def center_of_mass(self, width: float) -> Numbers:
-        """The action with the largest `mass_within` it."""
+        """Return the action with the largest `mass_within`."""
 
     @abstractmethod
     def center_of_capped(self, cap: float) -> Numbers:
-        """The action with the least `capped_square`."""
+        """Return the action with the smallest `capped_square`."""
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -91,20 +91,20 @@ class Distribution(ABC):
     def __repr__(self) -> str:
         if self.shape:
             return f"{type(self).__name__}({' x '.join(map(str, self.shape))} records)"
-        held = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        shown = [f"{k}={v:g}" if np.ndim(v) == 0 else f"{np.size(v)} {k}" for k, v in held.items()]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        parts = [f"{k}={v:g}" if np.ndim(v) == 0 else f"{np.size(v)} {k}" for k, v in values.items()]
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def parameters(of: object, above_0: tuple[str, ...]) -> None:
-    """Hold the fields of a distribution as arrays of one shape; finite, and some of them above 0."""
+def check_parameters(of: object, above_0: tuple[str, ...]) -> None:
+    """Store the fields of a distribution as arrays of one shape; raise PlanError unless they are finite (and above 0)."""
     names = [f.name for f in fields(of)]  # type: ignore[arg-type]
     kind, problems = type(of).__name__, []
     try:
-        given = np.broadcast_arrays(*(np.asarray(getattr(of, name), dtype=float) for name in names))
+        arrays = np.broadcast_arrays(*(np.asarray(getattr(of, name), dtype=float) for name in names))
     except (TypeError, ValueError):
         raise PlanError(f"{kind}: {', '.join(names)} must be numbers, or arrays of one shape.") from None
-    for name, values in zip(names, given, strict=True):
+    for name, values in zip(names, arrays, strict=True):
         low, what = (0.0, "finite and above 0") if name in above_0 else (-np.inf, "finite")
         good = (np.isfinite(values) & (values > low)) | ((values == np.inf) & (name == "df"))
         if bad := int((~good).sum()):
@@ -115,22 +115,23 @@ def parameters(of: object, above_0: tuple[str, ...]) -> None:
 
 
 class LocationScale(Distribution):
-    """A symmetric density with one mode: mean + scale * Z, Z standard."""
+    """A symmetric density with one mode: mean + scale * Z, with Z standardized."""
 
     if TYPE_CHECKING:
 
         @property
         def scale(self) -> Numbers:
-            """What Z is multiplied by."""
+            """The factor of Z."""
 
     @property
     def shape(self) -> tuple[int, ...]:
         return np.shape(self.mean)
 
-    def expected(self, g: Callable[[Floats], Numbers], dimensions: int = 0) -> Numbers:
-        """E g(theta) by the trapezoid rule in y, theta = mean + scale sinh y, with 1,601 values of theta a record.
+    def expectation(self, g: Callable[[Floats], Numbers], dimensions: int = 0) -> Numbers:
+        """Return E g(theta) by the trapezoid rule in y, where theta = mean + scale sinh y, at 1,601 values per record.
 
-        g : a smooth function of arrays whose last axes are records; `dimensions` of them, where g has more than p.
+        g : a smooth function of arrays whose last axes are records. dimensions : the number of these axes, if g has more
+        than this distribution.
         """
         y = NODES.reshape(-1, *[1] * max(dimensions, len(self.shape)))
         x = self.mean + self.scale * np.sinh(y)
@@ -140,12 +141,12 @@ class LocationScale(Distribution):
         return unwrap(terms.sum(axis=0) * (NODES[1] - NODES[0]))
 
     def mass_within(self, action: ArrayLike, width: float) -> Numbers:
-        away = np.abs(unwrap(action) - self.mean)  # of the two tails none is a difference of near numbers
+        away = np.abs(unwrap(action) - self.mean)  # as two tails, neither of which is a difference of close numbers
         return unwrap(1 - self.cdf(self.mean - (width - away)) - self.cdf(self.mean - (width + away)))
 
     def center_of_mass(self, width: float) -> Numbers:
         if width == 0:
-            raise Undefined("a density gives every point probability 0: a 0-1 loss on it needs a width above 0.")
+            raise Undefined("a density gives every point probability 0: a 0-1 loss needs a width above 0.")
         return self.mean
 
     def center_of_capped(self, cap: float) -> Numbers:
@@ -154,9 +155,9 @@ class LocationScale(Distribution):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Normal(LocationScale):
-    """N(mean, variance); the second argument is a variance, above 0.
+    """N(mean, variance); the second argument is a variance, not a standard deviation, and above 0.
 
-    An agency that knows the value has no density: give a measurement variance, or `Discrete([value], [1])`.
+    A known value has no density: use a measurement variance, or `Discrete([value], [1])`.
 
     >>> Normal(4.9, 0.001)
     Normal(mean=4.9, variance=0.001)
@@ -166,7 +167,7 @@ class Normal(LocationScale):
     variance: Numbers
 
     def __post_init__(self) -> None:
-        parameters(self, ("variance",))
+        check_parameters(self, ("variance",))
 
     @property
     def scale(self) -> Numbers:
@@ -212,7 +213,7 @@ class Student(LocationScale):
     df: Numbers
 
     def __post_init__(self) -> None:
-        parameters(self, ("scale", "df"))
+        check_parameters(self, ("scale", "df"))
 
     @property
     def variance(self) -> Numbers:
@@ -257,14 +258,14 @@ class Student(LocationScale):
         return np.exp(Student(0.0, 1.0, self.df).log_density(z))
 
     def _first_below(self, z: Numbers) -> Numbers:
-        """int t f(t) dt from 0 to z: c (1 - (1 + z^2/v)^((1-v)/2)) v/(v-1), or its limit at v = 1."""
+        """Return int t f(t) dt from 0 to z: c (1 - (1 + z^2/v)^((1-v)/2)) v/(v-1), or its limit at v = 1."""
         v = np.asarray(self.df, dtype=float)
         grown = np.log1p(z * z / v)
         with np.errstate(divide="ignore", invalid="ignore"):
             return self._standard(0.0) * np.where(v == 1, grown / 2, -np.expm1((1 - v) / 2 * grown) * v / (v - 1))
 
     def _square_below(self, z: Numbers) -> Numbers:
-        """int t^2 f(t) dt from 0 to z: an incomplete beta integral, continued to v of at most 2."""
+        """Return int t^2 f(t) dt from 0 to z: an incomplete beta integral, continued to v of at most 2."""
         v = np.asarray(self.df, dtype=float)
         x = z * z / (v + z * z)
         many = 0.5 * v / np.where(v > 2, v - 2, 1) * special.betainc(1.5, np.where(v > 2, v / 2 - 1, 1), x)

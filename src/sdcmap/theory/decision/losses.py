@@ -1,7 +1,7 @@
-"""Losses, and the uncertainty that each makes of a distribution: the expected loss of the best action.
+"""Losses, and the uncertainty of a distribution under each: the expected loss of the best action.
 
-Duncan and Lambert (1986); Trottini (2001), par. 8. L(theta, a) is what estimating theta by a costs; U(p) = min_a E_p L.
-A loss that is non-negative makes U non-negative; the logarithmic one makes the entropy, which a density may have below 0.
+Duncan and Lambert (1986); Trottini (2001), par. 8. L(theta, a) is the cost of estimating theta by a; U(p) = min_a E_p L.
+If the loss is not negative, neither is U. Under log loss U is the entropy, which may be negative for a density.
 """
 
 from __future__ import annotations
@@ -19,37 +19,39 @@ from sdcmap.theory.decision.atoms import Atoms, Discrete, Samples, for_each_reco
 from sdcmap.theory.decision.distributions import Distribution, LocationScale, Normal, unwrap
 from sdcmap.theory.parameter_checks import Numbers
 
-Action: TypeAlias = ArrayLike | Distribution  # numbers to act as if theta were; of a log loss, a belief
+Action: TypeAlias = ArrayLike | Distribution  # an estimate of theta; under log loss, a belief
 
 
 @dataclass(frozen=True)
 class Loss(Value, ABC):
-    """The base of every loss: its best action under a belief, and what an action costs on average."""
+    """The base of every loss: the best action under a belief, and the expected loss of an action."""
 
     unit: ClassVar[str]
 
     @abstractmethod
     def best(self, p: Distribution) -> Action:
-        """The action with the least expected loss."""
+        """Return the action with the smallest expected loss."""
 
     @abstractmethod
-    def expected(self, p: Distribution, action: Action) -> Numbers:
-        """E_p L(theta, action)."""
+    def expected_loss(self, p: Distribution, action: Action) -> Numbers:
+        """Return E_p L(theta, action)."""
 
     def uncertainty(self, p: Distribution) -> Numbers:
-        """U(p) = min_a E_p L(theta, a)."""
-        return self.expected(p, self.best(p))
+        """Return U(p) = min_a E_p L(theta, a)."""
+        return self.expected_loss(p, self.best(p))
 
 
 def _numbers(action: Action) -> ArrayLike:
     if isinstance(action, Distribution):
-        raise Undefined("an action under this loss is a number, or one a record; a log loss takes a distribution.")
+        raise Undefined(
+            "an action under this loss is a number, or one per record; only a log loss takes a distribution."
+        )
     return action
 
 
 @dataclass(frozen=True)
 class Quadratic(Loss):
-    """(theta - a)^2: the best action is the mean, U the variance.
+    """(theta - a)^2: the best action is the mean, and U is the variance.
 
     >>> float(Quadratic().uncertainty(Normal(0, 4)))
     4.0
@@ -60,13 +62,13 @@ class Quadratic(Loss):
     def best(self, p: Distribution) -> Numbers:
         return p.mean
 
-    def expected(self, p: Distribution, action: Action) -> Numbers:
+    def expected_loss(self, p: Distribution, action: Action) -> Numbers:
         return p.variance + (p.mean - unwrap(_numbers(action))) ** 2
 
 
 @dataclass(frozen=True)
 class Absolute(Loss):
-    """|theta - a|: the best action is the median, U the mean distance from it.
+    """|theta - a|: the best action is the median, and U is the mean distance from it.
 
     >>> round(float(Absolute().uncertainty(Normal(0, 4))), 6)
     1.595769
@@ -77,13 +79,13 @@ class Absolute(Loss):
     def best(self, p: Distribution) -> Numbers:
         return p.quantile(0.5)
 
-    def expected(self, p: Distribution, action: Action) -> Numbers:
+    def expected_loss(self, p: Distribution, action: Action) -> Numbers:
         return p.mean_distance(_numbers(action))
 
 
 @dataclass(frozen=True)
 class ZeroOne(Loss):
-    """1 where |theta - a| > width, else 0: U is the probability that the best guess misses.
+    """1 if |theta - a| > width, otherwise 0: U is the probability that the best guess misses.
 
     width : in the variable's unit, at least 0; with width 0, for categories, U = 1 - the largest probability. A density
         needs a width above 0.
@@ -100,7 +102,7 @@ class ZeroOne(Loss):
     def best(self, p: Distribution) -> Numbers:
         return p.center_of_mass(self.width)
 
-    def expected(self, p: Distribution, action: Action) -> Numbers:
+    def expected_loss(self, p: Distribution, action: Action) -> Numbers:
         return np.maximum(1 - p.mass_within(_numbers(action), self.width), 0.0)  # below 0 is rounding
 
 
@@ -118,13 +120,13 @@ class Bounded(Loss):
     def best(self, p: Distribution) -> Numbers:
         return p.center_of_capped(self.cap)
 
-    def expected(self, p: Distribution, action: Action) -> Numbers:
+    def expected_loss(self, p: Distribution, action: Action) -> Numbers:
         return p.capped_square(_numbers(action), self.cap)
 
 
 @dataclass(frozen=True)
 class Log(Loss):
-    """-log a(theta): the action is a distribution; the best is one's own, and U its entropy in nats.
+    """-log a(theta): the action is a distribution; the best one is the belief itself, and U is its entropy in nats.
 
     >>> round(float(Log().uncertainty(Normal(0, 4))), 6)
     2.112086
@@ -138,8 +140,8 @@ class Log(Loss):
     def uncertainty(self, p: Distribution) -> Numbers:
         return p.entropy
 
-    def expected(self, p: Distribution, action: Action) -> Numbers:
-        """-E_p log a(theta), infinite where p has mass that `action` has not."""
+    def expected_loss(self, p: Distribution, action: Action) -> Numbers:
+        """Return -E_p log a(theta), infinite if p has mass where `action` has none."""
         if not isinstance(action, Distribution):
             raise Undefined("the action of a log loss is a distribution; numbers have no density.")
         if isinstance(action, Samples):
@@ -150,16 +152,16 @@ class Log(Loss):
         if isinstance(action, Discrete):
             return _cross_entropy(p, action)
         if isinstance(p, LocationScale):
-            return -p.expected(action.log_density, len(action.shape))
+            return -p.expectation(action.log_density, len(action.shape))
         if not isinstance(p, Atoms):
             raise Undefined(f"a log loss has no expectation under a {type(p).__name__}.")
-        more = [1] * max(len(action.shape) - len(p.shape), 0)  # records of the action that p has not
+        more = [1] * max(len(action.shape) - len(p.shape), 0)  # axes of records that only the action has
         values, weights = (np.moveaxis(part, -1, 0).reshape(-1, *more, *p.shape) for part in p.atoms)
         return unwrap(-(weights * action.log_density(values)).sum(axis=0))
 
 
 def _cross_entropy(p: Distribution, q: Discrete) -> Numbers:
-    """-sum p log q over the values of p; a density has no mass on the values of q."""
+    """Return -sum p log q over the values of p; infinite if p is a density, which has no mass on the values of q."""
     if not isinstance(p, Discrete):
         return unwrap(np.full(np.broadcast_shapes(p.shape, q.shape), np.inf))
     if p.atoms[0].shape == q.atoms[0].shape and np.array_equal(p.atoms[0], q.atoms[0]):
@@ -168,10 +170,14 @@ def _cross_entropy(p: Distribution, q: Discrete) -> Numbers:
 
 
 def _cross_entropy_of(values: Floats, weights: Floats, support: Floats, mass: Floats) -> Numbers:
-    place = np.minimum(np.searchsorted(support, values, side="right") - 1, len(support) - 1)
-    return sum_of_logs(weights, np.where(support[place] == values, mass[place], 0.0))
+    index = np.minimum(np.searchsorted(support, values, side="right") - 1, len(support) - 1)
+    return sum_of_logs(weights, np.where(support[index] == values, mass[index], 0.0))
 
 
 LOSSES: Mapping[str, type[Loss]] = {
-    "quadratic": Quadratic, "absolute": Absolute, "zero-one": ZeroOne, "bounded": Bounded, "log": Log,
-}  # fmt: skip
+    "quadratic": Quadratic,
+    "absolute": Absolute,
+    "zero-one": ZeroOne,
+    "bounded": Bounded,
+    "log": Log,
+}

@@ -1,8 +1,8 @@
-"""Whole measures, methods, a sweep and a search, on the CPU and on a GPU of the same machine: times, and the same numbers.
+"""Time whole measures, methods and sweeps on the CPU and on a GPU of the same machine, and compare the results.
 
-    python bench/gpu/whole.py [records [measures plot sweeps methods]]
+    python bench/gpu/end_to_end.py [records [measures plot sweeps methods]]
 
-It needs sdcmap with its dependencies and CuPy. The first run of each kind is left out, for it compiles.
+Needs sdcmap with its dependencies and CuPy. The first run of each kind compiles the kernels and is not timed.
 """
 
 from __future__ import annotations
@@ -21,37 +21,39 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import sdcmap as sm
 from jobs_attacks import masked_mixture
 from sdcmap.core.streams import Stream
-from sdcmap.kernels.device import running_on
+from sdcmap.kernels.device import use_device
 from sdcmap.recordwise.neighborhood import Unsafe, assess
 
 OTHER = os.environ.get("OTHER", "gpu")
 DEVICES = ("cpu", OTHER)
-TOLERANCE = 1e-6  # relative, of scores
+SCORE_TOLERANCE = 1e-6  # relative
 
 
-def both(words: str, run: Callable[[str], Any], warm: Callable[[str], Any], same: Callable[[Any, Any], bool]) -> None:
-    """Run on either device after a small run of the same kind, compare, and print."""
-    answers, seconds = {}, {}
+def compare_devices(
+    label: str, run: Callable[[str], Any], warm: Callable[[str], Any], same: Callable[[Any, Any], bool]
+) -> None:
+    """Run on both devices, each after a small run of the same kind; compare the results and print the times."""
+    results, seconds = {}, {}
     for device in DEVICES:
         warm(device)
         start = time.perf_counter()
-        answers[device] = run(device)
+        results[device] = run(device)
         seconds[device] = time.perf_counter() - start
-    equal = "the same" if same(*(answers[device] for device in DEVICES)) else "NOT the same"
-    times = ", ".join(f"{device} {taken:.3f} s" for device, taken in seconds.items())
-    print(f"{words}: {times}, {seconds['cpu'] / seconds[OTHER]:.1f} times, {equal}", flush=True)
+    equal = "the same" if same(*(results[device] for device in DEVICES)) else "NOT the same"
+    times = ", ".join(f"{device} {duration:.3f} s" for device, duration in seconds.items())
+    print(f"{label}: {times}, {seconds['cpu'] / seconds[OTHER]:.1f} times, {equal}", flush=True)
 
 
-def words_of(measure: Any) -> str:
+def measure_label(measure: Any) -> str:
     return f"{type(measure).__name__} {getattr(measure, 'metric', '')}".strip()
 
 
 def near(a: float, b: float) -> bool:
-    return abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
+    return abs(a - b) <= SCORE_TOLERANCE * max(abs(a), abs(b))
 
 
 def measures(n: int) -> None:
-    """Attacks of a file of 14 mixed columns that a chain masked whole."""
+    """Compare attacks on a file of 14 mixed columns, all masked by a chain."""
     large, small = masked_mixture(n), masked_mixture(400)
     numbers, keys = large[0].numeric, large[0].keys
     for measure in (
@@ -65,9 +67,11 @@ def measures(n: int) -> None:
             return next(iter(sm.score(data, masked, measure, method=chain, seed=1, device=device).values())).value
 
         try:
-            both(f"{words_of(measure)}, {n:,} x 14", run, lambda device, run=run: run(device, small), near)
+            compare_devices(
+                f"{measure_label(measure)}, {n:,} x 14", run, lambda device, run=run: run(device, small), near
+            )
         except sm.errors.SdcmapError as reason:
-            print(f"{words_of(measure)}: no value, {reason}", flush=True)
+            print(f"{measure_label(measure)}: no value, {reason}", flush=True)
 
 
 def methods(n: int) -> None:
@@ -78,26 +82,28 @@ def methods(n: int) -> None:
     for method in (sm.Microaggregate(data.numeric, 3),):
 
         def run(device: str, rows: int = n, method: Any = method) -> Any:
-            with running_on(device):
+            with use_device(device):
                 return method.apply(data.take(np.arange(rows)), Stream.of_seed(1)).digest
 
-        both(f"{method.text}, {n:,} x 8", run, lambda device: run(device, 500), lambda a, b: a == b)
+        compare_devices(f"{method.text}, {n:,} x 8", run, lambda device: run(device, 500), lambda a, b: a == b)
 
 
 def plot(n: int) -> None:
-    """Neighbors of the confidentiality plot."""
+    """Compare the neighbor counts of the confidentiality plot."""
     data, _, masked = masked_mixture(n)
     rule = Unsafe(on=data.numeric, scale="standardized")
 
     def run(device: str) -> Any:
-        with running_on(device):
+        with use_device(device):
             return np.asarray(assess(data, masked, rule).neighbors)
 
-    both(f"neighbors of the confidentiality plot, {n:,} x 6", run, run, lambda a, b: bool(np.array_equal(a, b)))
+    compare_devices(
+        f"neighbors of the confidentiality plot, {n:,} x 6", run, run, lambda a, b: bool(np.array_equal(a, b))
+    )
 
 
 def sweeps(n: int, draws: int = 2) -> None:
-    """Candidates by chains; workers share the card, and what stays on the CPU overlaps with the pairs of others."""
+    """Compare sweeps over chains; workers share the GPU, and their CPU work overlaps with the pairs of other workers."""
     data, _, _ = masked_mixture(n)
     chains = [
         sm.Chain((sm.methods.RandomizedResponse(data.keys, odds), sm.Noise(data.numeric, share)))
@@ -109,14 +115,16 @@ def sweeps(n: int, draws: int = 2) -> None:
         with TemporaryDirectory() as folder:
             start = time.perf_counter()
             scores = sm.sweep(data, plan, Path(folder) / "study", workers=workers, device=device)
-            taken = time.perf_counter() - start
+            duration = time.perf_counter() - start
             values[f"{device} {workers}"] = scores.score.sort("candidate", "measure")["value"].to_numpy()
         print(
-            f"sweep of {len(chains) * draws + 1} candidates, {n:,} x 14, {device}, workers {workers}: {taken:.1f} s",
+            f"sweep of {len(chains) * draws + 1} candidates, {n:,} x 14, {device}, workers {workers}: {duration:.1f} s",
             flush=True,
         )
     first = next(iter(values.values()))
-    print("the same:", all(np.allclose(first, other, rtol=TOLERANCE, equal_nan=True) for other in values.values()))
+    print(
+        "the same:", all(np.allclose(first, other, rtol=SCORE_TOLERANCE, equal_nan=True) for other in values.values())
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One file under additive noise, and what the theory says about it: U, R of each snooper, the best one, the answer."""
+"""One file under additive noise: U, R of each intruder, the strongest attack, and the noise that is needed."""
 
 from __future__ import annotations
 
@@ -10,28 +10,38 @@ from typing import Annotated
 from numpy.typing import ArrayLike
 
 from sdcmap.core import Floats, PlanError, Positive, Range, Value, did_you_mean
-from sdcmap.theory import informed, positions, typical
+from sdcmap.theory import informed_intruders, positions, typical_targets
+from sdcmap.theory.noise_search import (
+    POINTS,
+    Curve,
+    Solution,
+    Switch,
+    crossings,
+    noise_grid,
+    solve,
+    strongest,
+    switches,
+)
 from sdcmap.theory.parameter_checks import require
-from sdcmap.theory.solving import POINTS, Curve, Solution, Switch, crossings, noise_grid, solve, strongest, switches
 
 PAPER = ("population", "index", "percentile", "extreme")  # the four curves of figure 4
 EXACT = ("in_sample", "index", "percentile_exact", "extreme_in_sample")
-SLOW = {"percentile_in_sample", "extreme_in_sample"}
-SLOW_POINTS = 120
+SLOW_STATES = {"percentile_in_sample", "extreme_in_sample"}
+SLOW_POINTS = 120  # grid points for these: each takes milliseconds
 
 
 @dataclass(frozen=True)
 class NoiseModel(Value):
-    """Y = X + e: n records of variance s2 under noise of variance l2. Every method is vectorized over l2.
+    """Y = X + e: n records of variance s2 under noise of variance l2. All methods are vectorized over l2.
 
     Parameters
     ----------
     n : records of the file, at least 2.
     variance : s2 of the data, above 0, in unit^2.
-    p : the percentile that percentile snoopers are after, in (0, 1) with n p at least 1; k = ceil(n p).
-    r : the extreme that extreme snoopers are after, counted from the nearer end: 1 is the largest or the smallest.
+    p : the percentile that percentile attacks target, in (0, 1) with n p at least 1; k = ceil(n p).
+    r : the extreme that extreme attacks target, counted from the nearer end: 1 is the largest or the smallest.
 
-    Knowledge states: see `KNOWLEDGE`. A tuple of them is a snooper who has all: his risk is the largest.
+    Knowledge states: see `KNOWLEDGE`. A tuple of them is an intruder who has them all; the risk is the largest.
     Reference: Duncan, Keller-McNulty, Stokes (2001), section 3, with its errata.
 
     >>> model = NoiseModel(n=200, variance=1.0, p=0.99)
@@ -52,23 +62,23 @@ class NoiseModel(Value):
 
     @property
     def rank(self) -> int:
-        """k = ceil(n p), the rank of the percentile, counted from the smallest."""
+        """The rank of the percentile, k = ceil(n p), counted from the smallest."""
         return positions.rank_of(self.p, self.n)
 
     def utility(self, noise_variance: ArrayLike) -> Floats:
-        """U = n/(s2 + l2), of a user who estimates the mean."""
-        return typical.utility(noise_variance, n=self.n, variance=self.variance)
+        """Return U = n/(s2 + l2) of a user who estimates the mean."""
+        return typical_targets.utility(noise_variance, n=self.n, variance=self.variance)
 
     def efficiency(self, noise_variance: ArrayLike) -> Floats:
-        """U(l2)/U(0): the share of the unmasked file's utility that is left."""
+        """Return U(l2)/U(0), the share of the unmasked file's utility that is left."""
         return self.utility(noise_variance) * (self.variance / self.n)
 
     def risk(self, noise_variance: ArrayLike, knowledge: str | Sequence[str]) -> Floats:
-        """R of a snooper with this knowledge; of the best of them, where several are named."""
+        """Return R of an intruder with this knowledge; with several states, of the strongest."""
         return strongest(self.attacks(knowledge), noise_variance)[0]
 
     def attacks(self, knowledge: str | Sequence[str]) -> dict[str, Curve]:
-        """The risk curves of these knowledge states, by name."""
+        """Return the risk curves of these knowledge states, by name."""
         names = (knowledge,) if isinstance(knowledge, str) else tuple(knowledge)
         if unknown := [name for name in names if name not in KNOWLEDGE]:
             known = f"Known: {', '.join(KNOWLEDGE)}."
@@ -78,22 +88,22 @@ class NoiseModel(Value):
         return {name: partial(KNOWLEDGE[name], self) for name in names}
 
     def best(self, noise_variance: ArrayLike, among: Sequence[str] = PAPER) -> tuple[Floats, tuple[str, ...]]:
-        """The best snooper: the largest risk at each noise variance, and which attack has it."""
+        """Return the largest risk at each noise variance, and the attack that has it."""
         return strongest(self.attacks(among), noise_variance)
 
     def switches(self, among: Sequence[str] = PAPER) -> tuple[Switch, ...]:
-        """Where the best snooper changes his attack, for l2 from 1e-9 s2 to 1e4 s2."""
+        """Return where the strongest attack changes, for l2 from 1e-9 s2 to 1e4 s2."""
         return switches(self.attacks(among), self._grid(among))
 
     def crossings(self, first: str, second: str) -> tuple[float, ...]:
-        """Every l2 at which the risks of two knowledge states meet and change places."""
+        """Return every l2 at which the risk curves of two knowledge states cross."""
         curves = self.attacks((first, second))
         return crossings(curves[first], curves[second], self._grid((first, second)))
 
     def solve(
         self, max_risk: float, knowledge: str | Sequence[str] = PAPER, *, max_noise_variance: float | None = None
     ) -> Solution:
-        """The smallest noise that keeps R at or below `max_risk`, for one snooper or against the best of several.
+        """Return the smallest noise that keeps R at or below `max_risk`, for one knowledge state or for several.
 
         Parameters
         ----------
@@ -108,7 +118,7 @@ class NoiseModel(Value):
         return solve(worst, self.utility, max_risk, grid, bounded=max_noise_variance is not None)
 
     def _grid(self, names: Sequence[str], most: float | None = None) -> Floats:
-        return noise_grid(self.variance, most=most, points=SLOW_POINTS if SLOW & set(names) else POINTS)
+        return noise_grid(self.variance, most=most, points=SLOW_POINTS if SLOW_STATES & set(names) else POINTS)
 
 
 def _bind(function: Callable[..., Floats], *parameters: str) -> Callable[[NoiseModel, ArrayLike], Floats]:
@@ -116,13 +126,13 @@ def _bind(function: Callable[..., Floats], *parameters: str) -> Callable[[NoiseM
 
 
 KNOWLEDGE: Mapping[str, Callable[[NoiseModel, ArrayLike], Floats]] = {
-    "population": _bind(typical.in_population, "n", "variance"),  # eq. 2
-    "in_sample": _bind(typical.in_sample, "n", "variance"),  # exact
-    "nearest_to_mean": _bind(typical.largest_in_population, "n", "variance"),  # after eq. 1
-    "index": _bind(typical.index_known),  # eq. 4
+    "population": _bind(typical_targets.in_population, "n", "variance"),  # eq. 2
+    "in_sample": _bind(typical_targets.in_sample, "n", "variance"),  # exact
+    "nearest_to_mean": _bind(typical_targets.largest_in_population, "n", "variance"),  # after eq. 1
+    "index": _bind(typical_targets.index_known),  # eq. 4
     "percentile": _bind(positions.percentile, "n", "variance", "p"),  # eq. 8
     "percentile_exact": _bind(positions.percentile_exact, "n", "variance", "p"),
-    "percentile_noise_known": _bind(informed.noise_known, "n", "variance", "p"),
+    "percentile_noise_known": _bind(informed_intruders.noise_known, "n", "variance", "p"),
     "percentile_in_sample": _bind(positions.position_known, "n", "variance", "rank"),  # exact
     "extreme": _bind(positions.extreme, "n", "variance", "r"),  # eq. 10
     "extreme_exact": _bind(positions.extreme_exact, "n", "variance", "r"),  # eq. 10 with exact moments

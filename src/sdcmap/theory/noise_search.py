@@ -1,4 +1,4 @@
-"""Where a curve over the noise variance meets a limit or another curve, and the smallest noise within a tolerable risk."""
+"""Where a curve over the noise variance crosses a limit or another curve, and the smallest noise for a tolerable risk."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from scipy.optimize import brentq, minimize_scalar
 from sdcmap.core import Floats, PlanError
 from sdcmap.theory.parameter_checks import noise_variances, require
 
-# Where a curve over the noise variance meets zero, or another curve: a scan of a grid, then a refined root each.
+# Zeros of a curve over the noise variance, or crossings with another curve: a scan of a grid, then a refined root.
 
 
 Curve = Callable[[ArrayLike], Floats]  # R (or U) at each noise variance
 
-LEAST, MOST, POINTS = 1e-9, 1e4, 1000  # the grid that is scanned, as shares of the data variance
+LEAST_SHARE, MOST_SHARE = 1e-9, 1e4  # ends of the grid that is scanned, as shares of the data variance
+POINTS = 1000  # of that grid
 
 
 def noise_grid(variance: float = 1.0, *, most: float | None = None, points: int = POINTS) -> Floats:
-    """0 and `points` noise variances, equally spaced in their logarithm, from 1e-9 s2 to `most` (1e4 s2)."""
+    """Return 0 and `points` noise variances, equally spaced in their logarithm, from 1e-9 s2 to `most` (1e4 s2)."""
     require(variance=variance)
-    top = MOST * variance if most is None else most
-    return np.concatenate([[0.0], np.geomspace(min(LEAST * variance, top / 10), top, points)])
+    top = MOST_SHARE * variance if most is None else most
+    return np.concatenate([[0.0], np.geomspace(min(LEAST_SHARE * variance, top / 10), top, points)])
 
 
 def crossings(first: Curve, second: Curve, grid: Floats) -> tuple[float, ...]:
-    """Every noise variance at which two risk curves meet and change places, in order.
+    """Return every noise variance at which two risk curves cross, in order.
 
-    >>> from sdcmap.theory.typical import in_population, index_known
+    >>> from sdcmap.theory.typical_targets import in_population, index_known
     >>> population = lambda l2: in_population(l2, n=200, variance=1.0)
     >>> [round(l2, 6) for l2 in crossings(population, index_known, noise_grid(1.0))]
     [1.01005]
@@ -42,26 +43,29 @@ def crossings(first: Curve, second: Curve, grid: Floats) -> tuple[float, ...]:
 
 
 def mse(risk: Curve, noise_variance: ArrayLike) -> Floats:
-    """1/R, which is finite where R is not."""
+    """Return 1/R, which is finite where R is not."""
     with np.errstate(divide="ignore", over="ignore"):
         mse: Floats = 1 / np.asarray(risk(noise_variance), dtype=float)
     return mse
 
 
 def zeros(function: Curve, grid: Floats) -> list[float]:
-    """Every change of sign between neighbors of the grid, also where the function dips through zero between them."""
+    """Return every zero between neighbors of the grid, also both zeros where the function only dips between them."""
     values = np.asarray(function(grid), dtype=float)
     sign = np.where(values >= 0, 1, -1)
     roots = [_root(function, grid[i], grid[i + 1]) for i in range(len(grid) - 1) if sign[i] != sign[i + 1]]
     size = np.abs(values)
     for i in range(1, len(grid) - 1):
+        # A local minimum of |f| without a change of sign: f may touch zero between the neighbors.
         near = min(size[i - 1], size[i + 1])
         if sign[i - 1] == sign[i] == sign[i + 1] and size[i] <= near and size[i] < near * 1e3:
             low, high = grid[i - 1], grid[i + 1]
             dip = minimize_scalar(
-                lambda l2, up=sign[i]: up * float(function(l2)), bounds=(low, high), method="bounded",
+                lambda l2, up=sign[i]: up * float(function(l2)),
+                bounds=(low, high),
+                method="bounded",
                 options={"xatol": 1e-10 * high},
-            )  # fmt: skip
+            )
             if dip.fun < 0:
                 roots += [_root(function, low, dip.x), _root(function, dip.x, high)]
     return sorted(roots)
@@ -76,16 +80,16 @@ Status = Literal["found", "already safe", "none"]
 
 @dataclass(frozen=True)
 class Solution:
-    """The answer to "how much noise is needed?".
+    """How much noise is needed for a tolerable risk.
 
     Parameters
     ----------
-    status : "found"; "already safe" when no noise is needed; "none" when no noise variance that was searched will do.
-    noise_variance, risk, utility : the smallest noise variance that will do, and R and U there; None when there is none.
+    status : "found"; "already safe" if no noise is needed; "none" if no noise variance in the search range suffices.
+    noise_variance, risk, utility : the smallest noise variance that suffices, and R and U there; None if there is none.
     efficiency : U(l2)/U(0), the share of the unmasked file's utility that is left.
-    intervals : every interval of noise variances with R at or below the limit. R need not fall all the way, so there
-        may be more than one; infinite at the top when R stays below the limit as far as was searched.
-    reason : the answer in words.
+    intervals : every interval of noise variances with R at or below the limit. There may be several, because R need not
+        fall monotonically. The last one is infinite if R is below the limit at the end of the search range.
+    reason : the result as a sentence.
     """
 
     status: Status
@@ -102,38 +106,39 @@ class Solution:
 
 
 def solve(risk: Curve, utility: Curve, max_risk: float, grid: Floats, *, bounded: bool = False) -> Solution:
-    """The smallest noise variance with R <= `max_risk`, by a scan of `grid` (from 0 up) and a refined root each.
+    """Return the smallest noise variance with R <= `max_risk`, by a scan of `grid` and refined roots.
 
     Parameters
     ----------
     risk, utility : R and U as functions of the noise variance.
     max_risk : the largest tolerable R, above 0, in 1/unit^2: 1/25 tolerates an error of 5 units.
     grid : noise variances to scan, rising from 0, such as `noise_grid(variance)`.
-    bounded : the last point of the grid is a bound on the noise, not just the end of the search.
+    bounded : the last point of the grid is a bound on the noise, not only the end of the search.
 
-    >>> from sdcmap.theory.solving import noise_grid
-    >>> from sdcmap.theory.typical import index_known
+    >>> from sdcmap.theory.noise_search import noise_grid
+    >>> from sdcmap.theory.typical_targets import index_known
     >>> print(solve(index_known, lambda l2: 200 / (1 + np.asarray(l2)), 5.0, noise_grid(1.0)))
     R falls to 5 at a noise variance of 0.2; U is 166.667 there, 83.3 % of the unmasked file's.
     """
     require(max_risk=max_risk)
 
-    def room(l2: object) -> Floats:
+    def margin(l2: object) -> Floats:
         return mse(risk, l2) - 1 / max_risk  # type: ignore[arg-type]
 
-    edges = [float(grid[0]), *zeros(room, grid), float(grid[-1])]
-    safe = islice(pairwise(edges), 0 if room(grid[0]) >= 0 else 1, None, 2)
+    # Between zeros of the margin the limit is met or exceeded in turn.
+    edges = [float(grid[0]), *zeros(margin, grid), float(grid[-1])]
+    safe = islice(pairwise(edges), 0 if margin(grid[0]) >= 0 else 1, None, 2)
     intervals = tuple((low, high) for low, high in safe if low < high)
     if intervals and not bounded and intervals[-1][1] == grid[-1]:
         intervals = (*intervals[:-1], (intervals[-1][0], math.inf))
     if not intervals:
-        return _none(risk, max_risk, grid)
-    return _found(risk, utility, max_risk, intervals)
+        return _no_solution(risk, max_risk, grid)
+    return _solution_at(risk, utility, max_risk, intervals)
 
 
-def _found(risk: Curve, utility: Curve, max_risk: float, intervals: tuple[tuple[float, float], ...]) -> Solution:
+def _solution_at(risk: Curve, utility: Curve, max_risk: float, intervals: tuple[tuple[float, float], ...]) -> Solution:
     least = intervals[0][0]
-    for _ in range(64):  # the root, moved up by its rounding error so that R there is not above the limit
+    for _ in range(64):  # move the root up by its rounding error, so that R there does not exceed the limit
         if float(risk(least)) <= max_risk:
             break
         least = math.nextafter(least, math.inf)
@@ -147,29 +152,28 @@ def _found(risk: Curve, utility: Curve, max_risk: float, intervals: tuple[tuple[
     for (_, end), (start, _) in pairwise(intervals):
         reason += f" More noise is not always safer: R is above {max_risk:.6g} between {end:.6g} and {start:.6g}."
     if math.isfinite(intervals[-1][1]) and len(intervals) == 1:
-        reason += f" It holds up to {intervals[-1][1]:.6g}."
+        reason += f" R stays at or below it up to a noise variance of {intervals[-1][1]:.6g}."
     return Solution("found" if least > 0 else "already safe", max_risk, least, at, u, efficiency, intervals, reason)
 
 
-def _none(risk: Curve, max_risk: float, grid: Floats) -> Solution:
+def _no_solution(risk: Curve, max_risk: float, grid: Floats) -> Solution:
     values = np.asarray(risk(grid), dtype=float)
     best = int(values.argmin())
     reason = (
         f"No noise variance up to {grid[-1]:.6g} brings R to {max_risk:.6g}; the least is R = {values[best]:.6g} "
-        f"at {grid[best]:.6g}. Release nothing, or tolerate more, or mask another way."
+        f"at {grid[best]:.6g}. Release nothing, tolerate more risk, or use another method."
     )
     return Solution("none", max_risk, None, None, None, None, (), reason)
 
 
-# The best snooper: at each noise variance the strongest of the attacks that are open to him. Protect against the worst.
+# The strongest intruder: at each noise variance the attack with the largest risk.
 #
-# Duncan, Keller-McNulty, Stokes (2001), section 2: several data snoopers are met by protecting against the worst of
-# them.
+# Duncan, Keller-McNulty, Stokes (2001), section 2: against several intruders, protect against the worst of them.
 
 
 @dataclass(frozen=True)
 class Switch:
-    """At this noise variance the best attack changes from `before` to `after`; both have this risk there."""
+    """The noise variance at which the strongest attack changes from `before` to `after`; both have this risk there."""
 
     noise_variance: float
     risk: float
@@ -181,9 +185,9 @@ class Switch:
 
 
 def strongest(attacks: Mapping[str, Curve], noise_variance: ArrayLike) -> tuple[Floats, tuple[str, ...]]:
-    """The largest risk at each noise variance, and the attack that has it (the first named, where some are equal).
+    """Return the largest risk at each noise variance, and the attack that has it; ties go to the first named.
 
-    >>> from sdcmap.theory.typical import in_population, index_known
+    >>> from sdcmap.theory.typical_targets import in_population, index_known
     >>> attacks = {"population": lambda l2: in_population(l2, n=200, variance=1.0), "index": index_known}
     >>> strongest(attacks, [0.2, 2.0])[1]
     ('index', 'population')
@@ -195,7 +199,7 @@ def strongest(attacks: Mapping[str, Curve], noise_variance: ArrayLike) -> tuple[
 
 
 def switches(attacks: Mapping[str, Curve], grid: Floats) -> tuple[Switch, ...]:
-    """Where the best attack changes, between the ends of `grid` (0 left out: there several risks are infinite)."""
+    """Return where the strongest attack changes between the ends of `grid`, without 0, where several risks are infinite."""
     names = _names(attacks)
     l2 = grid[grid > 0]
     best = np.array([np.broadcast_to(mse(attacks[name], l2), l2.shape) for name in names]).argmin(axis=0)
@@ -207,10 +211,11 @@ def switches(attacks: Mapping[str, Curve], grid: Floats) -> tuple[Switch, ...]:
 
 
 def _between(attacks: Mapping[str, Curve], low: float, high: float, before: str, after: str) -> list[Switch]:
-    """The switches between two neighbors of the grid; a third attack may be the best for a moment."""
+    """Return the switches between two neighbors of the grid; a third attack may be the strongest in between."""
     at = zeros(lambda l2: mse(attacks[before], l2) - mse(attacks[after], l2), np.array([low, high]))[0]
     risk = float(attacks[before](at))
     for name in attacks:
+        # A third attack is stronger at the crossing: search on both sides of it.
         if name not in (before, after) and float(attacks[name](at)) > risk * (1 + 1e-9):
             return _between(attacks, low, at, before, name) + _between(attacks, at, high, name, after)
     return [Switch(at, risk, before, after)]
@@ -218,5 +223,5 @@ def _between(attacks: Mapping[str, Curve], low: float, high: float, before: str,
 
 def _names(attacks: Mapping[str, Curve]) -> list[str]:
     if not attacks:
-        raise PlanError("attacks must name at least one attack.")
+        raise PlanError("attacks must contain at least one attack.")
     return list(attacks)
