@@ -14,7 +14,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.cells import moves
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods.swap import stacked_codes
+from sdcmap.methods.swap import stack_codes
 
 LETTERS = dict(zip("AWEMRSHI", ("Age", "WrkTyp", "Educ", "MarStat", "Race", "Sex", "Hours", "Income"), strict=True))
 RNG = np.random.default_rng(0)
@@ -22,7 +22,7 @@ RNG = np.random.default_rng(0)
 
 def swapped_in_file_order(data: Microdata, names: tuple[str, ...], rate: float) -> tuple[Microdata, int, int]:
     wanted = round(rate * len(data))
-    codes = stacked_codes(data, names)
+    codes = stack_codes(data, names)
     differ = (codes[0:-1:2] != codes[1::2]).all(axis=1)
     first: Array = 2 * np.flatnonzero(differ)[:wanted]
     rows, partners = np.concatenate([first, first + 1]), np.concatenate([first + 1, first])

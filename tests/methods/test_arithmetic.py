@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sdcmap.errors import PlanError
-from sdcmap.methods.derive import LONGEST, parse_arithmetic
+from sdcmap.methods.derive import MAX_FORMULA_LENGTH, parse_arithmetic
 
 A, B = np.array([4.0, 0.0, np.nan, 9.0]), np.array([2.0, 0.0, 1.0, -1.0])
 
@@ -38,7 +38,8 @@ def test_names_with_other_signs_stand_in_backticks() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "1 + 2", "a +", "a.real", "a[0]", "a if b else a", "f(a)", "a @ b", "a // b", "a and b", "lambda: a", "log(a, b)",
-     "min(a)", "sqrt(x=a)", "'a'", "True * a", "__import__('os')", "a; b", "(" * 250 + "a", "a" + "+ a" * LONGEST],
+     "min(a)", "sqrt(x=a)", "'a'", "True * a", "__import__('os')", "a; b", "(" * 250 + "a",
+     "a" + "+ a" * MAX_FORMULA_LENGTH],
 )  # fmt: skip
 def test_what_is_no_formula(text: str) -> None:
     with pytest.raises(PlanError, match="a formula is made of columns"):

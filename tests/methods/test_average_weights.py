@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.errors import Infeasible, SchemaError
-from sdcmap.methods.average_weights import averaged
+from sdcmap.methods.average_weights import average_neighbors
 
 ONCE = Stream.of_seed(1)
 
@@ -19,7 +19,7 @@ ONCE = Stream.of_seed(1)
 @given(st.lists(st.integers(1, 12), min_size=3, max_size=80), st.integers(3, 20))
 def test_totals_order_and_equal_weights_stay_and_groups_are_large_enough(own: list[int], size: int) -> None:
     before = np.array(own, dtype=float)
-    after = averaged(before, size)
+    after = average_neighbors(before, size)
     assert after.sum() == pytest.approx(before.sum())
     count = np.unique(after, return_counts=True)[1]
     assert count.min() >= min(size, len(own))

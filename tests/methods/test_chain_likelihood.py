@@ -21,7 +21,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.methods import PRAM, MixtureNoise, MultiplicativeNoise, RandomizedResponse, Round, Shuffle, TopCode
-from sdcmap.methods._composed import composed
+from sdcmap.methods._chain_likelihood import compose_fields
 
 ONCE = Stream.of_seed(5)
 DRAWS = 40_000
@@ -208,7 +208,7 @@ def test_a_blank_after_noise_says_nothing() -> None:
         data, released
     )
     assert np.isneginf(field.block(slice(None))[:, blank]).all()  # without it, missing would be impossible
-    (field,) = composed(group, data, released)
+    (field,) = compose_fields(group, data, released)
     assert (field.block(slice(None))[:, blank] == 0).all() and np.isfinite(field.block(slice(None))).all()
 
 

@@ -12,7 +12,7 @@ from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.methods.household_swap import household_counts, met_cells, moving_pairs
+from sdcmap.methods.household_swap import compress_by_counting, draw_moving_pairs, household_counts
 from sdcmap.testing import check_method
 
 PLACE = ("region", "district", "ward")
@@ -132,10 +132,10 @@ def test_the_order_of_members_does_not_matter() -> None:
 def test_met_cells_are_compress() -> None:
     rng = np.random.default_rng(1)
     codes = [rng.integers(0, size, 400) for size in (3, 7, 2)]
-    for found, wanted in zip(met_cells(codes), compress(codes), strict=True):
+    for found, wanted in zip(compress_by_counting(codes), compress(codes), strict=True):
         assert np.array_equal(found, wanted)
     wide = [rng.integers(0, 10**6, 50), rng.integers(0, 10**6, 50)]
-    for found, wanted in zip(met_cells(wide), compress(wide), strict=True):
+    for found, wanted in zip(compress_by_counting(wide), compress(wide), strict=True):
         assert np.array_equal(found, wanted)
 
 
@@ -146,7 +146,7 @@ def test_partners_are_drawn_uniformly() -> None:
     count = np.zeros(6)
     for _ in range(3000):
         used = np.zeros(6, dtype=bool)
-        first, second = moving_pairs(np.array([0]), [kind], area, used, 1, rng)
+        first, second = draw_moving_pairs(np.array([0]), [kind], area, used, 1, rng)
         assert first.tolist() == [0]
         assert np.flatnonzero(used).tolist() == sorted([0, int(second[0])])
         count[second] += 1
@@ -159,7 +159,7 @@ def test_nobody_is_used_twice() -> None:
     area, kind = rng.integers(0, 4, 500), rng.integers(0, 3, 500)
     used = rng.random(500) < 0.2
     before = used.copy()
-    first, second = moving_pairs(rng.permutation(500), [kind], area, used, 500, rng)
+    first, second = draw_moving_pairs(rng.permutation(500), [kind], area, used, 500, rng)
     both = np.concatenate([first, second])
     assert len(np.unique(both)) == len(both)
     assert not before[both].any() and (area[first] != area[second]).all() and (kind[first] == kind[second]).all()

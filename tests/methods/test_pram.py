@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 
 import sdcmap as sm
 from sdcmap.core.likelihood import block
-from sdcmap.methods._transition import changed, corrected_table, invariant_matrix, response_matrix
+from sdcmap.methods._transition_matrix import (
+    invariant_matrix,
+    invert_transitions,
+    randomize_codes,
+    response_matrix,
+)
 from sdcmap.testing import check_method
 
 
@@ -63,7 +68,7 @@ def test_impossible_transitions_never_happen(matrix: Any, seed: int) -> None:
     codes = rng.integers(0, len(matrix), 3000).astype(np.uint8)
     chance = rng.random(3000)
     chance[:100] = np.nextafter(1.0, 0.0)  # the last number below 1
-    released = changed(codes, matrix, chance)
+    released = randomize_codes(codes, matrix, chance)
     assert (matrix[codes, released] > 0).all()
     assert released.dtype == codes.dtype
 
@@ -72,7 +77,7 @@ def test_transitions_have_their_probabilities() -> None:
     """200,000 draws of each category, within 5 standard errors."""
     matrix = np.array([[0.7, 0.3, 0.0], [0.25, 0.25, 0.5], [0.0, 1.0, 0.0]])
     codes = np.repeat(np.arange(3), 200_000)
-    released = changed(codes, matrix, np.random.default_rng(1).random(len(codes)))
+    released = randomize_codes(codes, matrix, np.random.default_rng(1).random(len(codes)))
     for a in range(3):
         shares = np.bincount(released[codes == a], minlength=3) / 200_000
         assert (np.abs(shares - matrix[a]) <= 5 * np.sqrt(matrix[a] * (1 - matrix[a]) / 200_000)).all()
@@ -95,7 +100,7 @@ def test_a_corrected_expected_table_is_the_original(rows: Any, columns: Any) -> 
     original = np.arange(1.0, 1 + len(rows) * len(columns)).reshape(len(rows), len(columns))
     for released, masks in ((rows.T @ original @ columns, [rows, columns]), (rows.T @ original, [rows, None])):
         condition = np.prod([np.linalg.cond(matrix) for matrix in masks if matrix is not None])
-        estimate = corrected_table(released, masks)
+        estimate = invert_transitions(released, masks)
         if estimate is None:
             assert condition > 1e10
         else:
@@ -107,22 +112,22 @@ def test_corrected_tables_are_unbiased(persons: sm.Microdata) -> None:
     """A two-way table of a masked and an unmasked variable: 200 seeds, within 5 standard errors of the original."""
     method = sm.methods.RandomizedResponse(on="Educ", epsilon=1.5)
     names = ("Educ", "Sex")
-    truth = method.corrected(persons, names)["released"].to_numpy()
-    found = [method.corrected(sm.mask(persons, method, seed=s), names)["corrected"].to_numpy() for s in range(200)]
+    truth = method.correct_table(persons, names)["released"].to_numpy()
+    found = [method.correct_table(sm.mask(persons, method, seed=s), names)["corrected"].to_numpy() for s in range(200)]
     error = np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
     assert (np.abs(np.mean(found, axis=0) - truth) < 5 * error).all()
-    raw = method.corrected(sm.mask(persons, method, seed=1), names)["released"].to_numpy()
+    raw = method.correct_table(sm.mask(persons, method, seed=1), names)["released"].to_numpy()
     assert np.abs(raw - truth).max() > 5 * error.max()  # without correction it is far off
 
 
 def test_strata_are_corrected_apart(persons: sm.Microdata) -> None:
     method = sm.PRAM(on="Educ", stay=0.5, alpha=1.0, within="Sex")
     names = ("Educ", "Sex")
-    truth = method.corrected(persons, names)["released"].to_numpy()
-    found = [method.corrected(sm.mask(persons, method, seed=s), names)["corrected"].to_numpy() for s in range(100)]
+    truth = method.correct_table(persons, names)["released"].to_numpy()
+    found = [method.correct_table(sm.mask(persons, method, seed=s), names)["corrected"].to_numpy() for s in range(100)]
     error = np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
     assert (np.abs(np.mean(found, axis=0) - truth) < 5 * error).all()
-    weighted = method.corrected(persons, "Sex", weighted=True)
+    weighted = method.correct_table(persons, "Sex", weighted=True)
     assert weighted["corrected"].sum() == pytest.approx(persons.weights.sum())
 
 
@@ -211,6 +216,6 @@ def test_what_does_not_fit(persons: sm.Microdata) -> None:
         sm.mask(persons, sm.PRAM(on="wage"), seed=1)
     singular = sm.PRAM(on="Sex", matrix=[[0.5, 0.5], [0.5, 0.5]])
     with pytest.raises(sm.errors.Undefined, match="has no inverse"):
-        singular.corrected(sm.mask(persons, singular, seed=1), "Sex")
+        singular.correct_table(sm.mask(persons, singular, seed=1), "Sex")
     with pytest.raises(sm.errors.SchemaError, match="names of categorical variables"):
-        singular.corrected(persons, "wage")
+        singular.correct_table(persons, "wage")

@@ -10,7 +10,7 @@ import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods.shuffle import drawn_given, normal_scores, quantile_mapped, rank_mapped
+from sdcmap.methods.shuffle import draw_given, map_by_quantile, map_by_rank, normal_scores
 from sdcmap.testing import check_method
 
 SEEDS = range(20)
@@ -121,8 +121,8 @@ def test_normal_scores() -> None:
 
 def test_ways_back_to_values() -> None:
     x = np.array([30.0, 10, 20])
-    assert rank_mapped(x, np.array([0.5, 3.0, -1.0])).tolist() == [20, 30, 10]
-    assert quantile_mapped(x, np.array([-9.0, -0.1, 0.1, 0.5, 9.0])).tolist() == [10, 20, 20, 30, 30]
+    assert map_by_rank(x, np.array([0.5, 3.0, -1.0])).tolist() == [20, 30, 10]
+    assert map_by_quantile(x, np.array([-9.0, -0.1, 0.1, 0.5, 9.0])).tolist() == [10, 20, 20, 30, 30]
 
 
 @pytest.mark.parametrize("cuts", [(), (0.5,), (0.2, 0.9)], ids=["continuous", "two values", "three values"])
@@ -136,7 +136,7 @@ def test_a_draw_has_the_correlations_behind_the_scores(cuts: tuple[float, ...]) 
     z = rng.standard_normal((40_000, 3)) @ np.linalg.cholesky(truth).T
     seen = z[:, 0] if not cuts else np.searchsorted(norm.ppf(cuts), z[:, 0]).astype(float)
     scores = np.column_stack([normal_scores(seen), normal_scores(z[:, 1])])
-    drawn = drawn_given(scores, z[:, 2:], rng)
+    drawn = draw_given(scores, z[:, 2:], rng)
     found = np.corrcoef(np.column_stack([drawn, z[:, 2]]).T)
     assert found == pytest.approx(truth, abs=5 / np.sqrt(40_000))
     assert drawn.mean(axis=0) == pytest.approx(0, abs=5 / np.sqrt(40_000))
@@ -146,8 +146,8 @@ def test_a_draw_has_the_correlations_behind_the_scores(cuts: tuple[float, ...]) 
 def test_what_the_predictors_tell_exactly_stays() -> None:
     """Two values, told by a column of 0 and 1."""
     told = np.random.default_rng(1).integers(0, 2, 500)
-    drawn = drawn_given(normal_scores(told)[:, np.newaxis], told[:, np.newaxis], RNG)
-    assert np.array_equal(quantile_mapped(told, drawn[:, 0]), told)
+    drawn = draw_given(normal_scores(told)[:, np.newaxis], told[:, np.newaxis], RNG)
+    assert np.array_equal(map_by_quantile(told, drawn[:, 0]), told)
 
 
 # ---- bad input ------------------------------------------------------------------------------------------------

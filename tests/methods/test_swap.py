@@ -26,17 +26,17 @@ def admissible(differ: Array, same: Array, first: int, second: int) -> bool:
 @given(
     codes=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 1)), min_size=2, max_size=60),
     constrained=st.booleans(),
-    in_turn=st.booleans(),
+    combine_steps=st.booleans(),
     seed=st.integers(0, 1000),
 )
 def test_greedy_pairs_are_admissible_disjoint_and_stop_only_when_none_is_left(
-    codes: list[tuple[int, int, int]], constrained: bool, in_turn: bool, seed: int
+    codes: list[tuple[int, int, int]], constrained: bool, combine_steps: bool, seed: int
 ) -> None:
     table = np.array(codes, dtype=np.uint8)
     differ, same = table[:, :2], table[:, 2].astype(np.int32) if constrained else NO_ONE
     rng = np.random.default_rng(seed)
     wanted = len(codes) // 2
-    if in_turn:
+    if combine_steps:
         first, second = pairs_in_turn(wanted, rng.permutation(len(codes)), differ, same, rng)
     else:
         first, second = greedy_pairs(wanted, differ, same, rng)

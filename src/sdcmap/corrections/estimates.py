@@ -17,11 +17,13 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Undefined
-from sdcmap.corrections.wick import Term, Wick, noise_terms
+from sdcmap.corrections.wick_polynomials import Term, Wick, noise_terms
 from sdcmap.kernels.statistics.moments import correlation_of, moments
 
-BLOCK = 1 << 15  # records
-SINGULAR = 1e-9  # a normal matrix whose smallest eigenvalue is below this share of its largest has no inverse
+BLOCK_RECORDS = 1 << 15  # records
+MIN_EIGENVALUE_SHARE = (
+    1e-9  # a normal matrix whose smallest eigenvalue is below this share of its largest has no inverse
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Group:
     center: Array
     kappa: float
     count: int
-    told: Array
+    estimated: Array
     fourth: float = 1.0
 
 
@@ -56,7 +58,7 @@ class Records:
         """The mean noise covariance."""
         return np.asarray(np.sum([group.noise * self.share[group.rows].sum() for group in self.groups], axis=0))
 
-    def standardized(self) -> tuple[Records, Array, Array]:
+    def standardize(self) -> tuple[Records, Array, Array]:
         """The same records in units of their standard deviation from their mean; and that mean and deviation."""
         seen = moments(self.z, self.share)
         center, scale = seen.mean, np.sqrt(seen.variance)
@@ -87,7 +89,7 @@ def standard_errors(records: Records, terms: Sequence[Term], spread: Array, grad
     variance = np.einsum("sk,kl,sl->s", gradient, spread, gradient, optimize=True) * (count / max(count - 1, 1))
     for group in (group for group in records.groups if group.noise.any()):
         slope, error = _noise_terms(records, group, terms)
-        j = np.einsum("sk,kab->sab", gradient, slope) * group.told
+        j = np.einsum("sk,kab->sab", gradient, slope) * group.estimated
         c = np.einsum("sk,kab->sab", gradient, error)
         jd, js = j @ group.noise, j @ group.signal
         own = 4 * np.einsum("sab,sba->s", js, jd) + 2 * group.fourth * np.einsum("sab,sba->s", jd, jd)  # Var(J r)
@@ -107,8 +109,8 @@ def _noise_terms(records: Records, group: Group, terms: Sequence[Term]) -> tuple
 def _blocks(records: Records) -> Iterator[tuple[Group, Array]]:
     """The rows of each group in blocks, so that the polynomials of a large file never stand in memory together."""
     for group in records.groups:
-        for start in range(0, len(group.rows), BLOCK):
-            yield group, group.rows[start : start + BLOCK]
+        for start in range(0, len(group.rows), BLOCK_RECORDS):
+            yield group, group.rows[start : start + BLOCK_RECORDS]
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ class MomentEstimates:
 
 def estimate_moments(records: Records) -> MomentEstimates:
     """Corrected moments: means as they are, covariances less the noise's.  Kim (1986, 1990)"""
-    inner, center, scale = records.standardized()
+    inner, center, scale = records.standardize()
     m = len(center)
     pairs = list(combinations_with_replacement(range(m), 2))
     terms: list[Term] = [*((j,) for j in range(m)), *pairs]
@@ -176,7 +178,7 @@ def estimate_regression(records: Records, terms: Sequence[Term]) -> tuple[Array,
     beta = M^-1 v, M = mean :t t':, v = mean :t y:.  Fuller (1987), section 1 and 3; Fuller (1993)
     The influence of a record is M^-1 :t (y - t' beta):.
     """
-    inner, center, scale = records.standardized()
+    inner, center, scale = records.standardize()
     places: dict[Term, int] = {}
     product = np.array([[places.setdefault(tuple(sorted(a + b)), len(places)) for b in terms] for a in terms])
     with_y = np.array([places.setdefault((0, *a), len(places)) for a in terms])
@@ -184,7 +186,7 @@ def estimate_regression(records: Records, terms: Sequence[Term]) -> tuple[Array,
     means, spread = wick_sums(inner, every)
     normal = means[product]
     values = np.linalg.eigvalsh(normal)
-    if values[0] <= SINGULAR * values[-1]:
+    if values[0] <= MIN_EIGENVALUE_SHARE * values[-1]:
         return None
     inverse = np.linalg.inv(normal)
     beta = inverse @ means[with_y]
@@ -233,13 +235,13 @@ class Corrected:
         return self.table.filter(pl.col("statistic") == statistic).drop("statistic")
 
     def __repr__(self) -> str:
-        rows = [self.table.columns, *([_shown(value) for value in row] for row in self.table.rows())]
+        rows = [self.table.columns, *([_format_value(value) for value in row] for row in self.table.rows())]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([*lines, *self.notes])
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return "-"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

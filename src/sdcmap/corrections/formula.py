@@ -10,10 +10,10 @@ from itertools import combinations, product
 import numpy as np
 
 from sdcmap.core import Array, Microdata, PlanError, SchemaError, did_you_mean
-from sdcmap.corrections.wick import Term
+from sdcmap.corrections.wick_polynomials import Term
 from sdcmap.kernels.statistics.regression import Design
 
-SHAPE = "a formula reads 'y ~ x1 + x2 + x1:x2', with x1*x2 short for x1 + x2 + x1:x2"
+SYNTAX = "a formula reads 'y ~ x1 + x2 + x1:x2', with x1*x2 short for x1 + x2 + x1:x2"
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ def parse_formula(text: str) -> Formula:
     for part in right.split("+") if right.strip() else []:
         factors = tuple(factor.strip() for factor in re.split("[:*]", part))
         if not all(factors):
-            raise PlanError(f"{text!r} cannot be read: {SHAPE}.")
+            raise PlanError(f"{text!r} cannot be read: {SYNTAX}.")
         sizes = range(1, len(factors) + 1) if "*" in part else [len(factors)]
         products |= dict.fromkeys(tuple(sorted(some)) for size in sizes for some in combinations(factors, size))
     formula = Formula(response, tuple(products))
     if not tilde or not response or len(products) == 1 or response in formula.predictors:
-        raise PlanError(f"{text!r} cannot be read: {SHAPE}.")
+        raise PlanError(f"{text!r} cannot be read: {SYNTAX}.")
     return formula
 
 
@@ -74,17 +74,17 @@ class Predictors:
     names: tuple[str, ...]
     labels: tuple[str, ...]
 
-    def beside(self, response: Array) -> Array:
+    def with_response(self, response: Array) -> Array:
         """The response and then the columns, n x (m + 1)."""
         return np.column_stack([response, *self.design.columns])
 
     @property
-    def terms_beside(self) -> tuple[Term, ...]:
-        """The terms as products of the columns of `beside`."""
+    def terms_with_response(self) -> tuple[Term, ...]:
+        """The terms as products of the columns of `with_response`."""
         return tuple(tuple(column + 1 for column in term) for term in self.design.terms)
 
 
-def predictors(
+def build_predictors(
     data: Microdata, formula: Formula, *, rows: Array | None = None, original: Microdata | None = None,
     numbers: Mapping[str, Array] | None = None,
 ) -> Predictors:  # fmt: skip

@@ -23,7 +23,7 @@ from sdcmap.files.reading import Source
 from sdcmap.kernels.masking.own_values import CROWD
 from sdcmap.methods import PRAM, Chain, Derive, Microaggregate, Noise, RankSwap, Recode, Suppress, Synthesize
 from sdcmap.methods.average_weights import AverageWeights, averaged
-from sdcmap.methods.microaggregate import MOST_GOWER
+from sdcmap.methods.microaggregate import MAX_RECORDS_GOWER
 from sdcmap.risk import PublishedTables, WorstLinkage
 from sdcmap.risk.published_tables import MAX_COMBINATIONS
 from sdcmap.study.plan import Plan
@@ -155,7 +155,7 @@ class Columns:
     def _together(self) -> Iterator[Method]:
         """Groups of records that become equal in every column."""
         names = (*self.categories, *self.numbers)
-        if len(self.data) <= MOST_GOWER and len(names) > 1:
+        if len(self.data) <= MAX_RECORDS_GOWER and len(names) > 1:
             for size in GROUPS:
                 if 2 * size <= len(self.data):
                     yield self._chain([Microaggregate(names, size, method="gower")])

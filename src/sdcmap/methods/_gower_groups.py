@@ -10,7 +10,7 @@ from sdcmap.kernels.jit import jit
 
 
 @on_device
-def gower_groups(numbers: Array, codes: Array, size: int, price: Array | None = None) -> Array:
+def gower_groups(numbers: Array, codes: Array, size: int, costs_of_codes: Array | None = None) -> Array:
     """The group of each record: groups of `size`, the last one of `size` to 2 size - 1.
 
     numbers : n x p, each column divided by its range; codes : n x q of nominal variables, 0, 1, ...
@@ -23,72 +23,74 @@ def gower_groups(numbers: Array, codes: Array, size: int, price: Array | None = 
     width = int(codes.max(initial=0)) + 1
     counts = np.array([np.bincount(column, minlength=width) for column in codes.T], dtype=np.int64).reshape(-1, width)
     group = np.full(len(codes), -1, dtype=np.int64)
-    paid = np.ones(codes.shape[1]) if price is None else np.ascontiguousarray(price, dtype=np.float64)
-    _groups(numbers.copy(), codes.astype(np.int64, order="C"), paid, size, numbers.sum(axis=0), counts, group)
+    costs = (
+        np.ones(codes.shape[1]) if costs_of_codes is None else np.ascontiguousarray(costs_of_codes, dtype=np.float64)
+    )
+    _mdav_gower(numbers.copy(), codes.astype(np.int64, order="C"), costs, size, numbers.sum(axis=0), counts, group)
     return group
 
 
 @jit
-def _groups(x: Array, c: Array, paid: Array, size: int, total: Array, counts: Array, group: Array) -> None:
+def _mdav_gower(x: Array, c: Array, costs: Array, size: int, total: Array, counts: Array, group: Array) -> None:
     """x, c : the records left, in file order; they close up as records leave."""
-    left, made = len(c), 0
+    left, group_number = len(c), 0
     row = np.arange(left)
     distance = np.empty(left)
     middle = np.empty(c.shape[1], dtype=np.int64)
     while left >= 2 * size:
         for j in range(len(middle)):
             middle[j] = np.argmax(counts[j])
-        _distances(x, c, paid, left, total / left, middle, distance)
+        _distances(x, c, costs, left, total / left, middle, distance)
         r = int(np.argmax(distance[:left]))
         r_numbers, r_codes = x[r].copy(), c[r].copy()
-        left = _take(x, c, paid, row, left, r, size, total, counts, distance, group, made)
-        made += 1
+        left = _take_group(x, c, costs, row, left, r, size, total, counts, distance, group, group_number)
+        group_number += 1
         if left >= 2 * size:
-            _distances(x, c, paid, left, r_numbers, r_codes, distance)
+            _distances(x, c, costs, left, r_numbers, r_codes, distance)
             s = int(np.argmax(distance[:left]))
-            left = _take(x, c, paid, row, left, s, size, total, counts, distance, group, made)
-            made += 1
+            left = _take_group(x, c, costs, row, left, s, size, total, counts, distance, group, group_number)
+            group_number += 1
     for i in range(left):
-        group[row[i]] = made
+        group[row[i]] = group_number
 
 
 @jit
-def _distances(x: Array, c: Array, paid: Array, left: int, numbers: Array, codes: Array, distance: Array) -> None:
+def _distances(x: Array, c: Array, costs: Array, left: int, numbers: Array, codes: Array, distance: Array) -> None:
     for i in range(left):
         total = 0.0
         for j in range(x.shape[1]):
             total += abs(x[i, j] - numbers[j])
         for j in range(c.shape[1]):
             if c[i, j] != codes[j]:
-                total += paid[j]
+                total += costs[j]
         distance[i] = total
 
 
 @jit
-def _take(
-    x: Array, c: Array, paid: Array, row: Array, left: int, r: int, size: int, total: Array, counts: Array,
-    distance: Array, group: Array, made: int,
+def _take_group(
+    x: Array, c: Array, costs: Array, row: Array, left: int, r: int, size: int, total: Array, counts: Array,
+    distance: Array, group: Array, group_number: int,
 ) -> int:  # fmt: skip
     """Make one group of record r and its size - 1 nearest; returns how many records are left."""
-    _distances(x, c, paid, left, x[r].copy(), c[r].copy(), distance)
+    _distances(x, c, costs, left, x[r].copy(), c[r].copy(), distance)
     distance[r] = -1.0
     for _ in range(size):
         near = np.argmin(distance[:left])
         distance[near] = np.inf
-        group[row[near]] = made
+        group[row[near]] = group_number
         total -= x[near]
         for j in range(c.shape[1]):
             counts[j, c[near, j]] -= 1
-    kept = 0
+    remaining = 0
     for i in range(left):
         if group[row[i]] < 0:
-            row[kept] = row[i]
+            row[remaining] = row[i]
             for j in range(x.shape[1]):
-                x[kept, j] = x[i, j]
+                x[remaining, j] = x[i, j]
             for j in range(c.shape[1]):
-                c[kept, j] = c[i, j]
-            kept += 1
-    return kept
+                c[remaining, j] = c[i, j]
+            remaining += 1
+    return remaining
 
 
 # Groups of records that are neighbors in one order, and the value that a group takes.

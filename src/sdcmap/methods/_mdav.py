@@ -22,8 +22,8 @@ from sdcmap.kernels.jit import inner_jit, jit
 # in the file is taken.
 
 
-BUCKET = 64  # records in a bucket when it is made, at most
-ROOM = 1e-9  # relative room for rounding in the bounds of a ball, far above the rounding of a distance
+MAX_BUCKET_RECORDS = 64  # records in a bucket when it is made, at most
+BOUND_MARGIN = 1e-9  # relative room for rounding in the bounds of a ball, far above the rounding of a distance
 
 
 class Buckets(NamedTuple):
@@ -31,7 +31,7 @@ class Buckets(NamedTuple):
 
     x: Array  # the records' values
     row: Array  # the row of each in the file
-    place: Array  # where each row of the file stands
+    position: Array  # where each row of the file stands
     home: Array  # the bucket of each row of the file
     start: Array  # where each bucket begins
     left: Array  # records left in each
@@ -52,15 +52,15 @@ def buckets_of(x: Array, rows: Array) -> Buckets:
     y = np.ascontiguousarray(x[order])
     center = np.add.reduceat(y, start) / count[:, np.newaxis]
     radius = np.sqrt(np.maximum.reduceat(((y - np.repeat(center, count, axis=0)) ** 2).sum(axis=1), start))
-    place, home = np.full((2, len(x)), -1)
-    place[order], home[order] = np.arange(len(order)), np.repeat(np.arange(len(parts)), count)
+    position, home = np.full((2, len(x)), -1)
+    position[order], home[order] = np.arange(len(order)), np.repeat(np.arange(len(parts)), count)
     low, high = np.minimum.reduceat(y, start), np.maximum.reduceat(y, start)
-    return Buckets(y, order, place, home, start, count, center, radius, low, high, np.empty(len(parts)))
+    return Buckets(y, order, position, home, start, count, center, radius, low, high, np.empty(len(parts)))
 
 
 def _split(x: Array, rows: Array, parts: list[Array]) -> None:
     """Halve the rows at the median of the variable that is widest, until a part fits a bucket."""
-    if len(rows) <= BUCKET:
+    if len(rows) <= MAX_BUCKET_RECORDS:
         parts.append(rows)
         return
     y = x[rows]
@@ -72,15 +72,15 @@ def _split(x: Array, rows: Array, parts: list[Array]) -> None:
 
 @inner_jit
 def remove(row: int, b: Buckets) -> None:
-    home, at = b.home[row], b.place[row]
+    home, at = b.home[row], b.position[row]
     b.left[home] -= 1
     last = b.start[home] + b.left[home]
     moved = b.row[last]
     for j in range(b.x.shape[1]):
         b.x[at, j] = b.x[last, j]
     b.row[at] = moved
-    b.place[moved] = at
-    b.place[row] = -1
+    b.position[moved] = at
+    b.position[row] = -1
 
 
 @inner_jit
@@ -99,7 +99,7 @@ def farthest(q: Array, b: Buckets) -> int:
     for i in range(len(b.start)):
         b.bound[i] = -1.0
         if b.left[i] > 0:
-            b.bound[i] = ((np.sqrt(distance_from(b.center, i, q)) + b.radius[i]) * (1 + ROOM)) ** 2
+            b.bound[i] = ((np.sqrt(distance_from(b.center, i, q)) + b.radius[i]) * (1 + BOUND_MARGIN)) ** 2
             if widest < 0 or b.bound[i] > b.bound[widest]:
                 widest = i
     best, farthest = _farthest_of(widest, q, b, -1.0, -1)
@@ -141,12 +141,14 @@ def _box_lower(i: int, q: Array, b: Buckets) -> float:
 def nearest(q: Array, start_row: int, wanted: int, near: Array, b: Buckets) -> float:
     """The `wanted` free rows nearest to q, but for `start_row`, into `near`; returns the largest squared distance."""
     distances = np.full(wanted, np.inf)
-    near[:wanted] = len(b.place)
+    near[:wanted] = len(b.position)
     closest = -1
     for i in range(len(b.start)):
         b.bound[i] = np.inf
         if b.left[i] > 0:
-            gap = max(0.0, np.sqrt(distance_from(b.center, i, q)) * (1 - ROOM) - b.radius[i] * (1 + ROOM))
+            gap = max(
+                0.0, np.sqrt(distance_from(b.center, i, q)) * (1 - BOUND_MARGIN) - b.radius[i] * (1 + BOUND_MARGIN)
+            )
             b.bound[i] = gap * gap
             if closest < 0 or b.bound[i] < b.bound[closest]:
                 closest = i
@@ -171,7 +173,7 @@ def _nearest_of(i: int, q: Array, start_row: int, wanted: int, near: Array, dist
         distances[last], near[last] = distance, row
 
 
-SORTING = 8  # looks at a record that cost as much as sorting it once more
+VISITS_PER_SORT = 8  # looks at a record that cost as much as sorting it once more
 
 
 @on_device
@@ -183,9 +185,9 @@ def mdav_groups(x: Array, size: int) -> Array:
     one more group; the rest is the last.  Domingo-Ferrer, Torra (2005), MDAV-generic
     """
     group = np.full(len(x), -1, dtype=np.int64)
-    made = 0
-    for buckets, left in _rebuilt(x, group):
-        made = _mdav(x, group, x[group < 0].sum(axis=0), made, size, left // 2, buckets)
+    group_number = 0
+    for buckets, left in _rebuild_buckets(x, group):
+        group_number = _mdav(x, group, x[group < 0].sum(axis=0), group_number, size, left // 2, buckets)
     return group
 
 
@@ -199,12 +201,12 @@ def vmdav_groups(x: Array, size: int, gain: float) -> Array:
     """
     group = np.full(len(x), -1, dtype=np.int64)
     far = np.argsort(-squared_distances(x, x.sum(axis=0) / len(x)), kind="stable")
-    made = 0
-    for buckets, left in _rebuilt(x, group, size):
-        made = _vmdav(x, group, far, made, size, gain, left // 2, buckets)
-    taken = np.flatnonzero(group >= 0)
-    share = np.bincount(group[taken])
-    means = np.column_stack([np.bincount(group[taken], column[taken]) / share for column in x.T])
+    group_number = 0
+    for buckets, left in _rebuild_buckets(x, group, size):
+        group_number = _vmdav(x, group, far, group_number, size, gain, left // 2, buckets)
+    grouped = np.flatnonzero(group >= 0)
+    share = np.bincount(group[grouped])
+    means = np.column_stack([np.bincount(group[grouped], column[grouped]) / share for column in x.T])
     for row in np.flatnonzero(group < 0):
         group[row] = np.argmin(squared_distances(means, x[row]))
     return group
@@ -215,45 +217,45 @@ def squared_distances(x: Array, q: Array) -> Array:
     return np.asarray(sum((column - value) ** 2 for column, value in zip(x.T, q, strict=True)))
 
 
-def _rebuilt(x: Array, group: Array, least: int = 1) -> Iterator[tuple[Buckets, int]]:
+def _rebuild_buckets(x: Array, group: Array, least: int = 1) -> Iterator[tuple[Buckets, int]]:
     """Buckets of the rows that have no group yet, made anew each time half of them are gone, while `least` are left."""
     while len(rows := np.flatnonzero(group < 0)) >= least:
         yield buckets_of(x, rows), len(rows)
 
 
 @jit
-def _mdav(x: Array, group: Array, total: Array, made: int, size: int, until: int, b: Buckets) -> int:
+def _mdav(x: Array, group: Array, total: Array, group_number: int, size: int, until: int, b: Buckets) -> int:
     """Make groups until `until` rows or fewer are left (below 3 size: until none is); returns the groups made."""
     left = len(b.row)
     near = np.empty(size, dtype=np.int64)
     by_distance = np.empty(0, dtype=np.int64)  # rows by falling distance from a mean of a while ago, `middle`
     far, middle = np.empty(0), np.empty(0)
-    looked = SORTING * left + 1
+    visits = VISITS_PER_SORT * left + 1
     while left > 0:
         if left <= until and left >= 3 * size:
             break
         if left < 2 * size:
             for i in range(len(b.start)):
                 for at in range(b.start[i], b.start[i] + b.left[i]):
-                    group[b.row[at]] = made
-            return made + 1
+                    group[b.row[at]] = group_number
+            return group_number + 1
         mean = total / left
-        if looked > SORTING * left:
-            middle, looked = mean, 0
-            by_distance, far = _falling(middle, left, b)
-        r, seen = _farthest_from_mean(x, group, mean, middle, by_distance, far)
-        looked += seen
-        left -= _take_nearest(x, r, size, near, b, group, made, total)
-        made += 1
+        if visits > VISITS_PER_SORT * left:
+            middle, visits = mean, 0
+            by_distance, far = _sort_by_distance(middle, left, b)
+        r, visited = _farthest_from_mean(x, group, mean, middle, by_distance, far)
+        visits += visited
+        left -= _take_nearest(x, r, size, near, b, group, group_number, total)
+        group_number += 1
         if left >= 2 * size:
             s = farthest(x[r], b)
-            left -= _take_nearest(x, s, size, near, b, group, made, total)
-            made += 1
-    return made
+            left -= _take_nearest(x, s, size, near, b, group, group_number, total)
+            group_number += 1
+    return group_number
 
 
 @jit
-def _falling(q: Array, left: int, b: Buckets) -> tuple[Array, Array]:
+def _sort_by_distance(q: Array, left: int, b: Buckets) -> tuple[Array, Array]:
     """The free rows by falling distance from q, and the distances."""
     rows, distances = np.empty(left, dtype=np.int64), np.empty(left)
     filled = 0
@@ -276,7 +278,7 @@ def _farthest_from_mean(
     shift = np.sqrt(shift)
     best, farthest = -1.0, -1
     for i in range(len(far)):
-        if ((far[i] + shift) * (1 + ROOM)) ** 2 < best:
+        if ((far[i] + shift) * (1 + BOUND_MARGIN)) ** 2 < best:
             return farthest, i
         row = by_distance[i]
         if group[row] >= 0:
@@ -288,7 +290,9 @@ def _farthest_from_mean(
 
 
 @jit
-def _vmdav(x: Array, group: Array, far: Array, made: int, size: int, gain: float, until: int, b: Buckets) -> int:
+def _vmdav(
+    x: Array, group: Array, far: Array, group_number: int, size: int, gain: float, until: int, b: Buckets
+) -> int:
     left = len(b.row)
     near = np.empty(size, dtype=np.int64)
     members = np.empty(2 * size - 1, dtype=np.int64)
@@ -299,7 +303,7 @@ def _vmdav(x: Array, group: Array, far: Array, made: int, size: int, gain: float
             break
         if group[r] >= 0:
             continue
-        left -= _take_nearest(x, r, size, near, b, group, made, total)
+        left -= _take_nearest(x, r, size, near, b, group, group_number, total)
         count = size
         members[:size] = near
         while count < 2 * size - 1 and left > 1:
@@ -312,16 +316,18 @@ def _vmdav(x: Array, group: Array, far: Array, made: int, size: int, gain: float
             if not np.sqrt(inside) < gain * np.sqrt(outside):
                 break
             remove(joins, b)
-            group[joins] = made
+            group[joins] = group_number
             members[count] = joins
             count += 1
             left -= 1
-        made += 1
-    return made
+        group_number += 1
+    return group_number
 
 
 @jit
-def _take_nearest(x: Array, r: int, size: int, near: Array, b: Buckets, group: Array, made: int, total: Array) -> int:
+def _take_nearest(
+    x: Array, r: int, size: int, near: Array, b: Buckets, group: Array, group_number: int, total: Array
+) -> int:
     """Make one group of the free row r and its size - 1 nearest, and take its rows out of `total`."""
     remove(r, b)
     near[0] = r
@@ -330,6 +336,6 @@ def _take_nearest(x: Array, r: int, size: int, near: Array, b: Buckets, group: A
     for m in range(size):
         if m > 0:
             remove(near[m], b)
-        group[near[m]] = made
+        group[near[m]] = group_number
         total -= x[near[m]]
     return size

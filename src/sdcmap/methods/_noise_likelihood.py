@@ -59,7 +59,7 @@ def noise_shape(kind: str) -> Callable[[Microdata, tuple[str, ...]], Array]:
     return shape
 
 
-Unmixed = Callable[[Array, Array, Array], Fields]
+MixtureFields = Callable[[Array, Array, Array], Fields]
 
 
 class AdditiveNoise(Method):
@@ -105,9 +105,9 @@ class AdditiveNoise(Method):
         every = "every value but zeros" if self.keep_zeros else "every value"
         if self.is_bounded:
             return f"{every}; means, variances and correlations, by the noise and by its bounds"
-        grown = [] if self.rescale else ["variances grow by the noise share"]
+        growth = [] if self.rescale else ["variances grow by the noise share"]
         shrunk = [] if self.correlated else ["correlations shrink"]
-        return "; ".join([every, *grown, *shrunk])
+        return "; ".join([every, *growth, *shrunk])
 
     @property
     def is_bounded(self) -> bool:
@@ -148,9 +148,9 @@ class AdditiveNoise(Method):
         covariance = covariance_before(self, x, y)
         if not self.is_plain:
             return together_inside(self, x, y, covariance)
-        return together(self, x, y, covariance, self.unmixed(covariance) if names == self.on else None)
+        return together(self, x, y, covariance, self.unmix(covariance) if names == self.on else None)
 
-    def unmixed(self, covariance: Array) -> Unmixed | None:
+    def unmix(self, covariance: Array) -> MixtureFields | None:
         """The fields of records without missing values where their noise is not normal, from their known and released
         values and the covariance of what is normal beside it; None: noise counts as normal. covariance: Cov X."""
         return None
@@ -167,8 +167,8 @@ class AdditiveNoise(Method):
         return AddedNoise(self.on, self.variance, self.correlated, self.rescale, self.within, self.normal)
 
 
-LEAST = 1e-12  # the variance, as a share, that stands for none
-CHANCE_ZERO = 1e-3  # noise that brings a value to zero was rounded: to this share of its standard deviation
+MIN_NOISE_SHARE = 1e-12  # the variance, as a share, that stands for none
+ZERO_STEP_SHARE = 1e-3  # noise that brings a value to zero was rounded: to this share of its standard deviation
 LOG_PEAK = -0.5 * np.log(2 * np.pi)  # log density of N(0, 1) at 0
 
 
@@ -257,7 +257,7 @@ def by_variable(noise: AdditiveNoise, known: Array, released: Array) -> Fields:
 
 
 def together(
-    noise: AdditiveNoise, known: Array, released: Array, covariance: Array, complete: Unmixed | None = None
+    noise: AdditiveNoise, known: Array, released: Array, covariance: Array, complete: MixtureFields | None = None
 ) -> Fields:
     """Fields along the directions in which correlated noise is not null, N(0, 1) each.
 
@@ -265,14 +265,14 @@ def together(
     their own and use the covariance of what they have. `complete` states the fields of records without missing values
     where their noise is not normal; the others keep the normal one with the same covariance.
     """
-    own, _ = moved(noise, known, released)
+    own, _ = redo_rescaling(noise, known, released)
     rounding = rounding_covariance(released)
-    spread = noise.scale**2 * max(noise.variance, LEAST) * covariance + rounding
+    spread = noise.scale**2 * max(noise.variance, MIN_NOISE_SHARE) * covariance + rounding
     whole = None if complete is None else lambda own, seen: complete(own, seen, rounding)
-    return whitened(own, released, spread, means_of(known), whole)
+    return whiten_fields(own, released, spread, means_of(known), whole)
 
 
-def whitened(
+def whiten_fields(
     own: Array, released: Array, spread: Array, center: Array, complete: Callable[[Array, Array], Fields] | None = None
 ) -> Fields:
     """The fields of released - own ~ N(0, spread), N(0, 1) each; `complete`: those of records without missing values."""
@@ -292,7 +292,7 @@ def together_inside(noise: AdditiveNoise, known: Array, released: Array, covaria
     """The same where noise was cut at bounds or zeros were kept: all variables together where a released record is inside
     its bounds, and one field for each variable that says what a bound or a zero tells."""
     own, cuts = _cuts(noise, known, released)
-    spread = noise.scale**2 * max(noise.variance, LEAST) * covariance + rounding_covariance(released)
+    spread = noise.scale**2 * max(noise.variance, MIN_NOISE_SHARE) * covariance + rounding_covariance(released)
     inside = np.zeros(released.shape, dtype=bool)
     for j, cut in cuts.items():
         inside[:, j] = cut.inside(released[:, j])
@@ -311,7 +311,7 @@ def together_inside(noise: AdditiveNoise, known: Array, released: Array, covaria
     return _by_pattern(known, released, fields_of)
 
 
-def moved(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, Array]:
+def redo_rescaling(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, Array]:
     """c x + (1 - c) mu of the known file, and its shift (1 - c) mu: a snooper redoes the rescaling.
 
     mu is the mean of the masked file, which the released file has too; where bounds or zeros moved that mean, the known
@@ -336,10 +336,10 @@ def rounding_covariance(released: Array) -> Array:
 
 def covariance_before(noise: AdditiveNoise, known: Array, released: Array) -> Array:
     """The covariance matrix of the file before masking, as a snooper has it, or Undefined where he has none."""
-    x, grown = _file_before(noise, known, released)
+    x, growth = _file_before(noise, known, released)
     if len(complete := x[~np.isnan(x).any(axis=1)]) < 2:
         raise Undefined(UNKNOWN_SHAPE)
-    return np.atleast_2d(np.cov(complete, rowvar=False)) / grown
+    return np.atleast_2d(np.cov(complete, rowvar=False)) / growth
 
 
 def _file_before(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, float]:
@@ -358,21 +358,21 @@ def _cuts(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, d
 
     A constant variable has no noise and tells no record apart.
     """
-    own, shift = moved(noise, known, released)
+    own, shift = redo_rescaling(noise, known, released)
     bounds = noise.lower, noise.upper
     lower, upper = noise_covariance.whole_bounds(*bounds) if noise.integers else bounds
-    before, grown = _file_before(noise, known, released)
+    before, growth = _file_before(noise, known, released)
     cuts = {}
     for j, column in enumerate(before.T):
         values = column[~np.isnan(column)]
-        spread = float(noise_covariance.spreads(values)) / grown**0.5 if len(values) > 1 else 0.0
+        spread = float(noise_covariance.spreads(values)) / growth**0.5 if len(values) > 1 else 0.0
         if not spread > 0:
             continue
         step = rounding_step(released[:, j])
-        shares = np.array([max(share, LEAST) for share in (noise.variance, noise.variance_above or 0.0)])
+        shares = np.array([max(share, MIN_NOISE_SHARE) for share in (noise.variance, noise.variance_above or 0.0)])
         sd, high = np.sqrt(noise.scale**2 * shares * spread**2 + step**2 / 12).tolist()
         zero = float(shift[j]) if noise.keep_zeros else None
-        cuts[j] = CensoredNormal(sd, lower, upper, zero, step or CHANCE_ZERO * sd, noise.above, high)
+        cuts[j] = CensoredNormal(sd, lower, upper, zero, step or ZERO_STEP_SHARE * sd, noise.above, high)
     return own, cuts
 
 

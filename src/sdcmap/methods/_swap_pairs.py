@@ -15,9 +15,11 @@ from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.scratch_memory import empty
 from sdcmap.kernels.tables.coding import compress
 
-SPARE = 8  # draws beyond two a pair, for the few that are drawn again
-LOW, SHIFT, ONE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1)
-RARE = 32  # matchings of which less than one pair in so many is admissible give way to a search record by record
+SPARE_DRAWS = 8  # draws beyond two a pair, for the few that are drawn again
+LOW_32_BITS, SHIFT, ONE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1)
+MIN_ADMISSIBLE_SHARE_INVERSE = (
+    32  # matchings of which less than one pair in so many is admissible give way to a search record by record
+)
 
 
 # ---- one matching ---------------------------------------------------------------------------------------------
@@ -27,29 +29,31 @@ def matching_pairs(wanted: int, differ: Array, same: Array, rng: Generator) -> t
     Fewer than `wanted` pairs come back when the matching has no more.   GKS (2003), section 3
     """
     n = len(differ)
-    order = _borrowed(n)
+    order = _borrow_order(n)
     pairs = np.empty((2, wanted), dtype=np.int64)
     looked, placed, admitted = 0, 0, 0
     while admitted < wanted and looked < n // 2:
         share = (admitted + 1) / (looked + 1)  # of admissible pairs so far: how many more to look at
         block = min(int((wanted - admitted) / share) + 32, n // 2 - looked)
-        draws = rng.bit_generator.random_raw(block + SPARE // 2).view(np.uint32)
+        draws = rng.bit_generator.random_raw(block + SPARE_DRAWS // 2).view(np.uint32)
         looked, placed, admitted = _match(order, draws, looked, admitted, differ, same, pairs)
     _restore(order, min(n, 2 * placed + 2))
-    _OWN.order = order.base
+    _THREAD.order = order.base
     return pairs[0, :admitted], pairs[1, :admitted]
 
 
-_OWN = threading.local()
+_THREAD = threading.local()
 
 
-def _borrowed(n: int) -> Array:
+def _borrow_order(n: int) -> Array:
     """0, 1, ..., n - 1, kept by each thread from one matching to the next, so that none of them costs n steps."""
-    kept: Array | None = _OWN.__dict__.pop("order", None)  # while it is out, an interrupted matching cannot spoil it
-    if kept is None or len(kept) < n:
-        kept = empty(n, np.int64 if n > np.iinfo(np.int32).max else np.int32)
-        _count_up(kept)
-    return kept[:n]
+    order: Array | None = _THREAD.__dict__.pop(
+        "order", None
+    )  # while it is out, an interrupted matching cannot spoil it
+    if order is None or len(order) < n:
+        order = empty(n, np.int64 if n > np.iinfo(np.int32).max else np.int32)
+        _count_up(order)
+    return order[:n]
 
 
 @jit
@@ -106,7 +110,7 @@ def _fill(order: Array, draws: Array) -> int:
     for here in range(len(draws)):
         left = np.uint64(len(order) - here)
         product = np.uint64(draws[here]) * left
-        if (product & LOW) < left and (product & LOW) < ((ONE << SHIFT) - left) % left:
+        if (product & LOW_32_BITS) < left and (product & LOW_32_BITS) < ((ONE << SHIFT) - left) % left:
             return here
         there = np.uint64(here) + (product >> SHIFT)
         order[there], order[here] = order[here], order[there]
@@ -143,7 +147,7 @@ def greedy_pairs(wanted: int, differ: Array, same: Array, rng: Generator) -> tup
     last = matching_pairs(wanted, differ, same, rng)
     matchings, missing = [last], wanted - len(last[0])
     while missing:
-        often = RARE * len(last[0]) >= len(pool) // 2
+        often = MIN_ADMISSIBLE_SHARE_INVERSE * len(last[0]) >= len(pool) // 2
         pool = np.delete(pool, np.concatenate(last))
         if not often:
             matchings.append(pairs_in_turn(missing, rng.permutation(pool), differ, same, rng))
@@ -165,15 +169,15 @@ def pairs_in_turn(wanted: int, visit: Array, differ: Array, same: Array, rng: Ge
     members = np.argsort(group, kind="stable")
     start = np.concatenate([[0], np.cumsum(size)])
     kind = members[start[:-1]]  # one record of each group stands for all
-    place = np.empty_like(members)
-    place[members] = np.arange(len(members))
+    position = np.empty_like(members)
+    position[members] = np.arange(len(members))
     kinds, agreements = codes[kind].astype(np.int64), agree[kind].astype(np.int64)  # compiled once for all types
     pairs = np.empty((2, wanted), dtype=np.int64)
     reached, paired = 0, 0
-    left, gone = size.copy(), np.zeros(len(size), dtype=np.bool_)
+    left, exhausted = size.copy(), np.zeros(len(size), dtype=np.bool_)
     while paired < wanted and reached < len(visit):
         draws = rng.random(min(wanted - paired, len(visit) - reached))
-        turns = draws, reached, paired, group, kinds, agreements, start, left, gone, members, place, pairs
+        turns = draws, reached, paired, group, kinds, agreements, start, left, exhausted, members, position, pairs
         reached, paired = _take_turns(*turns)
     return visit[pairs[0, :paired]], visit[pairs[1, :paired]]
 
@@ -181,7 +185,7 @@ def pairs_in_turn(wanted: int, visit: Array, differ: Array, same: Array, rng: Ge
 @jit
 def _take_turns(
     draws: Array, reached: int, paired: int, group: Array, codes: Array, agree: Array, start: Array, left: Array,
-    gone: Array, members: Array, place: Array, pairs: Array,
+    exhausted: Array, members: Array, position: Array, pairs: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Go on from visit `reached` while draws last. The unused members of group g are the first left[g] of its part of
     `members`; gone[g] when no unused record is admissible for it, which stays so."""
@@ -189,7 +193,7 @@ def _take_turns(
     allowed = np.empty(len(left), dtype=np.int64)
     while reached < len(group) and used < len(draws) and paired < pairs.shape[1]:
         mine = group[reached]
-        if not gone[mine] and place[reached] < start[mine] + left[mine]:
+        if not exhausted[mine] and position[reached] < start[mine] + left[mine]:
             total = 0
             for other in range(len(left)):
                 admissible = agree[mine] == agree[other]
@@ -198,7 +202,7 @@ def _take_turns(
                 total += left[other] if admissible else 0
                 allowed[other] = total
             if total == 0:
-                gone[mine] = True
+                exhausted[mine] = True
             else:
                 ticket = min(int(draws[used] * total), total - 1)
                 used += 1
@@ -210,8 +214,8 @@ def _take_turns(
                 for member, of in ((reached, mine), (partner, theirs)):
                     left[of] -= 1
                     end = start[of] + left[of]
-                    moved, at = members[end], place[member]
+                    moved, at = members[end], position[member]
                     members[end], members[at] = member, moved
-                    place[member], place[moved] = end, at
+                    position[member], position[moved] = end, at
         reached += 1
     return reached, paired

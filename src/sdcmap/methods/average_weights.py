@@ -11,7 +11,7 @@ import numpy as np
 from sdcmap.core import Fields, Floats, Generator, Infeasible, Method, Microdata, Range, Roles, Trials, format_number
 
 
-def averaged(weights: Floats, size: int) -> Floats:
+def average_neighbors(weights: Floats, size: int) -> Floats:
     """Neighboring weights, in groups of `size` records or a few more, as their group's mean; equal ones stay equal."""
     distinct, place, count = np.unique(weights, return_inverse=True, return_counts=True)
     upto = np.cumsum(count)
@@ -45,7 +45,7 @@ class AverageWeights(Method):
     Examples
     --------
     >>> AverageWeights(size=50).title
-    'weights averaged over 50 records or more'
+    'weights averaged over at least 50 records'
     """
 
     label: ClassVar[str] = "Averaged survey weights"
@@ -70,7 +70,7 @@ class AverageWeights(Method):
 
     @property
     def action(self) -> str:
-        return f"averaged over {format_number(self.size)} records or more"
+        return f"averaged over at least {format_number(self.size)} records"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -87,7 +87,7 @@ class AverageWeights(Method):
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if data.weight is None or len(data) < self.size:
             raise Infeasible(f"a weight that {self.size} records share needs as many records.")
-        return data.change(None, {data.weight: averaged(data.numbers(data.weight), self.size)})
+        return data.change(None, {data.weight: average_neighbors(data.numbers(data.weight), self.size)})
 
     def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
         return ()

@@ -12,16 +12,16 @@ from sdcmap.core import Fields, Generator, Method, Microdata, Roles, Stream, Tri
 from sdcmap.core.steps import check_dependencies, redo_steps, split_steps
 from sdcmap.data.amounts import on_one_grid
 from sdcmap.data.schema import Schema
-from sdcmap.methods._composed import composed
+from sdcmap.methods._chain_likelihood import compose_fields
 from sdcmap.methods.noise import Noise
 from sdcmap.methods.pram import PRAM
 from sdcmap.methods.rank_swap import RankSwap
-from sdcmap.methods.suppress import MOST_TRIED, Suppress
+from sdcmap.methods.suppress import MAX_KEYS_TRIED, Suppress
 
-MOST_PHRASES = 4  # in the name of a chain
+MAX_PHRASES = 4  # in the name of a chain
 
 
-def in_turn(steps: Sequence[Method]) -> Method:
+def combine_steps(steps: Sequence[Method]) -> Method:
     """One method that applies the steps: a chain of them, or the only one itself."""
     return steps[0] if len(steps) == 1 else Chain(tuple(steps))
 
@@ -45,11 +45,11 @@ def _union(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(names)))
 
 
-def _said_once(sentences: Iterable[str]) -> str:
+def _join_sentences(sentences: Iterable[str]) -> str:
     """What the steps say, one after the other; what most say by default only where no step says more."""
-    said = dict.fromkeys(sentences)
+    steps_by_action = dict.fromkeys(sentences)
     usual = (Method.weights, Method.households)
-    return "; then ".join([words for words in said if words not in usual] or said)
+    return "; then ".join([words for words in steps_by_action if words not in usual] or steps_by_action)
 
 
 def _phrase(words: str, steps: Sequence[Method]) -> str:
@@ -94,7 +94,7 @@ class Chain(Method):
         if not (keys and numbers):
             return {}
         return {
-            "Suppress 2 then Noise .05": cls((Suppress(keys[:MOST_TRIED], 2), Noise(numbers, 0.05))),
+            "Suppress 2 then Noise .05": cls((Suppress(keys[:MAX_KEYS_TRIED], 2), Noise(numbers, 0.05))),
             "PRAM .9 then RankSwap .05": cls((PRAM(keys, 0.9, alpha=1.0), RankSwap(numbers, 0.05))),
         }
 
@@ -106,13 +106,13 @@ class Chain(Method):
     @property
     def title(self) -> str:
         """The words of its steps; steps that do the same to different variables once."""
-        said: dict[str, list[Method]] = {}
+        steps_by_action: dict[str, list[Method]] = {}
         for step in self.steps:
             alone = "" if step.masked_names and not step.within else step.title
-            said.setdefault(alone or step.action, []).append(step)
-        phrases = [_phrase(words, steps) for words, steps in said.items()]
-        more = [f"{len(phrases) - MOST_PHRASES} more"] if len(phrases) > MOST_PHRASES else []
-        return "; ".join([*phrases[:MOST_PHRASES], *more])
+            steps_by_action.setdefault(alone or step.action, []).append(step)
+        phrases = [_phrase(words, steps) for words, steps in steps_by_action.items()]
+        more = [f"{len(phrases) - MAX_PHRASES} more"] if len(phrases) > MAX_PHRASES else []
+        return "; ".join([*phrases[:MAX_PHRASES], *more])
 
     def problems(self) -> Iterator[str]:
         if not self.methods:
@@ -122,7 +122,7 @@ class Chain(Method):
 
     random, reweights, mixes_records = (_from_steps(name, any) for name in ("random", "reweights", "mixes_records"))
     missing = _from_steps("missing", _first_not_kept)
-    weights, households = (_from_steps(name, _said_once) for name in ("weights", "households"))
+    weights, households = (_from_steps(name, _join_sentences) for name in ("weights", "households"))
     kept, distorted = map(_by_step, ("kept", "distorted"))
     masked_names = _from_steps("masked_names", _union)
 
@@ -155,7 +155,7 @@ class Chain(Method):
         return data
 
     def with_steps(self, steps: Sequence[Method]) -> Method:
-        return in_turn(steps)
+        return combine_steps(steps)
 
     def log_likelihood(self, known: Microdata, released: Microdata) -> Fields:
         again, groups = split_steps(self.steps)
@@ -168,7 +168,7 @@ class Chain(Method):
             raise Undefined(f"a step before cannot be done again: {lost[0]}")
         for group in groups:
             check_dependencies(group, self.steps)
-        return tuple(field for group in groups for field in composed(group, known, released))
+        return tuple(field for group in groups for field in compose_fields(group, known, released))
 
 
 # Identity: release everything.

@@ -19,15 +19,15 @@ from sdcmap.kernels.masking.granularity import granularity
 # Arithmetic on columns: formulas such as "weight / height**2", read from a text and computed for every record.
 
 
-LONGEST = 300  # characters
-SHAPE = "a formula is made of columns, numbers, + - * / ** and sqrt, log, exp, abs, round, min, max"
+MAX_FORMULA_LENGTH = 300  # characters
+SYNTAX = "a formula is made of columns, numbers, + - * / ** and sqrt, log, exp, abs, round, min, max"
 
 _OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide, ast.Pow: np.power,
     ast.USub: np.negative, ast.UAdd: np.positive,
 }  # fmt: skip
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "sqrt": np.sqrt, "log": np.log, "exp": np.exp, "abs": np.abs, "round": lambda x, digits=0.0: _rounded(x, digits),
+    "sqrt": np.sqrt, "log": np.log, "exp": np.exp, "abs": np.abs, "round": lambda x, digits=0.0: _round_half_up(x, digits),
     "min": lambda *x: reduce(np.minimum, x), "max": lambda *x: reduce(np.maximum, x),
 }  # fmt: skip
 _ARGUMENTS = {"round": (1, 2), "min": (2, 9), "max": (2, 9)}  # the others take one
@@ -57,36 +57,38 @@ def parse_arithmetic(text: str) -> Arithmetic:
     """The formula that a text stands for; a name with other signs than letters and digits stands in `backticks`."""
     names = tuple(dict.fromkeys(name for _, name in _names(*_tree(text))))
     if not names:
-        raise PlanError(f"{text!r} names no column: {SHAPE}.")
+        raise PlanError(f"{text!r} names no column: {SYNTAX}.")
     return Arithmetic(text, names)
 
 
 @cache
 def _tree(text: str) -> tuple[ast.expr, tuple[str, ...]]:
-    """The formula as a tree that holds nothing but what `SHAPE` says, and the names that stood in backticks."""
+    """The formula as a tree that holds nothing but what `SYNTAX` says, and the names that stood in backticks."""
     quoted = tuple(re.findall("`([^`]+)`", text))
     places = iter(range(len(quoted)))
     plain = re.sub("`[^`]+`", lambda _: f" quoted_{next(places)}_ ", text).strip()
     try:
-        tree = ast.parse(plain, mode="eval").body if len(text) <= LONGEST else None
-        if tree is None or not _allowed(tree):
+        tree = ast.parse(plain, mode="eval").body if len(text) <= MAX_FORMULA_LENGTH else None
+        if tree is None or not _is_allowed(tree):
             raise ValueError
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise PlanError(f"{text[:LONGEST]!r} cannot be read: {SHAPE}, and has at most {LONGEST} signs.") from None
+        raise PlanError(
+            f"{text[:MAX_FORMULA_LENGTH]!r} cannot be read: {SYNTAX}, and has at most {MAX_FORMULA_LENGTH} signs."
+        ) from None
     return tree, quoted
 
 
-def _allowed(node: ast.expr) -> bool:
+def _is_allowed(node: ast.expr) -> bool:
     match node:
         case ast.Constant(int() | float() as value):
             return not isinstance(value, bool) and abs(value) < 1e300
         case ast.UnaryOp(op, operand):
-            return type(op) in _OPERATORS and _allowed(operand)
+            return type(op) in _OPERATORS and _is_allowed(operand)
         case ast.BinOp(left, op, right):
-            return type(op) in _OPERATORS and _allowed(left) and _allowed(right)
+            return type(op) in _OPERATORS and _is_allowed(left) and _is_allowed(right)
         case ast.Call(ast.Name(name), arguments, []) if name in _FUNCTIONS:
             low, high = _ARGUMENTS.get(name, (1, 1))
-            return low <= len(arguments) <= high and all(map(_allowed, arguments))
+            return low <= len(arguments) <= high and all(map(_is_allowed, arguments))
     return isinstance(node, ast.Name)
 
 
@@ -113,13 +115,13 @@ def _value(node: ast.expr, columns: Mapping[str, Floats]) -> Any:
             return _FUNCTIONS[name](*(_value(argument, columns) for argument in arguments))
 
 
-def _rounded(x: Any, digits: Any) -> Any:
+def _round_half_up(x: Any, digits: Any) -> Any:
     """To so many decimals, halves up."""
     step = np.power(10.0, -np.asarray(digits, dtype=np.float64))
     return np.floor(x / step + 0.5) * step
 
 
-AGREES = 0.5  # share of the records for which a formula must give the file's own value
+MIN_AGREEMENT = 0.5  # share of the records for which a formula must give the file's own value
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ class Derive(Method):
 
     @property
     def action(self) -> str:
-        return "computed anew"
+        return "recomputed"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -204,9 +206,9 @@ class Derive(Method):
             return data.change(None, {})
         values = self._values(data)
         computed = data.change(rows, {self.on: values if rows is None else values[rows]})
-        return computed if self._missing_as_it_was(data) else without_reasons(computed, (self.on,))
+        return computed if self._keeps_missing_pattern(data) else without_reasons(computed, (self.on,))
 
-    def _missing_as_it_was(self, data: Microdata) -> bool:
+    def _keeps_missing_pattern(self, data: Microdata) -> bool:
         """Whether the columns of the formula are missing where they were; else the reasons why the computed one was missing
         belong to other values, and would tell who had none."""
         base = data.base
@@ -236,7 +238,7 @@ class Derive(Method):
         whole = ~np.isnan(np.column_stack([amounts(data, name) for name in self.arithmetic.names])).any(axis=1)
         if failed := int((whole & np.isnan(values)).sum()):
             yield f"{self.text} has no value for {failed} of {int(whole.sum())} records with all columns of the formula."
-        if (agreement := self.agreement(data)) < AGREES:
+        if (agreement := self.agreement(data)) < MIN_AGREEMENT:
             yield f"{self.text} gives the file's own value for {agreement:.0%} of the records: it is another relation."
 
 

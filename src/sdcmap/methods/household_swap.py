@@ -24,44 +24,44 @@ from sdcmap.core import (
 from sdcmap.data.schema import KINDS
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.methods.swap import Households, household_misfits, households_of
+from sdcmap.methods.swap import Households, household_problems, households_of
 
 # Households and areas: cells by counting, and partners for households that must move.
 
 
 Pairs = tuple[Array, Array]  # the first and the second household of each pair
-FEW_CELLS = 1 << 20  # so many possible cells, and some for each record, are counted rather than sorted
+MAX_COUNTED_CELLS = 1 << 20  # so many possible cells, and some for each record, are counted rather than sorted
 
 
-def met_cells(codes: list[Array]) -> tuple[Array, Array]:
+def compress_by_counting(codes: list[Array]) -> tuple[Array, Array]:
     """As `compress`, by counting: variable by variable only the cells that occur are kept, so nested areas stay few."""
     cell, count = np.zeros(len(codes[0]), dtype=np.int64), np.array([len(codes[0])])
     for code in codes:
         size = int(code.max()) + 1
-        if len(count) * size > FEW_CELLS + 4 * len(cell):
+        if len(count) * size > MAX_COUNTED_CELLS + 4 * len(cell):
             cell, count = compress([cell, code])
         else:
-            count = _step(cell, code, size, len(count))
+            count = _cross_cells(cell, code, size, len(count))
     return cell, count
 
 
 @jit
-def _step(cell: Array, code: Array, size: int, space: int) -> Array:
+def _cross_cells(cell: Array, code: Array, size: int, space: int) -> Array:
     """Cross the cells with one more variable, and number those that occur; returns their counts."""
     count = np.zeros(space * size, dtype=np.int64)
     for i in range(len(cell)):
         cell[i] = cell[i] * size + code[i]
         count[cell[i]] += 1
-    met = np.flatnonzero(count)
-    sizes = count[met]
-    for number in range(len(met)):
-        count[met[number]] = number
+    observed = np.flatnonzero(count)
+    sizes = count[observed]
+    for number in range(len(observed)):
+        count[observed[number]] = number
     for i in range(len(cell)):
         cell[i] = count[cell[i]]
     return sizes
 
 
-def moving_pairs(visit: Array, alike: list[Array], area: Array, used: Array, wanted: int, rng: Generator) -> Pairs:
+def draw_moving_pairs(visit: Array, alike: list[Array], area: Array, used: Array, wanted: int, rng: Generator) -> Pairs:
     """Visit households in the order `visit`; each still unused takes a partner in another area, while `wanted` last.
 
     alike : codes of each household; the two of a pair agree in all. area : code of each household's area; they differ.
@@ -71,22 +71,24 @@ def moving_pairs(visit: Array, alike: list[Array], area: Array, used: Array, wan
     free = np.flatnonzero(~used)
     if len(free) == 0 or len(visit) == 0 or wanted == 0:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    kind = met_cells([codes[free] for codes in alike])[0] if alike else np.zeros(len(free), dtype=np.int64)
-    part, size = met_cells([kind, area[free]])  # households of one kind in one area; parts of one kind stand together
-    members, start = _collected(part, size)
+    kind = compress_by_counting([codes[free] for codes in alike])[0] if alike else np.zeros(len(free), dtype=np.int64)
+    part, size = compress_by_counting(
+        [kind, area[free]]
+    )  # households of one kind in one area; parts of one kind stand together
+    members, start = _collect_members(part, size)
     part_kind = kind[members[start]]
     begins = np.searchsorted(part_kind, np.arange(int(part_kind[-1]) + 2))  # where the parts of each kind begin
-    place, here = np.empty(len(free), dtype=np.int64), np.full(len(used), -1, dtype=np.int64)
-    place[members] = here[free] = np.arange(len(free))
+    position, here = np.empty(len(free), dtype=np.int64), np.full(len(used), -1, dtype=np.int64)
+    position[members] = here[free] = np.arange(len(free))
     draws, left = rng.random(len(visit)), size.copy()
-    pairs = _take_partners(here[visit], draws, part, part_kind, begins, start, left, members, place, wanted)
+    pairs = _take_partners(here[visit], draws, part, part_kind, begins, start, left, members, position, wanted)
     first, second = free[pairs]
     used[first] = used[second] = True
     return first, second
 
 
 @jit
-def _collected(part: Array, size: Array) -> tuple[Array, Array]:
+def _collect_members(part: Array, size: Array) -> tuple[Array, Array]:
     """The members part by part, in their order, and where each part begins."""
     start = np.cumsum(size) - size
     filled = start.copy()
@@ -100,7 +102,7 @@ def _collected(part: Array, size: Array) -> tuple[Array, Array]:
 @jit
 def _take_partners(
     visit: Array, draws: Array, part: Array, part_kind: Array, begins: Array, start: Array, left: Array, members: Array,
-    place: Array, wanted: int,
+    position: Array, wanted: int,
 ) -> Array:  # fmt: skip
     """The unused members of part p are the first left[p] of its stretch of `members`."""
     pairs = np.empty((2, min(wanted, len(visit))), dtype=np.int64)
@@ -109,7 +111,7 @@ def _take_partners(
         household = visit[turn]
         if paired == pairs.shape[1]:
             break
-        if household < 0 or place[household] >= start[part[household]] + left[part[household]]:
+        if household < 0 or position[household] >= start[part[household]] + left[part[household]]:
             continue
         mine, total = part[household], 0
         kind = part_kind[mine]
@@ -128,17 +130,17 @@ def _take_partners(
         for gone in (household, partner):
             p = part[gone]
             left[p] -= 1
-            end, at = start[p] + left[p], place[gone]
+            end, at = start[p] + left[p], position[gone]
             moved = members[end]
             members[end], members[at] = gone, moved
-            place[gone], place[moved] = end, at
+            position[gone], position[moved] = end, at
     return pairs[:, :paired]
 
 
 def household_counts(data: Microdata, names: tuple[str, ...]) -> Array:
     """The fewest records in the cell of a member of each household; names: the household, then the table. A view."""
     units = data.view(households_of, names[0])
-    cell, count = met_cells([data.codes(name) for name in names[1:]])
+    cell, count = compress_by_counting([data.codes(name) for name in names[1:]])
     return units.fewest(count[cell])
 
 
@@ -146,7 +148,7 @@ def household_codes(data: Microdata, names: tuple[str, ...]) -> Array:
     """The cell of each household in the table of some variables that are constant within it; names as above. A view."""
     units = data.view(households_of, names[0])
     heads = units.members[units.start[:-1]]
-    return met_cells([data.codes(name)[heads] for name in names[1:]])[0]
+    return compress_by_counting([data.codes(name)[heads] for name in names[1:]])[0]
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ class HouseholdSwap(Method):
 
     @property
     def action(self) -> str:
-        return f"swapped between households {format_percent(self.rate)}"
+        return f"swapped between {format_percent(self.rate)} of the households"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -239,7 +241,7 @@ class HouseholdSwap(Method):
         if self.k and not self._risk_table(data):
             yield "HouseholdSwap.k needs a table: state keys, name variables in `risk_on`, or set k = 0."
         constant = dict.fromkeys((*self.masked_names, *self._profile_names, *self.within))
-        yield from household_misfits(data, "HouseholdSwap", constant)
+        yield from household_problems(data, "HouseholdSwap", constant)
 
     def _risk_table(self, data: Microdata) -> tuple[str, ...]:
         return self.risk_on or tuple(name for name in data.keys if name not in self.masked_names)
@@ -258,28 +260,28 @@ class HouseholdSwap(Method):
         wanted = int(np.floor(self.rate * count / 2 + 0.5))
         if self.rate and wanted == 0:
             raise Infeasible(f"a rate of {self.rate:g} of {count} households is no pair at all.")
-        used, stuck = np.zeros((2, count), dtype=np.bool_)
-        nobody = np.empty(0, dtype=np.int64)
-        pairs = [(nobody, nobody)]
+        used, unpaired = np.zeros((2, count), dtype=np.bool_)
+        no_household = np.empty(0, dtype=np.int64)
+        pairs = [(no_household, no_household)]
         for level in range(len(self.on) if self.k else 0):
             fewest = data.view(household_counts, (household, *self.on[: level + 1], *self._risk_table(data)))
             visit = rng.permutation(np.flatnonzero((fewest < self.k) & ~used))
-            pairs += self._at_level(data, level, units, visit, len(visit), used, rng)
-            stuck[visit] |= ~used[visit]
+            pairs += self._pairs_at_level(data, level, units, visit, len(visit), used, rng)
+            unpaired[visit] |= ~used[visit]
         missing = wanted - sum(len(pair[0]) for pair in pairs)
         if missing > 0:
             table = (household, *self.on, *self._risk_table(data))
             visit = np.argsort(rng.standard_exponential(count) * data.view(household_counts, table))
-            pairs += self._at_level(data, len(self.on) - 1, units, visit[~used[visit]], missing, used, rng)
+            pairs += self._pairs_at_level(data, len(self.on) - 1, units, visit[~used[visit]], missing, used, rng)
             missing = wanted - sum(len(pair[0]) for pair in pairs)
-        if stuck.any() and not self.partial:
-            alone = f"{int(stuck.sum())} households at risk have no partner in another area"
+        if unpaired.any() and not self.partial:
+            alone = f"{int(unpaired.sum())} households at risk have no partner in another area"
             raise Infeasible(f"{alone}; widen `similar`, or set partial = true.")
         if missing > 0 and not self.partial:
             raise Infeasible(f"{wanted - missing} pairs of the {wanted} that the rate asks for can be made.")
         return np.concatenate([first for first, _ in pairs]), np.concatenate([second for _, second in pairs])
 
-    def _at_level(
+    def _pairs_at_level(
         self, data: Microdata, level: int, units: Households, visit: Array, wanted: int, used: Array, rng: Generator
     ) -> list[Pairs]:
         """Pairs across the areas of one level: profile after profile, near partners before far ones."""
@@ -293,5 +295,5 @@ class HouseholdSwap(Method):
             for scope in [*near, []]:
                 left = wanted - sum(len(pair[0]) for pair in pairs)
                 visit = visit[~used[visit]]
-                pairs.append(moving_pairs(visit, [*alike, *scope], area, used, left, rng))
+                pairs.append(draw_moving_pairs(visit, [*alike, *scope], area, used, left, rng))
         return pairs

@@ -14,11 +14,13 @@ from sdcmap.kernels.masking.own_values import CROWD
 from sdcmap.methods import _gower_groups
 from sdcmap.methods._mdav import mdav_groups, vmdav_groups
 
-MOST_GOWER = 20_000  # records of a trial; with more, groups of mixed variables take longer than all other methods
-ONE_BY_ONE = {"individual": _gower_groups.ranked_groups, "optimal": _gower_groups.optimal_groups}
+MAX_RECORDS_GOWER = (
+    20_000  # records of a trial; with more, groups of mixed variables take longer than all other methods
+)
+UNIVARIATE = {"individual": _gower_groups.ranked_groups, "optimal": _gower_groups.optimal_groups}
 
 
-def standardized(x: Array) -> Array:
+def standardize(x: Array) -> Array:
     """z = (x - mean)/s column by column, missing values left out and a constant column 0."""
     present = np.isfinite(x)
     count = np.maximum(present.sum(axis=0), 1)
@@ -28,14 +30,14 @@ def standardized(x: Array) -> Array:
     return np.where(present, gap / np.where(spread > 0, spread, 1), np.nan)
 
 
-def in_ranges(x: Array) -> Array:
+def divide_by_range(x: Array) -> Array:
     """x divided by its range column by column, missing values left out and a constant column 0."""
     low = np.fmin.reduce(x, axis=0)
     width = np.fmax.reduce(x, axis=0) - low
     return np.asarray((x - low) / np.where(width > 0, width, 1))
 
 
-def patterns(missing: Array) -> list[tuple[Array, Array]]:
+def missing_patterns(missing: Array) -> list[tuple[Array, Array]]:
     """(rows, columns) of the records that have values in the same variables, but for those without any."""
     if not missing.any():
         return [(np.arange(len(missing)), np.arange(missing.shape[1]))]
@@ -44,34 +46,34 @@ def patterns(missing: Array) -> list[tuple[Array, Array]]:
     return [(np.flatnonzero(pattern.ravel() == number), np.flatnonzero(known)) for number, known in some]
 
 
-def pools(missing: Array, size: int) -> Iterator[tuple[Array, Array, Array]]:
+def pool_records(missing: Array, size: int) -> Iterator[tuple[Array, Array, Array]]:
     """(rows, guests, columns): records with values in the same columns, at least `size` of them, and those that join their
     groups: records of a rarer pattern, whose every value these records have too. Of several such patterns the guests go to
     the one with the fewest other columns, then to the one with most records. What no pattern takes in comes on its own.
     """
-    found = patterns(missing)
-    hosts = [number for number, (rows, _) in enumerate(found) if len(rows) >= size]
+    by_pattern = missing_patterns(missing)
+    hosts = [number for number, (rows, _) in enumerate(by_pattern) if len(rows) >= size]
     guests: dict[int, list[Array]] = {number: [] for number in hosts}
-    for number, (rows, columns) in enumerate(found):
-        able = [host for host in hosts if np.isin(columns, found[host][1]).all()]
+    for number, (rows, columns) in enumerate(by_pattern):
+        able = [host for host in hosts if np.isin(columns, by_pattern[host][1]).all()]
         if len(rows) < size and able:
-            guests[min(able, key=lambda host: (len(found[host][1]), -len(found[host][0])))].append(rows)
+            guests[min(able, key=lambda host: (len(by_pattern[host][1]), -len(by_pattern[host][0])))].append(rows)
         elif len(rows) < size:
             guests[number] = []
     for number in sorted(guests):
-        rows, columns = found[number]
+        rows, columns = by_pattern[number]
         yield rows, np.concatenate([*guests[number], rows[:0]]), columns
 
 
 def nearest_rows(x: Array, rows: Array, guests: Array, nominal: Array) -> Array:
     """For each guest the place in `rows` of the nearest record, in the columns that the guest has (not NaN): by the sum of
     |x_ij - x_lj|, and 1 for each nominal column that differs; the first of equally near ones."""
-    places = np.zeros(len(guests), dtype=np.int64)
+    positions = np.zeros(len(guests), dtype=np.int64)
     for number, guest in enumerate(guests):
         has = ~np.isnan(x[guest])
         gap = np.abs(x[np.ix_(rows, has)] - x[guest, has])
-        places[number] = np.argmin(np.where(nominal[has], gap > 0, gap).sum(axis=1))
-    return places
+        positions[number] = np.argmin(np.where(nominal[has], gap > 0, gap).sum(axis=1))
+    return positions
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class Microaggregate(Method):
 
     @property
     def action(self) -> str:
-        return f"{'each ' if self.method in ONE_BY_ONE else ''}in groups of {self.size}"
+        return f"{'each ' if self.method in UNIVARIATE else ''}microaggregated in groups of {self.size}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -151,15 +153,17 @@ class Microaggregate(Method):
         trials: dict[str, Method | str] = {f"{cls.__name__} {size}": cls(roles.numbers, size) for size in sizes}
         if roles.keys:
             mixed = cls((*roles.keys, *roles.numbers), 3, method="gower")
-            slow = len(roles.data) > MOST_GOWER
-            trials[f"{cls.__name__} gower 3"] = f"too slow for more than {MOST_GOWER:,} records." if slow else mixed
+            slow = len(roles.data) > MAX_RECORDS_GOWER
+            trials[f"{cls.__name__} gower 3"] = (
+                f"too slow for more than {MAX_RECORDS_GOWER:,} records." if slow else mixed
+            )
         return trials
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
         """Groups of 3 to 100; of mixed variables by Gower's distance, where the file is not too long for it."""
         near = "mdav" if roles.are_numbers(names) else "gower"
-        if near == "gower" and len(roles.data) > MOST_GOWER:
+        if near == "gower" and len(roles.data) > MAX_RECORDS_GOWER:
             return None
         largest = max(3, min(100, len(roles.data) // 2))
         return cls(names, Strengths("size", 3, largest).at(strength)["size"], method=near)  # type: ignore[arg-type]
@@ -197,42 +201,42 @@ class Microaggregate(Method):
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         values = {name: data.column(name).values.copy() for name in self.on}
-        for rows, names, group in self._grouped(data):
+        for rows, names, group in self._group_records(data):
             for name in names:
                 known = ~data.missing(name)[rows]
                 values[name][rows[known]] = self._averages(data, name, rows[known], group[known])
         return data.change(None, values)
 
-    def _grouped(self, data: Microdata) -> Iterator[tuple[Array, tuple[str, ...], Array]]:
+    def _group_records(self, data: Microdata) -> Iterator[tuple[Array, tuple[str, ...], Array]]:
         """(rows, variables, group of each row) of each set of records that is grouped on its own."""
         missing = np.column_stack([data.missing(name) for name in self.on])
-        if self.method in ONE_BY_ONE:
+        if self.method in UNIVARIATE:
             for j, name in enumerate(self.on):
                 if len(rows := np.flatnonzero(~missing[:, j])):
-                    self._enough(len(rows), f"records with a value of {name!r}")
-                    yield rows, (name,), ONE_BY_ONE[self.method](data.numbers(name)[rows], self.size)
+                    self._check_group_size(len(rows), f"records with a value of {name!r}")
+                    yield rows, (name,), UNIVARIATE[self.method](data.numbers(name)[rows], self.size)
             return
         near = self._numbers(data)
         nominal = np.array([self.method == "gower" and data.schema[name].kind == "nominal" for name in self.on])
-        for rows, guests, columns in pools(missing, self.size):
-            self._enough(len(rows), "records that have the same variables" if missing.any() else "records")
-            group = self._near_groups(data, near, rows, columns)
+        for rows, guests, columns in pool_records(missing, self.size):
+            self._check_group_size(len(rows), "records that have the same variables" if missing.any() else "records")
+            group = self._find_groups(data, near, rows, columns)
             joined = group[nearest_rows(near, rows, guests, nominal)]
             yield np.append(rows, guests), tuple(self.on[j] for j in columns), np.append(group, joined)
 
-    def _enough(self, count: int, what: str) -> None:
+    def _check_group_size(self, count: int, what: str) -> None:
         if count < self.size:
             raise Infeasible(f"a group needs {self.size} records, and there are {count} {what}.")
 
     def _numbers(self, data: Microdata) -> Array:
         """What is compared, a column each: standardized numbers, or codes and numbers divided by their range."""
         if self.method != "gower":
-            return standardized(data.matrix(self.on))
+            return standardize(data.matrix(self.on))
         x = np.column_stack([np.where(data.missing(name), np.nan, data.column(name).values) for name in self.on])
         nominal = np.array([data.schema[name].kind == "nominal" for name in self.on])
-        return np.where(nominal, x, in_ranges(x) * np.array(self.importance or (1.0,)))
+        return np.where(nominal, x, divide_by_range(x) * np.array(self.importance or (1.0,)))
 
-    def _near_groups(self, data: Microdata, near: Array, rows: Array, columns: Array) -> Array:
+    def _find_groups(self, data: Microdata, near: Array, rows: Array, columns: Array) -> Array:
         x = np.ascontiguousarray(near[np.ix_(rows, columns)])
         if self.method == "gower":
             nominal = np.array([data.schema[self.on[j]].kind == "nominal" for j in columns])

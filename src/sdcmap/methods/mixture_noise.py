@@ -24,7 +24,7 @@ from sdcmap.core import (
 from sdcmap.core.likelihood import Mixture
 from sdcmap.kernels.masking.mixtures import centers, draw_mixture, draw_vectors, vector_centers
 from sdcmap.kernels.masking.noise_covariance import covariance_root, unmixing
-from sdcmap.methods._noise_likelihood import LEAST, AdditiveNoise, Unmixed, noise_shape
+from sdcmap.methods._noise_likelihood import MIN_NOISE_SHARE, AdditiveNoise, MixtureFields, noise_shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ class MixtureNoise(AdditiveNoise):
 
     @property
     def action(self) -> str:
-        return f"with mixture noise {format_percent(self.variance)}"
+        return f"with {format_percent(self.variance)} mixture noise"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -151,7 +151,7 @@ class MixtureNoise(AdditiveNoise):
         # YWC appendix, Z = X + sqrt(d) Y, y = Sigma^(1/2) w
         return self.add(data, data.view(noise_shape(self.root), self.on) @ w.T)
 
-    def unmixed(self, covariance: Array) -> Unmixed | None:
+    def unmix(self, covariance: Array) -> MixtureFields | None:
         """The fields of records without missing values along the coordinates of w. The covariance of what is normal beside
         the mixture adds to the variance of each component. None: L cannot be undone."""
         undo, live = unmixing(covariance_root(covariance, self.root))
@@ -160,7 +160,7 @@ class MixtureNoise(AdditiveNoise):
         weights, theta, variances = self._mixture()
 
         def fields_of(own: Array, seen: Array, beside: Array) -> Fields:
-            change = undo / (self.scale * np.sqrt(max(self.variance, LEAST)))
+            change = undo / (self.scale * np.sqrt(max(self.variance, MIN_NOISE_SHARE)))
             blur = np.einsum("ij,jk,ik->i", change, beside, change)
             a, b = own @ change.T, seen @ change.T
             if self.joint:

@@ -12,7 +12,7 @@ from sdcmap.core import Array, Field, Fields, Generator, Method, Microdata, Rang
 from sdcmap.core.likelihood import IMPOSSIBLE
 from sdcmap.core.value import Spec
 from sdcmap.kernels.masking.noise_covariance import normals
-from sdcmap.methods._noise_likelihood import LEAST, AdditiveNoise, noise_shape, noise_spread, rounding_step
+from sdcmap.methods._noise_likelihood import MIN_NOISE_SHARE, AdditiveNoise, noise_shape, noise_spread, rounding_step
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Noise(AdditiveNoise):
 
     @property
     def action(self) -> str:
-        return f"with {'correlated ' if self.correlated else ''}noise {format_percent(self.variance)}"
+        return f"with {format_percent(self.variance)} {'correlated ' if self.correlated else ''}noise"
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
@@ -195,7 +195,7 @@ class MultiplicativeNoise(Method):
 
     @property
     def action(self) -> str:
-        return f"times noise of {format_percent(self.variance**0.5)}"
+        return f"with {format_percent(self.variance**0.5)} multiplicative noise"
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         x = data.matrix(self.on)
@@ -211,5 +211,5 @@ class MultiplicativeNoise(Method):
         step = rounding_step(released)
         sizes = np.abs(released[(released != 0) & ~np.isnan(released)])
         least = step / 2 if step else float(sizes.min(initial=1.0))
-        density = Multiplied(max(self.variance, LEAST), self.distribution == "lognormal", step, least)
+        density = Multiplied(max(self.variance, MIN_NOISE_SHARE), self.distribution == "lognormal", step, least)
         return Field(known, released, density)

@@ -11,7 +11,7 @@ import numpy as np
 
 from sdcmap.core import Array, Positive, Range, SchemaError, Strengths, format_number, format_percent
 from sdcmap.core.named_files import read_verified
-from sdcmap.methods._transition import TransitionMethod, invariant_matrix, response_matrix
+from sdcmap.methods._transition_matrix import TransitionMethod, invariant_matrix, response_matrix
 
 SUM_ERROR = 1e-6  # a row of a given matrix may miss 1 by this; it is divided by its sum
 
@@ -56,8 +56,8 @@ class PRAM(TransitionMethod):
     Formula: P(released = b | original = a) = matrix[a, b]. Without a matrix, one for which the expected counts of each
     category are the file's own ("invariant"): P Q with P_aa = stay, Q its way back, mixed with the identity as
     a P Q + (1 - a) I, a = alpha or less where the diagonal would fall below `stay`; in each stratum of `within` its own.
-    Missing values stay missing. Weights and households are not used. `corrected(released, names)` estimates the tables of
-    the original without bias; a likelihood of released categories is stated for attacks.
+    Missing values stay missing. Weights and households are not used. `correct_table(released, names)` estimates the
+    tables of the original without bias. Attacks can use the likelihood of the released categories.
     Reference: Gouweleeuw, Kooiman, Willenborg, de Wolf (1998); Templ, Kowarik, Meindl (2015) for pd and alpha.
 
     Examples
@@ -81,7 +81,7 @@ class PRAM(TransitionMethod):
 
     @property
     def action(self) -> str:
-        return "changed by a matrix" if self.matrix else f"PRAM, {format_percent(self.stay)} stay"
+        return f"changed by PRAM{' with a given matrix' if self.matrix else f', at least {format_percent(self.stay)} stay'}"
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
@@ -126,9 +126,9 @@ class RandomizedResponse(TransitionMethod):
         one original category as from another. Over m variables the loss of a record is m epsilon.
 
     Formula: P(b | a) = e^epsilon/(e^epsilon + K - 1) if a = b, else 1/(e^epsilon + K - 1), K the number of categories.
-    Which categories there are is taken as public. Missing is a category like any other, so that the bound holds for who has
-    answered at all. Weights and households are not used. `corrected(released, names)` estimates the tables of the original
-    without bias.
+    The list of categories is assumed to be public. Missing is a category like any other, so that the bound also covers
+    whether a person answered. Weights and households are not used. `correct_table(released, names)` estimates the tables
+    of the original without bias.
     Reference: Warner (1965); Kairouz, Oh, Viswanath (2016), k-ary randomized response.
 
     Examples
@@ -152,7 +152,7 @@ class RandomizedResponse(TransitionMethod):
 
     @property
     def action(self) -> str:
-        return f"randomized response, epsilon {format_number(self.epsilon)}"
+        return f"randomized with epsilon {format_number(self.epsilon)}"
 
     def transitions(self, name: str, categories: list[Any], counts: Array) -> Array:
         return response_matrix(len(categories), self.epsilon)

@@ -66,7 +66,7 @@ class Protect(Method):
 
     @property
     def action(self) -> str:
-        return f"of unsafe records {self.method.action}"
+        return f"{self.method.action}, unsafe records only"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -105,10 +105,10 @@ class Protect(Method):
                 raise Infeasible(f"who is unsafe cannot be told: {reason}") from None
             if assessed.safe.all():
                 break
-            data = self._protected(data, assessed.rows[~assessed.safe], stream)
+            data = self._mask_rows(data, assessed.rows[~assessed.safe], stream)
         return data.change(None, {})
 
-    def _protected(self, data: Microdata, unsafe: Array, stream: Stream) -> Microdata:
+    def _mask_rows(self, data: Microdata, unsafe: Array, stream: Stream) -> Microdata:
         """The file with what the method does to these rows."""
         if self.among == "file":
             made, rows = self.method.apply(data, stream), unsafe
@@ -131,7 +131,7 @@ class Protect(Method):
 # Swapping of the records that linkage still finds.
 
 
-TIE = 1 + 1e-9  # distances that differ by less than this factor are equal
+TIE_FACTOR = 1 + 1e-9  # distances that differ by less than this factor are equal
 
 
 def own_is_nearest(original: Array, masked: Array) -> Array:
@@ -140,16 +140,16 @@ def own_is_nearest(original: Array, masked: Array) -> Array:
     Each file's columns are divided by their own standard deviation; a missing value stands at the column's mean; a
     constant or empty column is left out.
     """
-    known, released = _standardized(original), _standardized(masked)
+    known, released = _scale_columns(original), _scale_columns(masked)
     live = ~(np.isnan(known).any(axis=0) | np.isnan(released).any(axis=0))
     if not live.any():
         return np.zeros(len(masked), dtype=bool)
     known, released = known[:, live], released[:, live]
     nearest, _ = KDTree(known).query(released)
-    return np.asarray(np.sqrt(((released - known) ** 2).sum(axis=1)) <= nearest * TIE)
+    return np.asarray(np.sqrt(((released - known) ** 2).sum(axis=1)) <= nearest * TIE_FACTOR)
 
 
-def _standardized(x: Array) -> Array:
+def _scale_columns(x: Array) -> Array:
     """Each column divided by its standard deviation; NaN in all of a column that has none."""
     standardized = np.full_like(x, np.nan)
     enough = (~np.isnan(x)).sum(axis=0) >= 2
@@ -216,7 +216,7 @@ class SwapReidentified(Method):
 
     @property
     def action(self) -> str:
-        return "of found records swapped"
+        return "swapped, re-identified records only"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

@@ -16,7 +16,7 @@ from sdcmap.kernels.jit import jit
 # Rank swapping.
 
 
-TRIES = 64  # draws in a window before its free ranks are listed; either way each free rank is equally likely
+MAX_WINDOW_DRAWS = 64  # draws in a window before its free ranks are listed; either way each free rank is equally likely
 
 
 def rank_swap(x: Array, p: float, rng: Generator) -> Array:
@@ -31,7 +31,7 @@ def rank_swap(x: Array, p: float, rng: Generator) -> Array:
     width = largest_step(p, len(x))
     start = 0
     while width > 0 and start < len(x):
-        start = _swap_from(partner, start, width, rng.random(4 * len(x) + TRIES + 1), TRIES)
+        start = _swap_from(partner, start, width, rng.random(4 * len(x) + MAX_WINDOW_DRAWS + 1), MAX_WINDOW_DRAWS)
     swapped = np.empty_like(x)
     swapped[order] = x[order][partner]
     return swapped
@@ -138,7 +138,7 @@ class RankSwap(Method):
             yield f".p must be one share or {len(self.on)}, one for each variable of .on. Got {len(self.p)}."
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        return data.change(None, {name: _swapped(data.numbers(name), p, name, rng) for name, p in self._windows()})
+        return data.change(None, {name: _swap_values(data.numbers(name), p, name, rng) for name, p in self._windows()})
 
     def _windows(self) -> Iterator[tuple[str, float]]:
         shares = self.p if isinstance(self.p, tuple) else (self.p,) * len(self.on)
@@ -150,7 +150,7 @@ class RankSwap(Method):
         return tuple(chain.from_iterable(fields))
 
 
-def _swapped(x: Array, p: float, name: str, rng: Generator) -> Array:
+def _swap_values(x: Array, p: float, name: str, rng: Generator) -> Array:
     present = np.flatnonzero(~np.isnan(x))
     if p * len(present) <= 1:
         raise Infeasible(f"a window of p = {p:g} of {len(present)} values of {name!r} holds no other value.")

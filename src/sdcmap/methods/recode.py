@@ -21,12 +21,12 @@ from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS, Schema
 from sdcmap.kernels.masking import breaks as cuts
 from sdcmap.kernels.masking.own_values import CROWD
-from sdcmap.methods.chain import in_turn
+from sdcmap.methods.chain import combine_steps
 
 WAYS = ("breaks", "bins", "width", "merge", "prefix", "hierarchy")
-OF_NUMBERS = ("breaks", "bins", "width")
-MOST_INTERVALS = 10_000
-MANY = 100  # categories of a trial, beyond which the rare ones are too many to list
+NUMERIC_WAYS = ("breaks", "bins", "width")
+MAX_INTERVALS = 10_000
+MAX_CATEGORIES_TO_MERGE = 100  # categories of a trial, beyond which the rare ones are too many to list
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,14 @@ class Recode(Method):
     @property
     def action(self) -> str:
         if self.width is not None:
-            return f"in steps of {format_number(self.width)}"
+            return f"recoded in steps of {format_number(self.width)}"
         if self.prefix is not None:
             return f"cut to {self.prefix} characters"
         if self.merge:
             return f"with {sum(map(len, self.merge))} categories merged"
-        return f"at level {self.level}" if self.hierarchy else f"in {self.bins or len(self.breaks) + 1} classes"
+        return (
+            f"recoded to {f'level {self.level}' if self.hierarchy else f'{self.bins or len(self.breaks) + 1} classes'}"
+        )
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -110,19 +112,19 @@ class Recode(Method):
         for share in (0.01, 0.05):
             rare = {name: roles.rare(name, share) for name in roles.keys}
             if steps := [cls((name,), merge=(some,)) for name, some in rare.items() if len(some) > 1]:
-                trials[f"{cls.__name__} rare {format_strength(share)}"] = in_turn(steps)
+                trials[f"{cls.__name__} rare {format_strength(share)}"] = combine_steps(steps)
         return trials
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
-        """Numbers as the means of 50 to 3 intervals with equally many records; categories as `coarser` makes them."""
+        """Numbers as the means of 50 to 3 intervals with equally many records; categories as `coarsen` makes them."""
         if roles.are_numbers(names):
             return cls(names, bins=Strengths("bins", 50, 3).at(strength)["bins"], by="quantiles", becomes="mean")
-        steps = [step for name in names if (step := cls.coarser(name, strength, roles)) is not None]
-        return in_turn(steps) if len(steps) == len(names) else None
+        steps = [step for name in names if (step := cls.coarsen(name, strength, roles)) is not None]
+        return combine_steps(steps) if len(steps) == len(names) else None
 
     @classmethod
-    def coarser(cls, name: str, strength: float, roles: Roles) -> Recode | None:
+    def coarsen(cls, name: str, strength: float, roles: Roles) -> Recode | None:
         """Fewer categories of one column: 20 to 2 intervals of numbers, years of dates, the rare together (those that
         below 1 to 30 % of the records have), or first letters of very many; None: it has nothing to merge."""
         data = roles.data
@@ -131,12 +133,12 @@ class Recode(Method):
             return cls((name,), bins=bins, by="quantiles") if data.level_count(name) > bins else None
         if data.schema[name].storage in DATES:
             return cls((name,), prefix=4)
-        if data.level_count(name) > MANY:
+        if data.level_count(name) > MAX_CATEGORIES_TO_MERGE:
             return cls((name,), prefix=Strengths("prefix", 3, 1).at(strength)["prefix"])
-        return cls.merging_rare(name, Strengths("share", 0.01, 0.3).at(strength)["share"], roles)
+        return cls.merge_rare(name, Strengths("share", 0.01, 0.3).at(strength)["share"], roles)
 
     @classmethod
-    def merging_rare(cls, name: str, share: float, roles: Roles) -> Recode | None:
+    def merge_rare(cls, name: str, share: float, roles: Roles) -> Recode | None:
         """The categories that a smaller share of the records has as one, "other"; None: there are not two of them, or no
         others beside them."""
         rare = roles.rare(name, share)
@@ -158,12 +160,12 @@ class Recode(Method):
         wanted = len(self.breaks) + 1 if self.breaks else len(self.merge)
         if self.labels and len(self.labels) != wanted:
             yield f".labels must hold one name for each interval or list: {wanted}. Got {len(self.labels)}."
-        if self.becomes != "label" and ways and ways[0] not in OF_NUMBERS:
+        if self.becomes != "label" and ways and ways[0] not in NUMERIC_WAYS:
             yield f".becomes = {self.becomes!r} needs breaks, bins or width."
 
     @property
-    def _of_numbers(self) -> bool:
-        return any(getattr(self, way) for way in OF_NUMBERS)
+    def _is_numeric(self) -> bool:
+        return any(getattr(self, way) for way in NUMERIC_WAYS)
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from super().incompatibilities(data)
@@ -171,9 +173,9 @@ class Recode(Method):
             if name not in data.schema:
                 continue
             kind, numeric = data.schema[name].kind, data.column(name).levels is None
-            if self._of_numbers and not holds_numbers(data.column(name)):
+            if self._is_numeric and not holds_numbers(data.column(name)):
                 yield f"Recode by breaks, bins or width needs numbers; {name!r} is {kind}, and its categories are none."
-            if not self._of_numbers and not self.hierarchy and kind == "numeric":
+            if not self._is_numeric and not self.hierarchy and kind == "numeric":
                 yield f"Recode by merge or prefix needs categories; {name!r} is numeric."
             if self.becomes != "label" and not numeric:
                 yield f"Recode.becomes = {self.becomes!r} needs a numeric variable; {name!r} is {kind}."
@@ -182,7 +184,7 @@ class Recode(Method):
         levels = released.column(name).levels
         if not self.merge or levels is None:
             return ~released.missing(name)
-        merged = levels.cast(pl.String).is_in(self._merged).fill_null(value=False).to_numpy()
+        merged = levels.cast(pl.String).is_in(self._merge_labels).fill_null(value=False).to_numpy()
         return np.asarray(merged[released.column(name).values])
 
     def preimage(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
@@ -203,7 +205,7 @@ class Recode(Method):
         return edges[:, 0], edges[:, 1]
 
     @property
-    def _merged(self) -> tuple[str, ...]:
+    def _merge_labels(self) -> tuple[str, ...]:
         """What each list of `merge` becomes."""
         return self.labels or tuple("|".join(group) for group in self.merge)
 
@@ -215,13 +217,13 @@ class Recode(Method):
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if self.becomes != "label":
             return data.change(None, {name: self._typical(data.numbers(name), name) for name in self.on})
-        recoded = {name: self._recoded(data, name) for name in self.on}
+        recoded = {name: self._recode_column(data, name) for name in self.on}
         levels = {name: column.levels for name, column in recoded.items() if column.levels is not None}
         return data.change(None, {name: column.values for name, column in recoded.items()}, levels)
 
-    def _recoded(self, data: Microdata, name: str) -> Column:
+    def _recode_column(self, data: Microdata, name: str) -> Column:
         column = data.column(name)
-        if self._of_numbers:
+        if self._is_numeric:
             x = amounts(data, name)
             breaks = self._breaks(x[~np.isnan(x)], name)
             labels = list(self.labels) or cuts.interval_labels(breaks.tolist(), self.closed)
@@ -246,8 +248,8 @@ class Recode(Method):
             raise Infeasible(f"{name!r} has no known value to find intervals from.")
         if self.width is not None:
             farthest = np.abs(known - self.start).max()
-            if known.max() - known.min() > MOST_INTERVALS * self.width or farthest > cuts.WHOLE * self.width:
-                many = f"more than {MOST_INTERVALS:,} intervals"
+            if known.max() - known.min() > MAX_INTERVALS * self.width or farthest > cuts.WHOLE * self.width:
+                many = f"more than {MAX_INTERVALS:,} intervals"
                 raise Infeasible(f"a width of {self.width:g} cuts {name!r} into {many}.")
             return cuts.whole_steps(known, self.width, self.start)
         if self.by == "log width" and known.min() <= 0:
@@ -277,7 +279,7 @@ class Recode(Method):
         if self.prefix is not None:
             return [text[: self.prefix] for text in texts]
         if self.merge:
-            into = {old: new for group, new in zip(self.merge, self._merged, strict=True) for old in group}
+            into = {old: new for group, new in zip(self.merge, self._merge_labels, strict=True) for old in group}
             return [into.get(text, text) for text in texts]
         group_of = Hierarchy.parse(read_verified(self.hierarchy, self.sha256), self.hierarchy).at(self.level)
         if lost := sum(text not in group_of for text in texts):

@@ -16,7 +16,7 @@ from sdcmap.data.schema import KINDS, Schema
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.methods.recode import Recode
 
-RARE = 0.1  # of the records: categories of a trial that fewer have come together first
+RARE_SHARE = 0.1  # of the records: categories of a trial that fewer have come together first
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class RecodeLocally(Method):
 
     @property
     def action(self) -> str:
-        return f"recoded record by record until {self.k} are alike"
+        return f"locally recoded to k = {self.k}"
 
     @property
     def title(self) -> str:
@@ -107,12 +107,14 @@ class RecodeLocally(Method):
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         names = tuple(dict.fromkeys((*(self.on or data.keys), *self.masked_names)))
-        ladder = [{name: _labeled(data, name) if name in self.masked_names else data.column(name) for name in names}]
+        ladder = [
+            {name: _label_values(data, name) if name in self.masked_names else data.column(name) for name in names}
+        ]
         for step in self.steps_up:
             made = step.mask(data, rng)
             ladder.append(ladder[-1] | {name: made.column(name) for name in step.masked_names})
-        height = settled([[columns[name].values for name in names] for columns in ladder], self.k)
-        chosen = {name: _chosen([columns[name] for columns in ladder], height) for name in self.masked_names}
+        height = choose_steps([[columns[name].values for name in names] for columns in ladder], self.k)
+        chosen = {name: _pick_labels([columns[name] for columns in ladder], height) for name in self.masked_names}
         levels = {name: column.levels for name, column in chosen.items() if column.levels is not None}
         return data.change(None, {name: column.values for name, column in chosen.items()}, levels)
 
@@ -121,14 +123,14 @@ def _ladder(roles: Roles, name: str) -> Iterator[Recode]:
     """Categories that few have together, then all of them."""
     levels = roles.data.column(name).levels
     every = () if levels is None else tuple(map(str, levels.drop_nulls().to_list()))
-    rare = roles.rare(name, RARE)
+    rare = roles.rare(name, RARE_SHARE)
     if 1 < len(rare) < len(every):
         yield Recode((name,), merge=(rare,), labels=("other",))
     if len(every) > 1:
         yield Recode((name,), merge=(every,), labels=(ANYTHING,))
 
 
-def settled(ladder: list[list[Array]], k: int) -> Array:
+def choose_steps(ladder: list[list[Array]], k: int) -> Array:
     """The step at which each record is settled; `ladder`: the codes of every variable after each number of steps."""
     height = np.full(len(ladder[0][0]), len(ladder) - 1)
     left = np.arange(len(height))
@@ -142,7 +144,7 @@ def settled(ladder: list[list[Array]], k: int) -> Array:
     return height
 
 
-def _labeled(data: Microdata, name: str) -> Column:
+def _label_values(data: Microdata, name: str) -> Column:
     """The values themselves as texts."""
     column = data.column(name)
     if column.levels is not None:
@@ -152,7 +154,7 @@ def _labeled(data: Microdata, name: str) -> Column:
     return Column(place.astype(smallest_unsigned(len(texts))), pl.Series(name, texts, dtype=pl.String))
 
 
-def _chosen(columns: list[Column], height: Array) -> Column:
+def _pick_labels(columns: list[Column], height: Array) -> Column:
     """For each record the label of its step; labels in the order of the least original value that each was made of."""
     alphabet: dict[str | None, int] = {}
     values = np.empty(len(height), dtype=np.int64)
@@ -160,9 +162,11 @@ def _chosen(columns: list[Column], height: Array) -> Column:
         rows = np.flatnonzero(height == step)
         if not len(rows) or column.levels is None:
             continue
-        met, place = np.unique(column.values[rows], return_inverse=True)
+        observed, place = np.unique(column.values[rows], return_inverse=True)
         own = column.levels.to_list()
-        values[rows] = np.array([alphabet.setdefault(own[code], len(alphabet)) for code in met], dtype=np.int64)[place]
+        values[rows] = np.array([alphabet.setdefault(own[code], len(alphabet)) for code in observed], dtype=np.int64)[
+            place
+        ]
     least = np.full(len(alphabet), np.iinfo(np.int64).max)
     np.minimum.at(least, values, columns[0].values.astype(np.int64))
     texts = sorted(alphabet, key=lambda text: (text is None, least[alphabet[text]]))

@@ -12,7 +12,7 @@ from sdcmap.core import Array, Fields, Generator, Infeasible, Method, Microdata,
 from sdcmap.core.edit_rule import Comparison, EditRule, edit_problems, parse_edit
 from sdcmap.kernels.masking.granularity import granularity, in_decimals
 
-ROUNDS = 3  # a repair may break another rule, which the next round looks at
+MAX_ROUNDS = 3  # a repair may break another rule, which the next round looks at
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Repair(Method):
     Examples
     --------
     >>> Repair('age < 15 -> marital = "never"').title
-    '1 edit rule repaired'
+    'repaired by 1 edit rule'
     """
 
     label: ClassVar[str] = "Repair of impossible records"
@@ -64,7 +64,7 @@ class Repair(Method):
 
     @property
     def action(self) -> str:
-        return f"{len(self.edits)} edit rule{'s' if len(self.edits) > 1 else ''} repaired"
+        return f"repaired by {len(self.edits)} edit rule{'s' if len(self.edits) > 1 else ''}"
 
     def problems(self) -> Iterator[str]:
         yield from (f".edits {problem}" for problem in edit_problems(self.edits))
@@ -81,12 +81,12 @@ class Repair(Method):
         return ()
 
     @property
-    def looked_at(self) -> tuple[str, ...]:
+    def rule_columns(self) -> tuple[str, ...]:
         """The columns of the rules."""
         return tuple(dict.fromkeys(name for rule in self.rules for name in rule.names))
 
     def _columns(self) -> tuple[str, ...]:
-        return self.looked_at
+        return self.rule_columns
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from data.schema.unserved("wave", "case")
@@ -101,23 +101,23 @@ class Repair(Method):
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if data.base is None and data.origin is not None:
             raise Infeasible("Repair must know what was masked: put the step that takes records before the masking.")
-        for _ in range(ROUNDS if data.base is not None else 0):
+        for _ in range(MAX_ROUNDS if data.base is not None else 0):
             before = data
             for rule in self.rules:
-                data = repaired(rule, data, rng)
+                data = repair_records(rule, data, rng)
             if data is before:
                 break
         return data.change(None, {})
 
 
-def repaired(rule: EditRule, data: Microdata, rng: Generator) -> Microdata:
+def repair_records(rule: EditRule, data: Microdata, rng: Generator) -> Microdata:
     """The masked file with its records that break the rule repaired, as far as possible; the same where none can be."""
     assert data.base is not None
     if any(rule.reading_problems(data, data.base)):
         return data
     for name in dict.fromkeys(c.name for c in (*rule.then, *rule.when)):
         seen = _as_released(data, rule.names)
-        rows = np.flatnonzero(rule.violations(seen) & _changed(data, name))
+        rows = np.flatnonzero(rule.violations(seen) & _is_changed(data, name))
         donors = _donors(rule, seen, name, rows, rng)
         rows, donors = rows[donors >= 0], donors[donors >= 0]
         if len(rows):
@@ -137,7 +137,7 @@ def _as_released(data: Microdata, names: Sequence[str]) -> Microdata:
     return data.change(None, new) if new else data
 
 
-def _changed(data: Microdata, name: str) -> Array:
+def _is_changed(data: Microdata, name: str) -> Array:
     """Where an earlier step changed a value; of a file whose rows are nobody's, any value of a column that it changed."""
     assert data.base is not None
     if name not in data.changes:
@@ -158,9 +158,9 @@ def _donors(rule: EditRule, data: Microdata, name: str, rows: Array, rng: Genera
         return chosen
     calls, asks = [c for c in rule.when if c.name == name], [c for c in rule.then if c.name == name]
     known = ~data.missing(name)
-    escapes = known & ~_all_met(calls, data) if calls else np.zeros(len(data), dtype=bool)
-    obeys = escapes | (known & _all_met(asks, data)) if asks else escapes
-    enough = _all_met([c for c in rule.then if c.name != name], data)  # the rest of what is asked for is met
+    escapes = known & ~_all_hold(calls, data) if calls else np.zeros(len(data), dtype=bool)
+    obeys = escapes | (known & _all_hold(asks, data)) if asks else escapes
+    enough = _all_hold([c for c in rule.then if c.name != name], data)  # the rest of what is asked for is met
     alike = np.zeros(len(data), dtype=np.int64)
     for comparison in (*rule.when, *rule.then):
         alike = 2 * alike + comparison.holds(data) if comparison.name != name else alike
@@ -173,7 +173,7 @@ def _donors(rule: EditRule, data: Microdata, name: str, rows: Array, rng: Genera
     return chosen
 
 
-def _all_met(comparisons: Sequence[Comparison], data: Microdata) -> Array:
+def _all_hold(comparisons: Sequence[Comparison], data: Microdata) -> Array:
     """Where all are met, or their value is missing."""
     met = [comparison.holds(data) | data.missing(comparison.name) for comparison in comparisons]
     return np.asarray(np.logical_and.reduce(met)) if met else np.ones(len(data), dtype=bool)

@@ -22,12 +22,12 @@ from sdcmap.core import (
 )
 from sdcmap.data.amounts import amounts, changed_amounts
 from sdcmap.kernels.masking.breaks import randomly_rounded, rounded
-from sdcmap.methods.chain import in_turn
+from sdcmap.methods.chain import combine_steps
 
-NEAR = 1e-6  # of a base: so near to a multiple is on it
+MULTIPLE_TOLERANCE = 1e-6  # of a base: so near to a multiple is on it
 
 
-def handy(size: float) -> float:
+def round_number_below(size: float) -> float:
     """The largest of 1, 2, 5, 10, 20, ... (and .5, .2, .1, ...) that is at most `size`."""
     power = 10.0 ** math.floor(math.log10(size))
     return power * next(step for step in (5, 2, 1) if step * power <= size)
@@ -81,7 +81,9 @@ class Round(Method):
     @classmethod
     def _near(cls, share: float, names: tuple[str, ...], roles: Roles) -> Method:
         """Each to a handy base near this share of its standard deviation."""
-        return in_turn([cls((name,), handy(share * roles.spread(name)), unbiased=True) for name in names])
+        return combine_steps(
+            [cls((name,), round_number_below(share * roles.spread(name)), unbiased=True) for name in names]
+        )
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
@@ -99,11 +101,11 @@ class Round(Method):
         """From half a base below the first multiple to half a base above the last."""
         if self.unbiased:
             return super().preimage(name, low, high, released)
-        first, last = np.ceil(low / self.base - NEAR), np.floor(high / self.base + NEAR)
+        first, last = np.ceil(low / self.base - MULTIPLE_TOLERANCE), np.floor(high / self.base + MULTIPLE_TOLERANCE)
         return self.base * (first - 0.5), self.base * (last + 0.5)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        return changed_amounts(data, {name: self._rounded(amounts(data, name), rng) for name in self.on})
+        return changed_amounts(data, {name: self._round(amounts(data, name), rng) for name in self.on})
 
-    def _rounded(self, x: Array, rng: Generator) -> Array:
+    def _round(self, x: Array, rng: Generator) -> Array:
         return randomly_rounded(x, self.base, rng.random(len(x))) if self.unbiased else rounded(x, self.base)

@@ -21,7 +21,7 @@ from sdcmap.core import (
     format_strength,
 )
 from sdcmap.data.cells import distinct_cells
-from sdcmap.methods.swap import household_misfits
+from sdcmap.methods.swap import household_problems
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,10 @@ class Sample(Method):
 
     @property
     def title(self) -> str:
-        whole = " of households" if self.whole_households else ""
-        return f"sample of {format_number(self.size or 0) if self.rate is None else format_percent(self.rate)}{whole}"
+        noun = "households" if self.whole_households else "records"
+        if self.rate is None:
+            return f"random sample of {format_number(self.size or 0)} {noun}"
+        return f"random sample of {format_percent(self.rate)} of the {noun}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -79,14 +81,14 @@ class Sample(Method):
         if data.weight is not None and (bad := int((~(data.weights >= 0)).sum())):
             yield f"Sample adjusts the weight {data.weight!r}, which is missing or negative in {bad} records."
         if self.whole_households:
-            yield from household_misfits(data, "Sample.whole_households", self.within)
+            yield from household_problems(data, "Sample.whole_households", self.within)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         units = np.arange(len(data))
         if self.whole_households and data.household is not None:
             units = data.view(distinct_cells, (data.household,)).code
         count = int(units.max()) + 1
-        drawn = self._drawn(count)
+        drawn = self._sample_size(count)
         chosen = np.zeros(count, dtype=bool)
         chosen[rng.permutation(count)[:drawn]] = True
         sample = data.take(np.flatnonzero(chosen[units]))
@@ -94,7 +96,7 @@ class Sample(Method):
             return sample
         return sample.change(None, {data.weight: sample.numbers(data.weight) * (count / drawn)})
 
-    def _drawn(self, count: int) -> int:
+    def _sample_size(self, count: int) -> int:
         noun = "households" if self.whole_households else "records"
         if self.size is not None:
             if self.size > count:

@@ -14,7 +14,7 @@ from sdcmap.kernels.masking.noise_covariance import covariance_root
 # Normal scores, the normal regression between them, and the way back to values by rank.
 
 
-SMALL = 1e-12
+MIN_SCORE_VARIANCE = 1e-12
 
 
 def normal_scores(x: Array) -> Array:
@@ -30,7 +30,7 @@ def normal_scores(x: Array) -> Array:
     return np.asarray((-np.diff(density, prepend=0.0, append=0.0) * len(x) / count)[inverse])
 
 
-def drawn_given(scores: Array, predictors: Array, rng: Generator) -> Array:
+def draw_given(scores: Array, predictors: Array, rng: Generator) -> Array:
     """One draw of the normal variables behind the scores, given the predictors: Z = S b + e, e ~ N(0, C).
 
     scores : n x p normal scores, NaN where unknown: left out of the fit, and drawn all the same. With m = E(Z | value)
@@ -40,7 +40,7 @@ def drawn_given(scores: Array, predictors: Array, rng: Generator) -> Array:
     """
     s = np.column_stack([np.ones(len(scores)), predictors])
     spread = np.nanmean(scores**2, axis=0)
-    spread[spread < SMALL] = 1.0  # a constant has no scores
+    spread[spread < MIN_SCORE_VARIANCE] = 1.0  # a constant has no scores
     fitted = np.empty_like(scores)
     for j, own in enumerate(scores.T):
         rows = ~np.isnan(own)
@@ -54,7 +54,7 @@ def drawn_given(scores: Array, predictors: Array, rng: Generator) -> Array:
     return np.asarray(fitted + rng.standard_normal(scores.shape) @ root.T)
 
 
-def rank_mapped(x: Array, scores: Array) -> Array:
+def map_by_rank(x: Array, scores: Array) -> Array:
     """The values of x in the order of the scores: the record with the largest score has the largest value.
 
     Equal scores are ranked in file order.  Muralidhar, Sarathy (2006)
@@ -64,7 +64,7 @@ def rank_mapped(x: Array, scores: Array) -> Array:
     return mapped
 
 
-def quantile_mapped(x: Array, scores: Array) -> Array:
+def map_by_quantile(x: Array, scores: Array) -> Array:
     """F^-1(Phi(score)) for the empirical distribution F of x, NaN the largest value."""
     from scipy.special import ndtr
 
@@ -72,8 +72,8 @@ def quantile_mapped(x: Array, scores: Array) -> Array:
     return np.asarray(np.sort(x)[place])
 
 
-MOST_TRIED = 10  # categories of a predictor in a trial
-MOST_CATEGORIES = 200  # of a nominal predictor: each is a column of the regression
+MAX_CATEGORIES_TRIED = 10  # categories of a predictor in a trial
+MAX_PREDICTOR_CATEGORIES = 200  # of a nominal predictor: each is a column of the regression
 
 
 def present_scores(data: Microdata, name: str) -> Array:
@@ -100,9 +100,13 @@ def predictor_columns(data: Microdata, names: tuple[str, ...]) -> Array:
 def predictor_problems(data: Microdata, method: Method, names: tuple[str, ...]) -> Iterator[str]:
     """Why these variables cannot be predictors of a regression, a sentence each."""
     for name in names:
-        if name in data.schema and data.schema[name].kind == "nominal" and data.level_count(name) > MOST_CATEGORIES:
+        if (
+            name in data.schema
+            and data.schema[name].kind == "nominal"
+            and data.level_count(name) > MAX_PREDICTOR_CATEGORIES
+        ):
             start = f"{type(method).__name__}: the nominal predictor {name!r} has {data.level_count(name)} categories"
-            yield f"{start}, more than {MOST_CATEGORIES}: group them, or name it in `within`."
+            yield f"{start}, more than {MAX_PREDICTOR_CATEGORIES}: group them, or name it in `within`."
 
 
 def name_problems(on: tuple[str, ...], given: tuple[str, ...], verb: str) -> Iterator[str]:
@@ -161,7 +165,9 @@ class Shuffle(Method):
     @staticmethod
     def _others(names: tuple[str, ...], roles: Roles) -> tuple[str, ...]:
         """The other columns with few categories."""
-        return tuple(n for n in roles.descriptive_columns if n not in names and roles.data.level_count(n) <= MOST_TRIED)
+        return tuple(
+            n for n in roles.descriptive_columns if n not in names and roles.data.level_count(n) <= MAX_CATEGORIES_TRIED
+        )
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
@@ -187,10 +193,10 @@ class Shuffle(Method):
         for name, known in zip(self.on, (~np.isnan(scores)).sum(axis=0), strict=True):
             if known < 2:
                 raise Infeasible(f"a shuffle needs at least 2 values of each variable, and {name!r} has {known}.")
-        drawn = drawn_given(scores, data.view(predictor_columns, self.given), rng)
+        drawn = draw_given(scores, data.view(predictor_columns, self.given), rng)
         values = {}
         for j, name in enumerate(self.on):
             rows = np.flatnonzero(~np.isnan(scores[:, j]))
             values[name] = data.numbers(name).copy()
-            values[name][rows] = rank_mapped(values[name][rows], drawn[rows, j])
+            values[name][rows] = map_by_rank(values[name][rows], drawn[rows, j])
         return data.change(None, values)

@@ -16,9 +16,9 @@ from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS
 from sdcmap.methods import _suppression
 
-MOST_KEYS = 60  # bits of a number
-MOST_TRIED = 8  # keys of a trial; with more, nearly every value would be blanked
-ROUNDS = 20  # with missing as a category, blanking for one set of variables may undo another
+MAX_KEYS = 60  # bits of a number
+MAX_KEYS_TRIED = 8  # keys of a trial; with more, nearly every value would be blanked
+MAX_ROUNDS = 20  # with missing as a category, blanking for one set of variables may undo another
 
 
 def without_values(column: Column, rows: Array) -> tuple[Array, pl.Series | None]:
@@ -92,16 +92,16 @@ class Suppress(Method):
 
     @property
     def action(self) -> str:
-        return f"suppressed to {f'k = {self.k}' if self.risk is None else f'risk {format_percent(self.risk)}'}"
+        return f"suppressed to {f'k = {self.k}' if self.risk is None else f'a risk of {format_percent(self.risk)}'}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
-        return {f"{cls.__name__} {k}": cls(roles.keys[:MOST_TRIED], k) for k in ((2, 5) if roles.keys else ())}
+        return {f"{cls.__name__} {k}": cls(roles.keys[:MAX_KEYS_TRIED], k) for k in ((2, 5) if roles.keys else ())}
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
         """k from 2 to 20; where the rule cannot be met, what can be blanked is. Not with more keys than it can serve."""
-        if len(names) > MOST_TRIED or any(name in roles.numbers for name in names):
+        if len(names) > MAX_KEYS_TRIED or any(name in roles.numbers for name in names):
             return None
         return cls(names, Strengths("k", 2, 20).at(strength)["k"], unmet="leave")
 
@@ -110,8 +110,8 @@ class Suppress(Method):
             yield ".risk needs missing_is = 'any value'."
         if any(len(names) < 2 for names in self.linked):
             yield ".linked must hold lists of a key and at least one variable that is blanked along with it."
-        if len(self.on) > MOST_KEYS:
-            yield f".on must name at most {MOST_KEYS} variables."
+        if len(self.on) > MAX_KEYS:
+            yield f".on must name at most {MAX_KEYS} variables."
         for parameter in ("importance", "blank"):
             if others := [n for n in getattr(self, parameter) if self.on and n not in self.on]:
                 yield f".{parameter} must name variables of .on: {', '.join(others)}."
@@ -138,12 +138,12 @@ class Suppress(Method):
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         names = self.on or data.keys
-        met = data.view(distinct_cells, names)
+        cells = data.view(distinct_cells, names)
         weights = data.weights if self.risk is not None else np.ones(len(data))
-        sums = np.column_stack([met.count, np.bincount(met.code, weights)])
-        mask = self._masks(met, sums, self._cheapest_first(data, names))
-        self._verify(met, sums, mask, len(data))
-        return self._blanked(data, names, mask[met.code])
+        sums = np.column_stack([cells.count, np.bincount(cells.code, weights)])
+        mask = self._masks(cells, sums, self._cheapest_first(data, names))
+        self._verify(cells, sums, mask, len(data))
+        return self._blank(data, names, mask[cells.code])
 
     def _cheapest_first(self, data: Microdata, names: tuple[str, ...]) -> list[int]:
         rank = {name: place for place, name in enumerate(self.importance)}
@@ -158,22 +158,22 @@ class Suppress(Method):
         """The sets of variables for which the rule is to hold; a smaller set follows from a larger."""
         return list(combinations(range(width), min(self.up_to or width, width)))
 
-    def _masks(self, met: DistinctCells, sums: Array, cheapest_first: Sequence[int]) -> Array:
+    def _masks(self, cells: DistinctCells, sums: Array, cheapest_first: Sequence[int]) -> Array:
         """The variables to blank in each combination, as bits."""
-        mask = np.zeros(len(met.codes), dtype=np.int64)
+        mask = np.zeros(len(cells.codes), dtype=np.int64)
         steady = self.missing_is == "any value" and self.alpha == 1  # a blanked value then never takes a match away
-        for _ in range(1 if steady else ROUNDS):
+        for _ in range(1 if steady else MAX_ROUNDS):
             before = mask.copy()
-            for chosen in self._sets(met.codes.shape[1]):
+            for chosen in self._sets(cells.codes.shape[1]):
                 cheap = [chosen.index(j) for j in cheapest_first if j in chosen]
-                mask |= self._masks_of(_suppression.blanked(met.codes, mask), sums, chosen, cheap)
+                mask |= self._masks_of(_suppression.blank_cells(cells.codes, mask), sums, chosen, cheap)
             if (mask == before).all():
                 break
         return mask
 
     def _masks_of(self, codes: Array, sums: Array, chosen: tuple[int, ...], cheap: Sequence[int]) -> Array:
         """The same for the table of the `chosen` variables."""
-        cells, totals, place = _suppression.released_cells(codes[:, chosen], sums)
+        cells, totals, place = _suppression.merge_equal_cells(codes[:, chosen], sums)
         if self.missing_is == "a category":
             blanked, safe = _suppression.suppress_to_cells(cells, totals[:, 0].astype(np.int64), cheap, self.k)
             blanked[~safe] |= sum(1 << j for j in cheap) if self.unmet == "leave" else 0
@@ -181,16 +181,16 @@ class Suppress(Method):
             blanked, _ = _suppression.suppress(cells, totals, cheap, self._rule)
         return np.asarray(sum((blanked >> own & 1) << j for own, j in enumerate(chosen)))[place]
 
-    def _verify(self, met: DistinctCells, sums: Array, mask: Array, records: int) -> None:
+    def _verify(self, cells: DistinctCells, sums: Array, mask: Array, records: int) -> None:
         """Count the result anew, and refuse it where the rule does not hold."""
         if self.unmet == "leave":
             return
-        released = _suppression.blanked(met.codes, mask)
+        released = _suppression.blank_cells(cells.codes, mask)
         exposed = 0
-        for chosen in self._sets(met.codes.shape[1]):
+        for chosen in self._sets(cells.codes.shape[1]):
             table = released[:, chosen]
             if self.missing_is == "a category":
-                place = _suppression.same_cells(table)[1]
+                place = _suppression.index_cells(table)[1]
                 safe = np.bincount(place, sums[:, 0])[place] >= self.k
             else:
                 safe = self._rule.safe(_suppression.matching_sums(table, sums, self._rule))
@@ -199,7 +199,7 @@ class Suppress(Method):
             rule = f"k = {self.k}" if self.risk is None else f"a risk of {self.risk:g}"
             raise Infeasible(f"blanking cannot bring {exposed} of {records} records to {rule}.")
 
-    def _blanked(self, data: Microdata, names: tuple[str, ...], mask: Array) -> Microdata:
+    def _blank(self, data: Microdata, names: tuple[str, ...], mask: Array) -> Microdata:
         bits = {name: 1 << place for place, name in enumerate(names)}
         for key, *others in self.linked:
             for name in others:

@@ -28,10 +28,10 @@ from sdcmap.kernels.scratch_memory import empty
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.methods._swap_pairs import greedy_pairs, matching_pairs, pairs_in_turn
 
-NO_ONE = np.empty(0, dtype=np.int32)
+NO_CONSTRAINT = np.empty(0, dtype=np.int32)
 
 
-def stacked_codes(data: Microdata, names: tuple[str, ...]) -> Array:
+def stack_codes(data: Microdata, names: tuple[str, ...]) -> Array:
     """The codes of `names` side by side, one row a record: what a pair must differ in."""
     codes = [data.codes(name) for name in names]
     stacked = empty((len(data), len(codes)), np.result_type(np.uint8, *codes))
@@ -73,7 +73,7 @@ def varies_within(data: Microdata, names: tuple[str, ...]) -> bool:
     return bool((code != np.repeat(code[units.start[:-1]], np.diff(units.start))).any())
 
 
-def household_misfits(data: Microdata, label: str, constant: Iterable[str]) -> Iterator[str]:
+def household_problems(data: Microdata, label: str, constant: Iterable[str]) -> Iterator[str]:
     """Why households cannot be moved or drawn whole, a sentence each; `constant`: what must not vary within them."""
     household = data.household
     if household is None:
@@ -204,8 +204,8 @@ class Swap(Method):
 
     @property
     def action(self) -> str:
-        first = {"none": "", "small cells": ", small cells first", "risk": ", the risky first"}[self.target]
-        return f"swapped {format_percent(self.rate)}{first}{' by households' if self.whole_households else ''}"
+        first = {"none": "", "small cells": ", small cells first", "risk": ", risky records first"}[self.target]
+        return f"swapped {format_percent(self.rate)}{first}{' in whole households' if self.whole_households else ''}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -231,7 +231,7 @@ class Swap(Method):
             yield "Swap.target needs a table: state keys, or name variables in `risk_on`."
         if self.whole_households:
             constant = (*self.on, *self.same, *self.differ, *self.within)
-            yield from household_misfits(data, "Swap.whole_households", constant)
+            yield from household_problems(data, "Swap.whole_households", constant)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         for name in self.on:
@@ -246,14 +246,14 @@ class Swap(Method):
 
     def _pairs(self, data: Microdata, households: Households | None, rng: Generator) -> tuple[Array, Array]:
         """As many pairs of records, or of households, as the rate asks for, or Infeasible with the counts."""
-        must_differ = data.view(stacked_codes, (*self.on, *self.differ))
-        must_agree = data.view(cells, self.same).code if self.same else NO_ONE
+        must_differ = data.view(stack_codes, (*self.on, *self.differ))
+        must_agree = data.view(cells, self.same).code if self.same else NO_CONSTRAINT
         if households is not None:
             heads, sizes = households.members[households.start[:-1]], np.diff(households.start)
             must_differ = must_differ[heads]
             must_agree = compress([must_agree[heads], sizes])[0] if self.same else sizes
         units, noun = len(must_differ), "records" if households is None else "households"
-        if (wanted := self._wanted(units)) == 0:
+        if (wanted := self._pair_count(units)) == 0:
             raise Infeasible(f"a rate of {self.rate:g} of {units} {noun} is no pair at all.")
         if self.target != "none":
             visit = visiting_order(self._cell_counts(data, households), self.target, self.n, rng)
@@ -269,7 +269,7 @@ class Swap(Method):
             raise Infeasible(f"greedy pairing found {asked}: {left}.")
         return first, second
 
-    def _wanted(self, units: int) -> int:
+    def _pair_count(self, units: int) -> int:
         """The number of pairs that the rate asks for."""
         return int(np.floor(self.rate * units + 0.5))
 
@@ -282,7 +282,7 @@ class Swap(Method):
         cell, _ = compress([group, *codes])
         _, first = np.unique(cell, return_index=True)
         strata = np.bincount(joint_codes(known, released, self.within)[split:])
-        moved = 2 * sum(self._wanted(int(records)) for records in strata) / max(len(released), 1)
+        moved = 2 * sum(self._pair_count(int(records)) for records in strata) / max(len(released), 1)
         table = np.column_stack([group, *codes])[first].astype(np.int64)
         count = np.bincount(cell[split:], minlength=len(first))
         density = SwapDensity(table, min(moved, 1.0), count, partner_counts(table, count))

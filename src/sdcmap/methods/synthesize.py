@@ -83,7 +83,9 @@ class Synthesize(Method):
 
     @property
     def action(self) -> str:
-        return f"synthetic by {self.model}{f' of {self.leaf}' if self.model == 'trees' else ''}"
+        return (
+            f"synthesized by trees, {self.leaf} records per leaf" if self.model == "trees" else "synthesized by copula"
+        )
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -110,13 +112,13 @@ class Synthesize(Method):
         if self.model == "copula":
             yield from shuffle.predictor_problems(data, self, self._predictors(data))
 
-    def _kept(self, data: Microdata) -> tuple[str, ...]:
+    def _other_names(self, data: Microdata) -> tuple[str, ...]:
         """The variables kept, but for those that are only there to tell records apart."""
         replaced = set(self.on)
         return tuple(v.name for v in data.schema.variables if v.role not in NO_PREDICTOR and v.name not in replaced)
 
     def _predictors(self, data: Microdata) -> tuple[str, ...]:
-        return self.given or tuple(name for name in self._kept(data) if name not in self.within)
+        return self.given or tuple(name for name in self._other_names(data) if name not in self.within)
 
     def identity(self) -> Spec:
         """Give the copula revision 5 (eigenvectors have the same sign on every machine); trees are unchanged."""
@@ -131,11 +133,11 @@ class Synthesize(Method):
         return replace(synthetic, paired=self.keeps_pairs(data) and data.paired)
 
     def keeps_pairs(self, data: Microdata) -> bool:
-        return bool(self._kept(data))
+        return bool(self._other_names(data))
 
     def _as_released(self, data: Microdata, name: str, new: Array, rng: Generator) -> Array:
         """Drawn values, none of them one or two persons' own; weights scaled to their total."""
-        new, column = _unowned(data, name, new, rng), data.column(name)
+        new, column = _replace_rare_values(data, name, new, rng), data.column(name)
         if name == data.weight and np.nansum(new):
             new = new * (np.nansum(column.values) / np.nansum(new))
         return new.astype(column.values.dtype)
@@ -150,12 +152,12 @@ class Synthesize(Method):
         if not scores:
             return drawn
         given = data.view(shuffle.predictor_columns, self._predictors(data))
-        z = shuffle.drawn_given(np.column_stack(scores), given, rng)
+        z = shuffle.draw_given(np.column_stack(scores), given, rng)
         for j, name in enumerate(known):
             values, missing = data.column(name).values, data.missing(name)
-            drawn[name] = shuffle.quantile_mapped(values[~missing], z[:, j])
+            drawn[name] = shuffle.map_by_quantile(values[~missing], z[:, j])
             if name in partly:
-                gone = np.flatnonzero(shuffle.quantile_mapped(missing, z[:, len(known) + partly.index(name)]))
+                gone = np.flatnonzero(shuffle.map_by_quantile(missing, z[:, len(known) + partly.index(name)]))
                 drawn[name][gone] = rng.choice(values[missing], len(gone))
         return drawn
 
@@ -165,13 +167,13 @@ class Synthesize(Method):
         for name in (*self._predictors(data), *self.on):
             values = data.column(name).values
             if name in self.on:
-                drawn[name] = _drawn_by_tree(data, name, seen, asked, self.leaf, rng)
+                drawn[name] = _draw_by_tree(data, name, seen, asked, self.leaf, rng)
             seen.add(data, name, values)
             asked.add(data, name, drawn.get(name, values))
         return drawn
 
 
-def _unowned(data: Microdata, name: str, drawn: Array, rng: Generator) -> Array:
+def _replace_rare_values(data: Microdata, name: str, drawn: Array, rng: Generator) -> Array:
     """Drawn values of a column, none of them one or two persons' own."""
     column = data.column(name)
     if column.levels is None:
@@ -203,7 +205,7 @@ def _edges(data: Microdata, name: str) -> Array:
     return bin_edges(data.numbers(name))
 
 
-def _drawn_by_tree(data: Microdata, name: str, seen: _Bins, asked: _Bins, leaf: int, rng: Generator) -> Array:
+def _draw_by_tree(data: Microdata, name: str, seen: _Bins, asked: _Bins, leaf: int, rng: Generator) -> Array:
     """New values of one variable: draws from the leaves of its tree; of a number, first which are missing."""
     column, n = data.column(name), len(data)
     sizes, ordered = np.array(seen.sizes, dtype=np.int64), np.array(seen.ordered, dtype=np.bool_)

@@ -26,7 +26,7 @@ from sdcmap.kernels.masking.own_values import CROWD
 from sdcmap.kernels.statistics.robust_scatter import Scatter, robust_scatter
 
 
-def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Array:
+def code_tail(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Array:
     """The values with those `beyond` the bound replaced by it, by their mean or median, or by a number. The mean of one or
     two would tell them: fewer than three are replaced by the bound."""
     if not beyond.any():
@@ -38,7 +38,7 @@ def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Ar
     return np.where(beyond, bound, x)
 
 
-def _end(low: Array, high: Array, *, at_bound: bool) -> float:
+def _inferred_bound(low: Array, high: Array, *, at_bound: bool) -> float:
     """The top that was found from the data: the largest value, or, where that stands for the mean of those beyond, the
     largest of the others."""
     largest = float(np.nanmax(low, initial=-np.inf))
@@ -126,9 +126,9 @@ class TopCode(Method):
             return super().preimage(name, low, high, released)
         top, bottom = self.top, self.bottom
         if self.top_share is not None:
-            top = _end(low, high, at_bound=self.replaced_by == "bound")
+            top = _inferred_bound(low, high, at_bound=self.replaced_by == "bound")
         if self.bottom_share is not None:
-            bottom = -_end(-high, -low, at_bound=self.replaced_by == "bound")
+            bottom = -_inferred_bound(-high, -low, at_bound=self.replaced_by == "bound")
         above = np.zeros(len(low), dtype=bool) if top is None else high >= top
         below = np.zeros(len(low), dtype=bool) if bottom is None else low <= bottom
         least = np.where(above, np.minimum(low, top or 0.0), low)
@@ -136,17 +136,17 @@ class TopCode(Method):
         return np.where(below, -np.inf, least), np.where(above, np.inf, most)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        return changed_amounts(data, {name: self._coded(amounts(data, name)) for name in self.on})
+        return changed_amounts(data, {name: self._code_tails(amounts(data, name)) for name in self.on})
 
-    def _coded(self, x: Array) -> Array:
+    def _code_tails(self, x: Array) -> Array:
         if len(known := x[~np.isnan(x)]) == 0:
             return x
         top = self.top if self.top_share is None else float(np.quantile(known, 1 - self.top_share))
         bottom = self.bottom if self.bottom_share is None else float(np.quantile(known, self.bottom_share))
-        released = x if top is None else coded(x, x > top, top, self.replaced_by)
+        released = x if top is None else code_tail(x, x > top, top, self.replaced_by)
         if bottom is None:
             return released
-        return np.where(x < bottom, coded(x, x < bottom, bottom, self.replaced_by), released)
+        return np.where(x < bottom, code_tail(x, x < bottom, bottom, self.replaced_by), released)
 
 
 # Top coding of several numbers together.
@@ -196,7 +196,7 @@ class TopCodeJointly(Method):
 
     @property
     def action(self) -> str:
-        return f"drawn onto an ellipse, {format_percent(self.alpha)} beyond"
+        return f"top coded jointly, alpha {format_percent(self.alpha)}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

@@ -23,8 +23,8 @@ from sdcmap.core.steps import redo_steps
 from sdcmap.data.cells import common_codes
 from sdcmap.kernels.masking.noise_covariance import spreads
 from sdcmap.methods import _noise_likelihood
-from sdcmap.methods._noise_likelihood import AdditiveNoise, means_of, rounding_covariance, rounding_step, whitened
-from sdcmap.methods._transition import TransitionMethod
+from sdcmap.methods._noise_likelihood import AdditiveNoise, means_of, rounding_covariance, rounding_step, whiten_fields
+from sdcmap.methods._transition_matrix import TransitionMethod
 from sdcmap.methods.mixture_noise import MixtureNoise
 from sdcmap.methods.noise import MultiplicativeNoise
 from sdcmap.methods.rank_swap import RankSwap
@@ -39,8 +39,8 @@ from sdcmap.methods.swap import Swap
 # beside it is a mixture whose components have the variances of both.
 
 
-GRID = 1e-6  # by how much of itself the width of cells may vary on a grid
-WHOLE = 1 / 12  # what rounding to whole numbers adds to a variance
+GRID_TOLERANCE = 1e-6  # by how much of itself the width of cells may vary on a grid
+WHOLE_NUMBER_VARIANCE = 1 / 12  # what rounding to whole numbers adds to a variance
 
 Ends = tuple[Array, Array]  # between which each released value lay; NaN: missing
 Names = tuple[str, ...]
@@ -48,10 +48,10 @@ Noises = Sequence[AdditiveNoise]
 Steps = Sequence[Method]
 
 
-def noises_together(noises: Noises, after: Steps, known: Microdata, released: Microdata) -> Fields:
+def noise_fields(noises: Noises, after: Steps, known: Microdata, released: Microdata) -> Fields:
     """The fields of noises of the same variables, and of the deterministic steps after them."""
     if any(isinstance(noise, MixtureNoise) for noise in noises):
-        return _with_mixture(noises, after, known, released)
+        return _fields_with_mixture(noises, after, known, released)
     if len({noise.within for noise in noises}) > 1:
         raise Undefined("noises were added in different strata, and no likelihood of these together is stated.")
     if not all(noise.is_plain for noise in noises):
@@ -60,7 +60,7 @@ def noises_together(noises: Noises, after: Steps, known: Microdata, released: Mi
     if not names:
         return ()
     steps_on = {name: [step for step in after if name in step.masked_names] for name in names}
-    ends = {name: _ends(steps, name, known, released) for name, steps in steps_on.items() if steps}
+    ends = {name: _interval_ends(steps, name, known, released) for name, steps in steps_on.items() if steps}
 
     def fields_of(rows: Array, others: Array) -> Fields:
         x = known.matrix(names)[rows]
@@ -76,7 +76,7 @@ def _numbers(released: Microdata, name: str) -> Array:
     return released.numbers(name) if released.column(name).levels is None else np.full(len(released), np.nan)
 
 
-def _ends(after: Steps, name: str, known: Microdata, released: Microdata) -> Ends:
+def _interval_ends(after: Steps, name: str, known: Microdata, released: Microdata) -> Ends:
     """Between which values each released one lay before the deterministic steps. A value that was blanked lay anywhere."""
     steps = [step for step in after if not isinstance(step, Suppress)]
     low = high = _numbers(released, name)
@@ -95,14 +95,14 @@ def _half_step(step: Method, name: str, released: Microdata) -> float:
     numbers = _numbers(released, name)
     low, high = step.preimage(name, numbers, numbers, released)
     width = (high - low)[np.isfinite(high - low)]
-    return float(width.max()) / 2 if len(width) and np.ptp(width) <= GRID * width.max() else 0.0
+    return float(width.max()) / 2 if len(width) and np.ptp(width) <= GRID_TOLERANCE * width.max() else 0.0
 
 
 def _fields(noises: Noises, names: Names, x: Array, y: Array, ends: dict[int, Ends]) -> Fields:
     """All variables together where their noise is correlated and what came after it is not wide; else one by one."""
     center = np.where(np.isnan(y).all(axis=0) | np.isin(np.arange(len(names)), list(ends)), means_of(x), means_of(y))
     before = _covariance_before(noises, names, x, y, ends)
-    scale, shift, added = accumulated(noises, names, before, center, ends)
+    scale, shift, added = accumulate_noise(noises, names, before, center, ends)
     own = scale * x + shift
     added += np.diag([0.0 if j in ends else rounding_step(column) ** 2 / 12 for j, column in enumerate(y.T)])
     narrow = all(np.isfinite(high - low)[~np.isnan(low)].all() for low, high in ends.values())
@@ -111,7 +111,7 @@ def _fields(noises: Noises, names: Names, x: Array, y: Array, ends: dict[int, En
         for j, (low, high) in ends.items():
             seen[:, j] = (low + high) / 2
             added[j, j] += np.nanmean((high - low) ** 2) / 12
-        return whitened(own, seen, added, means_of(x))
+        return whiten_fields(own, seen, added, means_of(x))
     sds = np.sqrt(np.diag(added))
     live = np.flatnonzero(np.diag(before) > 0).tolist()  # a constant variable has no noise and tells no record apart
     return tuple(
@@ -127,7 +127,7 @@ def _in_cells(own: Array, sd: float, ends: Ends) -> Field:
     return Field(own, seen, Cells(float(sd), cell[:, 0], cell[:, 1]))
 
 
-def accumulated(
+def accumulate_noise(
     noises: Noises, names: Names, before: Array, center: Array, ends: dict[int, Ends]
 ) -> tuple[Array, Array, Array]:
     """c, s and V of y = c x + s + N(0, V). before: Cov x. Rounding to whole numbers on the way counts by its variance."""
@@ -135,9 +135,9 @@ def accumulated(
     for turn, noise in enumerate(noises):
         here = [names.index(name) for name in noise.on if name in names]
         later = {name for other in noises[turn + 1 :] for name in other.on}
-        new = max(noise.variance, _noise_likelihood.LEAST) * spread[np.ix_(here, here)]
+        new = max(noise.variance, _noise_likelihood.MIN_NOISE_SHARE) * spread[np.ix_(here, here)]
         new = new if noise.correlated else np.diag(np.diag(new))
-        rounded = [WHOLE if noise.integers and (names[j] in later or j in ends) else 0.0 for j in here]
+        rounded = [WHOLE_NUMBER_VARIANCE if noise.integers and (names[j] in later or j in ends) else 0.0 for j in here]
         for total in (added, spread):
             total[np.ix_(here, here)] += new + np.diag(rounded)
         if noise.rescale:
@@ -176,7 +176,7 @@ def _growth(noises: Noises, names: Names) -> Array:
 
 
 # ---- mixtures ---------------------------------------------------------------------------------------------------
-def _with_mixture(noises: Noises, after: Steps, known: Microdata, released: Microdata) -> Fields:
+def _fields_with_mixture(noises: Noises, after: Steps, known: Microdata, released: Microdata) -> Fields:
     """One mixture and normal noises of its variables, along the coordinates of the mixture. Normal noise of another shape
     than the file's covariance counts there by its variances alone."""
     mixtures = [noise for noise in noises if isinstance(noise, MixtureNoise)]
@@ -187,28 +187,30 @@ def _with_mixture(noises: Noises, after: Steps, known: Microdata, released: Micr
         raise Undefined("mixture noise states a likelihood together with plain noise of its own variables alone.")
 
     def fields_of(rows: Array, others: Array) -> Fields:
-        return _mixed(noises, names, known.matrix(names)[rows], released.matrix(names)[others])
+        return _mixture_fields(noises, names, known.matrix(names)[rows], released.matrix(names)[others])
 
     return fields_by_stratum(within.pop(), known, released, fields_of)
 
 
-def _mixed(noises: Noises, names: Names, x: Array, y: Array) -> Fields:
+def _mixture_fields(noises: Noises, names: Names, x: Array, y: Array) -> Fields:
     spread = _covariance_before(noises, names, x, y, {})
     beside, mixed = rounding_covariance(y), np.zeros_like(spread)
-    unmixed = None
+    mixture_fields = None
     for noise in noises:
-        new = accumulated([noise], names, spread, np.zeros(len(names)), {})[2]
+        new = accumulate_noise([noise], names, spread, np.zeros(len(names)), {})[2]
         if isinstance(noise, MixtureNoise):
-            unmixed, mixed = noise.unmixed(spread), new
+            mixture_fields, mixed = noise.mixture_fields(spread), new
         else:
             beside = beside + new
         spread = spread + new
-    if unmixed is None:
+    if mixture_fields is None:
         raise Undefined("the shape of the mixture noise cannot be undone, so it states no likelihood with other noise.")
-    return whitened(x, y, mixed + beside, means_of(x), lambda own, seen: unmixed(own, seen, beside))
+    return whiten_fields(x, y, mixed + beside, means_of(x), lambda own, seen: mixture_fields(own, seen, beside))
 
 
-def _factors(factors: Sequence[MultiplicativeNoise], after: Steps, known: Microdata, released: Microdata) -> Fields:
+def _factor_fields(
+    factors: Sequence[MultiplicativeNoise], after: Steps, known: Microdata, released: Microdata
+) -> Fields:
     """Factors after factors: log-normal ones multiply to one.  1 + v = (1 + v_1)(1 + v_2)"""
     first = factors[0]
     if len(factors) == 1 and not after:
@@ -220,7 +222,7 @@ def _factors(factors: Sequence[MultiplicativeNoise], after: Steps, known: Microd
     return replace(first, variance=variance).log_likelihood(known, released)
 
 
-def _permuted(step: Method, after: Steps, known: Microdata, released: Microdata) -> Fields:
+def _permutation_fields(step: Method, after: Steps, known: Microdata, released: Microdata) -> Fields:
     """Values that changed places and were then rounded, cut or classed: done before, it gives the same file."""
     if any(isinstance(other, Suppress) for other in after):
         raise Undefined(f"Suppress blanks what {type(step).__name__} moved, and no likelihood of the two is stated.")
@@ -228,13 +230,15 @@ def _permuted(step: Method, after: Steps, known: Microdata, released: Microdata)
 
 
 # ---- transitions ----------------------------------------------------------------------------------------------
-def _transitions(steps: Sequence[TransitionMethod], after: Steps, known: Microdata, released: Microdata) -> Fields:
+def _transition_fields(
+    steps: Sequence[TransitionMethod], after: Steps, known: Microdata, released: Microdata
+) -> Fields:
     """One field a variable: the product of the matrices, and what became of the categories after them."""
     names = dict.fromkeys(name for step in steps for name in step.on if name in known.names)
-    return tuple(_transition(name, steps, after, known, released) for name in names)
+    return tuple(_transition_field(name, steps, after, known, released) for name in names)
 
 
-def _transition(
+def _transition_field(
     name: str, steps: Sequence[TransitionMethod], after: Steps, known: Microdata, released: Microdata
 ) -> Field:
     steps = [replace(step, on=(name,)) for step in steps if name in step.on]
@@ -263,11 +267,11 @@ def _transition(
 # ---- all together ---------------------------------------------------------------------------------------------
 # Steps that state a likelihood together with others of their family, and what states it.
 FAMILIES: dict[type[Method], Callable[[Any, Steps, Microdata, Microdata], Fields]] = {
-    AdditiveNoise: noises_together, MultiplicativeNoise: _factors, TransitionMethod: _transitions,
+    AdditiveNoise: noise_fields, MultiplicativeNoise: _factor_fields, TransitionMethod: _transition_fields,
 }  # fmt: skip
 
 
-def composed(steps: Steps, known: Microdata, released: Microdata) -> Fields:
+def compose_fields(steps: Steps, known: Microdata, released: Microdata) -> Fields:
     """The fields of steps that mask variables in common; the first is random."""
     if len(steps) == 1:
         return steps[0].log_likelihood(known, released)
@@ -278,7 +282,7 @@ def composed(steps: Steps, known: Microdata, released: Microdata) -> Fields:
             fields += fields_of(moved, _steps_after(moved, steps), known, released)
     for step in steps:
         if isinstance(step, RankSwap | Swap):
-            fields += _permuted(step, _steps_after([step], steps), known, released)
+            fields += _permutation_fields(step, _steps_after([step], steps), known, released)
     return tuple(fields)
 
 

@@ -174,7 +174,9 @@ def test_a_release_tells_and_refuses_what_is_left(tmp_path: Path, monkeypatch: p
     )
     folder = release_with_overrides(data, plan, Candidate(plan.all_methods[1])).write(tmp_path / "out")
     done = {entry["name"]: entry["done"] for entry in json.loads((folder / "codebook.json").read_text("utf-8"))}
-    assert done["marital"].endswith("2 edit rules repaired") and not done["age"], "the codebook says so where it may be"
+    assert done["marital"].endswith("repaired by 2 edit rules") and not done["age"], (
+        "the codebook says so where it may be"
+    )
     late = sm.Chain([sm.Noise(on="age", variance=0.5), sm.methods.Derive("marital_age", "age * 1")])
     frame = data.frame().with_columns(marital_age=pl.col("age").cast(pl.Float64))
     wide = sm.read(frame, keys=["sex", "marital", "pregnant", "region"], numeric=["age", "marital_age"])

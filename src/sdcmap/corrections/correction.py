@@ -15,7 +15,7 @@ from sdcmap.core import Array, Method, Microdata, SchemaError, Undefined, did_yo
 from sdcmap.core.added_noise import AddedNoise, Stratum, noise_strata, undo_rescaling
 from sdcmap.core.value import decode, parse
 from sdcmap.corrections.estimates import Corrected, Group, Records, estimate_moments, estimate_regression
-from sdcmap.corrections.formula import Formula, Predictors, check_linear, parse_nested_formula, predictors
+from sdcmap.corrections.formula import Formula, Predictors, build_predictors, check_linear, parse_nested_formula
 from sdcmap.data.cells import rows_by_cell
 from sdcmap.data.readable import Readable
 from sdcmap.files.reading import read
@@ -23,9 +23,9 @@ from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.kernels.statistics.precision import NORMAL_95
 
-ROUNDING = 0.01  # rounding may add this share of the noise variance; the correction leaves it in
-BELOW_ZERO = -1e-9  # an eigenvalue below this share of the largest is no rounding
-NO_COVARIANCE = "the corrected covariance matrix is not positive semidefinite"
+MAX_ROUNDING_SHARE = 0.01  # rounding may add this share of the noise variance; the correction leaves it in
+EIGENVALUE_TOLERANCE = -1e-9  # an eigenvalue below this share of the largest is no rounding
+NOT_SEMIDEFINITE = "the corrected covariance matrix is not positive semidefinite"
 Note = Method | Mapping[str, Any] | str | Path
 Row = dict[str, Any]
 
@@ -62,11 +62,11 @@ def correct(
     >>> correct(persons, Noise(on="wage", variance=0.5)).table.columns[:3]
     ['statistic', 'of', 'with']
     """
-    noise = method_of(note).added_noise()
-    data = released if isinstance(released, Microdata) else read(released, missing=missing_codes(note))
+    noise = method_from_note(note).added_noise()
+    data = released if isinstance(released, Microdata) else read(released, missing=missing_codes_from_note(note))
     formulas = [parse_nested_formula(text) for text in ([regress] if isinstance(regress, str) else regress)]
     names = _names(on) or tuple(name for name in noise.on if name in data.names)
-    work = _Work(data, noise, _names(by), least, weighted)
+    work = _Correction(data, noise, _names(by), least, weighted)
     work.check(names, formulas)
     rows, notes = list[Row](), list[str]()
     for domain, members in work.domains(notes):
@@ -75,10 +75,10 @@ def correct(
             rows += work.regression(domain, members, formula, notes)
     numbers = dict.fromkeys(("released", "corrected", "se", "low", "high"), pl.Float64)
     table = pl.DataFrame(rows, schema_overrides={**numbers, "records": pl.Int64}, infer_schema_length=None)
-    return Corrected(table, tuple(notes), not any(NO_COVARIANCE in sentence for sentence in notes))
+    return Corrected(table, tuple(notes), not any(NOT_SEMIDEFINITE in sentence for sentence in notes))
 
 
-def method_of(note: Note) -> Method:
+def method_from_note(note: Note) -> Method:
     """The method that a note, a specification or a text such as "Noise(on='wage')" names."""
     content = _content(note)
     method = content.get("method", content) if isinstance(content, Mapping) else content
@@ -87,7 +87,7 @@ def method_of(note: Note) -> Method:
     return method if isinstance(method, Method) else decode(method, Method)
 
 
-def missing_codes(note: Note) -> list[str]:
+def missing_codes_from_note(note: Note) -> list[str]:
     """The codes for missing values that a note names, as `read` takes them; none where it is only a method."""
     content = _content(note)
     codes = content.get("missing_codes") if isinstance(content, Mapping) else None
@@ -111,7 +111,7 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _Correction:
     """The released file and what its note says, and the statistics of one domain at a time."""
 
     data: Microdata
@@ -139,7 +139,7 @@ class _Work:
     def _check_rounding(self, name: str) -> None:
         step = granularity(self.data.numbers(name))
         added = [float(stratum.covariance[0, 0]) for stratum in self.strata((name,))]
-        if step is not None and any(added) and 10.0 ** (2 * step) / 12 > ROUNDING * min(added):
+        if step is not None and any(added) and 10.0 ** (2 * step) / 12 > MAX_ROUNDING_SHARE * min(added):
             raise Undefined(f"{name!r} was rounded too coarsely against its noise, so the noise cannot be taken off.")
 
     # ---- records ----------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class _Work:
         place[here] = np.arange(len(here))
         kappa = self.noise.share / (1 + self.noise.share)
         noisy = np.array([name in self.noise.on for name in names])
-        told = np.outer(noisy, noisy) if self.noise.correlated else np.diag(noisy)
+        estimated = np.outer(noisy, noisy) if self.noise.correlated else np.diag(noisy)
         fourth, groups = 1.0 if self.noise.normal else 0.0, []
         for rows, count, added in ((stratum.rows, stratum.count, stratum.covariance) for stratum in strata):
             inside = place[rows][place[rows] >= 0]
@@ -176,7 +176,7 @@ class _Work:
                 seen = moments(columns[rows[complete[rows]]])
                 if np.isnan(seen.covariance).any():
                     raise Undefined("a stratum has fewer than 2 complete records, so its noise cannot be taken off.")
-                groups.append(Group(inside, added, seen.covariance - added, seen.mean, kappa, count, told, fourth))
+                groups.append(Group(inside, added, seen.covariance - added, seen.mean, kappa, count, estimated, fourth))
         return Records(columns[here], weights / weights.sum(), tuple(groups))
 
     # ---- statistics -------------------------------------------------------------------------------------------
@@ -185,10 +185,10 @@ class _Work:
         records = self.records(rows, y, names, self.strata(names))
         corrected = estimate_moments(records)
         as_is = moments(self.data.matrix(names)[rows][_complete(y[rows])], records.share)
-        if corrected.smallest < BELOW_ZERO:
+        if corrected.smallest < EIGENVALUE_TOLERANCE:
             smallest = f"smallest eigenvalue {corrected.smallest:.2g} of the largest"
             more = "there is more noise than these records can bear."
-            notes.append(f"{_shown(domain)}{NO_COVARIANCE} ({smallest}): {more}")
+            notes.append(f"{_domain_prefix(domain)}{NOT_SEMIDEFINITE} ({smallest}): {more}")
         count = len(records.z)
         for j, name in enumerate(names):
             yield _row(domain, "mean", name, "", as_is.mean[j], corrected.mean[j], corrected.mean_se[j], count)
@@ -203,14 +203,14 @@ class _Work:
         made, response = self._columns(formula, corrected=True)
         self._check_products(made)
         names = (formula.response, *made.names)
-        records = self.records(rows, made.beside(response), names, self.strata(names))
-        estimate = estimate_regression(records, made.terms_beside)
+        records = self.records(rows, made.with_response(response), names, self.strata(names))
+        estimate = estimate_regression(records, made.terms_with_response)
         if estimate is None:
             matrix = f"the corrected normal matrix of {formula.response!r} is not positive definite"
             why = "predictors say the same, or there is more noise than these records can bear"
-            notes.append(f"{_shown(domain)}{matrix}: {why}; no coefficients.")
+            notes.append(f"{_domain_prefix(domain)}{matrix}: {why}; no coefficients.")
         none = np.full(len(made.labels), np.nan)
-        naive, (values, errors) = self._as_is(formula, rows), estimate or (none, none)
+        naive, (values, errors) = self._naive_coefficients(formula, rows), estimate or (none, none)
         for label, before, value, se in zip(made.labels, none if naive is None else naive, values, errors, strict=True):
             yield _row(domain, "coefficient", formula.response, label, before, value, se, len(records.z))
 
@@ -220,14 +220,16 @@ class _Work:
         numeric = tuple(name for name in formula.names if self.data.column(name).levels is None)
         matrix = undo_rescaling(self.data, numeric, self.noise) if corrected else self.data.matrix(numeric)
         numbers = dict(zip(numeric, matrix.T, strict=True))
-        return predictors(self.data, formula, numbers=numbers), numbers[formula.response]
+        return build_predictors(self.data, formula, numbers=numbers), numbers[formula.response]
 
-    def _as_is(self, formula: Formula, rows: Array) -> Array | None:
+    def _naive_coefficients(self, formula: Formula, rows: Array) -> Array | None:
         """The coefficients of the file as it is."""
         plain, response = self._columns(formula, corrected=False)
         names = (formula.response, *plain.names)
         no_noise = [Stratum(np.arange(len(self.data)), len(self.data), np.zeros((len(names), len(names))))]
-        estimate = estimate_regression(self.records(rows, plain.beside(response), names, no_noise), plain.terms_beside)
+        estimate = estimate_regression(
+            self.records(rows, plain.with_response(response), names, no_noise), plain.terms_with_response
+        )
         return None if estimate is None else estimate[0]
 
     def _check_products(self, made: Predictors) -> None:
@@ -248,5 +250,5 @@ def _row(domain: Row, statistic: str, of: str, other: str, *values: float) -> Ro
     return {**domain, **named, "low": low, "high": high, "records": int(values[3])}
 
 
-def _shown(domain: Row) -> str:
+def _domain_prefix(domain: Row) -> str:
     return f"in {', '.join(f'{name} = {value}' for name, value in domain.items())} " if domain else ""

@@ -19,7 +19,7 @@ from sdcmap.kernels.tables.coding import compress, mixed_radix
 # Random changes of category by a transition matrix: P(released = b | original = a) = matrix[a, b].
 
 
-MOST_CONDITION = 1e10  # of a matrix that is inverted
+MAX_CONDITION_NUMBER = 1e10  # of a matrix that is inverted
 
 
 def invariant_matrix(counts: Array, stay: float, alpha: float) -> Array:
@@ -55,7 +55,7 @@ def response_matrix(categories: int, epsilon: float) -> Array:
     return matrix
 
 
-def changed(codes: Array, matrix: Array, chance: Array) -> Array:
+def randomize_codes(codes: Array, matrix: Array, chance: Array) -> Array:
     """The category of each record after its random change; `chance`: a uniform number in [0, 1) each."""
     size = len(matrix)
     # to stay comes first: most records are looked at once
@@ -64,11 +64,11 @@ def changed(codes: Array, matrix: Array, chance: Array) -> Array:
     reached = np.cumsum(shares, axis=1)
     last = size - 1 - np.argmax(shares[:, ::-1] > 0, axis=1)
     reached[np.arange(size) >= last[:, np.newaxis]] = 1.0  # a rounded sum below 1 must not lead where the chance is 0
-    return _changed(codes, reached, target, chance)
+    return _randomize_codes(codes, reached, target, chance)
 
 
 @jit
-def _changed(codes: Array, reached: Array, target: Array, chance: Array) -> Array:
+def _randomize_codes(codes: Array, reached: Array, target: Array, chance: Array) -> Array:
     released = codes.copy()
     for i in range(len(codes)):
         a, t = codes[i], 0
@@ -79,7 +79,7 @@ def _changed(codes: Array, reached: Array, target: Array, chance: Array) -> Arra
     return released
 
 
-def corrected_table(table: Array, matrices: Sequence[Array | None]) -> Array | None:
+def invert_transitions(table: Array, matrices: Sequence[Array | None]) -> Array | None:
     """The unbiased estimate of the table before masking, E(estimate) = original, one matrix (or None) for each axis.
 
     E(released) = P^T original along each masked axis, so the estimate solves that.  Kooiman et al. (1997), eq. 3
@@ -89,7 +89,7 @@ def corrected_table(table: Array, matrices: Sequence[Array | None]) -> Array | N
     for axis, matrix in enumerate(matrices):
         if matrix is None:
             continue
-        if not (np.isfinite(matrix).all() and np.linalg.cond(matrix) < MOST_CONDITION):
+        if not (np.isfinite(matrix).all() and np.linalg.cond(matrix) < MAX_CONDITION_NUMBER):
             return None
         moved = np.moveaxis(estimate, axis, 0)
         flat = np.linalg.solve(matrix.T, moved.reshape(len(matrix), -1))
@@ -97,8 +97,8 @@ def corrected_table(table: Array, matrices: Sequence[Array | None]) -> Array | N
     return estimate
 
 
-MOST_CELLS = 1 << 22  # of a table that is corrected
-MOST_STATES = 1 << 12  # strata times categories of one likelihood
+MAX_TABLE_CELLS = 1 << 22  # of a table that is corrected
+MAX_LIKELIHOOD_STATES = 1 << 12  # strata times categories of one likelihood
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class TransitionMethod(Method):
         released = {}
         for name in self.on:
             column = data.column(name)
-            released[name] = changed(column.values, self._matrix(name, column), rng.random(len(data)))
+            released[name] = randomize_codes(column.values, self._matrix(name, column), rng.random(len(data)))
         return data.change(None, released)
 
     def _matrix(self, name: str, column: Column) -> Array:
@@ -146,8 +146,10 @@ class TransitionMethod(Method):
         for name in self.on:
             both = stacked([known.column(name), released.column(name)])
             size = 0 if both.levels is None else len(both.levels)
-            if strata * size > MOST_STATES:
-                raise Undefined(f"the likelihood of {name!r} in {strata} strata has more than {MOST_STATES:,} states.")
+            if strata * size > MAX_LIKELIHOOD_STATES:
+                raise Undefined(
+                    f"the likelihood of {name!r} in {strata} strata has more than {MAX_LIKELIHOOD_STATES:,} states."
+                )
             matrix = np.zeros((strata * size, strata * size))
             for s in range(strata):
                 block = slice(s * size, (s + 1) * size)
@@ -156,26 +158,31 @@ class TransitionMethod(Method):
             fields.append(Field(ours.astype(float), theirs.astype(float), Transition(matrix)))
         return tuple(fields)
 
-    def corrected(self, released: Microdata, names: tuple[str, ...] | str, *, weighted: bool = False) -> pl.DataFrame:
-        """The table of `names` as a data user would estimate it from the released file: unbiased for the original's.
+    def correct_table(
+        self, released: Microdata, names: tuple[str, ...] | str, *, weighted: bool = False
+    ) -> pl.DataFrame:
+        """Return an unbiased estimate of the original's table of `names`, from the released file alone.
 
-        One row a cell: the categories, `released` (counts, or sums of weights), and `corrected`, the estimate, which may be
-        negative in small cells. Strata of `within` are corrected apart and added up.
+        The result has one row for each cell: the categories; "released", the count (or sum of weights) in the
+        released file; and "corrected", the estimate, which may be negative in small cells. Each stratum of `within`
+        is corrected separately, and the estimates are added up.
         """
         names = (names,) if isinstance(names, str) else tuple(names)
         columns = [released.column(name) for name in names]
         if not names or any(column.levels is None for column in columns):
             raise SchemaError(f"{type(self).__name__}.corrected needs the names of categorical variables.")
         shape = tuple(released.level_count(name) for name in names)
-        if math.prod(shape) > MOST_CELLS:
-            raise Undefined(f"the table of {', '.join(map(repr, names))} has more than {MOST_CELLS:,} cells.")
+        if math.prod(shape) > MAX_TABLE_CELLS:
+            raise Undefined(f"the table of {', '.join(map(repr, names))} has more than {MAX_TABLE_CELLS:,} cells.")
         cell = mixed_radix([released.codes(name) for name in names], shape)[0]
         weights = released.weights if weighted else np.ones(len(released))
         tables = {"released": np.zeros(shape), "corrected": np.zeros(shape)}
         for rows in rows_by_cell(released, self.within):
             table = np.bincount(cell[rows], weights[rows], minlength=math.prod(shape)).reshape(shape)
             parts = zip(names, (column.take(rows) for column in columns), strict=True)
-            estimate = corrected_table(table, [self._matrix(*part) if part[0] in self.on else None for part in parts])
+            estimate = invert_transitions(
+                table, [self._matrix(*part) if part[0] in self.on else None for part in parts]
+            )
             if estimate is None:
                 raise Undefined("a transition matrix has no inverse, so no table can be corrected.")
             tables["corrected"] += estimate

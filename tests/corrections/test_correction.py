@@ -21,7 +21,7 @@ from sdcmap.core.added_noise import noise_strata, undo_rescaling
 from sdcmap.core.streams import Stream
 from sdcmap.corrections.estimates import Group, Records, estimate_moments
 from sdcmap.corrections.formula import parse_formula, parse_nested_formula
-from sdcmap.corrections.wick import Wick
+from sdcmap.corrections.wick_polynomials import Wick
 from sizes import size
 
 RNG = np.random.default_rng(12)
@@ -357,7 +357,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_blocks_of_records_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     masked = CORRELATED.apply(sample(RNG), Stream.of_seed(11))
     whole = sm.correct(masked, CORRELATED, regress="y ~ a*b", by="sex").table
-    monkeypatch.setattr(sys.modules["sdcmap.corrections.estimates"], "BLOCK", 50)
+    monkeypatch.setattr(sys.modules["sdcmap.corrections.estimates"], "BLOCK_RECORDS", 50)
     parts = sm.correct(masked, CORRELATED, regress="y ~ a*b", by="sex").table
     for name in ("corrected", "se"):
         assert parts[name].to_numpy() == pytest.approx(whole[name].to_numpy(), rel=1e-9)
