@@ -42,5 +42,5 @@ def test_names_with_other_signs_stand_in_backticks() -> None:
      "a" + "+ a" * MAX_FORMULA_LENGTH],
 )  # fmt: skip
 def test_what_is_no_formula(text: str) -> None:
-    with pytest.raises(PlanError, match="a formula is made of columns"):
+    with pytest.raises(PlanError, match="a formula may contain columns"):
         parse_arithmetic(text)

@@ -83,7 +83,7 @@ def test_no_value_where_the_formula_has_none() -> None:
     assert step.apply(data, Candidate(step).stream(1))["c"] == pytest.approx([1, np.nan, np.nan, 2], nan_ok=True)
     plan = sm.Plan(sm.Noise(on="b"), sm.IL1s(on="b"), derive={"c": "a / b"})
     (problem,) = plan.problems_with(data)
-    assert problem.startswith("Derive(on='c', formula='a / b') has no value for 1 of 3 records")
+    assert problem.startswith("Derive(on='c', formula='a / b') is undefined for 1 of 3 records")
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_no_value_where_the_formula_has_none() -> None:
         ({"bmi": "weigth / height"}, "no column 'weigth'. Did you mean 'weight'?"),
         ({"bmy": "weight / height"}, "Derive: no column 'bmy'. Did you mean 'bmi'?"),
         ({"sex": "weight / height"}, "Derive masks numeric variables; 'sex' is nominal"),
-        ({"bmi": "weight / sex"}, "'sex' holds no numbers"),
-        ({"bmi": "weight / height"}, "gives the file's own value for 0% of the records"),
+        ({"bmi": "weight / sex"}, "'sex' is not numeric"),
+        ({"bmi": "weight / height"}, "reproduces the file's value for only 0% of the records"),
     ],
 )
 def test_a_formula_that_does_not_fit_the_data(derive: dict[str, str], words: str) -> None:
@@ -104,7 +104,7 @@ def test_a_formula_that_does_not_fit_the_data(derive: dict[str, str], words: str
     ("line", "words"),
     [
         ('derive = {bmi = "weight /"}', "derive: Derive.formula: 'weight /' cannot be read"),
-        ('derive = {bmi = "bmi * 2"}', "must not hold 'bmi'"),
+        ('derive = {bmi = "bmi * 2"}', "must not contain 'bmi'"),
         ("derive = {bmi = 3}", "Derive.formula"),
         ('derive = "bmi"', "derive must be a table of formulas"),
     ],
@@ -118,7 +118,7 @@ def test_what_a_plan_refuses(line: str, words: str) -> None:
 def test_a_recoded_column_is_no_number_any_more() -> None:
     data = read(bodies())
     plan = sm.Plan(sm.Recode(on=["weight"], width=10), sm.SmallCells(), derive=BMI)
-    assert any("none after the steps before" in problem for problem in plan.problems_with(data))
+    assert any("an earlier step made it categorical" in problem for problem in plan.problems_with(data))
 
 
 def test_reasons_of_missing_values_do_not_outlive_them() -> None:

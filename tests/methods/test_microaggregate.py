@@ -302,13 +302,15 @@ def test_sparse_gaps_leave_every_average_with_size_values_behind_it(method: str)
 
 def test_who_has_values_that_no_pattern_has_is_infeasible() -> None:
     frame = pl.DataFrame({"x": [1.0, 2, 3, None], "y": [None, None, None, 4.0]})
-    with pytest.raises(sm.errors.Infeasible, match="needs 3 records, and there are 1 records that have the same"):
+    with pytest.raises(
+        sm.errors.Infeasible, match="needs 3 records, but there are only 1 records with values in the same"
+    ):
         sm.Microaggregate(("x", "y")).apply(sm.read(frame, numeric="all"), ONCE)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_size_larger_than_the_file_is_infeasible(method: str) -> None:
-    with pytest.raises(sm.errors.Infeasible, match="a group needs 201 records, and there are 200"):
+    with pytest.raises(sm.errors.Infeasible, match="a group needs 201 records, but there are only 200"):
         sm.Microaggregate(("wage", "rent"), size=201, method=method).apply(people(), ONCE)
 
 
@@ -363,7 +365,7 @@ def test_a_stratum_of_one_record_is_infeasible() -> None:
     data = people()
     lonely = data.change(None, {"sex": (np.arange(200) == 7).astype(np.uint8)})
     with pytest.raises(
-        sm.errors.Infeasible, match="in one of 2 strata: a group needs 3 records, and there are 1 records"
+        sm.errors.Infeasible, match="in one of 2 strata: a group needs 3 records, but there are only 1 records"
     ):
         sm.Microaggregate(("wage", "rent"), within="sex").apply(lonely, ONCE)
 
@@ -379,7 +381,7 @@ def test_a_stratum_of_one_record_is_infeasible() -> None:
         ({"axis": "wage"}, "needs method = 'projection'; it is 'mdav'"),
         ({"average": "median", "weighted": True}, "needs average = 'mean'; it is 'median'"),
         ({"importance": (1.0, 2.0)}, "importance needs method = .gower.; it is .mdav."),
-        ({"importance": (1.0,), "method": "gower"}, "a number above 0 for each of 2 variables"),
+        ({"importance": (1.0,), "method": "gower"}, "a number above 0 for each of the 2 variables"),
         ({"gain": -0.1}, r"must be in \[0, inf\)"),
     ],
 )
@@ -391,7 +393,7 @@ def test_bad_parameters(given: dict[str, object], problem: str) -> None:
 @pytest.mark.parametrize(
     ("method", "problem"),
     [
-        (sm.Microaggregate(("wage", "sex")), "'sex' is not: use 'gower'"),
+        (sm.Microaggregate(("wage", "sex")), "'sex' is not. Use 'gower'"),
         (sm.Microaggregate("wag"), "no column 'wag'. Did you mean 'wage'"),
         (sm.Microaggregate("wage", method="projection", axis="ren"), "no column 'ren'. Did you mean 'rent'"),
         (sm.Microaggregate("wage", method="projection", axis="sex"), "must be numeric; 'sex' is nominal"),

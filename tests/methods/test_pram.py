@@ -177,7 +177,10 @@ def test_a_matrix_from_a_file(tmp_path: Path) -> None:
         sm.mask(data, method, seed=1)
     for text, words in (
         ("from,a,b\na,1,0\nb,0,1\n", "lacks 1 of the 3 categories of 'x'"),
-        ("from,a,b,c,d\na,.5,0,0,.5\nb,0,1,0,0\nc,0,0,1,0\nd,0,0,0,1\n", "leads to categories that 'x' does not have"),
+        (
+            "from,a,b,c,d\na,.5,0,0,.5\nb,0,1,0,0\nc,0,0,1,0\nd,0,0,0,1\n",
+            "has transitions to categories that 'x' does not have",
+        ),
         ("from,a,b,c\na,1,0,0\nb,0,.5,.4\nc,0,0,1\n", "rows that sum to 1; row 2 sums to 0.9"),
         ("from,a,b,c\na,1,0,0\nc,0,1,0\nb,0,0,1\n", "must name the same categories, in one order"),
         ("from,a,b,c\na,1,0,zero\n", "cannot be read as a matrix"),
@@ -194,7 +197,7 @@ def test_a_matrix_from_a_file(tmp_path: Path) -> None:
         ({"alpha": -0.1}, r"PRAM.alpha must be in \[0, 1\]. Got -0.1."),
         ({"on": []}, ".on must name at least one variable."),
         ({"matrix": [[0.5, 0.4], [0, 1]]}, "rows that sum to 1; row 1 sums to 0.9"),
-        ({"matrix": [[1.5, -0.5], [0, 1]]}, r"must hold probabilities in \[0, 1\]"),
+        ({"matrix": [[1.5, -0.5], [0, 1]]}, r"must contain probabilities in \[0, 1\]"),
         ({"matrix": [[1, 0]]}, "as many columns as rows"),
         ({"matrix": [[1, 0], [1]]}, "as many columns as rows"),
         ({"matrix": "nowhere.csv"}, "there is no file nowhere.csv to read"),
@@ -210,7 +213,7 @@ def test_parameters_out_of_range(fields: dict[str, Any], words: str) -> None:
 def test_what_does_not_fit(persons: sm.Microdata) -> None:
     with pytest.raises(sm.errors.PlanError, match=r"RandomizedResponse.epsilon must be in \(0, inf\). Got 0."):
         sm.methods.RandomizedResponse(on="x", epsilon=0)
-    with pytest.raises(sm.errors.SchemaError, match="the matrix has 2 rows and 'Educ' has 5 categories"):
+    with pytest.raises(sm.errors.SchemaError, match="the matrix has 2 rows, but 'Educ' has 5 categories"):
         sm.mask(persons, sm.PRAM(on="Educ", matrix=[[1, 0], [0, 1]]), seed=1)
     with pytest.raises(sm.errors.SchemaError, match="PRAM masks ordinal and nominal variables; 'wage' is numeric"):
         sm.mask(persons, sm.PRAM(on="wage"), seed=1)

@@ -166,7 +166,7 @@ def test_hierarchies(tmp_path: Path, ages: sm.Microdata) -> None:
     sm.data.Hierarchy.intervals([1, 9], widths=[10]).write(path)
     with pytest.raises(sm.errors.SchemaError, match="is not the file that was named"):
         sm.mask(ages, method, seed=1)
-    with pytest.raises(sm.errors.SchemaError, match="misses 6 of the 8 values of 'age'"):
+    with pytest.raises(sm.errors.SchemaError, match="lacks 6 of the 8 values of 'age'"):
         recoded(ages, "age", hierarchy=path)
 
 
@@ -285,14 +285,14 @@ def test_they_obey_the_laws(method: sm.Method, persons: sm.Microdata) -> None:
         (sm.Recode, {"bins": 3, "width": 2}, "Got bins and width."),
         (sm.Recode, {"bins": 1}, r"Recode.bins must be in \[2, inf\). Got 1."),
         (sm.Recode, {"width": 0}, r"Recode.width must be in \(0, inf\). Got 0."),
-        (sm.Recode, {"breaks": [2, 1]}, ".breaks must rise."),
-        (sm.Recode, {"breaks": [1, 2], "labels": ["a"]}, "one name for each interval or list: 3. Got 1."),
+        (sm.Recode, {"breaks": [2, 1]}, ".breaks must be increasing."),
+        (sm.Recode, {"breaks": [1, 2], "labels": ["a"]}, "must contain 3 names, one for each interval or list. Got 1."),
         (sm.Recode, {"merge": [["a"], ["a", "b"]]}, ".merge must name each category once."),
         (sm.Recode, {"prefix": 2, "becomes": "mean"}, "needs breaks, bins or width"),
         (sm.Recode, {"hierarchy": "nowhere.csv"}, "there is no file nowhere.csv to read"),
         (sm.Recode, {"bins": 2, "sha256": "0" * 16}, ".sha256 is stated, but no file"),
         (sm.TopCode, {}, "needs a top, a bottom, or the share of values to code"),
-        (sm.TopCode, {"top": 1, "top_share": 0.1}, "takes top or top_share, not both"),
+        (sm.TopCode, {"top": 1, "top_share": 0.1}, "needs top or top_share, not both"),
         (sm.TopCode, {"top_share": 1}, r"TopCode.top_share must be in \(0, 1\). Got 1."),
         (sm.TopCode, {"top": 1, "bottom": 2}, ".bottom must be below .top."),
         (sm.TopCode, {"top_share": 0.6, "bottom_share": 0.5}, "must sum to less than 1"),
@@ -310,7 +310,7 @@ def test_data_that_do_not_fit(persons: sm.Microdata, ages: sm.Microdata) -> None
     for method, error, words in [
         (sm.Recode(on="Sex", bins=2), sm.errors.SchemaError, "needs numbers; 'Sex' is nominal"),
         (sm.Recode(on="wage", prefix=1), sm.errors.SchemaError, "needs categories; 'wage' is numeric"),
-        (sm.Recode(on="interest", bins=3, by="log width"), sm.errors.Infeasible, "are not positive"),
+        (sm.Recode(on="interest", bins=3, by="log width"), sm.errors.Infeasible, "has values of 0 or below"),
         (sm.Recode(on="wage", width=0.001), sm.errors.Infeasible, "more than 10,000 intervals"),
         (
             sm.TopCode(on="Sex", top=1),

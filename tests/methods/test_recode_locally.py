@@ -49,7 +49,7 @@ def test_every_settled_combination_has_k_records_and_nobody_goes_up_in_vain() ->
 def test_what_does_not_fit_is_named() -> None:
     with pytest.raises(PlanError, match="at least one recoding"):
         sm.methods.RecodeLocally([])
-    with pytest.raises(PlanError, match="Noise is none"):
+    with pytest.raises(PlanError, match="Got Noise"):
         sm.methods.RecodeLocally([sm.Noise(on="age")])
     data = sm.read(pl.DataFrame({"age": [1.0, 2.0]}), numeric="all")
     with pytest.raises(SchemaError, match="no column 'agee'"):

@@ -109,7 +109,7 @@ def test_a_recoded_column_is_left() -> None:
 def test_records_taken_last_are_refused_in_a_sentence() -> None:
     data = family()
     late = sm.Chain([sm.Swap(on=["marital"], rate=0.3), sm.methods.Sample(rate=0.5), Repair(RULES)])
-    with pytest.raises(sm.errors.Infeasible, match="put the step that takes records before the masking"):
+    with pytest.raises(sm.errors.Infeasible, match="put the step that samples records before the masking"):
         sm.mask(data, late, seed=1)
     early = sm.Chain([sm.methods.Sample(rate=0.5), sm.Swap(on=["marital"], rate=0.3), Repair(RULES)])
     assert violations(sm.mask(data, early, seed=1)) == 0

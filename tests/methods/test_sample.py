@@ -153,8 +153,8 @@ def test_a_sample_is_released(persons: sm.Microdata, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({}, r"needs a rate in \(0, 1\] or a size of at least 1"),
-        ({"rate": 0.5, "size": 3}, r"needs a rate in \(0, 1\] or a size of at least 1"),
+        ({}, r"needs either a rate in \(0, 1\] or a size of at least 1"),
+        ({"rate": 0.5, "size": 3}, r"needs either a rate in \(0, 1\] or a size of at least 1"),
         ({"rate": 0}, r"Sample.rate must be in \(0, 1\]. Got 0."),
         ({"rate": 5}, r"Sample.rate must be in \(0, 1\]. Got 5."),
         ({"size": 0}, r"Sample.size must be in \[1, inf\). Got 0."),
@@ -168,7 +168,7 @@ def test_parameters_out_of_range(fields: dict[str, float], words: str) -> None:
 def test_data_that_do_not_fit(persons: sm.Microdata) -> None:
     for method, error, words in [
         (sm.methods.Sample(size=601), sm.errors.Infeasible, "a sample of 601 records cannot be drawn from 600"),
-        (sm.methods.Sample(rate=0.0001), sm.errors.Infeasible, "a rate of 0.0001 of 600 records is none at all"),
+        (sm.methods.Sample(rate=0.0001), sm.errors.Infeasible, "a rate of 0.0001 is less than one of the 600 records"),
         (
             sm.methods.Sample(rate=0.5, whole_households=True, within="Sex"),
             sm.errors.SchemaError,

@@ -155,7 +155,7 @@ def test_only_the_stated_variables_are_blanked(persons: sm.Microdata) -> None:
     assert set(lost(persons, sm.Suppress(k=2, blank=["Educ", "WrkTyp", "Age", "Hours", "MarStat"]))) <= {
         "Educ", "WrkTyp", "Age", "Hours", "MarStat",
     }  # fmt: skip
-    with pytest.raises(sm.errors.Infeasible, match=r"blanking cannot bring \d+ of 3000 records to k = 3"):
+    with pytest.raises(sm.errors.Infeasible, match=r"suppression cannot bring \d+ of 3000 records to k = 3"):
         sm.mask(persons, sm.Suppress(k=3, blank="Sex"), seed=1)
 
 
@@ -218,9 +218,9 @@ def test_several_reasons_for_missing_are_one() -> None:
         ({"alpha": 1.5}, r"Suppress.alpha must be in \[0, 1\]. Got 1.5."),
         ({"up_to": 0}, r"Suppress.up_to must be in \[1, inf\). Got 0."),
         ({"missing_is": "zero"}, "must be one of 'any value', 'a category'"),
-        ({"linked": [["a"]]}, ".linked must hold lists of a key and at least one variable"),
-        ({"on": ["a"], "blank": ["b"]}, ".blank must name variables of .on: b."),
-        ({"missing_is": "a category", "risk": 0.1}, ".risk needs missing_is = 'any value'."),
+        ({"linked": [["a"]]}, ".linked must contain lists of a key and at least one variable"),
+        ({"on": ["a"], "blank": ["b"]}, ".blank must only name variables of .on, which does not contain b."),
+        ({"missing_is": "a category", "risk": 0.1}, ".risk can only be used with missing_is = 'any value'."),
         ({"on": [str(j) for j in range(61)]}, ".on must name at most 60 variables."),
     ],
 )
@@ -232,13 +232,15 @@ def test_parameters_out_of_range(fields: dict[str, Any], words: str) -> None:
 def test_data_that_do_not_fit() -> None:
     frame = pl.DataFrame({"a": ["x", "y", "z"], "w": [1.0, 0.0, None], "h": [1, 1, 2]})
     weighted = sm.read(frame, keys="a", household="h").with_roles(w="weight")
-    with pytest.raises(sm.errors.SchemaError, match="needs positive weights; 2 records have none in 'w'"):
+    with pytest.raises(
+        sm.errors.SchemaError, match="needs positive weights; 'w' is missing, zero or negative in 2 records"
+    ):
         sm.mask(weighted, sm.Suppress(risk=0.1), seed=1)
-    with pytest.raises(sm.errors.Infeasible, match="blanking cannot bring 3 of 3 records to k = 4"):
+    with pytest.raises(sm.errors.Infeasible, match="suppression cannot bring 3 of 3 records to k = 4"):
         sm.mask(weighted, sm.Suppress(k=4), seed=1)
     with pytest.raises(sm.errors.SchemaError, match="no variables to protect"):
         sm.mask(sm.read(frame), sm.Suppress(k=2), seed=1)
-    with pytest.raises(sm.errors.SchemaError, match=r"linked must begin with a key; 'h' is none"):
+    with pytest.raises(sm.errors.SchemaError, match=r"linked must begin with a key; 'h' is not one"):
         sm.mask(weighted, sm.Suppress(k=2, linked=[["h", "a"]]), seed=1)
     with pytest.raises(sm.errors.SchemaError, match="cannot mask 'h': it is the file's household"):
         sm.mask(weighted, sm.Suppress(on=["a", "h"], k=2), seed=1)

@@ -158,7 +158,7 @@ def test_households_need_a_household_and_variables_of_it() -> None:
         sm.Swap(on="v", rate=0.5, whole_households=True).apply(alone, Stream.of_seed(1))
     lost = families().frame().with_columns(pl.when(pl.col("home") != 7).then(pl.col("home")).alias("home"))
     data = sm.read(lost, keys=["region", "owner", "sex"], household="home")
-    with pytest.raises(sm.errors.SchemaError, match="records have no household in 'home'"):
+    with pytest.raises(sm.errors.SchemaError, match="'home' is missing in 1 records"):
         sm.Swap(on="region", rate=0.2, whole_households=True).apply(data, Stream.of_seed(1))
 
 
@@ -170,7 +170,7 @@ def test_households_need_a_household_and_variables_of_it() -> None:
         ({"rate": 0}, r"Swap.rate must be in (0, 0.5]. Got 0."),
         ({"same": "v"}, "Swap.same must not name a swapped variable: v."),
         ({"differ": "v"}, "Swap.differ must not name a swapped variable: v."),
-        ({"same": "w", "differ": "w"}, "Swap.same and .differ must not name one variable: w."),
+        ({"same": "w", "differ": "w"}, "Swap.same and .differ must not name the same variable: w."),
         ({"target": "risk"}, "Swap.target = 'risk' needs pairing = 'greedy'."),
     ],
 )
@@ -183,7 +183,7 @@ def test_a_swap_that_makes_no_sense_is_refused(given: dict[str, object], reason:
 def test_a_swap_that_these_data_cannot_fill_is_infeasible() -> None:
     data = sm.read(pl.DataFrame({"v": ["a", "b", None, "a", "b"], "one": ["x"] * 5}), keys="all")
     for method, reason in (
-        (sm.Swap(on="v", rate=0.01), "a rate of 0.01 of 5 records is no pair at all."),
+        (sm.Swap(on="v", rate=0.01), "a rate of 0.01 is less than one pair of the 5 records."),
         (sm.Swap(on="one", rate=0.4), "'one' has one category, so no two records differ in it."),
     ):
         with pytest.raises(sm.errors.Infeasible, match=reason):
@@ -205,5 +205,5 @@ def test_a_matching_leaves_its_order_as_it_found_it(n: int, wanted: int, seed: i
     codes = np.random.default_rng(seed).integers(0, 3, (n, 1)).astype(np.uint8)
     draw = lambda: matching_pairs(wanted, codes, np.empty(0, np.int32), np.random.default_rng(seed))
     first = draw()
-    assert np.array_equal(pairs._OWN.order, np.arange(len(pairs._OWN.order)))
+    assert np.array_equal(pairs._THREAD.order, np.arange(len(pairs._THREAD.order)))
     assert all(np.array_equal(a, b) for a, b in zip(first, draw(), strict=True))

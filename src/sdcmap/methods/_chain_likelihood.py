@@ -199,7 +199,7 @@ def _mixture_fields(noises: Noises, names: Names, x: Array, y: Array) -> Fields:
     for noise in noises:
         new = accumulate_noise([noise], names, spread, np.zeros(len(names)), {})[2]
         if isinstance(noise, MixtureNoise):
-            mixture_fields, mixed = noise.mixture_fields(spread), new
+            mixture_fields, mixed = noise.unmix(spread), new
         else:
             beside = beside + new
         spread = spread + new
