@@ -113,9 +113,11 @@ def test_whitening_leaves_null_directions_out() -> None:
 
 def test_the_note_says_what_is_kept() -> None:
     assert sm.Noise(on="x", correlated=True, rescale=True).kept == "means, variances and covariances in expectation"
-    assert sm.Noise(on="x", keep_zeros=True).kept == "the mean in expectation; zeros, value for value"
+    assert sm.Noise(on="x", keep_zeros=True).kept == "the mean in expectation; all zeros"
     assert "nothing exactly" in sm.methods.MixtureNoise(on="x", lower=0).kept
-    assert sm.Noise(on="x").distorted == "every value; variances grow by the noise share; correlations shrink"
+    assert (
+        sm.Noise(on="x").distorted == "every value; variances grow by the share of noise; correlations become smaller"
+    )
     assert sm.methods.MixtureNoise(on="x", rescale=True).distorted == "every value"
 
 

@@ -1,7 +1,6 @@
-"""Groups of near records: MDAV, and V-MDAV with groups of variable size, without an n x n matrix.
+"""Groups of similar records: MDAV, and V-MDAV with groups of variable size, without an n x n distance matrix.
 
-The groups are those of the plain scan, value for value; among equal distances the record that comes first in the file is
-taken.
+The groups are exactly those of a plain scan over all records. Ties go to the record that comes first in the file.
 """
 
 from __future__ import annotations
@@ -15,35 +14,31 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import on_device
 from sdcmap.kernels.jit import inner_jit, jit
 
-# Records in the buckets of a k-d partition, for the nearest and the farthest of those that are still free.
-#
-# Each bucket has its bounding ball and box, so that most of them are never looked at. What is found is what the plain scan
-# finds, value for value: distances are summed variable by variable, and among equal distances the record that comes first
-# in the file is taken.
+# The records that are still free lie in the buckets of a k-d partition. Bounding balls and boxes of the buckets exclude
+# most of them from a search. Distances are summed variable by variable, as in a plain scan, so that ties are the same.
 
-
-MAX_BUCKET_RECORDS = 64  # records in a bucket when it is made, at most
-BOUND_MARGIN = 1e-9  # relative room for rounding in the bounds of a ball, far above the rounding of a distance
+MAX_BUCKET_RECORDS = 64  # records; small enough for tight bounds, large enough that few bounds are computed
+BOUND_MARGIN = 1e-9  # relative widening of the bounds of a ball, far above the rounding error of a distance
 
 
 class Buckets(NamedTuple):
-    """Records still free, bucket by bucket; those that are taken leave, and the others close up."""
+    """The free records, sorted by bucket. A record that is put into a group is removed, and the others move up."""
 
     x: Array  # the records' values
-    row: Array  # the row of each in the file
-    position: Array  # where each row of the file stands
+    row: Array  # the row of each record in the file
+    position: Array  # the index in `x` of each row of the file, -1 if it is not free
     home: Array  # the bucket of each row of the file
-    start: Array  # where each bucket begins
-    left: Array  # records left in each
+    start: Array  # the index at which each bucket begins
+    left: Array  # free records in each bucket
     center: Array
     radius: Array
-    low: Array  # least and largest value of each variable
+    low: Array  # smallest and (`high`) largest value of each variable
     high: Array
-    bound: Array  # room for the bounds of one search
+    bound: Array  # scratch memory for the bounds of one search
 
 
 def buckets_of(x: Array, rows: Array) -> Buckets:
-    """These rows of x, in buckets."""
+    """Put these rows of x into buckets."""
     parts: list[Array] = []
     _split(x, rows, parts)
     order = np.concatenate(parts)
@@ -59,7 +54,7 @@ def buckets_of(x: Array, rows: Array) -> Buckets:
 
 
 def _split(x: Array, rows: Array, parts: list[Array]) -> None:
-    """Halve the rows at the median of the variable that is widest, until a part fits a bucket."""
+    """Halve the rows at the median of the variable with the widest range, until each part fits a bucket."""
     if len(rows) <= MAX_BUCKET_RECORDS:
         parts.append(rows)
         return
@@ -72,6 +67,7 @@ def _split(x: Array, rows: Array, parts: list[Array]) -> None:
 
 @inner_jit
 def remove(row: int, b: Buckets) -> None:
+    """Remove a row: the last free record of its bucket takes its position."""
     home, at = b.home[row], b.position[row]
     b.left[home] -= 1
     last = b.start[home] + b.left[home]
@@ -85,6 +81,7 @@ def remove(row: int, b: Buckets) -> None:
 
 @inner_jit
 def distance_from(x: Array, at: int, q: Array) -> float:
+    """Return the squared distance of x[at] from q."""
     total = 0.0
     for j in range(len(q)):
         gap = x[at, j] - q[j]
@@ -94,7 +91,8 @@ def distance_from(x: Array, at: int, q: Array) -> float:
 
 @inner_jit
 def farthest(q: Array, b: Buckets) -> int:
-    """The free row farthest from q."""
+    """Return the free row that is farthest from q."""
+    # Search the bucket with the largest upper bound first: its result excludes most other buckets.
     widest = -1
     for i in range(len(b.start)):
         b.bound[i] = -1.0
@@ -120,7 +118,7 @@ def _farthest_of(i: int, q: Array, b: Buckets, best: float, farthest: int) -> tu
 
 @inner_jit
 def _box_upper(i: int, q: Array, b: Buckets) -> float:
-    """No record of the bucket is farther; rounding keeps the order, so no room is needed."""
+    """Return an upper bound of the squared distances in a bucket. Rounding is monotone, so it needs no margin."""
     total = 0.0
     for j in range(len(q)):
         gap = max(abs(b.low[i, j] - q[j]), abs(b.high[i, j] - q[j]))
@@ -130,6 +128,7 @@ def _box_upper(i: int, q: Array, b: Buckets) -> float:
 
 @inner_jit
 def _box_lower(i: int, q: Array, b: Buckets) -> float:
+    """Return a lower bound of the squared distances in a bucket."""
     total = 0.0
     for j in range(len(q)):
         gap = max(b.low[i, j] - q[j], q[j] - b.high[i, j], 0.0)
@@ -139,9 +138,10 @@ def _box_lower(i: int, q: Array, b: Buckets) -> float:
 
 @jit
 def nearest(q: Array, start_row: int, wanted: int, near: Array, b: Buckets) -> float:
-    """The `wanted` free rows nearest to q, but for `start_row`, into `near`; returns the largest squared distance."""
+    """Write the `wanted` free rows nearest to q, except `start_row`, to `near`. Return the largest squared distance."""
     distances = np.full(wanted, np.inf)
     near[:wanted] = len(b.position)
+    # Search the bucket with the smallest lower bound first: its distances exclude most other buckets.
     closest = -1
     for i in range(len(b.start)):
         b.bound[i] = np.inf
@@ -166,6 +166,7 @@ def _nearest_of(i: int, q: Array, start_row: int, wanted: int, near: Array, dist
         last = wanted - 1
         if row == start_row or distance > distances[last] or (distance == distances[last] and row > near[last]):
             continue
+        # Insert the record into the sorted list of the nearest ones.
         before = last - 1
         while before >= 0 and (distance < distances[before] or (distance == distances[before] and row < near[before])):
             distances[last], near[last] = distances[before], near[before]
@@ -173,16 +174,16 @@ def _nearest_of(i: int, q: Array, start_row: int, wanted: int, near: Array, dist
         distances[last], near[last] = distance, row
 
 
-VISITS_PER_SORT = 8  # looks at a record that cost as much as sorting it once more
+VISITS_PER_SORT = 8  # visits of a record that cost as much as sorting it again
 
 
 @on_device
 def mdav_groups(x: Array, size: int) -> Array:
-    """The group of each row of `x`: groups of `size` rows, the last one of `size` to 2 size - 1.
+    """Return the group of each row of `x`: groups of `size` rows, the last one of `size` to 2 size - 1.
 
-    While 3 size or more rows are left: r, the row farthest from the mean of those left, and its size - 1 nearest make a
-    group; then s, the row left farthest from r, and its size - 1 nearest make another. With 2 size or more left, r makes
-    one more group; the rest is the last.  Domingo-Ferrer, Torra (2005), MDAV-generic
+    While 3 size or more rows are left: r, the row farthest from the mean of those left, and its size - 1 nearest form a
+    group; then s, the remaining row farthest from r, and its size - 1 nearest form another. With 2 size or more left, r
+    forms one more group; the rest is the last group. Domingo-Ferrer, Torra (2005), MDAV-generic
     """
     group = np.full(len(x), -1, dtype=np.int64)
     group_number = 0
@@ -192,12 +193,12 @@ def mdav_groups(x: Array, size: int) -> Array:
 
 
 def vmdav_groups(x: Array, size: int, gain: float) -> Array:
-    """The group of each row of `x`: groups of `size` to 2 size - 1 rows, larger where a near row stands apart from others.
+    """Return the group of each row of `x`: groups of `size` to 2 size - 1 rows, depending on the data.
 
-    The free row farthest from the mean of all rows and its size - 1 nearest make a group. The free row nearest to the
-    group, at distance d_in, joins it if d_in < gain d_out, d_out its distance to the nearest other free row, until it is
-    refused or the group has 2 size - 1 rows. Fewer than `size` rows left at the end join the group whose mean is nearest.
-    Solanas, Martinez-Balleste (2006), V-MDAV
+    The free row farthest from the mean of all rows and its size - 1 nearest form a group. The free row nearest to the
+    group, at distance d_in, joins it if d_in < gain d_out, where d_out is its distance to the nearest other free row.
+    This is repeated until a row does not join or the group has 2 size - 1 rows. Fewer than `size` rows left at the end
+    join the group with the nearest mean. Solanas, Martinez-Balleste (2006), V-MDAV
     """
     group = np.full(len(x), -1, dtype=np.int64)
     far = np.argsort(-squared_distances(x, x.sum(axis=0) / len(x)), kind="stable")
@@ -213,22 +214,26 @@ def vmdav_groups(x: Array, size: int, gain: float) -> Array:
 
 
 def squared_distances(x: Array, q: Array) -> Array:
-    """|x_i - q|^2 of each row, summed variable by variable."""
+    """Return |x_i - q|^2 of each row, summed variable by variable."""
     return np.asarray(sum((column - value) ** 2 for column, value in zip(x.T, q, strict=True)))
 
 
 def _rebuild_buckets(x: Array, group: Array, least: int = 1) -> Iterator[tuple[Buckets, int]]:
-    """Buckets of the rows that have no group yet, made anew each time half of them are gone, while `least` are left."""
+    """Yield buckets of the free rows while at least `least` are left; the caller returns when half of them are grouped.
+
+    Rebuilding the buckets each time keeps their bounds tight.
+    """
     while len(rows := np.flatnonzero(group < 0)) >= least:
         yield buckets_of(x, rows), len(rows)
 
 
 @jit
 def _mdav(x: Array, group: Array, total: Array, group_number: int, size: int, until: int, b: Buckets) -> int:
-    """Make groups until `until` rows or fewer are left (below 3 size: until none is); returns the groups made."""
+    """Form groups until at most `until` rows are left, or none if that is below 3 size. Return the next group number."""
     left = len(b.row)
     near = np.empty(size, dtype=np.int64)
-    by_distance = np.empty(0, dtype=np.int64)  # rows by falling distance from a mean of a while ago, `middle`
+    # Rows by decreasing distance from `middle`, an earlier mean. The mean moves slowly: the farthest row is near the top.
+    by_distance = np.empty(0, dtype=np.int64)
     far, middle = np.empty(0), np.empty(0)
     visits = VISITS_PER_SORT * left + 1
     while left > 0:
@@ -240,6 +245,7 @@ def _mdav(x: Array, group: Array, total: Array, group_number: int, size: int, un
                     group[b.row[at]] = group_number
             return group_number + 1
         mean = total / left
+        # Sort again once the searches have cost more than a new sort would.
         if visits > VISITS_PER_SORT * left:
             middle, visits = mean, 0
             by_distance, far = _sort_by_distance(middle, left, b)
@@ -256,14 +262,14 @@ def _mdav(x: Array, group: Array, total: Array, group_number: int, size: int, un
 
 @jit
 def _sort_by_distance(q: Array, left: int, b: Buckets) -> tuple[Array, Array]:
-    """The free rows by falling distance from q, and the distances."""
+    """Return the free rows by decreasing distance from q, and the distances."""
     rows, distances = np.empty(left, dtype=np.int64), np.empty(left)
     filled = 0
     for i in range(len(b.start)):
         for at in range(b.start[i], b.start[i] + b.left[i]):
             rows[filled], distances[filled] = b.row[at], -np.sqrt(distance_from(b.x, at, q))
             filled += 1
-    order = np.argsort(distances, kind="mergesort")  # compiled once for all kernels that sort
+    order = np.argsort(distances, kind="mergesort")  # the kind that all kernels use, so that it is compiled once
     return rows[order], -distances[order]
 
 
@@ -271,7 +277,10 @@ def _sort_by_distance(q: Array, left: int, b: Buckets) -> tuple[Array, Array]:
 def _farthest_from_mean(
     x: Array, group: Array, mean: Array, middle: Array, by_distance: Array, far: Array
 ) -> tuple[int, int]:
-    """The free row farthest from `mean`, and how many rows were looked at: |x - mean| <= |x - middle| + |middle - mean|."""
+    """Return the free row farthest from `mean`, and the number of rows visited.
+
+    Rows are visited by decreasing distance from `middle`; |x - mean| <= |x - middle| + |middle - mean| ends the search.
+    """
     shift = 0.0
     for j in range(len(mean)):
         shift += (mean[j] - middle[j]) ** 2
@@ -306,6 +315,7 @@ def _vmdav(
         left -= _take_nearest(x, r, size, near, b, group, group_number, total)
         count = size
         members[:size] = near
+        # Extend the group by its nearest free row while that row is much nearer to the group than to other free rows.
         while count < 2 * size - 1 and left > 1:
             inside, joins = np.inf, -1
             for m in range(count):
@@ -328,7 +338,7 @@ def _vmdav(
 def _take_nearest(
     x: Array, r: int, size: int, near: Array, b: Buckets, group: Array, group_number: int, total: Array
 ) -> int:
-    """Make one group of the free row r and its size - 1 nearest, and take its rows out of `total`."""
+    """Form a group of the free row r and its size - 1 nearest, and subtract its rows from `total`."""
     remove(r, b)
     near[0] = r
     if size > 1:

@@ -121,9 +121,17 @@ def suppress(codes: Array, sums: Array, cheapest_first: Sequence[int], rule: Rul
 
 
 def _try_set(
-    codes: Array, marks: Array, sums: Array, original: Array, mask: Array, variables: tuple[int, ...], unsafe: Array,
-    matched: Array, safe: Array, rule: Rule,
-) -> None:  # fmt: skip
+    codes: Array,
+    marks: Array,
+    sums: Array,
+    original: Array,
+    mask: Array,
+    variables: tuple[int, ...],
+    unsafe: Array,
+    matched: Array,
+    safe: Array,
+    rule: Rule,
+) -> None:
     """Blank `variables` in those of the cells `unsafe` that become safe by it. Updates mask, matched and safe."""
     bits = sum(1 << j for j in variables)
     pattern = original[unsafe] | mask[unsafe]
@@ -140,9 +148,20 @@ def _try_set(
 
 @jit
 def _blank(
-    codes: Array, marks: Array, sums: Array, original: Array, mask: Array, bits: int, hidden: int, group: Array,
-    matched: Array, safe: Array, k: float, risk: float, alpha: float,
-) -> None:  # fmt: skip
+    codes: Array,
+    marks: Array,
+    sums: Array,
+    original: Array,
+    mask: Array,
+    bits: int,
+    hidden: int,
+    group: Array,
+    matched: Array,
+    safe: Array,
+    k: float,
+    risk: float,
+    alpha: float,
+) -> None:
     """Blank `bits` in the cells of `group` that become safe by it; `hidden` are all variables missing afterward."""
     size = table_size(len(group))
     table = np.full(size, -1, dtype=np.int64)

@@ -57,18 +57,18 @@ def _borrow_order(n: int) -> Array:
 
 @jit
 def _count_up(order: Array) -> None:
-    for here in range(len(order)):
-        order[here] = here
+    for index in range(len(order)):
+        order[index] = index
 
 
 @jit
 def _restore(order: Array, front: int) -> None:
     """Restore 0, 1, ... after a shuffle of the first `front` positions and of the positions they were exchanged with."""
-    for here in range(front):
-        if order[here] >= front:
-            order[order[here]] = order[here]
-    for here in range(front):
-        order[here] = here
+    for index in range(front):
+        if order[index] >= front:
+            order[order[index]] = order[index]
+    for index in range(front):
+        order[index] = index
 
 
 @jit
@@ -87,16 +87,16 @@ def _match(
 @jit
 def _shuffle(order: Array, draws: Array, checked: int) -> int:
     """Continue a Fisher-Yates shuffle by pairs until the draws are used up. Return the number of pairs in place."""
-    here, used, again = 2 * checked, 0, False
+    index, used, again = 2 * checked, 0, False
     while True:
         left = len(draws) - used
-        count = min(left, len(order) - len(order) % 2 - here)
-        if 0 < count == left and (here + count) % 2 == 1 and not (left == 1 and again):
+        count = min(left, len(order) - len(order) % 2 - index)
+        if 0 < count == left and (index + count) % 2 == 1 and not (left == 1 and again):
             count -= 1  # the last draw would begin a pair without a draw for its second record
-        filled = _fill(order[here:], draws[used : used + count])
-        here += filled
+        filled = _fill(order[index:], draws[used : used + count])
+        index += filled
         if filled == count:
-            return here // 2
+            return index // 2
         used += filled + 1
         again = True
 
@@ -108,13 +108,13 @@ def _fill(order: Array, draws: Array) -> int:
     A 32-bit draw u gives the position floor(u k / 2^32) below k. Filling stops at one of the rare draws that would make
     some positions more likely than others; it must be drawn again (Lemire 2019).
     """
-    for here in range(len(draws)):
-        left = np.uint64(len(order) - here)
-        product = np.uint64(draws[here]) * left
+    for index in range(len(draws)):
+        left = np.uint64(len(order) - index)
+        product = np.uint64(draws[index]) * left
         if (product & LOW_32_BITS) < left and (product & LOW_32_BITS) < ((ONE << SHIFT) - left) % left:
-            return here
-        there = np.uint64(here) + (product >> SHIFT)
-        order[there], order[here] = order[here], order[there]
+            return index
+        drawn = np.uint64(index) + (product >> SHIFT)
+        order[drawn], order[index] = order[index], order[drawn]
     return len(draws)
 
 
@@ -190,9 +190,19 @@ def pairs_in_turn(wanted: int, visit: Array, differ: Array, same: Array, rng: Ge
 
 @jit
 def _take_turns(
-    draws: Array, reached: int, paired: int, group: Array, codes: Array, agree: Array, start: Array, left: Array,
-    exhausted: Array, members: Array, position: Array, pairs: Array,
-) -> tuple[int, int]:  # fmt: skip
+    draws: Array,
+    reached: int,
+    paired: int,
+    group: Array,
+    codes: Array,
+    agree: Array,
+    start: Array,
+    left: Array,
+    exhausted: Array,
+    members: Array,
+    position: Array,
+    pairs: Array,
+) -> tuple[int, int]:
     """Continue from visit `reached` while draws last.
 
     The unused members of group g are the first left[g] entries of its range in `members`. exhausted[g] is set once no

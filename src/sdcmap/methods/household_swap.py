@@ -79,10 +79,10 @@ def draw_moving_pairs(visit: Array, alike: list[Array], area: Array, used: Array
     members, start = _collect_members(part, size)
     part_kind = kind[members[start]]
     begins = np.searchsorted(part_kind, np.arange(int(part_kind[-1]) + 2))  # the first part of each kind
-    position, here = np.empty(len(free), dtype=np.int64), np.full(len(used), -1, dtype=np.int64)
-    position[members] = here[free] = np.arange(len(free))
+    position, free_index = np.empty(len(free), dtype=np.int64), np.full(len(used), -1, dtype=np.int64)
+    position[members] = free_index[free] = np.arange(len(free))
     draws, left = rng.random(len(visit)), size.copy()
-    pairs = _take_partners(here[visit], draws, part, part_kind, begins, start, left, members, position, wanted)
+    pairs = _take_partners(free_index[visit], draws, part, part_kind, begins, start, left, members, position, wanted)
     first, second = free[pairs]
     used[first] = used[second] = True
     return first, second
@@ -102,9 +102,17 @@ def _collect_members(part: Array, size: Array) -> tuple[Array, Array]:
 
 @jit
 def _take_partners(
-    visit: Array, draws: Array, part: Array, part_kind: Array, begins: Array, start: Array, left: Array, members: Array,
-    position: Array, wanted: int,
-) -> Array:  # fmt: skip
+    visit: Array,
+    draws: Array,
+    part: Array,
+    part_kind: Array,
+    begins: Array,
+    start: Array,
+    left: Array,
+    members: Array,
+    position: Array,
+    wanted: int,
+) -> Array:
     """Pair each unused household of `visit` with a random partner of the same kind in another area.
 
     The unused members of part p are the first left[p] entries of its range in `members`.
@@ -230,9 +238,9 @@ class HouseholdSwap(Method):
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
         """Try it on the strata of the survey, the only geography that the roles of a file contain."""
-        places = roles.data.schema.of_role("stratum")
-        rates = (0.05, 0.2) if roles.data.household is not None and places else ()
-        return {f"{cls.__name__} {format_strength(rate)}": cls(places, rate, k=0, partial=True) for rate in rates}
+        geography = roles.data.schema.of_role("stratum")
+        rates = (0.05, 0.2) if roles.data.household is not None and geography else ()
+        return {f"{cls.__name__} {format_strength(rate)}": cls(geography, rate, k=0, partial=True) for rate in rates}
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
@@ -269,8 +277,8 @@ class HouseholdSwap(Method):
         first, second = self._pairs(data, household, units, rng)
         moved, partners = np.concatenate([first, second]), np.concatenate([second, first])
         source = np.repeat(units.members[units.start[partners]], units.start[moved + 1] - units.start[moved])
-        places = {name: data.column(name).values.take(source) for name in self.masked_names}
-        return data.change(units.rows(moved), places)
+        locations = {name: data.column(name).values.take(source) for name in self.masked_names}
+        return data.change(units.rows(moved), locations)
 
     def _pairs(self, data: Microdata, household: str, units: Households, rng: Generator) -> tuple[Array, Array]:
         count = len(units.start) - 1

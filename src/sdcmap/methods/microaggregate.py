@@ -40,7 +40,7 @@ def missing_patterns(missing: Array) -> list[tuple[Array, Array]]:
     if not missing.any():
         return [(np.arange(len(missing)), np.arange(missing.shape[1]))]
     kinds, pattern = np.unique(missing, axis=0, return_inverse=True)
-    some = ((number, ~gone) for number, gone in enumerate(kinds) if not gone.all())
+    some = ((number, ~is_missing) for number, is_missing in enumerate(kinds) if not is_missing.all())
     return [(np.flatnonzero(pattern.ravel() == number), np.flatnonzero(known)) for number, known in some]
 
 
@@ -246,9 +246,9 @@ class Microaggregate(Method):
         x = np.ascontiguousarray(compared[np.ix_(rows, columns)])
         if self.method == "gower":
             nominal = np.array([data.schema[self.on[j]].kind == "nominal" for j in columns])
-            price = np.array(self.importance)[columns][nominal] if self.importance else None
+            cost_of_codes = np.array(self.importance)[columns][nominal] if self.importance else None
             numbers, codes = np.ascontiguousarray(x[:, ~nominal]), x[:, nominal].astype(np.int64)
-            return _gower_groups.gower_groups(numbers, codes, self.size, price)
+            return _gower_groups.gower_groups(numbers, codes, self.size, cost_of_codes)
         if self.method == "projection":
             line = data.numbers(self.axis)[rows] if self.axis else _gower_groups.first_component(x)
             return _gower_groups.ranked_groups(line, self.size)

@@ -164,10 +164,10 @@ class MixtureNoise(AdditiveNoise):
             return None
         weights, theta, variances = self._mixture()
 
-        def fields_of(own: Array, seen: Array, beside: Array) -> Fields:
+        def fields_of(own: Array, seen: Array, normal_covariance: Array) -> Fields:
             # Divide by L, so that the coordinates of w are independent; normal noise and rounding blur each of them.
             change = undo / (self.scale * np.sqrt(max(self.variance, MIN_NOISE_SHARE)))
-            blur = np.einsum("ij,jk,ik->i", change, beside, change)
+            blur = np.einsum("ij,jk,ik->i", change, normal_covariance, change)
             a, b = own @ change.T, seen @ change.T
             if self.joint:
                 density = VectorMixture(weights, theta[:, live], variances[:, np.newaxis] + blur, a, b)

@@ -57,8 +57,13 @@ class Noise(AdditiveNoise):
     description: ClassVar[str] = "Random noise is added to each number; its size is a share of the variance."
 
     at_zero: ClassVar[Mapping[str, Any] | None] = {
-        "variance": 0.0, "lower": None, "upper": None, "above": None, "variance_above": None, "integers": False,
-    }  # fmt: skip
+        "variance": 0.0,
+        "lower": None,
+        "upper": None,
+        "above": None,
+        "variance_above": None,
+        "integers": False,
+    }
     searched: ClassVar[Strengths | None] = Strengths("variance", 0.01, 4.0, tried=(0.05, 0.2, 0.5))
 
     on: tuple[str, ...]

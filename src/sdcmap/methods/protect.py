@@ -238,7 +238,7 @@ class SwapReidentified(Method):
                 "there is no original to link with: use SwapReidentified as a step of a Chain, after noise."
             )
         if {v.name for v in data.schema.variables if v.role not in NEVER_RELEASED} <= set(self.on):
-            raise Infeasible("every variable would be exchanged: whole records would change places and protect no one.")
+            raise Infeasible("every variable would be exchanged: exchanging whole records protects no one.")
         reidentified = np.flatnonzero(own_is_nearest(data.base.matrix(self.on), data.matrix(self.on)))
         group = data.view(cells, self.within).code if self.within else np.zeros(len(data), dtype=np.int64)
         rows, partners = random_exchange(reidentified, group, rng)

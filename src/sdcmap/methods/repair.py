@@ -90,9 +90,8 @@ class Repair(Method):
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from data.schema.unserved("wave", "case")
         for rule in self.rules:
-            yield from rule.incompatibilities(
-                data if data.base is None else data.base
-            )  # what was recoded since is left
+            # Rules are checked against the original columns: a rule on a column that was recoded since is skipped later.
+            yield from rule.incompatibilities(data if data.base is None else data.base)
 
     def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
         return ()

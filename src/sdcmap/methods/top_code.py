@@ -139,9 +139,9 @@ class TopCode(Method):
             bottom = -_infer_bound(-high, -low, at_bound=self.replaced_by == "bound")
         above = np.zeros(len(low), dtype=bool) if top is None else high >= top
         below = np.zeros(len(low), dtype=bool) if bottom is None else low <= bottom
-        least = np.where(above, np.minimum(low, top or 0.0), low)
-        most = np.where(below, np.maximum(high, bottom or 0.0), high)
-        return np.where(below, -np.inf, least), np.where(above, np.inf, most)
+        lower = np.where(above, np.minimum(low, top or 0.0), low)
+        upper = np.where(below, np.maximum(high, bottom or 0.0), high)
+        return np.where(below, -np.inf, lower), np.where(above, np.inf, upper)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         return changed_amounts(data, {name: self._code_tails(amounts(data, name)) for name in self.on})
