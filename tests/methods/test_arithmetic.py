@@ -1,4 +1,4 @@
-"""Formulas of columns: what they compute, and what is no formula."""
+"""Formulas on columns: their values, and texts that are rejected."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ A, B = np.array([4.0, 0.0, np.nan, 9.0]), np.array([2.0, 0.0, 1.0, -1.0])
         ("10.0**400 * b", [np.nan, np.nan, np.nan, np.nan]),
     ],
 )
-def test_values(text: str, values: list[float]) -> None:
+def test_formula_values(text: str, values: list[float]) -> None:
     assert parse_arithmetic(text).values({"a": A, "b": B}) == pytest.approx(np.array(values), nan_ok=True)
 
 
-def test_names_with_other_signs_stand_in_backticks() -> None:
+def test_backticks_quote_unusual_column_names() -> None:
     formula = parse_arithmetic("`body weight (kg)` / height**2 + `body weight (kg)`")
     assert formula.names == ("body weight (kg)", "height")
     assert formula.values({"body weight (kg)": A, "height": B})[0] == 5.0
@@ -41,6 +41,6 @@ def test_names_with_other_signs_stand_in_backticks() -> None:
      "min(a)", "sqrt(x=a)", "'a'", "True * a", "__import__('os')", "a; b", "(" * 250 + "a",
      "a" + "+ a" * MAX_FORMULA_LENGTH],
 )  # fmt: skip
-def test_what_is_no_formula(text: str) -> None:
+def test_parse_rejects_invalid_formulas(text: str) -> None:
     with pytest.raises(PlanError, match="a formula may contain columns"):
         parse_arithmetic(text)

@@ -1,4 +1,4 @@
-"""PRAM and randomized response: the matrix is what it says, and what its reader computes from it is right."""
+"""PRAM and randomized response: matrices have the stated properties, and corrected tables are unbiased."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def persons() -> sm.Microdata:
 
 @st.composite
 def matrices(draw: st.DrawFn) -> Any:
-    """Transition matrices with impossible transitions."""
+    """Draw transition matrices with impossible transitions."""
     size = draw(st.integers(1, 6))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     found = rng.random((size, size)) * (rng.random((size, size)) < 0.6)
@@ -39,8 +39,8 @@ def matrices(draw: st.DrawFn) -> Any:
 
 # ---- kernels --------------------------------------------------------------------------------------------------
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=8), st.floats(0, 1), st.floats(0, 1))
-def test_the_invariant_matrix_keeps_counts_and_the_diagonal(counts: list[int], stay: float, alpha: float) -> None:
-    """Issues 76, 264 and 347 of sdcMicro: its diagonal falls below pd; and empty categories are never entered."""
+def test_invariant_matrix_preserves_counts_and_diagonal(counts: list[int], stay: float, alpha: float) -> None:
+    """Unlike sdcMicro (issues 76, 264 and 347), the diagonal is at least pd; empty categories are never drawn."""
     p = np.array(counts, dtype=float)
     found = invariant_matrix(p, stay, alpha)
     np.testing.assert_allclose(found.sum(axis=1), 1)
@@ -50,7 +50,7 @@ def test_the_invariant_matrix_keeps_counts_and_the_diagonal(counts: list[int], s
     assert not found[:, p == 0][p > 0].any()
 
 
-def test_the_invariant_matrix_is_the_plain_formula() -> None:
+def test_invariant_matrix_equals_formula() -> None:
     """R = a P Q + (1 - a) I with Q by Bayes, entry by entry."""
     p, stay, alpha = np.array([0.5, 0.3, 0.2]), 0.6, 0.5
     first = np.array([[stay if i == j else (1 - stay) / 2 for j in range(3)] for i in range(3)])
@@ -73,7 +73,7 @@ def test_impossible_transitions_never_happen(matrix: Any, seed: int) -> None:
     assert released.dtype == codes.dtype
 
 
-def test_transitions_have_their_probabilities() -> None:
+def test_transition_frequencies_match_probabilities() -> None:
     """200,000 draws of each category, within 5 standard errors."""
     matrix = np.array([[0.7, 0.3, 0.0], [0.25, 0.25, 0.5], [0.0, 1.0, 0.0]])
     codes = np.repeat(np.arange(3), 200_000)
@@ -85,7 +85,7 @@ def test_transitions_have_their_probabilities() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 1000.0])
 @pytest.mark.parametrize("categories", [1, 2, 7])
-def test_randomized_response_keeps_its_epsilon(epsilon: float, categories: int) -> None:
+def test_randomized_response_satisfies_epsilon(epsilon: float, categories: int) -> None:
     matrix = response_matrix(categories, epsilon)
     np.testing.assert_allclose(matrix.sum(axis=1), 1)
     if categories > 1 and epsilon < 100:
@@ -95,7 +95,7 @@ def test_randomized_response_keeps_its_epsilon(epsilon: float, categories: int) 
 @given(matrices(), matrices())
 @example(np.array([[0.0, 1.0], [1.0, 0.0]]), np.eye(3))  # half of it and half the identity have no inverse
 @example(np.eye(3), np.array([[0.0, 1.0], [1.0, 0.0]]))
-def test_a_corrected_expected_table_is_the_original(rows: Any, columns: Any) -> None:
+def test_correcting_the_expected_table_gives_the_original(rows: Any, columns: Any) -> None:
     rows, columns = rows * 0.5 + np.eye(len(rows)) * 0.5, columns * 0.5 + np.eye(len(columns)) * 0.5
     original = np.arange(1.0, 1 + len(rows) * len(columns)).reshape(len(rows), len(columns))
     for released, masks in ((rows.T @ original @ columns, [rows, columns]), (rows.T @ original, [rows, None])):
@@ -120,7 +120,7 @@ def test_corrected_tables_are_unbiased(persons: sm.Microdata) -> None:
     assert np.abs(raw - truth).max() > 5 * error.max()  # without correction it is far off
 
 
-def test_strata_are_corrected_apart(persons: sm.Microdata) -> None:
+def test_strata_are_corrected_separately(persons: sm.Microdata) -> None:
     method = sm.PRAM(on="Educ", stay=0.5, alpha=1.0, within="Sex")
     names = ("Educ", "Sex")
     truth = method.correct_table(persons, names)["released"].to_numpy()
@@ -132,8 +132,8 @@ def test_strata_are_corrected_apart(persons: sm.Microdata) -> None:
 
 
 @pytest.mark.parametrize("within", [(), ("Sex",)])
-def test_the_likelihood_is_the_matrix(persons: sm.Microdata, within: tuple[str, ...]) -> None:
-    """log P(released j | known i), and the true record is never impossible."""
+def test_likelihood_is_the_transition_matrix(persons: sm.Microdata, within: tuple[str, ...]) -> None:
+    """The likelihood is log P(released j | known i), and the true record is never impossible."""
     method = sm.PRAM(on=["Educ", "MarStat"], within=within)
     small = persons.take(np.arange(200))
     small = sm.Microdata(small.schema, small.columns)
@@ -154,8 +154,8 @@ def test_the_likelihood_is_the_matrix(persons: sm.Microdata, within: tuple[str, 
     np.testing.assert_allclose(found, plain)
 
 
-def test_missing_values(persons: sm.Microdata) -> None:
-    """PRAM keeps them; for randomized response they are a category, which others take and leave."""
+def test_missing_values_are_kept_or_a_category(persons: sm.Microdata) -> None:
+    """PRAM keeps missing values; for randomized response, missing is a category like any other."""
     frame = pl.DataFrame({"x": ["a", "b", None, "a"] * 500})
     data = sm.read(frame, keys="all")
     kept = sm.mask(data, sm.PRAM(on="x", stay=0.5, alpha=1), seed=1)
@@ -164,7 +164,7 @@ def test_missing_values(persons: sm.Microdata) -> None:
     assert (mixed.missing("x") & ~data.missing("x")).any() and (~mixed.missing("x") & data.missing("x")).any()
 
 
-def test_a_matrix_from_a_file(tmp_path: Path) -> None:
+def test_matrix_from_file(tmp_path: Path) -> None:
     data = sm.read(pl.DataFrame({"x": ["a", "b", "c"] * 100}), keys="all")
     path = tmp_path / "matrix.csv"
     path.write_text("from,b,a,c\nb,0,1,0\na,0,1,0\nc,0,0,1\n")
@@ -205,12 +205,12 @@ def test_a_matrix_from_a_file(tmp_path: Path) -> None:
         ({"matrix": "m.csv", "sha256": "xyz"}, "first 16 hexadecimal digits"),
     ],
 )
-def test_parameters_out_of_range(fields: dict[str, Any], words: str) -> None:
+def test_invalid_parameters_are_rejected(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(sm.errors.PlanError, match=words):
         sm.PRAM(**({"on": "x"} | fields))
 
 
-def test_what_does_not_fit(persons: sm.Microdata) -> None:
+def test_incompatible_data_are_rejected(persons: sm.Microdata) -> None:
     with pytest.raises(sm.errors.PlanError, match=r"RandomizedResponse.epsilon must be in \(0, inf\). Got 0."):
         sm.methods.RandomizedResponse(on="x", epsilon=0)
     with pytest.raises(sm.errors.SchemaError, match="the matrix has 2 rows, but 'Educ' has 5 categories"):

@@ -1,4 +1,4 @@
-"""Shuffling: values stay, ranks follow the predictors, and nothing else of the original is left."""
+"""Shuffling: values are preserved, ranks follow the predictors, and no other information is left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RNG = np.random.default_rng(0)
 
 
 def people(n: int = 2000, gone: float = 0.0) -> Microdata:
-    """Two incomes that depend on schooling and sex, and on each other."""
+    """Return two incomes that depend on schooling and sex, and on each other."""
     rng = np.random.default_rng(5)
     school, sex = rng.integers(0, 12, n), rng.integers(0, 2, n)
     common = rng.standard_normal(n)
@@ -41,7 +41,7 @@ def rank_correlation(x: Array, y: Array) -> float:
 
 
 @pytest.mark.parametrize("gone", [0.0, 0.2])
-def test_every_variable_keeps_its_values(gone: float) -> None:
+def test_shuffle_preserves_values(gone: float) -> None:
     data = people(gone=gone)
     masked = sm.methods.Shuffle(["wage", "rent"], given=["school", "sex"]).apply(data, Stream.of_seed(1))
     for name in ("wage", "rent"):
@@ -51,8 +51,8 @@ def test_every_variable_keeps_its_values(gone: float) -> None:
         assert (masked.numbers(name)[known] != data.numbers(name)[known]).mean() > 0.9
 
 
-def test_rank_correlations_are_kept() -> None:
-    """In the mean of 20 seeds, within 4 standard errors and the .02 that normal scores of 12 classes cost."""
+def test_shuffle_preserves_rank_correlations() -> None:
+    """The mean of 20 seeds is within 4 standard errors plus 0.02, the error of normal scores of 12 classes."""
     data = people()
     files = shuffled(sm.methods.Shuffle(["wage", "rent"], given=["school", "sex"]), data)
     pairs = [("wage", "rent"), ("wage", "school"), ("rent", "school"), ("wage", "sex")]
@@ -64,8 +64,8 @@ def test_rank_correlations_are_kept() -> None:
         assert rank_correlation(*x) > 0.1 + band
 
 
-def test_given_the_predictors_the_original_is_of_no_use() -> None:
-    """The residual of the shuffled scores does not go with the residual of the original's: 20 seeds, 4 standard errors."""
+def test_shuffled_values_are_independent_of_originals_given_predictors() -> None:
+    """Residuals of shuffled and original scores are uncorrelated: 20 seeds, 4 standard errors."""
     data = people()
     method = sm.methods.Shuffle("wage", given=["school", "sex"])
     z = np.column_stack([np.ones(len(data)), normal_scores(data.codes("school")), data.codes("sex")])
@@ -79,7 +79,7 @@ def test_given_the_predictors_the_original_is_of_no_use() -> None:
     assert abs(np.mean(found)) < 4 / np.sqrt(len(data) * len(found))
 
 
-def test_without_predictors_the_shuffled_go_together() -> None:
+def test_without_predictors_correlations_among_shuffled_are_preserved() -> None:
     data = people()
     files = shuffled(sm.methods.Shuffle(["wage", "rent"]), data)
     together = [rank_correlation(f.numbers("wage"), f.numbers("rent")) for f in files]
@@ -89,8 +89,8 @@ def test_without_predictors_the_shuffled_go_together() -> None:
     assert abs(np.mean(apart)) < 4 / np.sqrt(len(data) * len(apart))
 
 
-def test_a_missing_predictor_is_told_apart() -> None:
-    """Those without a stated school have wages of their own, and keep them."""
+def test_missing_predictor_has_its_own_indicator() -> None:
+    """Records without a school have different wages, and this is preserved."""
     rng = np.random.default_rng(1)
     school = [
         None if silent else int(years)
@@ -106,7 +106,7 @@ def test_a_missing_predictor_is_told_apart() -> None:
 
 # ---- the kernel -----------------------------------------------------------------------------------------------
 def test_normal_scores() -> None:
-    """E(Z | stretch) by integration, and nearly Phi^-1 of the rank for values that occur once."""
+    """E(Z | interval) by integration, and approximately Phi^-1 of the rank for values that occur once."""
     from scipy.integrate import quad
     from scipy.stats import norm
 
@@ -119,14 +119,14 @@ def test_normal_scores() -> None:
     assert normal_scores(many)[5:-5] == pytest.approx(norm.ppf((many[5:-5] + 0.5) / 500), abs=0.002)
 
 
-def test_ways_back_to_values() -> None:
+def test_map_scores_to_values() -> None:
     x = np.array([30.0, 10, 20])
     assert map_by_rank(x, np.array([0.5, 3.0, -1.0])).tolist() == [20, 30, 10]
     assert map_by_quantile(x, np.array([-9.0, -0.1, 0.1, 0.5, 9.0])).tolist() == [10, 20, 20, 30, 30]
 
 
 @pytest.mark.parametrize("cuts", [(), (0.5,), (0.2, 0.9)], ids=["continuous", "two values", "three values"])
-def test_a_draw_has_the_correlations_behind_the_scores(cuts: tuple[float, ...]) -> None:
+def test_draws_have_the_latent_correlations(cuts: tuple[float, ...]) -> None:
     """Two normal variables that go together .7 and with a predictor .6 and .8, one of them seen in few values: the draws
     have these correlations whatever is seen. n = 40,000, 5 standard errors."""
     from scipy.stats import norm
@@ -143,8 +143,8 @@ def test_a_draw_has_the_correlations_behind_the_scores(cuts: tuple[float, ...]) 
     assert drawn.std(axis=0) == pytest.approx(1, abs=5 / np.sqrt(80_000))
 
 
-def test_what_the_predictors_tell_exactly_stays() -> None:
-    """Two values, told by a column of 0 and 1."""
+def test_values_determined_by_predictors_are_preserved() -> None:
+    """Two values, determined by a column of 0 and 1."""
     told = np.random.default_rng(1).integers(0, 2, 500)
     drawn = draw_given(normal_scores(told)[:, np.newaxis], told[:, np.newaxis], RNG)
     assert np.array_equal(map_by_quantile(told, drawn[:, 0]), told)
@@ -159,12 +159,12 @@ def test_what_the_predictors_tell_exactly_stays() -> None:
         ({"on": "wage", "given": ("wage",)}, "must not name a shuffled variable: wage"),
     ],
 )
-def test_bad_parameters(given: dict[str, object], problem: str) -> None:
+def test_invalid_parameters_are_rejected(given: dict[str, object], problem: str) -> None:
     with pytest.raises(sm.errors.PlanError, match=problem):
         sm.methods.Shuffle(**given)  # type: ignore[arg-type]
 
 
-def test_misfits() -> None:
+def test_incompatible_data_are_rejected() -> None:
     data = people(300)
     with pytest.raises(sm.errors.SchemaError, match="no column 'schol'. Did you mean 'school'"):
         sm.methods.Shuffle("wage", given="schol").apply(data, Stream.of_seed(1))
@@ -182,7 +182,7 @@ def test_too_few_values_are_infeasible(column: list[float | None]) -> None:
         sm.methods.Shuffle("wage").apply(data, Stream.of_seed(1))
 
 
-def test_constant_columns_stay() -> None:
+def test_constant_columns_do_not_change() -> None:
     data = sm.read(pl.DataFrame({"wage": [3.0] * 9, "sex": ["a"] * 9}), numeric=["wage"], keys=["sex"])
     masked = sm.methods.Shuffle("wage", given="sex").apply(data, Stream.of_seed(1))
     assert masked.numbers("wage").tolist() == [3.0] * 9

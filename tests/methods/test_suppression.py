@@ -1,4 +1,4 @@
-"""Local suppression: the rule holds by an independent count, nothing is invented, and every option does what it says."""
+"""Local suppression: the rule holds by an independent count, values are only blanked, and every option works."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEYS = ("a", "b", "c", "d")
 
 @st.composite
 def files(draw: st.DrawFn) -> sm.Microdata:
-    """Small files of four keys with missing values, a stratum, a number and a weight."""
+    """Draw small files with four keys, missing values, a stratum, a number and a weight."""
     n = draw(st.integers(1, 40))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     gone = draw(st.sampled_from([0.0, 0.1, 0.4]))
@@ -38,7 +38,7 @@ def files(draw: st.DrawFn) -> sm.Microdata:
 
 
 def plain_matches(data: sm.Microdata, names: tuple[str, ...], alpha: float = 1.0) -> tuple[Any, Any]:
-    """Records and weights that match each record, pair by pair: the definition."""
+    """Return the number and weight of the records that match each record, pair by pair, by definition."""
     codes = np.column_stack([np.where(data.missing(name), -1, data.codes(name).astype(int)) for name in names])
     mine, theirs = codes[:, np.newaxis], codes[np.newaxis]
     match = ((mine == theirs) | (mine < 0) | (theirs < 0)).all(axis=2)
@@ -47,13 +47,13 @@ def plain_matches(data: sm.Microdata, names: tuple[str, ...], alpha: float = 1.0
 
 
 def plain_counts(data: sm.Microdata, names: tuple[str, ...]) -> Any:
-    """The same where missing is a category."""
+    """Return the number of records that match each record if missing is a category."""
     rows = [tuple(row) for row in data.frame().select(names).rows()]
     return np.array([rows.count(row) for row in rows])
 
 
 @given(files(), st.sampled_from([0.0, 0.3, 1.0]))
-def test_wildcard_sums_are_the_definition(data: sm.Microdata, alpha: float) -> None:
+def test_wildcard_sums_equal_definition(data: sm.Microdata, alpha: float) -> None:
     met = data.view(distinct_cells, KEYS)
     sums = np.column_stack([met.count, np.bincount(met.code, data.weights)])
     found = wildcard_sums(met.codes, sums, alpha)[met.code]
@@ -66,7 +66,7 @@ def test_wildcard_sums_are_the_definition(data: sm.Microdata, alpha: float) -> N
 def test_k_holds_by_an_independent_count(
     data: sm.Microdata, k: int, up_to: int | None, alpha: float, a_category: bool
 ) -> None:
-    """And it is only infeasible where it cannot hold: fewer than k records."""
+    """The result is infeasible only if the rule cannot hold: with fewer than k records."""
     missing_is = "a category" if a_category else "any value"
     method = sm.Suppress(k=k, up_to=up_to, alpha=alpha, missing_is=missing_is)  # type: ignore[arg-type]
     try:
@@ -83,7 +83,7 @@ def test_k_holds_by_an_independent_count(
 
 
 @given(files(), st.sampled_from([0.1, 0.3]))
-def test_no_risk_is_above_the_threshold(data: sm.Microdata, risk: float) -> None:
+def test_no_risk_exceeds_the_limit(data: sm.Microdata, risk: float) -> None:
     try:
         masked = sm.mask(data, sm.Suppress(risk=risk), seed=1)
     except sm.errors.Infeasible:
@@ -94,7 +94,7 @@ def test_no_risk_is_above_the_threshold(data: sm.Microdata, risk: float) -> None
 
 
 @given(files())
-def test_strata_are_safe_apart(data: sm.Microdata) -> None:
+def test_rule_holds_within_each_stratum(data: sm.Microdata) -> None:
     method = sm.Suppress(on=["a", "b", "c"], k=2, within="stratum")
     try:
         masked = sm.mask(data, method, seed=1)
@@ -129,7 +129,7 @@ def test_numbers_can_be_keys(data: sm.Microdata) -> None:
     ids=lambda method: method.text,
 )
 @given(data=files())
-def test_it_obeys_the_laws(method: sm.Suppress, data: sm.Microdata) -> None:
+def test_suppression_obeys_the_laws(method: sm.Suppress, data: sm.Microdata) -> None:
     check_method(method, data, may_refuse=True)
 
 
@@ -145,13 +145,13 @@ def lost(data: sm.Microdata, method: sm.Method) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def test_the_important_variables_are_spared(persons: sm.Microdata) -> None:
+def test_important_variables_are_blanked_last(persons: sm.Microdata) -> None:
     plain = lost(persons, sm.Suppress(k=3))
     for name in sorted(plain, key=lambda name: -plain[name])[:2]:
         assert lost(persons, sm.Suppress(k=3, importance=name)).get(name, 0) < plain[name]
 
 
-def test_only_the_stated_variables_are_blanked(persons: sm.Microdata) -> None:
+def test_only_listed_variables_are_blanked(persons: sm.Microdata) -> None:
     assert set(lost(persons, sm.Suppress(k=2, blank=["Educ", "WrkTyp", "Age", "Hours", "MarStat"]))) <= {
         "Educ", "WrkTyp", "Age", "Hours", "MarStat",
     }  # fmt: skip
@@ -159,34 +159,34 @@ def test_only_the_stated_variables_are_blanked(persons: sm.Microdata) -> None:
         sm.mask(persons, sm.Suppress(k=3, blank="Sex"), seed=1)
 
 
-def test_linked_variables_go_together(persons: sm.Microdata) -> None:
+def test_linked_variables_are_blanked_together(persons: sm.Microdata) -> None:
     masked = sm.mask(persons, sm.Suppress(k=3, linked=[["Educ", "wage"], ["Age", "wage", "interest"]]), seed=1)
     assert (masked.missing("wage") == masked.missing("Educ") | masked.missing("Age")).all()
     assert (masked.missing("interest") == masked.missing("Age")).all()
     assert masked.missing("Educ").any()
 
 
-def test_leaving_blanks_what_may_be_blanked(persons: sm.Microdata) -> None:
+def test_unmet_leave_blanks_everything_allowed(persons: sm.Microdata) -> None:
     masked = sm.mask(persons, sm.Suppress(k=3, blank="Sex", unmet="leave"), seed=1)
     counts = plain_matches(masked, persons.keys)[0]
     assert masked.missing("Sex")[counts < 3].all()
     assert (counts < 3).any()
 
 
-def test_a_blank_is_undone_where_another_protects_already() -> None:
+def test_no_blank_where_another_protects_already() -> None:
     """Two unique records that differ in one variable: one blank protects both."""
     data = sm.read(pl.DataFrame({"a": ["x", "y"], "b": ["1", "1"]}), keys="all")
     assert sum(lost(data, sm.Suppress(k=2)).values()) == 1
 
 
-def test_more_sets_of_variables_than_are_tried() -> None:
-    """With 24 keys only the cheapest of the larger sets are tried; the rule holds all the same."""
+def test_rule_holds_with_more_sets_than_are_tried() -> None:
+    """With 24 keys only the cheapest of the larger sets are tried; the rule still holds."""
     rng = np.random.default_rng(0)
     data = sm.read(pl.DataFrame({f"k{j}": rng.integers(0, 3, 60).astype(str) for j in range(24)}), keys="all")
     assert plain_matches(sm.mask(data, sm.Suppress(k=3), seed=1), data.keys)[0].min() >= 3
 
 
-def test_tables_without_cell_numbers() -> None:
+def test_tables_too_large_for_cell_numbers() -> None:
     """More than 2^62 possible combinations."""
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 1000, (50, 9))
@@ -197,7 +197,7 @@ def test_tables_without_cell_numbers() -> None:
     assert (matching_sums(codes, np.ones((50, 2)), Rule(2)) == 2).all()
 
 
-def test_several_reasons_for_missing_are_one() -> None:
+def test_reasons_for_missing_count_as_one_category() -> None:
     frame = pl.DataFrame({"a": ["x", "x", None, None], "b": ["1", "2", "1", "2"]})
     data = sm.read(frame, keys="all")
     column = data.column("a")
@@ -224,12 +224,12 @@ def test_several_reasons_for_missing_are_one() -> None:
         ({"on": [str(j) for j in range(61)]}, ".on must name at most 60 variables."),
     ],
 )
-def test_parameters_out_of_range(fields: dict[str, Any], words: str) -> None:
+def test_invalid_parameters_are_rejected(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(sm.errors.PlanError, match=words):
         sm.Suppress(**fields)
 
 
-def test_data_that_do_not_fit() -> None:
+def test_incompatible_data_are_rejected() -> None:
     frame = pl.DataFrame({"a": ["x", "y", "z"], "w": [1.0, 0.0, None], "h": [1, 1, 2]})
     weighted = sm.read(frame, keys="a", household="h").with_roles(w="weight")
     with pytest.raises(

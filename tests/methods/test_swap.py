@@ -1,4 +1,4 @@
-"""Swaps beyond the paper's: greedy pairing, targets, households, and requests that cannot be filled."""
+"""Options of swapping beyond the paper: greedy pairing, targets, households, and rates that cannot be reached."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def admissible(differ: Array, same: Array, first: int, second: int) -> bool:
     combine_steps=st.booleans(),
     seed=st.integers(0, 1000),
 )
-def test_greedy_pairs_are_admissible_disjoint_and_stop_only_when_none_is_left(
+def test_greedy_pairs_are_admissible_disjoint_and_maximal(
     codes: list[tuple[int, int, int]], constrained: bool, combine_steps: bool, seed: int
 ) -> None:
     table = np.array(codes, dtype=np.uint8)
@@ -49,7 +49,7 @@ def test_greedy_pairs_are_admissible_disjoint_and_stop_only_when_none_is_left(
 
 
 def plain_shuffle(order: list[int], draws: list[int], looked: int) -> int:
-    """Fisher-Yates, two places at a time, as one would write it; a draw that would favor some places is skipped."""
+    """Shuffle two positions at a time by plain Fisher-Yates; draws that would favor some positions are rejected."""
     n, used = len(order), 0
     while looked < n // 2 and used + 2 <= len(draws):
         done = 0
@@ -72,7 +72,7 @@ def plain_shuffle(order: list[int], draws: list[int], looked: int) -> int:
     draws=st.lists(st.integers(0, 2**32 - 1) | st.just(0), min_size=1, max_size=60),  # 0 is drawn again mostly
     looked=st.integers(0, 3),
 )
-def test_the_shuffle_is_the_plain_one(n: int, draws: list[int], looked: int) -> None:
+def test_shuffle_equals_plain_fisher_yates(n: int, draws: list[int], looked: int) -> None:
     order = list(range(n))
     looked = min(looked, n // 2)
     fast = np.arange(n, dtype=np.int32)
@@ -81,7 +81,7 @@ def test_the_shuffle_is_the_plain_one(n: int, draws: list[int], looked: int) -> 
 
 
 def test_partners_in_turn_are_drawn_uniformly() -> None:
-    """Record 0 first, four admissible partners in groups of 1 and 3: each equally often (chi-square, p = 1e-6)."""
+    """Record 0 comes first and has four admissible partners: each is equally likely (chi-square, p = 1e-6)."""
     differ = np.array([[0], [1], [2], [2], [2], [0]], dtype=np.uint8)
     counts = np.zeros(6)
     for seed in range(4000):
@@ -105,8 +105,8 @@ def test_small_cells_are_swapped_first(cps8d: Microdata) -> None:
     assert small[firsts].all()
 
 
-def test_risk_makes_a_record_come_early_in_proportion() -> None:
-    """One record alone in its cell, nine in another, one pair drawn: the lone one comes first in 1 of 2 draws."""
+def test_risk_target_orders_records_by_inverse_cell_size() -> None:
+    """One record is unique in its cell and nine are in another: the unique one comes first in 1 of 2 draws."""
     frame = pl.DataFrame({"v": ["a"] + ["b"] * 9, "w": [str(i) for i in range(10)]})
     data = sm.read(frame, keys=["v"], other=["w"])
     method = sm.Swap(on="w", rate=0.1, pairing="greedy", target="risk")
@@ -150,7 +150,7 @@ def test_households_are_swapped_whole(target: str) -> None:
     assert sizes.group_by(by).len("n").sort(by).equals(swapped.group_by(by).len("n").sort(by))
 
 
-def test_households_need_a_household_and_variables_of_it() -> None:
+def test_whole_households_need_household_and_constant_variables() -> None:
     with pytest.raises(sm.errors.SchemaError, match="'sex' is not constant within households"):
         sm.Swap(on="sex", rate=0.2, whole_households=True).apply(families(), Stream.of_seed(1))
     alone = sm.read(pl.DataFrame({"v": list("abab")}), keys="all")
@@ -174,13 +174,13 @@ def test_households_need_a_household_and_variables_of_it() -> None:
         ({"target": "risk"}, "Swap.target = 'risk' needs pairing = 'greedy'."),
     ],
 )
-def test_a_swap_that_makes_no_sense_is_refused(given: dict[str, object], reason: str) -> None:
+def test_invalid_parameters_are_rejected(given: dict[str, object], reason: str) -> None:
     with pytest.raises(sm.errors.PlanError) as refused:
         sm.Swap(on="v", **given)  # type: ignore[arg-type]
     assert reason in refused.value.problems
 
 
-def test_a_swap_that_these_data_cannot_fill_is_infeasible() -> None:
+def test_unfillable_rates_are_infeasible() -> None:
     data = sm.read(pl.DataFrame({"v": ["a", "b", None, "a", "b"], "one": ["x"] * 5}), keys="all")
     for method, reason in (
         (sm.Swap(on="v", rate=0.01), "a rate of 0.01 is less than one pair of the 5 records."),
@@ -200,8 +200,8 @@ def test_a_swap_that_these_data_cannot_fill_is_infeasible() -> None:
 
 
 @given(st.integers(2, 200), st.integers(1, 60), st.integers(0, 10_000))
-def test_a_matching_leaves_its_order_as_it_found_it(n: int, wanted: int, seed: int) -> None:
-    """The order that a thread keeps is 0, 1, ... again after each matching, so that the next one is not shifted."""
+def test_matching_restores_the_order_it_borrowed(n: int, wanted: int, seed: int) -> None:
+    """The array reused by a thread is 0, 1, ... again after each matching, so that the next result does not depend on it."""
     codes = np.random.default_rng(seed).integers(0, 3, (n, 1)).astype(np.uint8)
     draw = lambda: matching_pairs(wanted, codes, np.empty(0, np.int32), np.random.default_rng(seed))
     first = draw()
