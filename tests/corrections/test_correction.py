@@ -46,18 +46,18 @@ def truth() -> dict[tuple[str, ...], float]:
     """Return population values from a million records; keys are (domain, statistic, of, with)."""
     big = draw(np.random.default_rng(5), 1_000_000)
     x = np.column_stack([big[name] for name in "yab"])
-    found: dict[tuple[str, ...], float] = {}
+    result: dict[tuple[str, ...], float] = {}
     for domain in ("", "f", "m"):
         part = x[big["sex"] == domain] if domain else x
         covariance = np.cov(part, rowvar=False)
         spread = np.sqrt(np.diagonal(covariance))
         for j, one in enumerate("yab"):
-            found[domain, "mean", one, ""] = part[:, j].mean()
+            result[domain, "mean", one, ""] = part[:, j].mean()
             for k, two in enumerate("yab"):
-                found[domain, "covariance", one, two] = covariance[j, k]
-                found[domain, "correlation", one, two] = covariance[j, k] / spread[j] / spread[k]
-        found |= {(domain, "coefficient", "y", term): value for term, value in BETA.items()}
-    return found
+                result[domain, "covariance", one, two] = covariance[j, k]
+                result[domain, "correlation", one, two] = covariance[j, k] / spread[j] / spread[k]
+        result |= {(domain, "coefficient", "y", term): value for term, value in BETA.items()}
+    return result
 
 
 TRUTH = truth()
@@ -96,10 +96,10 @@ def test_confidence_intervals_cover(method: sm.Method, options: dict[str, Any]) 
     keys: list[tuple[str, ...]] = []
     hits, errors = [], []
     for number in range(FILES):
-        found = sm.correct(method.apply(sample(rng), Stream.of_seed(number)), method, on=ALL, **options).table
-        domain = found["sex"] if "by" in options else pl.repeat("", len(found), eager=True)
-        keys = list(zip(domain, found["statistic"], found["of"], found["with"], strict=True))
-        low, high, value, se = (found[name].to_numpy() for name in ("low", "high", "corrected", "se"))
+        result = sm.correct(method.apply(sample(rng), Stream.of_seed(number)), method, on=ALL, **options).table
+        domain = result["sex"] if "by" in options else pl.repeat("", len(result), eager=True)
+        keys = list(zip(domain, result["statistic"], result["of"], result["with"], strict=True))
+        low, high, value, se = (result[name].to_numpy() for name in ("low", "high", "corrected", "se"))
         true = np.array([TRUTH[key] for key in keys])
         hits.append((low < true) & (true < high))
         errors.append((value - true) / se)
@@ -205,11 +205,11 @@ def test_standard_error_of_variance_equals_closed_form() -> None:
     seen = z.var(ddof=1)
     group = Group(np.arange(n), np.array([[d / (1 + d) * seen]]), np.array([[seen / (1 + d)]]), np.array([z.mean()]),
                   d / (1 + d), n, np.ones((1, 1)))  # fmt: skip
-    found = estimate_moments(Records(z[:, None], np.full(n, 1 / n), (group,)))
-    assert found.covariance_se[0, 0] * np.sqrt(n) == pytest.approx(
+    result = estimate_moments(Records(z[:, None], np.full(n, 1 / n), (group,)))
+    assert result.covariance_se[0, 0] * np.sqrt(n) == pytest.approx(
         np.sqrt(2 + (4 * d + 2 * d**2) / (1 + d) ** 2), rel=0.01
     )
-    assert found.mean_se[0] * np.sqrt(n) == pytest.approx(np.sqrt(1 + d), rel=0.01)
+    assert result.mean_se[0] * np.sqrt(n) == pytest.approx(np.sqrt(1 + d), rel=0.01)
 
 
 # ---- notes, refusals, bad input ---------------------------------------------------------------------------------
@@ -274,13 +274,13 @@ def test_note_reports_matrices_that_are_not_semidefinite() -> None:
     frame = pl.DataFrame({"x": x, "v": x + rng.normal(0, 1, 2000) * ~part, "part": np.where(part, "in", "out")})
     method = sm.Noise(on=["x", "v"], variance=1.0, correlated=True)
     masked = method.apply(sm.read(frame, numeric=["x", "v"]), Stream.of_seed(21))
-    found = sm.correct(masked, method, by="part", regress="v ~ x")
-    assert not found.semidefinite
+    result = sm.correct(masked, method, by="part", regress="v ~ x")
+    assert not result.semidefinite
     sentences = [
-        s for s in found.notes if s.startswith("in part = in the corrected covariance matrix is not positive semi")
+        s for s in result.notes if s.startswith("in part = in the corrected covariance matrix is not positive semi")
     ]
     assert len(sentences) == 1
-    assert "in part = in the corrected covariance" in repr(found)
+    assert "in part = in the corrected covariance" in repr(result)
     assert sm.correct(masked, method).semidefinite
 
 
@@ -317,8 +317,8 @@ def test_unreadable_notes_are_rejected(tmp_path: Path) -> None:
 
 def test_incomplete_records_are_left_out() -> None:
     data = sample(RNG)
-    gone = data.change(None, {"a": np.where(np.arange(700) % 5 == 0, np.nan, data["a"])})
-    masked = CORRELATED.apply(gone, Stream.of_seed(8))
+    incomplete = data.change(None, {"a": np.where(np.arange(700) % 5 == 0, np.nan, data["a"])})
+    masked = CORRELATED.apply(incomplete, Stream.of_seed(8))
     table = sm.correct(masked, CORRELATED, regress="y ~ a").table
     complete = masked.matrix(ALL)[~np.isnan(masked["a"])]
     assert set(table["records"]) == {560}
@@ -368,9 +368,9 @@ def test_constant_and_singular_columns(casc_census: sm.Microdata) -> None:
     names = ("PTOTVAL", "PEARNVAL", "POTHVAL")
     method = sm.Noise(on=names, variance=0.1, correlated=True)
     masked = method.apply(casc_census, Stream.of_seed(12))
-    found = sm.correct(masked, method, regress="PTOTVAL ~ PEARNVAL + POTHVAL")
-    assert found.semidefinite
-    assert found.of("coefficient")["corrected"].to_list() == pytest.approx([0, 1, 1], abs=1e-6)
+    result = sm.correct(masked, method, regress="PTOTVAL ~ PEARNVAL + POTHVAL")
+    assert result.semidefinite
+    assert result.of("coefficient")["corrected"].to_list() == pytest.approx([0, 1, 1], abs=1e-6)
     lost = sm.correct(masked, method, regress="AFNLWGT ~ PTOTVAL + PEARNVAL + POTHVAL")
     assert lost.of("coefficient")["corrected"].null_count() == 4
     assert any("not positive definite" in sentence for sentence in lost.notes)
@@ -383,8 +383,8 @@ def test_noise_strata_are_corrected_separately() -> None:
     """Strata with unequal spread have unequal noise variances; each is estimated from its own records."""
     method = sm.Noise(on="a", variance=0.5, within=("sex",))
     masked = method.apply(sample(RNG), Stream.of_seed(9))
-    found = {masked["sex"][s.rows[0]]: s for s in noise_strata(masked, ("a",), method.added_noise())}
-    for label, stratum in found.items():
+    result = {masked["sex"][s.rows[0]]: s for s in noise_strata(masked, ("a",), method.added_noise())}
+    for label, stratum in result.items():
         here = masked["sex"] == label
         assert stratum.covariance[0, 0] == pytest.approx(masked["a"][here].var(ddof=1) / 3)
         assert stratum.count == here.sum()

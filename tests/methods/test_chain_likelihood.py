@@ -228,7 +228,7 @@ def test_transition_matrices_are_multiplied() -> None:
 
 
 def test_merging_and_suppression_after_transitions() -> None:
-    """P(merged | known) is the sum over the merged categories; a suppressed value excludes nothing; missing stays missing."""
+    """P(merged | known) is the sum over the merged categories; suppressed values exclude nothing; missing stays missing."""
     data = people()
     move, merge = PRAM("region", 0.6, alpha=1.0), sm.Recode("region", merge=(("d", "e"),), labels=("rest",))
     method = sm.Chain((move, merge, sm.Suppress(("region",), 12)))
@@ -251,10 +251,10 @@ def test_noise_after_deterministic_step_uses_its_result() -> None:
     data = people()
     method = sm.Chain((Round("wage", 5.0), TopCode("wage", top=30.0), sm.Noise("wage", 0.1)))
     released = method.apply(data, ONCE)
-    made = sm.Chain((Round("wage", 5.0), TopCode("wage", top=30.0))).apply(data, ONCE)
-    made = Microdata(made.schema, {name: made.column(name) for name in made.names})
+    recoded = sm.Chain((Round("wage", 5.0), TopCode("wage", top=30.0))).apply(data, ONCE)
+    recoded = Microdata(recoded.schema, {name: recoded.column(name) for name in recoded.names})
     np.testing.assert_allclose(
-        chances(method, data, released), chances(sm.Noise("wage", 0.1), made, released), rtol=1e-9, atol=1e-15
+        chances(method, data, released), chances(sm.Noise("wage", 0.1), recoded, released), rtol=1e-9, atol=1e-15
     )
 
 

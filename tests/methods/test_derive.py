@@ -60,8 +60,8 @@ def test_plan_round_trip_keeps_derived_columns(tmp_path: Path) -> None:
     assert [c.id for c in again.candidates] == [c.id for c in plan.candidates]
     assert set(scores.candidate["id"]) == {c.id for c in plan.candidates}
     with sm.Study.open(tmp_path / "study") as study:
-        made = study.plan.make(data, Candidate(plan.all_methods[1]))
-    assert made["bmi"] == pytest.approx(made["weight"] / (data["height"] / 100) ** 2)
+        masked = study.plan.make(data, Candidate(plan.all_methods[1]))
+    assert masked["bmi"] == pytest.approx(masked["weight"] / (data["height"] / 100) ** 2)
     assert plan.all_methods[0] == sm.Identity(), "the file as it is stays as it is"
 
 
@@ -118,7 +118,7 @@ def test_plan_rejects_invalid_formulas(line: str, words: str) -> None:
 def test_formula_on_recoded_column_is_rejected() -> None:
     data = read(bodies())
     plan = sm.Plan(sm.Recode(on=["weight"], width=10), sm.SmallCells(), derive=BMI)
-    assert any("an earlier step made it categorical" in problem for problem in plan.problems_with(data))
+    assert any("an earlier step masked it categorical" in problem for problem in plan.problems_with(data))
 
 
 def test_stale_reasons_for_missing_values_are_dropped() -> None:

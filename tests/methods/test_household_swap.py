@@ -132,11 +132,11 @@ def test_result_does_not_depend_on_order_of_members() -> None:
 def test_compress_by_counting_equals_compress() -> None:
     rng = np.random.default_rng(1)
     codes = [rng.integers(0, size, 400) for size in (3, 7, 2)]
-    for found, wanted in zip(compress_by_counting(codes), compress(codes), strict=True):
-        assert np.array_equal(found, wanted)
+    for result, wanted in zip(compress_by_counting(codes), compress(codes), strict=True):
+        assert np.array_equal(result, wanted)
     wide = [rng.integers(0, 10**6, 50), rng.integers(0, 10**6, 50)]
-    for found, wanted in zip(compress_by_counting(wide), compress(wide), strict=True):
-        assert np.array_equal(found, wanted)
+    for result, wanted in zip(compress_by_counting(wide), compress(wide), strict=True):
+        assert np.array_equal(result, wanted)
 
 
 def test_partners_are_drawn_uniformly() -> None:

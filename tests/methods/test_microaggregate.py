@@ -33,30 +33,30 @@ METHODS = ("mdav", "individual", "optimal", "projection", "gower")
 # ---- the plain formulas ---------------------------------------------------------------------------------------
 def plain_mdav(x: Array, size: int) -> Array:
     """MDAV-generic by full scans."""
-    group, free, made = np.full(len(x), -1), np.arange(len(x)), 0
+    group, free, next_group = np.full(len(x), -1), np.arange(len(x)), 0
 
     def take(r: int, free: Array) -> Array:
         distance = squared_distances(x[free], x[r])
         distance[free == r] = -1
         near = np.argsort(distance, kind="stable")[:size]
-        group[free[near]] = made
+        group[free[near]] = next_group
         return np.delete(free, near)
 
     while len(free) >= 2 * size:
         mean = x[free].sum(axis=0) / len(free)
         r = int(free[np.argmax(squared_distances(x[free], mean))])
         free = take(r, free)
-        made += 1
+        next_group += 1
         if len(free) >= 2 * size:
             free = take(int(free[np.argmax(squared_distances(x[free], x[r]))]), free)
-            made += 1
-    group[free] = made
+            next_group += 1
+    group[free] = next_group
     return group
 
 
 def plain_vmdav(x: Array, size: int, gain: float) -> Array:
     """V-MDAV by full scans."""
-    group, made = np.full(len(x), -1), 0
+    group, next_group = np.full(len(x), -1), 0
     far = np.argsort(-squared_distances(x, x.sum(axis=0) / len(x)), kind="stable")
     for r in far:
         free = np.flatnonzero(group < 0)
@@ -64,45 +64,45 @@ def plain_vmdav(x: Array, size: int, gain: float) -> Array:
             continue
         distance = squared_distances(x[free], x[r])
         distance[free == r] = -1
-        group[free[np.argsort(distance, kind="stable")[:size]]] = made
-        while (group == made).sum() < 2 * size - 1 and (group < 0).sum() > 1:
-            free, inside = np.flatnonzero(group < 0), np.flatnonzero(group == made)
+        group[free[np.argsort(distance, kind="stable")[:size]]] = next_group
+        while (group == next_group).sum() < 2 * size - 1 and (group < 0).sum() > 1:
+            free, inside = np.flatnonzero(group < 0), np.flatnonzero(group == next_group)
             to_group = np.min([squared_distances(x[free], x[m]) for m in inside], axis=0)
             e = free[np.argmin(to_group)]
             others = free[free != e]
             if not np.sqrt(to_group.min()) < gain * np.sqrt(squared_distances(x[others], x[e]).min()):
                 break
-            group[e] = made
-        made += 1
+            group[e] = next_group
+        next_group += 1
     taken = np.flatnonzero(group >= 0)
-    means = np.array([x[taken][group[taken] == g].sum(axis=0) / (group[taken] == g).sum() for g in range(made)])
+    means = np.array([x[taken][group[taken] == g].sum(axis=0) / (group[taken] == g).sum() for g in range(next_group)])
     for row in np.flatnonzero(group < 0):
         group[row] = np.argmin(squared_distances(means, x[row]))
     return group
 
 
-def plain_gower(numbers: Array, codes: Array, size: int, price: Array | float = 1.0) -> Array:
-    group, free, made = np.full(len(codes), -1), np.arange(len(codes)), 0
+def plain_gower(numbers: Array, codes: Array, size: int, cost_of_codes: Array | float = 1.0) -> Array:
+    group, free, next_group = np.full(len(codes), -1), np.arange(len(codes)), 0
 
     def distances(free: Array, number: Array, code: Array) -> Array:
-        return np.abs(numbers[free] - number).sum(axis=1) + (price * (codes[free] != code)).sum(axis=1)
+        return np.abs(numbers[free] - number).sum(axis=1) + (cost_of_codes * (codes[free] != code)).sum(axis=1)
 
     def take(r: int, free: Array) -> Array:
         distance = distances(free, numbers[r], codes[r])
         distance[free == r] = -1
         near = np.argsort(distance, kind="stable")[:size]
-        group[free[near]] = made
+        group[free[near]] = next_group
         return np.delete(free, near)
 
     while len(free) >= 2 * size:
         modes = np.array([np.bincount(column).argmax() for column in codes[free].T])
         r = int(free[np.argmax(distances(free, numbers[free].sum(axis=0) / len(free), modes))])
         free = take(r, free)
-        made += 1
+        next_group += 1
         if len(free) >= 2 * size:
             free = take(int(free[np.argmax(distances(free, numbers[r], codes[r]))]), free)
-            made += 1
-    group[free] = made
+            next_group += 1
+    group[free] = next_group
     return group
 
 
@@ -143,8 +143,8 @@ def test_gower_groups_equal_full_scan(case: tuple[int, int, int, int, bool], q: 
     x = drawn(n, p, seed, True) / 2.0
     codes = np.random.default_rng(seed + 1).integers(0, 3, (n, q))
     assert np.array_equal(gower_groups(x, codes, size), plain_gower(x, codes, size))
-    price = np.arange(1, q + 1) / 2.0
-    assert np.array_equal(gower_groups(x, codes, size, price), plain_gower(x, codes, size, price))
+    cost_of_codes = np.arange(1, q + 1) / 2.0
+    assert np.array_equal(gower_groups(x, codes, size, cost_of_codes), plain_gower(x, codes, size, cost_of_codes))
 
 
 def test_gower_distance_matches_sdcmicro() -> None:
@@ -152,10 +152,10 @@ def test_gower_distance_matches_sdcmicro() -> None:
     from sdcmap.methods._gower_groups import _distances
 
     y_numbers, y_codes = np.array([[1.0], [1.5]]), np.array([[0, 1], [1, 1]])
-    found = np.empty((2, 2))
+    result = np.empty((2, 2))
     for i, (number, codes) in enumerate([([1.0], [0, 0]), ([2.0], [1, 1])]):
-        _distances(y_numbers, y_codes, np.ones(2), 2, np.array(number), np.array(codes), found[i])
-    assert found / 3 == pytest.approx(np.array([[1 / 3, 5 / 6], [2 / 3, 1 / 6]]))
+        _distances(y_numbers, y_codes, np.ones(2), 2, np.array(number), np.array(codes), result[i])
+    assert result / 3 == pytest.approx(np.array([[1 / 3, 5 / 6], [2 / 3, 1 / 6]]))
 
 
 def test_importance_weights_gower_distance() -> None:
@@ -219,7 +219,7 @@ def test_mean_of_equal_values_is_exact() -> None:
 
 
 # ---- the method -----------------------------------------------------------------------------------------------
-def people(n: int = 200, gone: float = 0.0) -> Microdata:
+def people(n: int = 200, missing_share: float = 0.0) -> Microdata:
     rng = np.random.default_rng(2)
     frame = pl.DataFrame(
         {
@@ -230,8 +230,8 @@ def people(n: int = 200, gone: float = 0.0) -> Microdata:
             "weight": rng.integers(1, 9, n).astype(float),
         }
     )
-    for name in ("wage", "rent", "sex") if gone else ():
-        frame = frame.with_columns(pl.when(pl.Series(rng.random(n) >= gone)).then(pl.col(name)).alias(name))
+    for name in ("wage", "rent", "sex") if missing_share else ():
+        frame = frame.with_columns(pl.when(pl.Series(rng.random(n) >= missing_share)).then(pl.col(name)).alias(name))
     return sm.read(frame, numeric=["wage", "rent"], keys=["sex", "class"], weight="weight")
 
 
@@ -253,7 +253,7 @@ def test_every_group_has_at_least_size_records(method: str, size: int) -> None:
 
 @pytest.mark.parametrize("method", ["individual", "optimal"])
 def test_univariate_methods_group_each_variable(method: str) -> None:
-    data = people(gone=0.2)
+    data = people(missing_share=0.2)
     masked = sm.Microaggregate(("wage", "rent"), size=4, method=method).apply(data, ONCE)
     for name in ("wage", "rent"):
         known = ~data.missing(name)
@@ -267,7 +267,7 @@ def test_univariate_methods_group_each_variable(method: str) -> None:
 @pytest.mark.parametrize("names", [("wage", "rent"), ("wage", "rent", "sex")])
 def test_records_missing_in_the_same_variables_are_grouped(names: tuple[str, ...]) -> None:
     """Every average uses at least `size` values, even if neighbors are missing."""
-    data = people(400, gone=0.3)
+    data = people(400, missing_share=0.3)
     masked = sm.Microaggregate(names, size=3, method="gower").apply(data, ONCE)
     for name in names:
         assert np.array_equal(masked.missing(name), data.missing(name))
@@ -288,7 +288,7 @@ def test_records_with_rare_missing_pattern_join_nearest_group() -> None:
 
 @pytest.mark.parametrize("method", ["mdav", "projection", "gower"])
 def test_averages_use_at_least_size_values_despite_missing_ones(method: str) -> None:
-    data = people(300, gone=0.01)
+    data = people(300, missing_share=0.01)
     names = ("wage", "rent", "sex", "class") if method == "gower" else ("wage", "rent")
     masked = sm.Microaggregate(names, size=10, method=method).apply(data, ONCE)
     for name in names:
@@ -408,8 +408,8 @@ def test_incompatible_data_are_rejected(method: sm.Microaggregate, problem: str)
 @pytest.mark.parametrize("average", ["mean", "median", "mode"])
 @pytest.mark.parametrize("method", METHODS)
 def test_laws(method: str, average: str) -> None:
-    for gone in (0.0, 0.1):
-        check_method(sm.Microaggregate(("wage", "rent"), 3, method, average), people(80, gone))
+    for missing_share in (0.0, 0.1):
+        check_method(sm.Microaggregate(("wage", "rent"), 3, method, average), people(80, missing_share))
     check_method(sm.Microaggregate(("wage", "rent"), 3, method, average, within="sex"), people(60))
 
 

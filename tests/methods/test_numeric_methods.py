@@ -84,9 +84,9 @@ def test_rescaling_restores_the_covariance_in_expectation(method: Method) -> Non
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 2)) @ np.array([[3.0, 1.0], [0.0, 1.0]])
     data = numbers(x=x[:, 0], y=x[:, 1])
-    found = np.array([np.cov(apply(method, data, seed).matrix(method.masked_names).T) for seed in range(300)])
-    error = found.mean(axis=0) - np.cov(x.T)
-    assert (np.abs(error) < 4 * found.std(axis=0) / np.sqrt(300)).all()
+    result = np.array([np.cov(apply(method, data, seed).matrix(method.masked_names).T) for seed in range(300)])
+    error = result.mean(axis=0) - np.cov(x.T)
+    assert (np.abs(error) < 4 * result.std(axis=0) / np.sqrt(300)).all()
 
 
 @pytest.mark.parametrize("kind", ["eigen", "cholesky", "symmetric"])
@@ -222,8 +222,8 @@ def test_noise_likelihood_is_the_normal_density(pair: tuple[Microdata, Array], c
     mean = c * x + (1 - c) * z.mean(axis=0)
     covariance = c**2 * 0.3 * np.cov(x.T) * (1 if correlated else np.eye(2))
     exact = np.array([stats.multivariate_normal.logpdf(z, one, covariance) for one in mean])
-    found = block(method.log_likelihood(data, released), ALL)
-    np.testing.assert_allclose(relative(found), relative(exact), atol=1e-8)
+    result = block(method.log_likelihood(data, released), ALL)
+    np.testing.assert_allclose(relative(result), relative(exact), atol=1e-8)
 
 
 @pytest.mark.parametrize("root", ["eigen", "cholesky", "symmetric"])
@@ -244,9 +244,9 @@ def test_mixture_likelihood_is_the_mixture_density(pair: tuple[Microdata, Array]
             * weights[k]
             * np.array([stats.multivariate_normal.pdf(z, one + center, 0.1 * line @ line.T) for one in x])
         )
-    found = block(method.log_likelihood(data, released), ALL)
+    result = block(method.log_likelihood(data, released), ALL)
     likely = exact > 1e-200
-    gap = (found - np.log(np.where(likely, exact, 1.0)))[likely]
+    gap = (result - np.log(np.where(likely, exact, 1.0)))[likely]
     assert gap == pytest.approx(gap[0])
 
 
@@ -280,11 +280,11 @@ def test_censored_density_integrates_to_1(known: float) -> None:
 def test_kept_zero_is_certain_and_random_zero_is_not() -> None:
     cut = CensoredNormal(1.0, zero=0.0, step=1.0)
     known, released = np.array([[0.0], [2.0]]), np.array([[0.0, 1.0]])
-    found = cut(known, released)
-    assert found[0, 0] == 0
-    assert found[0, 1] == -np.inf
-    assert found[1, 0] == pytest.approx(stats.norm.logpdf(2))
-    assert found[1, 1] == -0.5
+    result = cut(known, released)
+    assert result[0, 0] == 0
+    assert result[0, 1] == -np.inf
+    assert result[1, 0] == pytest.approx(stats.norm.logpdf(2))
+    assert result[1, 1] == -0.5
 
 
 def test_joint_density_inside_bounds_equals_formula(pair: tuple[Microdata, Array]) -> None:
@@ -294,7 +294,7 @@ def test_joint_density_inside_bounds_equals_formula(pair: tuple[Microdata, Array
     released = apply(method, data)
     z, covariance = released.matrix(["x", "y"]), 0.3 * np.cov(x.T)
     sd = np.sqrt(np.diag(covariance))
-    found = relative(block(method.log_likelihood(data, released), ALL))
+    result = relative(block(method.log_likelihood(data, released), ALL))
     for j, (zx, zy) in enumerate(z):
         exact = np.zeros(len(x))
         if zx > 0 and zy > 0:
@@ -303,7 +303,7 @@ def test_joint_density_inside_bounds_equals_formula(pair: tuple[Microdata, Array
             for k, value in enumerate((zx, zy)):
                 error = (value - x[:, k]) / sd[k]
                 exact += stats.norm.logpdf(error) if value > 0 else stats.norm.logcdf(error)
-        assert found[:, j] == pytest.approx(exact - exact[0], abs=1e-8)
+        assert result[:, j] == pytest.approx(exact - exact[0], abs=1e-8)
     field = method.log_likelihood(data, released)[0]
     assert field.density(field.known, field.released) == pytest.approx(np.diag(field.block(ALL)))
 
@@ -317,8 +317,8 @@ def test_multiplicative_density_equals_scipy(log: bool) -> None:
         if log
         else stats.norm.logpdf(released / known, 1, np.sqrt(0.2))
     ) - np.log(known)
-    found = Multiplied(0.2, log, 0.0, 1.0)(known, released)
-    np.testing.assert_allclose(relative(found), relative(exact))
+    result = Multiplied(0.2, log, 0.0, 1.0)(known, released)
+    np.testing.assert_allclose(relative(result), relative(exact))
 
 
 def test_rounding_step_of_released_values() -> None:
@@ -444,10 +444,10 @@ def test_reidentified_records_exchange_blocks_within_subdomains(incomes: Microda
     before = noise.apply(incomes, stream.child("step 0"))
     after = sm.Chain([noise, swap]).apply(incomes, stream)
     old, new = (np.nan_to_num(file.matrix(NAMES), nan=-1.0) for file in (before, after))
-    found = own_is_nearest(incomes.matrix(NAMES), before.matrix(NAMES))
+    result = own_is_nearest(incomes.matrix(NAMES), before.matrix(NAMES))
     moved = (old != new).any(axis=1)
-    assert moved[~found].sum() == 0
-    assert found.sum() - moved.sum() <= 2  # one left over in each of two regions
+    assert moved[~result].sum() == 0
+    assert result.sum() - moved.sum() <= 2  # one left over in each of two regions
     for region in ("n", "s"):
         here = incomes["region"] == region
         assert np.array_equal(*(np.unique(rows[here], axis=0) for rows in (old, new)))

@@ -32,9 +32,9 @@ def matrices(draw: st.DrawFn) -> Any:
     """Draw transition matrices with impossible transitions."""
     size = draw(st.integers(1, 6))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
-    found = rng.random((size, size)) * (rng.random((size, size)) < 0.6)
-    found[np.arange(size), rng.integers(0, size, size)] += 0.1
-    return found / found.sum(axis=1, keepdims=True)
+    result = rng.random((size, size)) * (rng.random((size, size)) < 0.6)
+    result[np.arange(size), rng.integers(0, size, size)] += 0.1
+    return result / result.sum(axis=1, keepdims=True)
 
 
 # ---- kernels --------------------------------------------------------------------------------------------------
@@ -42,12 +42,12 @@ def matrices(draw: st.DrawFn) -> Any:
 def test_invariant_matrix_preserves_counts_and_diagonal(counts: list[int], stay: float, alpha: float) -> None:
     """Unlike sdcMicro (issues 76, 264 and 347), the diagonal is at least pd; empty categories are never drawn."""
     p = np.array(counts, dtype=float)
-    found = invariant_matrix(p, stay, alpha)
-    np.testing.assert_allclose(found.sum(axis=1), 1)
-    assert (found >= 0).all()
-    np.testing.assert_allclose(p @ found, p, atol=1e-9 * max(1, p.sum()))
-    assert np.diag(found).min() >= stay - 1e-12
-    assert not found[:, p == 0][p > 0].any()
+    result = invariant_matrix(p, stay, alpha)
+    np.testing.assert_allclose(result.sum(axis=1), 1)
+    assert (result >= 0).all()
+    np.testing.assert_allclose(p @ result, p, atol=1e-9 * max(1, p.sum()))
+    assert np.diag(result).min() >= stay - 1e-12
+    assert not result[:, p == 0][p > 0].any()
 
 
 def test_invariant_matrix_equals_formula() -> None:
@@ -113,9 +113,9 @@ def test_corrected_tables_are_unbiased(persons: sm.Microdata) -> None:
     method = sm.methods.RandomizedResponse(on="Educ", epsilon=1.5)
     names = ("Educ", "Sex")
     truth = method.correct_table(persons, names)["released"].to_numpy()
-    found = [method.correct_table(sm.mask(persons, method, seed=s), names)["corrected"].to_numpy() for s in range(200)]
-    error = np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
-    assert (np.abs(np.mean(found, axis=0) - truth) < 5 * error).all()
+    result = [method.correct_table(sm.mask(persons, method, seed=s), names)["corrected"].to_numpy() for s in range(200)]
+    error = np.std(result, axis=0, ddof=1) / np.sqrt(len(result))
+    assert (np.abs(np.mean(result, axis=0) - truth) < 5 * error).all()
     raw = method.correct_table(sm.mask(persons, method, seed=1), names)["released"].to_numpy()
     assert np.abs(raw - truth).max() > 5 * error.max()  # without correction it is far off
 
@@ -124,9 +124,9 @@ def test_strata_are_corrected_separately(persons: sm.Microdata) -> None:
     method = sm.PRAM(on="Educ", stay=0.5, alpha=1.0, within="Sex")
     names = ("Educ", "Sex")
     truth = method.correct_table(persons, names)["released"].to_numpy()
-    found = [method.correct_table(sm.mask(persons, method, seed=s), names)["corrected"].to_numpy() for s in range(100)]
-    error = np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
-    assert (np.abs(np.mean(found, axis=0) - truth) < 5 * error).all()
+    result = [method.correct_table(sm.mask(persons, method, seed=s), names)["corrected"].to_numpy() for s in range(100)]
+    error = np.std(result, axis=0, ddof=1) / np.sqrt(len(result))
+    assert (np.abs(np.mean(result, axis=0) - truth) < 5 * error).all()
     weighted = method.correct_table(persons, "Sex", weighted=True)
     assert weighted["corrected"].sum() == pytest.approx(persons.weights.sum())
 
@@ -138,11 +138,11 @@ def test_likelihood_is_the_transition_matrix(persons: sm.Microdata, within: tupl
     small = persons.take(np.arange(200))
     small = sm.Microdata(small.schema, small.columns)
     released = sm.mask(small, method, seed=1)
-    found = block(method.log_likelihood(small, released), slice(None))
-    assert np.isfinite(np.diag(found)).all()
+    result = block(method.log_likelihood(small, released), slice(None))
+    assert np.isfinite(np.diag(result)).all()
     if within:
         other = small["Sex"][:, np.newaxis] != small["Sex"]
-        assert (found[other] == -np.inf).all()
+        assert (result[other] == -np.inf).all()
         return
     both = [np.concatenate([small.codes(n), released.codes(n)]) for n in method.on]
     matrices = [
@@ -151,7 +151,7 @@ def test_likelihood_is_the_transition_matrix(persons: sm.Microdata, within: tupl
     ]
     with np.errstate(divide="ignore"):
         plain = sum(np.log(m)[small.codes(n)][:, released.codes(n)] for n, m in zip(method.on, matrices, strict=True))
-    np.testing.assert_allclose(found, plain)
+    np.testing.assert_allclose(result, plain)
 
 
 def test_missing_values_are_kept_or_a_category(persons: sm.Microdata) -> None:

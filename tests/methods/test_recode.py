@@ -40,15 +40,15 @@ def recoded(data: sm.Microdata, name: str, **fields: Any) -> list[Any]:
 @pytest.mark.parametrize("name", ["age", "years"])
 def test_intervals_are_left_open_as_in_sdcmicro(ages: sm.Microdata, name: str) -> None:
     """As in globalRecode and R's cut, 9 is in (1, 9] and 10 in (9, 19]; values outside fall into open end intervals."""
-    found = recoded(ages, name, breaks=[1, 9, 19, 69])
-    assert found == ["<= 1", "(1, 9]", "(9, 19]", "(9, 19]", "(19, 69]", "(19, 69]", "> 69", "> 69", None]
+    result = recoded(ages, name, breaks=[1, 9, 19, 69])
+    assert result == ["<= 1", "(1, 9]", "(9, 19]", "(9, 19]", "(19, 69]", "(19, 69]", "> 69", "> 69", None]
 
 
 @pytest.mark.parametrize("name", ["age", "years"])
 def test_intervals_closed_on_the_left(ages: sm.Microdata, name: str) -> None:
-    found = recoded(ages, name, width=10, closed="left")
+    result = recoded(ages, name, width=10, closed="left")
     bands = [(0, 10), (0, 10), (10, 20), (10, 20), (20, 30), (60, 70), (70, 80), (100, 110)]
-    assert found == [*(f"[{low}, {high})" for low, high in bands), None]
+    assert result == [*(f"[{low}, {high})" for low, high in bands), None]
     assert recoded(ages, name, breaks=[18, 65], closed="left", labels=["child", "adult", "old"])[3:6] == [
         "adult", "adult", "old",
     ]  # fmt: skip
@@ -65,8 +65,8 @@ def test_breaks_found_from_data_equal_rounded_formula(values: list[float], bins:
     assert log_width(x, bins).tolist() == sorted({float(f"{one:.0e}") for one in ratios})
     plain = np.unique([np.quantile(x, i / bins) for i in range(1, bins)])
     gaps = np.diff([x.min(), *plain, x.max()])
-    beside = np.minimum(*(np.where(part > 0, part, np.inf) for part in (gaps[:-1], gaps[1:])))
-    assert (np.abs(quantiles(x, bins) - plain) <= beside / 10 * (1 + 1e-6)).all()
+    nearest = np.minimum(*(np.where(part > 0, part, np.inf) for part in (gaps[:-1], gaps[1:])))
+    assert (np.abs(quantiles(x, bins) - plain) <= nearest / 10 * (1 + 1e-6)).all()
 
 
 def test_breaks_reveal_no_original_value() -> None:
@@ -90,21 +90,21 @@ def test_quantile_intervals_have_similar_counts() -> None:
 @pytest.mark.parametrize("becomes", ["midpoint", "mean", "median"])
 def test_numbers_become_typical_values(ages: sm.Microdata, becomes: Any) -> None:
     twice = sm.read(pl.concat([ages.frame()] * 2), numeric="years", other="all")
-    found = sm.mask(twice, sm.Recode(on="years", breaks=[9, 19, 69], becomes=becomes), seed=1).take(
+    result = sm.mask(twice, sm.Recode(on="years", breaks=[9, 19, 69], becomes=becomes), seed=1).take(
         np.arange(len(ages))
     )
     ends = {"midpoint": (5, 85), "mean": (5, 85), "median": (5, 85)}[becomes]
     middle = {"midpoint": (14, 44), "mean": (14.5, 44.5), "median": (14.5, 44.5)}[becomes]
     expected = [ends[0]] * 2 + [middle[0]] * 2 + [middle[1]] * 2 + [ends[1]] * 2
-    assert found["years"][:-1].tolist() == expected and np.isnan(found["years"][-1])
-    assert found.schema["years"].kind == "numeric"
+    assert result["years"][:-1].tolist() == expected and np.isnan(result["years"][-1])
+    assert result.schema["years"].kind == "numeric"
 
 
 @pytest.mark.parametrize("becomes", ["midpoint", "mean", "median"])
 def test_averages_of_one_or_two_values_are_not_released(ages: sm.Microdata, becomes: Any) -> None:
     """With two records per interval, the midpoint is released, or the break of an end interval."""
-    found = sm.mask(ages, sm.Recode(on="years", breaks=[9, 19, 69], becomes=becomes), seed=1)
-    assert found["years"][:-1].tolist() == [9, 9, 14, 14, 44, 44, 69, 69]
+    result = sm.mask(ages, sm.Recode(on="years", breaks=[9, 19, 69], becomes=becomes), seed=1)
+    assert result["years"][:-1].tolist() == [9, 9, 14, 14, 44, 44, 69, 69]
 
 
 def test_recoded_number_is_ordinal(persons: sm.Microdata) -> None:
@@ -175,10 +175,10 @@ def test_parse_hierarchy_file(tmp_path: Path) -> None:
     path = tmp_path / "zip.csv"
     for mark in ";,\t":
         path.write_text(f"81667{mark}8166*{mark}*\n81675{mark}8167*{mark}*\n")
-        found = sm.data.Hierarchy.read(str(path))
-        assert (found.levels, found.at(1)) == (2, {"81667": "8166*", "81675": "8167*"})
-    found.write(str(path))
-    assert sm.data.Hierarchy.read(str(path)) == found
+        result = sm.data.Hierarchy.read(str(path))
+        assert (result.levels, result.at(1)) == (2, {"81667": "8166*", "81675": "8167*"})
+    result.write(str(path))
+    assert sm.data.Hierarchy.read(str(path)) == result
     assert sm.data.Hierarchy.prefixes(["81667", "9"]).at(3) == {"81667": "81***", "9": "9****"}
 
 
@@ -235,10 +235,10 @@ def test_numeric_categories_are_coded_and_stay_ordinal(ages: sm.Microdata) -> No
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.floats(0.1, 1e4), st.booleans())
 def test_rounding_gives_nearest_multiples(values: list[float], base: float, unbiased: bool) -> None:
     data = sm.read(pl.DataFrame({"x": values}), numeric="all")
-    found = sm.mask(data, sm.methods.Round(on="x", base=base, unbiased=unbiased), seed=1)["x"]
-    steps = found / base
+    result = sm.mask(data, sm.methods.Round(on="x", base=base, unbiased=unbiased), seed=1)["x"]
+    steps = result / base
     np.testing.assert_allclose(steps, np.rint(steps), atol=1e-6)
-    assert (np.abs(found - np.array(values)) <= base * (1 if unbiased else 0.5) * (1 + 1e-9) + 1e-9).all()
+    assert (np.abs(result - np.array(values)) <= base * (1 if unbiased else 0.5) * (1 + 1e-9) + 1e-9).all()
 
 
 def test_random_rounding_is_unbiased() -> None:

@@ -22,12 +22,12 @@ def test_frequent_combinations_keep_their_values() -> None:
     ages = [21.0, 21, 21, 31, 32, 33, 45, 58, 61, 90, None]
     data = sm.read(pl.DataFrame({"age": ages}), numeric="all")
     masked = sm.methods.RecodeLocally(LADDER, k=3).apply(data, ONCE)
-    told = list(masked.frame()["age"])
-    assert told[:6] == ["21"] * 3 + ["(30, 40]"] * 3
-    assert told[6:9] == ["(40, 80]"] * 3 and told[9:] == [sm.mask(data, LADDER[1], seed=1).frame()["age"][9], None]
+    result = list(masked.frame()["age"])
+    assert result[:6] == ["21"] * 3 + ["(30, 40]"] * 3
+    assert result[6:9] == ["(40, 80]"] * 3 and result[9:] == [sm.mask(data, LADDER[1], seed=1).frame()["age"][9], None]
     levels = masked.column("age").levels
     assert levels is not None and masked.schema["age"].kind == "ordinal"
-    assert levels.to_list() == ["21", "(30, 40]", "(40, 80]", told[9], None]
+    assert levels.to_list() == ["21", "(30, 40]", "(40, 80]", result[9], None]
 
 
 def test_combinations_have_k_records_with_minimal_recoding() -> None:
@@ -65,7 +65,7 @@ def mixed() -> tuple[sm.Microdata, sm.methods.RecodeLocally, sm.Microdata]:
     return data, method, method.apply(data, ONCE)
 
 
-def fitting(data: sm.Microdata, masked: sm.Microdata) -> np.ndarray:
+def matching_people(data: sm.Microdata, masked: sm.Microdata) -> np.ndarray:
     """Which people (columns) fit each released record, by plain lines: an age that equals the label or lies in its
     interval, the same sex, the same region."""
     age = data["age"]
@@ -83,7 +83,7 @@ def test_attacks_handle_labels_of_several_levels() -> None:
     distance is that attack."""
     data, method, masked = mixed()
     assert len({label[:1] == "(" for label in masked.frame()["age"]}) == 2
-    plain, rng = (1 / fitting(data, masked).sum(axis=1)).mean(), np.random.default_rng(0)
+    plain, rng = (1 / matching_people(data, masked).sum(axis=1)).mean(), np.random.default_rng(0)
     assert sm.risk.NearestRecord("gower").score(data, masked, rng).value == pytest.approx(plain)
     for worst in (sm.WorstLinkage(), sm.WorstLinkage().for_informed_attacker(method)):
         assert worst.score(data, masked, rng).value >= plain
@@ -98,7 +98,7 @@ def test_attribute_inference_uses_labels_of_several_levels() -> None:
     known = sm.read(frame, keys=["age", "sex", "region"], numeric=["age", "secret"], sensitive=["secret"])
     levels = masked.column("age").levels
     released = known.change(None, {"age": masked.column("age").values}, {"age": levels} if levels is not None else {})
-    fits, secret = fitting(data, masked), known["secret"]
+    fits, secret = matching_people(data, masked), known["secret"]
     plain = ((secret[:, np.newaxis] == secret) & fits).sum(axis=0) / fits.sum(axis=0)
     infer = sm.risk.AttributeInference("secret", on=["age", "sex", "region"], tolerance=0.0, held_out=0.00625)
     found = infer.score(known, released, np.random.default_rng(1)).parts
@@ -113,25 +113,25 @@ def test_attacks_use_labels_explained_in_the_method_note() -> None:
     masked = sm.methods.RecodeLocally([rare, sm.Recode("job", merge=[list(set(jobs))], labels=["*"])], k=4).apply(
         data, ONCE
     )
-    told = masked.frame()["job"].to_numpy()
-    assert {"other", "*"} < set(told)
+    result = masked.frame()["job"].to_numpy()
+    assert {"other", "*"} < set(result)
     group = {"other": {"miner", "diver", "judge"}, "*": set(jobs)}
-    fits = np.array([[job in group.get(label, {label}) for job in jobs] for label in told])
+    fits = np.array([[job in group.get(label, {label}) for job in jobs] for label in result])
     fits &= data["area"][:, np.newaxis] == data["area"]
-    found = sm.risk.NearestRecord("gower", open_columns="as any").score(data, masked, rng).value
-    assert found == pytest.approx((1 / fits.sum(axis=1)).mean())
+    result = sm.risk.NearestRecord("gower", open_columns="as any").score(data, masked, rng).value
+    assert result == pytest.approx((1 / fits.sum(axis=1)).mean())
 
 
-# ---- looked up by who reads the labels ------------------------------------------------------------------------
-def looked_up(data: sm.Microdata, masked: sm.Microdata) -> tuple[np.ndarray, np.ndarray]:
+# ---- matching through labels ------------------------------------------------------------------------------------
+def look_up(data: sm.Microdata, masked: sm.Microdata) -> tuple[np.ndarray, np.ndarray]:
     """Return which people (columns) each released record covers, and which it matches exactly, by simple code."""
-    covers = fitting(data, masked)
+    covers = matching_people(data, masked)
     texts = [f"{age:g}" for age in data["age"]]
     exact = covers & np.array([[label == text for text in texts] for label in masked.frame()["age"]])
     return covers, exact
 
 
-def settled_without_the_region() -> tuple[sm.Microdata, sm.Microdata]:
+def recode_without_region() -> tuple[sm.Microdata, sm.Microdata]:
     """Return 400 people of which three share each age and sex; regions are not recoded, so some are unique."""
     rng = np.random.default_rng(5)
     frame = {"age": rng.integers(18, 60, 400).astype(float), "sex": rng.choice(["f", "m"], 400)}
@@ -145,18 +145,18 @@ def settled_without_the_region() -> tuple[sm.Microdata, sm.Microdata]:
 @pytest.mark.parametrize("k", [2, 4])
 def test_exact_match_bounds_simple_lookups(k: int) -> None:
     """Neither a filter by labels nor a preference for exact values beats ExactMatch; the best of both equals it."""
-    data, masked = settled_without_the_region()
-    covers, exact = looked_up(data, masked)
-    found = sm.risk.ExactMatch(on=data.keys, k=k).records(data, masked)
+    data, masked = recode_without_region()
+    covers, exact = look_up(data, masked)
+    result = sm.risk.ExactMatch(on=data.keys, k=k).records(data, masked)
     alone, first = (table.sum(axis=0) < k for table in (covers, exact))
     own = np.diag(exact)
-    assert (found == (np.diag(covers) & alone | own & first)).all()
+    assert (result == (np.diag(covers) & alone | own & first)).all()
     assert alone.sum() > 20 and (own & first & ~alone).sum() > 20
 
 
 def test_record_risk_prefers_records_with_exact_values() -> None:
-    data, masked = settled_without_the_region()
-    covers, exact = looked_up(data, masked)
+    data, masked = recode_without_region()
+    covers, exact = look_up(data, masked)
     some = exact.any(axis=0)
     left = np.where(some, exact.sum(axis=0), covers.sum(axis=0))
     own = np.where(some, np.diag(exact), np.diag(covers))
@@ -167,22 +167,22 @@ def test_record_risk_prefers_records_with_exact_values() -> None:
 
 def test_special_uniques_match_labels() -> None:
     """Unique on age and region in the original; matched in the release by the value or by labels that cover it."""
-    data, masked = settled_without_the_region()
+    data, masked = recode_without_region()
     same = {name: data[name][:, np.newaxis] == data[name] for name in data.keys}
     names = ("age", "region")
     special = np.flatnonzero((same["age"] & same["region"]).sum(axis=0) == 1)
-    covers, exact = (table for table in looked_up(data.change(None, {"sex": np.zeros(400, np.uint8)}), masked))
+    covers, exact = (table for table in look_up(data.change(None, {"sex": np.zeros(400, np.uint8)}), masked))
     left = np.where(exact.any(axis=0), exact.sum(axis=0), covers.sum(axis=0))
     own = np.where(exact.any(axis=0), np.diag(exact), np.diag(covers))
-    assert all((same[name].sum(axis=0) > 1).all() for name in names)  # so nobody is alone on less
-    told = sm.risk.SpecialUniques(on=names, largest=2).score(data, masked, np.random.default_rng(0))
-    assert told.parts["special uniques"] == len(special) > 100
-    assert told.value == pytest.approx(((left == 1) & own)[special].mean()) and told.value > 0.1
+    assert all((same[name].sum(axis=0) > 1).all() for name in names)  # so no one is unique on fewer columns
+    result = sm.risk.SpecialUniques(on=names, largest=2).score(data, masked, np.random.default_rng(0))
+    assert result.parts["special uniques"] == len(special) > 100
+    assert result.value == pytest.approx(((left == 1) & own)[special].mean()) and result.value > 0.1
 
 
 def test_attribute_risk_matches_labels() -> None:
-    data, masked = settled_without_the_region()
-    covers, ill = fitting(data, masked), data["ill"]
+    data, masked = recode_without_region()
+    covers, ill = matching_people(data, masked), data["ill"]
     equal = ill[:, np.newaxis] == ill
     score = lambda form: sm.risk.CorrectAttribution(form=form).score(data, masked, np.random.default_rng(0)).value
     share = (covers & equal).sum(axis=0) / covers.sum(axis=0)
@@ -193,14 +193,14 @@ def test_attribute_risk_matches_labels() -> None:
 
 
 def test_register_counts_match_labels(tmp_path: Path) -> None:
-    data, masked = settled_without_the_region()
+    data, masked = recode_without_region()
     data.frame().write_csv(path := tmp_path / "register.csv")
     some = np.arange(0, 400, 2)
     sample, part = (sm.Microdata(d.schema, d.take(some).columns) for d in (data, masked))
-    persons = fitting(data, masked).sum(axis=1)[some]
-    told = sm.risk.KMap(k=3, population=str(path)).score(sample, part, np.random.default_rng(0))
-    assert told.value == pytest.approx((persons < 3).mean()) and 0 < told.value < 1
-    assert told.parts == {"smallest": persons.min(), "unmatched": 0.0}
+    persons = matching_people(data, masked).sum(axis=1)[some]
+    result = sm.risk.KMap(k=3, population=str(path)).score(sample, part, np.random.default_rng(0))
+    assert result.value == pytest.approx((persons < 3).mean()) and 0 < result.value < 1
+    assert result.parts == {"smallest": persons.min(), "unmatched": 0.0}
     with pytest.raises(Undefined, match="'age' has labels of several depths"):
         sm.risk.DeltaPresence(population=str(path)).score(sample, part, np.random.default_rng(0))
 
@@ -208,7 +208,7 @@ def test_register_counts_match_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize("numeric", [["age"], []])
 def test_measures_that_need_unique_categories_are_undefined(numeric: list[str]) -> None:
     """For ages as numbers and as categories."""
-    data, masked = settled_without_the_region()
+    data, masked = recode_without_region()
     age = data.frame()["age"].cast(pl.Int64).cast(pl.String)
     keys = {"keys": data.keys, "sensitive": ["ill"]}
     known = data if numeric else sm.read(data.frame().with_columns(age=age), **keys)

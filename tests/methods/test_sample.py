@@ -42,11 +42,11 @@ def test_records_are_equally_likely(persons: sm.Microdata) -> None:
 def test_weighted_totals_are_unbiased(persons: sm.Microdata) -> None:
     """300 stratified samples, within 5 standard errors."""
     truth = float((persons.weights * persons["wage"]).sum())
-    found = []
+    result = []
     for seed in range(300):
         masked = sm.mask(persons, sm.methods.Sample(rate=0.2, within="Sex"), seed=seed)
-        found.append(float((masked.weights * masked["wage"]).sum()))
-    assert abs(np.mean(found) - truth) < 5 * np.std(found, ddof=1) / np.sqrt(300)
+        result.append(float((masked.weights * masked["wage"]).sum()))
+    assert abs(np.mean(result) - truth) < 5 * np.std(result, ddof=1) / np.sqrt(300)
 
 
 def test_strata_are_sampled_separately(persons: sm.Microdata) -> None:

@@ -17,7 +17,7 @@ SEEDS = range(20)
 RNG = np.random.default_rng(0)
 
 
-def people(n: int = 2000, gone: float = 0.0) -> Microdata:
+def people(n: int = 2000, missing_share: float = 0.0) -> Microdata:
     """Return two incomes that depend on schooling and sex, and on each other."""
     rng = np.random.default_rng(5)
     school, sex = rng.integers(0, 12, n), rng.integers(0, 2, n)
@@ -25,8 +25,8 @@ def people(n: int = 2000, gone: float = 0.0) -> Microdata:
     wage = np.exp(0.25 * school + 0.5 * sex + common + 0.5 * rng.standard_normal(n))
     rent = np.round(10 * (0.1 * school + common + rng.standard_normal(n)))
     frame = pl.DataFrame({"wage": wage, "rent": rent, "school": school, "sex": sex.astype(str), "weight": 1.0 + sex})
-    for name in ("wage", "rent", "school", "sex") if gone else ():
-        frame = frame.with_columns(pl.when(pl.Series(rng.random(n) >= gone)).then(pl.col(name)).alias(name))
+    for name in ("wage", "rent", "school", "sex") if missing_share else ():
+        frame = frame.with_columns(pl.when(pl.Series(rng.random(n) >= missing_share)).then(pl.col(name)).alias(name))
     return sm.read(frame, keys=["school", "sex"], numeric=["wage", "rent"], weight="weight")
 
 
@@ -40,9 +40,9 @@ def rank_correlation(x: Array, y: Array) -> float:
     return float(spearmanr(x, y).statistic)
 
 
-@pytest.mark.parametrize("gone", [0.0, 0.2])
-def test_shuffle_preserves_values(gone: float) -> None:
-    data = people(gone=gone)
+@pytest.mark.parametrize("missing_share", [0.0, 0.2])
+def test_shuffle_preserves_values(missing_share: float) -> None:
+    data = people(missing_share=missing_share)
     masked = sm.methods.Shuffle(["wage", "rent"], given=["school", "sex"]).apply(data, Stream.of_seed(1))
     for name in ("wage", "rent"):
         assert np.array_equal(np.sort(masked.numbers(name)), np.sort(data.numbers(name)), equal_nan=True)
@@ -58,9 +58,9 @@ def test_shuffle_preserves_rank_correlations() -> None:
     pairs = [("wage", "rent"), ("wage", "school"), ("rent", "school"), ("wage", "sex")]
     for first, second in pairs:
         x = [data.column(name).values.astype(float) for name in (first, second)]
-        found = [rank_correlation(f.column(first).values, f.column(second).values.astype(float)) for f in files]
-        band = 4 * np.std(found, ddof=1) / np.sqrt(len(found)) + 0.02
-        assert abs(np.mean(found) - rank_correlation(*x)) < band, (first, second)
+        result = [rank_correlation(f.column(first).values, f.column(second).values.astype(float)) for f in files]
+        band = 4 * np.std(result, ddof=1) / np.sqrt(len(result)) + 0.02
+        assert abs(np.mean(result) - rank_correlation(*x)) < band, (first, second)
         assert rank_correlation(*x) > 0.1 + band
 
 
@@ -75,8 +75,8 @@ def test_shuffled_values_are_independent_of_originals_given_predictors() -> None
         rest: Array = y - z @ np.linalg.lstsq(z, y)[0]
         return rest
 
-    found = [np.corrcoef(residual(data), residual(masked))[0, 1] for masked in shuffled(method, data)]
-    assert abs(np.mean(found)) < 4 / np.sqrt(len(data) * len(found))
+    result = [np.corrcoef(residual(data), residual(masked))[0, 1] for masked in shuffled(method, data)]
+    assert abs(np.mean(result)) < 4 / np.sqrt(len(data) * len(result))
 
 
 def test_without_predictors_correlations_among_shuffled_are_preserved() -> None:
@@ -137,17 +137,17 @@ def test_draws_have_the_latent_correlations(cuts: tuple[float, ...]) -> None:
     seen = z[:, 0] if not cuts else np.searchsorted(norm.ppf(cuts), z[:, 0]).astype(float)
     scores = np.column_stack([normal_scores(seen), normal_scores(z[:, 1])])
     drawn = draw_given(scores, z[:, 2:], rng)
-    found = np.corrcoef(np.column_stack([drawn, z[:, 2]]).T)
-    assert found == pytest.approx(truth, abs=5 / np.sqrt(40_000))
+    result = np.corrcoef(np.column_stack([drawn, z[:, 2]]).T)
+    assert result == pytest.approx(truth, abs=5 / np.sqrt(40_000))
     assert drawn.mean(axis=0) == pytest.approx(0, abs=5 / np.sqrt(40_000))
     assert drawn.std(axis=0) == pytest.approx(1, abs=5 / np.sqrt(80_000))
 
 
 def test_values_determined_by_predictors_are_preserved() -> None:
     """Two values, determined by a column of 0 and 1."""
-    told = np.random.default_rng(1).integers(0, 2, 500)
-    drawn = draw_given(normal_scores(told)[:, np.newaxis], told[:, np.newaxis], RNG)
-    assert np.array_equal(map_by_quantile(told, drawn[:, 0]), told)
+    binary = np.random.default_rng(1).integers(0, 2, 500)
+    drawn = draw_given(normal_scores(binary)[:, np.newaxis], binary[:, np.newaxis], RNG)
+    assert np.array_equal(map_by_quantile(binary, drawn[:, 0]), binary)
 
 
 # ---- bad input ------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def test_constant_columns_do_not_change() -> None:
     assert masked.numbers("wage").tolist() == [3.0] * 9
 
 
-@pytest.mark.parametrize("gone", [0.0, 0.2])
-def test_laws(gone: float) -> None:
-    check_method(sm.methods.Shuffle(["wage", "rent"], given=["school", "sex"]), people(80, gone))
-    check_method(sm.methods.Shuffle("wage", given="school", within="sex"), people(80, gone))
+@pytest.mark.parametrize("missing_share", [0.0, 0.2])
+def test_laws(missing_share: float) -> None:
+    check_method(sm.methods.Shuffle(["wage", "rent"], given=["school", "sex"]), people(80, missing_share))
+    check_method(sm.methods.Shuffle("wage", given="school", within="sex"), people(80, missing_share))

@@ -26,14 +26,14 @@ def files(draw: st.DrawFn) -> sm.Microdata:
     """Draw small files with four keys, missing values, a stratum, a number and a weight."""
     n = draw(st.integers(1, 40))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
-    gone = draw(st.sampled_from([0.0, 0.1, 0.4]))
+    missing_share = draw(st.sampled_from([0.0, 0.1, 0.4]))
     frame = pl.DataFrame(
         {name: rng.integers(0, draw(st.integers(1, 4)), n).astype(str) for name in KEYS}
         | {"size": rng.integers(0, 3, n).astype(float), "stratum": rng.integers(0, 2, n).astype(str)}
         | {"weight": rng.integers(1, 9, n).astype(float)}
     )
     for name in (*KEYS, "size"):
-        frame = frame.with_columns(pl.when(pl.Series(rng.random(n) >= gone)).then(pl.col(name)).alias(name))
+        frame = frame.with_columns(pl.when(pl.Series(rng.random(n) >= missing_share)).then(pl.col(name)).alias(name))
     return sm.read(frame, keys=KEYS, numeric="size", weight="weight")
 
 
@@ -54,12 +54,12 @@ def plain_counts(data: sm.Microdata, names: tuple[str, ...]) -> Any:
 
 @given(files(), st.sampled_from([0.0, 0.3, 1.0]))
 def test_wildcard_sums_equal_definition(data: sm.Microdata, alpha: float) -> None:
-    met = data.view(distinct_cells, KEYS)
-    sums = np.column_stack([met.count, np.bincount(met.code, data.weights)])
-    found = wildcard_sums(met.codes, sums, alpha)[met.code]
+    distinct = data.view(distinct_cells, KEYS)
+    sums = np.column_stack([distinct.count, np.bincount(distinct.code, data.weights)])
+    result = wildcard_sums(distinct.codes, sums, alpha)[distinct.code]
     records, weights = plain_matches(data, KEYS, alpha)
-    np.testing.assert_allclose(found[:, 0], records)
-    np.testing.assert_allclose(found[:, 1], weights)
+    np.testing.assert_allclose(result[:, 0], records)
+    np.testing.assert_allclose(result[:, 1], weights)
 
 
 @given(files(), st.integers(2, 5), st.sampled_from([None, 1, 2, 3]), st.sampled_from([1.0, 0.4, 0.0]), st.booleans())
@@ -89,8 +89,8 @@ def test_no_risk_exceeds_the_limit(data: sm.Microdata, risk: float) -> None:
     except sm.errors.Infeasible:
         assert individual_risk(len(data), data.weights.sum()) > risk
         return
-    found = [individual_risk(f, total) for f, total in zip(*plain_matches(masked, KEYS), strict=True)]
-    assert max(found) <= risk + 1e-12
+    result = [individual_risk(f, total) for f, total in zip(*plain_matches(masked, KEYS), strict=True)]
+    assert max(result) <= risk + 1e-12
 
 
 @given(files())
@@ -192,8 +192,8 @@ def test_tables_too_large_for_cell_numbers() -> None:
     codes = rng.integers(0, 1000, (50, 9))
     codes[25:] = codes[:25]
     codes[25:, 0] = -1
-    found, safe = suppress(codes, np.ones((50, 2)), range(9), Rule(2))
-    assert safe.all() and not found.any()
+    result, safe = suppress(codes, np.ones((50, 2)), range(9), Rule(2))
+    assert safe.all() and not result.any()
     assert (matching_sums(codes, np.ones((50, 2)), Rule(2)) == 2).all()
 
 
@@ -204,8 +204,8 @@ def test_reasons_for_missing_count_as_one_category() -> None:
     assert column.levels is not None
     split = type(column)(np.array([0, 0, 1, 2], dtype=np.uint8), column.levels.clone().extend_constant(None, 1))
     two = sm.Microdata(data.schema, {**data.columns, "a": split})
-    met = two.view(distinct_cells, ("a",))
-    assert met.count.sum() == 4 and len(met.count) == 2
+    distinct = two.view(distinct_cells, ("a",))
+    assert distinct.count.sum() == 4 and len(distinct.count) == 2
     assert len(two.view(cells, ("a",)).count) == 3
 
 

@@ -48,13 +48,13 @@ def test_greedy_pairs_are_admissible_disjoint_and_maximal(
         assert not any(admissible(differ, same, a, b) for a in rest for b in rest)
 
 
-def plain_shuffle(order: list[int], draws: list[int], looked: int) -> int:
+def plain_shuffle(order: list[int], draws: list[int], checked: int) -> int:
     """Shuffle two positions at a time by plain Fisher-Yates; draws that would favor some positions are rejected."""
     n, used = len(order), 0
-    while looked < n // 2 and used + 2 <= len(draws):
+    while checked < n // 2 and used + 2 <= len(draws):
         done = 0
         while done < 2 and used < len(draws):
-            here = 2 * looked + done
+            here = 2 * checked + done
             left = n - here
             place, rest = divmod(draws[used] * left, 1 << 32)
             used += 1
@@ -63,20 +63,20 @@ def plain_shuffle(order: list[int], draws: list[int], looked: int) -> int:
                 done += 1
         if done < 2:
             break
-        looked += 1
-    return looked
+        checked += 1
+    return checked
 
 
 @given(
     n=st.integers(2, 40),
     draws=st.lists(st.integers(0, 2**32 - 1) | st.just(0), min_size=1, max_size=60),  # 0 is drawn again mostly
-    looked=st.integers(0, 3),
+    checked=st.integers(0, 3),
 )
-def test_shuffle_equals_plain_fisher_yates(n: int, draws: list[int], looked: int) -> None:
+def test_shuffle_equals_plain_fisher_yates(n: int, draws: list[int], checked: int) -> None:
     order = list(range(n))
-    looked = min(looked, n // 2)
+    checked = min(checked, n // 2)
     fast = np.arange(n, dtype=np.int32)
-    assert _shuffle(fast, np.array(draws, dtype=np.uint32), looked) == plain_shuffle(order, draws, looked)
+    assert _shuffle(fast, np.array(draws, dtype=np.uint32), checked) == plain_shuffle(order, draws, checked)
     assert fast.tolist() == order
 
 
@@ -201,7 +201,7 @@ def test_unfillable_rates_are_infeasible() -> None:
 
 @given(st.integers(2, 200), st.integers(1, 60), st.integers(0, 10_000))
 def test_matching_restores_the_order_it_borrowed(n: int, wanted: int, seed: int) -> None:
-    """The array reused by a thread is 0, 1, ... again after each matching, so that the next result does not depend on it."""
+    """The array reused by a thread is 0, 1, ... again after each matching, so that the next one is not affected."""
     codes = np.random.default_rng(seed).integers(0, 3, (n, 1)).astype(np.uint8)
     draw = lambda: matching_pairs(wanted, codes, np.empty(0, np.int32), np.random.default_rng(seed))
     first = draw()

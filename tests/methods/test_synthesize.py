@@ -36,11 +36,11 @@ def best_purity(bins: Array, ordered: Array, y: Array, classes: int, leaf: int) 
     """Return the best purity over all splits of all predictors, including any two sets of categories."""
     best = purity(y, classes)
     for v in range(bins.shape[1]):
-        met = np.unique(bins[:, v]).tolist()
+        observed = np.unique(bins[:, v]).tolist()
         if ordered[v]:
-            sides = [met[:i] for i in range(1, len(met))]
+            sides = [observed[:i] for i in range(1, len(observed))]
         else:
-            sides = [list(s) for size in range(1, len(met)) for s in itertools.combinations(met, size)]
+            sides = [list(s) for size in range(1, len(observed)) for s in itertools.combinations(observed, size)]
         for side in sides:
             left = np.isin(bins[:, v], side)
             if leaf <= left.sum() <= len(y) - leaf:
@@ -101,15 +101,15 @@ def test_bins_of_numbers() -> None:
     few = np.array([3.0, np.nan, 1.0, 3.0, 2.0])
     assert binned(few, bin_edges(few)).tolist() == [2, 3, 0, 2, 1]
     many = np.random.default_rng(1).lognormal(0, 1, 10_000)
-    found = binned(many, bin_edges(many))
-    assert found.max() == MOST_BINS - 2
-    assert np.bincount(found).min() >= 10_000 // (MOST_BINS - 1) - 1
-    assert np.array_equal(np.argsort(many), np.lexsort((many, found)))
+    result = binned(many, bin_edges(many))
+    assert result.max() == MOST_BINS - 2
+    assert np.bincount(result).min() >= 10_000 // (MOST_BINS - 1) - 1
+    assert np.array_equal(np.argsort(many), np.lexsort((many, result)))
     assert binned(np.array([np.nan, -9.0]), bin_edges(np.array([np.nan]))).tolist() == [1, 0]
 
 
 # ---- the method -----------------------------------------------------------------------------------------------
-def people(n: int = 1500, gone: bool = False) -> Microdata:
+def people(n: int = 1500, has_missing: bool = False) -> Microdata:
     """Return people whose wage depends on school and sex, tax only on wage; only workers have hours."""
     rng = np.random.default_rng(4)
     sex, school = rng.integers(0, 2, n), rng.integers(0, 6, n)
@@ -126,7 +126,7 @@ def people(n: int = 1500, gone: bool = False) -> Microdata:
             "weight": rng.integers(1, 5, n).astype(float),
         }
     )
-    if gone:
+    if has_missing:
         for name in ("sex", "school", "wage"):
             frame = frame.with_columns(pl.when(pl.Series(rng.random(n) >= 0.2)).then(pl.col(name)).alias(name))
     keys, numeric = ["sex", "school"], ["wage", "tax", "hours"]
@@ -146,7 +146,7 @@ def test_partial_synthesis_keeps_other_variables(model: str) -> None:
     for name in ("wage", "tax"):
         before, after = data.numbers(name), masked.numbers(name)
         assert before.min() <= after.min() and after.max() <= before.max()
-        assert name == "tax" or not np.isin(after, before).any()  # every wage is somebody's own
+        assert name == "tax" or not np.isin(after, before).any()  # every wage is unique
         assert name == "wage" or (after == np.rint(after)).all()
         assert (masked.numbers(name) != data.numbers(name)).mean() > 0.5
 
@@ -213,8 +213,8 @@ def test_trees_reproduce_deterministic_relations() -> None:
 
 def means(method: sm.Synthesize, data: Microdata, number: object) -> tuple[float, float]:
     """Return the mean of a statistic over 20 seeds, and its standard error."""
-    found = [number(method.apply(data, Stream.of_seed(seed))) for seed in range(20)]  # type: ignore[operator]
-    return float(np.mean(found)), float(np.std(found, ddof=1) / np.sqrt(20))
+    result = [number(method.apply(data, Stream.of_seed(seed))) for seed in range(20)]  # type: ignore[operator]
+    return float(np.mean(result)), float(np.std(result, ddof=1) / np.sqrt(20))
 
 
 def ranks_go_together(first: str, second: str) -> object:
@@ -229,12 +229,12 @@ def test_synthetic_means_and_rank_correlations(model: str, on: tuple[str, ...]) 
     """Means over 20 seeds are within 4 standard errors; rank correlations within another 0.05, as models smooth them."""
     data = people()
     method = sm.Synthesize(on, model=model)
-    found, se = means(method, data, lambda f: f.numbers("wage").mean())
-    assert abs(found - data.numbers("wage").mean()) < 4 * se + 0.02 * data.numbers("wage").mean()
+    result, se = means(method, data, lambda f: f.numbers("wage").mean())
+    assert abs(result - data.numbers("wage").mean()) < 4 * se + 0.02 * data.numbers("wage").mean()
     for pair in (("wage", "school"), ("wage", "tax"), ("wage", "sex")):
         truth = ranks_go_together(*pair)(data)  # type: ignore[operator]
-        found, se = means(method, data, ranks_go_together(*pair))
-        assert abs(found - truth) < 4 * se + 0.05, pair
+        result, se = means(method, data, ranks_go_together(*pair))
+        assert abs(result - truth) < 4 * se + 0.05, pair
         assert truth > 0.2
 
 
@@ -247,8 +247,8 @@ def test_missing_values_are_drawn() -> None:
     for model in MODELS:
         method = sm.Synthesize("hours", given="sex", model=model)
         for who in (men, ~men):
-            found, se = means(method, data, lambda f, who=who: f.missing("hours")[who].mean())
-            assert abs(found - data.missing("hours")[who].mean()) < 4 * se + (0.06 if model == "copula" else 0), model
+            result, se = means(method, data, lambda f, who=who: f.missing("hours")[who].mean())
+            assert abs(result - data.missing("hours")[who].mean()) < 4 * se + (0.06 if model == "copula" else 0), model
     column = replace(data.columns["hours"], reasons=data.missing("hours").astype(np.uint8))
     coded = replace(data, columns={**data.columns, "hours": column})
     assert sm.Synthesize("hours").apply(coded, ONCE).column("hours").reasons is None
@@ -290,8 +290,8 @@ def test_incompatible_data_are_rejected() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_laws(model: str) -> None:
-    for gone in (False, True):
-        data = people(90, gone)
+    for has_missing in (False, True):
+        data = people(90, has_missing)
         check_method(sm.Synthesize(EVERYTHING, model=model), data)
         check_method(sm.Synthesize(["hours", "sex"], model=model, leaf=2), data)
     check_method(sm.Synthesize(["wage", "school"], model=model, within="sex"), people(90))

@@ -14,7 +14,7 @@ from sdcmap.kernels.statistics.robust_scatter import robust_scatter
 
 def people(count: int = 2000) -> sm.Microdata:
     x = np.random.default_rng(1).multivariate_normal([5, 5], [[1, 0.9], [0.9, 1]], count)
-    x[0] = 3, 6  # each usual, and nobody has both
+    x[0] = 3, 6  # each value is common, but not the combination
     return sm.read(pl.DataFrame(x, schema=["a", "b"]), numeric="all")
 
 
