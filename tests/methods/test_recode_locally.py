@@ -113,10 +113,10 @@ def test_attacks_use_labels_explained_in_the_method_note() -> None:
     masked = sm.methods.RecodeLocally([rare, sm.Recode("job", merge=[list(set(jobs))], labels=["*"])], k=4).apply(
         data, ONCE
     )
-    result = masked.frame()["job"].to_numpy()
-    assert {"other", "*"} < set(result)
+    released = masked.frame()["job"].to_numpy()
+    assert {"other", "*"} < set(released)
     group = {"other": {"miner", "diver", "judge"}, "*": set(jobs)}
-    fits = np.array([[job in group.get(label, {label}) for job in jobs] for label in result])
+    fits = np.array([[job in group.get(label, {label}) for job in jobs] for label in released])
     fits &= data["area"][:, np.newaxis] == data["area"]
     result = sm.risk.NearestRecord("gower", open_columns="as any").score(data, masked, rng).value
     assert result == pytest.approx((1 / fits.sum(axis=1)).mean())

@@ -116,12 +116,14 @@ def _fields(noises: Noises, names: Names, x: Array, y: Array, ends: dict[int, En
     sds = np.sqrt(np.diag(added))
     live = np.flatnonzero(np.diag(before) > 0).tolist()  # a constant variable does not distinguish records
     return tuple(
-        _in_cells(own[:, j], sds[j], ends[j]) if j in ends else Field(own[:, j] / sds[j], y[:, j] / sds[j], Normal(1.0))
+        _interval_field(own[:, j], sds[j], ends[j])
+        if j in ends
+        else Field(own[:, j] / sds[j], y[:, j] / sds[j], Normal(1.0))
         for j in live
     )
 
 
-def _in_cells(own: Array, sd: float, ends: Ends) -> Field:
+def _interval_field(own: Array, sd: float, ends: Ends) -> Field:
     """Return the field of values that are known only by their interval, given as its number."""
     cell, number = np.unique(np.column_stack(ends), axis=0, return_inverse=True, equal_nan=True)
     seen = np.where(np.isnan(ends[0]), np.nan, number.ravel().astype(float))

@@ -142,11 +142,11 @@ class AdditiveNoise(Method):
         names = self.known_names(known)
         x, y = known.matrix(names), released.matrix(names)
         if self.normal and (not self.correlated or self.above is not None or len(names) == 1):
-            return by_variable(self, x, y)
+            return fields_by_variable(self, x, y)
         covariance = covariance_before(self, x, y)
         if not self.is_plain:
-            return together_inside(self, x, y, covariance)
-        return together(self, x, y, covariance, self.unmix(covariance) if names == self.on else None)
+            return joint_fields_inside_bounds(self, x, y, covariance)
+        return joint_fields(self, x, y, covariance, self.unmix(covariance) if names == self.on else None)
 
     def unmix(self, covariance: Array) -> MixtureFields | None:
         """Return the fields of complete records if the noise is not normal, or None to treat it as normal.
@@ -248,15 +248,15 @@ class NormalInside:
         return log_densities
 
 
-def by_variable(noise: AdditiveNoise, known: Array, released: Array) -> Fields:
+def fields_by_variable(noise: AdditiveNoise, known: Array, released: Array) -> Fields:
     """Return one field for each variable, for independent noise."""
-    own, cuts = _cuts(noise, known, released)
+    own, cuts = _censored_densities(noise, known, released)
     if noise.is_plain:
         return tuple(Field(own[:, j] / cut.sd, released[:, j] / cut.sd, Normal(1.0)) for j, cut in cuts.items())
     return tuple(Field(own[:, j], released[:, j], cut) for j, cut in cuts.items())
 
 
-def together(
+def joint_fields(
     noise: AdditiveNoise, known: Array, released: Array, covariance: Array, complete: MixtureFields | None = None
 ) -> Fields:
     """Return fields along the directions in which correlated noise has a positive variance, N(0, 1) each.
@@ -285,16 +285,16 @@ def whiten_fields(
         pairs = zip((own[np.ix_(rows, columns)] @ change).T, (seen[np.ix_(others, columns)] @ change).T, strict=True)
         return tuple(Field(a, b, Normal(1.0)) for a, b in pairs)
 
-    return _by_pattern(own, seen, fields_of)
+    return _fields_by_missing_pattern(own, seen, fields_of)
 
 
-def together_inside(noise: AdditiveNoise, known: Array, released: Array, covariance: Array) -> Fields:
+def joint_fields_inside_bounds(noise: AdditiveNoise, known: Array, released: Array, covariance: Array) -> Fields:
     """Return the fields of correlated noise with bounds or kept zeros.
 
     One field covers all variables in which a released record is inside its bounds; one more for each variable covers
     values at a bound or zero.
     """
-    own, cuts = _cuts(noise, known, released)
+    own, cuts = _censored_densities(noise, known, released)
     spread = noise.scale**2 * max(noise.variance, MIN_NOISE_SHARE) * covariance + rounding_covariance(released)
     inside = np.zeros(released.shape, dtype=bool)
     for j, cut in cuts.items():
@@ -313,7 +313,7 @@ def together_inside(noise: AdditiveNoise, known: Array, released: Array, covaria
         )
         return Field(*numbers, NormalInside(a, b, pattern.ravel(), matrices)), *ends
 
-    return _by_pattern(known, released, fields_of)
+    return _fields_by_missing_pattern(known, released, fields_of)
 
 
 def redo_rescaling(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, Array]:
@@ -358,7 +358,7 @@ def _file_before(noise: AdditiveNoise, known: Array, released: Array) -> tuple[A
     return released, 1.0 if noise.rescale else 1.0 + noise.variance
 
 
-def _cuts(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, dict[int, CensoredNormal]]:
+def _censored_densities(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, dict[int, CensoredNormal]]:
     """Return the rescaled known values, and the noise density of each variable that is not constant.
 
     A constant variable has no noise and does not distinguish records.
@@ -381,7 +381,9 @@ def _cuts(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, d
     return own, cuts
 
 
-def _by_pattern(known: Array, released: Array, fields_of: Callable[[Array, Array, Array], Fields]) -> Fields:
+def _fields_by_missing_pattern(
+    known: Array, released: Array, fields_of: Callable[[Array, Array, Array], Fields]
+) -> Fields:
     """Return the fields of each set of records with values in the same variables, computed by `fields_of`.
 
     `fields_of` takes the rows in the known file, the rows in the released file, and the columns.

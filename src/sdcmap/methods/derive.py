@@ -150,8 +150,7 @@ class Derive(Method):
 
     label: ClassVar[str] = "Recomputed columns"
     description: ClassVar[str] = (
-        "Columns that are computed from others, such as a total, are computed again after masking so that "
-        "they still fit."
+        "Columns that are computed from others, such as a total, are recomputed after masking, so that they still agree."
     )
 
     missing: ClassVar[str] = "added"

@@ -98,7 +98,7 @@ class MixtureNoise(AdditiveNoise):
 
     label: ClassVar[str] = "Mixture noise"
     description: ClassVar[str] = (
-        "Random noise is added to numbers in such a way that almost every value moves away from the truth."
+        "Random noise from several narrow distributions is added to numbers, so that almost every value changes."
     )
 
     normal: ClassVar[bool] = False

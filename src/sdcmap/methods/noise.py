@@ -54,7 +54,9 @@ class Noise(AdditiveNoise):
     """
 
     label: ClassVar[str] = "Additive noise"
-    description: ClassVar[str] = "Random noise is added to each number; its size is a share of the variance."
+    description: ClassVar[str] = (
+        "Random noise is added to each number; its variance is a share of the variable's variance."
+    )
 
     at_zero: ClassVar[Mapping[str, Any] | None] = {
         "variance": 0.0,

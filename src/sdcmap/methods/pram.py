@@ -70,7 +70,7 @@ class PRAM(TransitionMethod):
     """
 
     label: ClassVar[str] = "Random category changes (PRAM)"
-    description: ClassVar[str] = "Categories are replaced at random with published probabilities."
+    description: ClassVar[str] = "Categories are changed at random, with published probabilities."
 
     at_zero: ClassVar[Mapping[str, Any] | None] = {"alpha": 0.0, "matrix": (), "sha256": ""}
     kept: ClassVar[str] = "the counts of each variable in expectation, unless a matrix was given"

@@ -69,12 +69,14 @@ class Recode(Method):
     """
 
     label: ClassVar[str] = "Global recoding"
-    description: ClassVar[str] = "Values are replaced by broader categories in the whole file."
+    description: ClassVar[str] = (
+        "Values are replaced by broader categories, or numbers by an average of their interval."
+    )
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
     random: ClassVar[bool] = False
-    kept: ClassVar[str] = "every value up to its category: all released values are correct, only less detailed"
-    distorted: ClassVar[str] = "the detail within categories"
+    kept: ClassVar[str] = "every value to within its category or interval"
+    distorted: ClassVar[str] = "the detail within categories and intervals"
     is_value_map: ClassVar[bool] = True
 
     revision: ClassVar[int] = 3  # 2: no mean or median of one or two values; 3: round breaks
