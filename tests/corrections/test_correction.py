@@ -212,7 +212,7 @@ def test_standard_error_of_variance_equals_closed_form() -> None:
     assert result.mean_se[0] * np.sqrt(n) == pytest.approx(np.sqrt(1 + d), rel=0.01)
 
 
-# ---- notes, refusals, bad input ---------------------------------------------------------------------------------
+# ---- notes and invalid input ---------------------------------------------------------------------------------
 def test_method_note_is_sufficient(tmp_path: Path) -> None:
     """The note contains the method and d, and gives the same result as the method; it contains no original data."""
     masked = CORRELATED.apply(sample(RNG), Stream.of_seed(5))
@@ -331,7 +331,7 @@ def test_incomplete_records_are_left_out() -> None:
 def test_parse_formulas() -> None:
     assert parse_formula("y ~ a*b").products == ((), ("a",), ("b",), ("a", "b"))
     assert parse_formula("y ~ x + x:x").products == ((), ("x",), ("x", "x"))
-    assert parse_formula("y ~ b:a").products == ((), ("a", "b"))  # allowed where nothing is taken off
+    assert parse_formula("y ~ b:a").products == ((), ("a", "b"))  # allowed without a correction
     for text in ("y", "y ~", "~ x", "y ~ x + ", "y ~ x:", "y ~ x + y"):
         with pytest.raises(sm.errors.PlanError, match="cannot be read"):
             parse_formula(text)

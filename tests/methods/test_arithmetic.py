@@ -16,7 +16,7 @@ A, B = np.array([4.0, 0.0, np.nan, 9.0]), np.array([2.0, 0.0, 1.0, -1.0])
     [
         ("a + b", [6, 0, np.nan, 8]),
         ("a / b", [2, np.nan, np.nan, -9]),  # 0/0 has no value
-        ("1 / b", [0.5, np.nan, 1, -1]),  # nor has 1/0
+        ("1 / b", [0.5, np.nan, 1, -1]),  # 1/0 is undefined
         ("-a**2 / 8", [-2, 0, np.nan, -10.125]),
         ("sqrt(b) + log(exp(a))", [4 + np.sqrt(2), 0, np.nan, np.nan]),
         ("min(a, b, 1) + max(a, `b`)", [5, 0, np.nan, 8]),

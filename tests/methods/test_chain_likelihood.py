@@ -59,7 +59,9 @@ def test_variances_of_successive_noises_add_up(first: float, second: float) -> N
     method = sm.Chain((sm.Noise("wage", first), sm.Noise("wage", second)))
     released = method.apply(data, ONCE)
     x, y = data.numbers("wage"), released.numbers("wage")
-    sd = np.std(x, ddof=1) * math.sqrt(first + second * (1 + first))  # the second is a share of what the first left
+    sd = np.std(x, ddof=1) * math.sqrt(
+        first + second * (1 + first)
+    )  # the second noise is a share of the variance after the first
     np.testing.assert_allclose(
         chances(method, data, released), scaled(norm.pdf(y, x[:, None], sd)), rtol=1e-6, atol=1e-12
     )
@@ -101,7 +103,9 @@ def test_mixture_plus_normal_noise_equals_the_convolution(mixture_first: bool) -
     released = method.apply(data, ONCE)
     x, y = data.numbers("wage"), released.numbers("wage")
     variance = np.var(x, ddof=1)
-    first, second = (0.2, 0.05 * 1.2) if mixture_first else (0.2 * 1.05, 0.05)  # of the mixture, of the noise
+    first, second = (
+        (0.2, 0.05 * 1.2) if mixture_first else (0.2 * 1.05, 0.05)
+    )  # variances of the mixture and of the noise
     grid = np.linspace(-12, 12, 6001) * math.sqrt(variance)
     at = math.sqrt(first * variance)
     mixed = sum(norm.pdf(grid, sign * at * math.sqrt(0.9), at * math.sqrt(0.1)) / 2 for sign in (-1, 1))
@@ -117,7 +121,7 @@ def test_correlated_mixture_plus_noise_of_the_same_shape() -> None:
     x, y = data.matrix(names), released.matrix(names)
     root = np.linalg.cholesky(np.cov(x, rowvar=False))
     w = np.einsum("ij,nmj->nmi", np.linalg.inv(root), y - x[:, None]) / math.sqrt(0.2)
-    sd = math.sqrt(0.025 + 0.02 * 1.2 / 0.2)  # the noise is a share of what the mixture left
+    sd = math.sqrt(0.025 + 0.02 * 1.2 / 0.2)  # the noise is a share of the variance after the mixture
     one = sum(norm.pdf(w, sign * math.sqrt(0.975), sd) / 2 for sign in (-1, 1))
     np.testing.assert_allclose(chances(method, data, released), scaled(one.prod(axis=2)), rtol=0.02, atol=1e-6)
 
@@ -139,7 +143,7 @@ def by_draws(x: Array, sd: float, after: Callable[[Array], Array], released: Arr
 
 AFTER: dict[str, tuple[list[Method], Callable[[Array], Array]]] = {
     "rounded": ([Round("wage", 7.0)], lambda z: 7 * np.floor(z / 7 + 0.5)),
-    "rounded twice": (  # a chain stays on the grid of threes, where some did not move
+    "rounded twice": (  # a chain stays on the grid of threes, because some values did not change
         [Round("wage", 3.0), Round("wage", 7.0)],
         lambda z: 3 * np.rint(7 * np.floor(3 * np.floor(z / 3 + 0.5) / 7 + 0.5) / 3),
     ),
@@ -207,7 +211,9 @@ def test_suppressed_values_after_noise_carry_no_information() -> None:
     (field,) = method.with_steps([step for step in group if not isinstance(step, sm.Suppress)]).log_likelihood(
         data, released
     )
-    assert np.isneginf(field.block(slice(None))[:, blank]).all()  # without it, missing would be impossible
+    assert np.isneginf(
+        field.block(slice(None))[:, blank]
+    ).all()  # without Suppress, a missing value would be impossible
     (field,) = compose_fields(group, data, released)
     assert (field.block(slice(None))[:, blank] == 0).all() and np.isfinite(field.block(slice(None))).all()
 
@@ -246,7 +252,7 @@ def test_merging_and_suppression_after_transitions() -> None:
             assert np.exp(field.pairs(np.array([i]), np.array([j]))[0]) == pytest.approx(wanted, abs=1e-12)
 
 
-# ---- deterministic steps before, values that changed places -------------------------------------------------------
+# ---- deterministic steps before, and swaps -----------------------------------------------------------------------
 def test_noise_after_deterministic_step_uses_its_result() -> None:
     data = people()
     method = sm.Chain((Round("wage", 5.0), TopCode("wage", top=30.0), sm.Noise("wage", 0.1)))
@@ -263,11 +269,11 @@ def test_rounding_after_rank_swap_equals_rank_swap_of_rounded_values() -> None:
     method = sm.Chain((sm.RankSwap("wage", 0.2), Round("wage", 5.0)))
     released = method.apply(data, ONCE)
     log_p = block(method.log_likelihood(data, released), slice(None))
-    assert (log_p[np.arange(60), np.arange(60)] == 0).all()  # the truth is never ruled out
+    assert (log_p[np.arange(60), np.arange(60)] == 0).all()  # the true record is never excluded
     assert np.isneginf(log_p).mean() > 0.3
 
 
-# ---- what states none -------------------------------------------------------------------------------------------
+# ---- steps without a joint likelihood ----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "steps",
     [

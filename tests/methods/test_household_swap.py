@@ -39,7 +39,7 @@ def census(count: int = 1500, seed: int = 3, mixed: bool = True) -> Microdata:
             "income": rng.lognormal(7, 1, len(own)),
         }
     )
-    frame = frame.sample(fraction=1, shuffle=True, seed=seed) if mixed else frame  # members need not stand together
+    frame = frame.sample(fraction=1, shuffle=True, seed=seed) if mixed else frame  # members need not be adjacent
     keys = ["age", "origin", *PLACE, "hsize", "tenure"]
     return sm.read(frame, keys=keys, numeric=["income", "x"], household="hid")
 
@@ -151,7 +151,7 @@ def test_partners_are_drawn_uniformly() -> None:
         assert np.flatnonzero(used).tolist() == sorted([0, int(second[0])])
         count[second] += 1
     assert count[[0, 4, 5]].sum() == 0
-    assert ((count[1:4] - 1000) ** 2 / 1000).sum() < 13.8  # P = .001, 2 degrees of freedom
+    assert ((count[1:4] - 1000) ** 2 / 1000).sum() < 13.8  # P = 0.001, 2 degrees of freedom
 
 
 def test_households_are_used_at_most_once() -> None:
@@ -164,11 +164,11 @@ def test_households_are_used_at_most_once() -> None:
     assert len(np.unique(both)) == len(both)
     assert not before[both].any() and (area[first] != area[second]).all() and (kind[first] == kind[second]).all()
     left = np.flatnonzero(~used)
-    for group in range(3):  # those left of one kind stand in one area
+    for group in range(3):  # unpaired households of one kind are all in one area
         assert len(np.unique(area[left[kind[left] == group]])) <= 1
 
 
-# ---- bad input ------------------------------------------------------------------------------------------------
+# ---- invalid input ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("given", "problem"),
     [

@@ -30,7 +30,7 @@ ONCE = Stream.of_seed(1)
 METHODS = ("mdav", "individual", "optimal", "projection", "gower")
 
 
-# ---- the plain formulas ---------------------------------------------------------------------------------------
+# ---- reference implementations ---------------------------------------------------------------------------------------
 def plain_mdav(x: Array, size: int) -> Array:
     """MDAV-generic by full scans."""
     group, free, next_group = np.full(len(x), -1), np.arange(len(x)), 0

@@ -199,7 +199,7 @@ def test_rank_windows_use_ranks_of_released_file(incomes: Microdata) -> None:
     np.testing.assert_array_equal(block(method.log_likelihood(few, released), ALL), whole)
 
 
-# ---- likelihoods against plain formulas ---------------------------------------------------------------------------
+# ---- likelihoods compared with formulas ---------------------------------------------------------------------------
 def relative(score: Array) -> Array:
     """Subtract a constant for each released record, for comparison."""
     return score - score[0]
@@ -382,7 +382,7 @@ def test_true_record_is_possible_and_more_likely_than_chance(method: Method, inc
     assert not np.isnan(score).any()
     own = np.diag(score)
     assert np.isfinite(own).all()
-    assert (score <= own[:, None]).mean() > 0.6  # the truth stands above most of the others
+    assert (score <= own[:, None]).mean() > 0.6  # the true record ranks above most others
     if method.within:
         apart = incomes.codes("region")[:, None] != incomes.codes("region")
         assert (score[apart] == -np.inf).all()
@@ -420,10 +420,10 @@ def test_chain_without_joint_likelihood_is_undefined(incomes: Microdata) -> None
         with pytest.raises(Undefined, match="masks what .* (looks at|has masked)"):
             sm.Chain(steps).log_likelihood(incomes, incomes)
     nested = sm.Chain([sm.Noise(on="wage"), sm.Chain([sm.Noise(on="tax"), sm.Noise(on="wage")])])
-    assert len(nested.log_likelihood(incomes, incomes)) == 2  # noise after noise is stated, of wage and of tax
+    assert len(nested.log_likelihood(incomes, incomes)) == 2  # successive noises have a likelihood, on wage and on tax
 
 
-# ---- swapping what linkage still finds ----------------------------------------------------------------------------
+# ---- swapping re-identified records ----------------------------------------------------------------------------
 def test_own_is_nearest_equals_formula(incomes: Microdata) -> None:
     x, z = incomes.matrix(NAMES), apply(sm.Noise(on=NAMES, variance=0.1), incomes).matrix(NAMES)
     a, b = (np.where(np.isnan(m), np.nanmean(m, axis=0), m) / np.nanstd(m, axis=0, ddof=1) for m in (x, z))
@@ -472,7 +472,7 @@ def test_swap_reidentified_needs_original_and_other_variable(incomes: Microdata)
         apply(sm.Chain([sm.Noise(on="x"), sm.methods.SwapReidentified(on="x")]), data)
 
 
-# ---- bad input ----------------------------------------------------------------------------------------------------
+# ---- invalid input ----------------------------------------------------------------------------------------------------
 WEAK = [
     sm.Noise(on=["x", "y"], correlated=True, rescale=True, integers=True, keep_zeros=True),
     sm.Noise(on=["x", "y"], rescale=True),

@@ -58,7 +58,7 @@ def test_invariant_matrix_equals_formula() -> None:
         [[first[j, k] * p[j] / sum(first[i, k] * p[i] for i in range(3)) for j in range(3)] for k in range(3)]
     )
     plain = alpha * first @ back + (1 - alpha) * np.eye(3)
-    assert np.diag(plain).min() > stay  # so alpha needs no cut here
+    assert np.diag(plain).min() > stay  # so alpha is not reduced here
     np.testing.assert_allclose(invariant_matrix(p, stay, alpha), plain)
 
 
@@ -67,7 +67,7 @@ def test_impossible_transitions_never_happen(matrix: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, len(matrix), 3000).astype(np.uint8)
     chance = rng.random(3000)
-    chance[:100] = np.nextafter(1.0, 0.0)  # the last number below 1
+    chance[:100] = np.nextafter(1.0, 0.0)  # the largest number below 1
     released = randomize_codes(codes, matrix, chance)
     assert (matrix[codes, released] > 0).all()
     assert released.dtype == codes.dtype
@@ -93,7 +93,7 @@ def test_randomized_response_satisfies_epsilon(epsilon: float, categories: int) 
 
 
 @given(matrices(), matrices())
-@example(np.array([[0.0, 1.0], [1.0, 0.0]]), np.eye(3))  # half of it and half the identity have no inverse
+@example(np.array([[0.0, 1.0], [1.0, 0.0]]), np.eye(3))  # the mean of it and the identity is singular
 @example(np.eye(3), np.array([[0.0, 1.0], [1.0, 0.0]]))
 def test_correcting_the_expected_table_gives_the_original(rows: Any, columns: Any) -> None:
     rows, columns = rows * 0.5 + np.eye(len(rows)) * 0.5, columns * 0.5 + np.eye(len(columns)) * 0.5
@@ -117,7 +117,7 @@ def test_corrected_tables_are_unbiased(persons: sm.Microdata) -> None:
     error = np.std(result, axis=0, ddof=1) / np.sqrt(len(result))
     assert (np.abs(np.mean(result, axis=0) - truth) < 5 * error).all()
     raw = method.correct_table(sm.mask(persons, method, seed=1), names)["released"].to_numpy()
-    assert np.abs(raw - truth).max() > 5 * error.max()  # without correction it is far off
+    assert np.abs(raw - truth).max() > 5 * error.max()  # the uncorrected table is biased
 
 
 def test_strata_are_corrected_separately(persons: sm.Microdata) -> None:

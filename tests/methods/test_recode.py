@@ -117,7 +117,7 @@ def test_recoded_number_is_ordinal(persons: sm.Microdata) -> None:
     row = score_row(sm.IL1s(on="wage"), persons, masked, Stream.of_seed(1))
     assert (row.status, row.reason) == ("undefined", "column 'wage' is ordinal, and a numeric one is needed.")
     tables = sm.score(persons, masked, [sm.Hellinger(on=["wage"]), sm.SmallCells(on=["wage"], counting="all")])
-    assert tables["Hellinger(on='wage')"].value == pytest.approx(1)  # no number is a label
+    assert tables["Hellinger(on='wage')"].value == pytest.approx(1)  # no number equals a label
 
 
 def test_chain_continues_with_recoded_kind(persons: sm.Microdata) -> None:
@@ -277,7 +277,7 @@ def test_methods_obey_the_laws(method: sm.Method, persons: sm.Microdata) -> None
     check_method(method, persons)
 
 
-# ---- bad input ------------------------------------------------------------------------------------------------
+# ---- invalid input ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("cls", "fields", "words"),
     [

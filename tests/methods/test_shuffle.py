@@ -150,7 +150,7 @@ def test_values_determined_by_predictors_are_preserved() -> None:
     assert np.array_equal(map_by_quantile(binary, drawn[:, 0]), binary)
 
 
-# ---- bad input ------------------------------------------------------------------------------------------------
+# ---- invalid input ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("given", "problem"),
     [

@@ -77,7 +77,7 @@ def test_k_holds_by_an_independent_count(
     for chosen in combinations(KEYS, up_to or len(KEYS)):
         counts = plain_counts(masked, chosen) if a_category else plain_matches(masked, chosen, alpha)[0]
         assert counts.min() >= k
-    for name in KEYS:  # nothing but blanks is new
+    for name in KEYS:  # values are only blanked
         kept = ~masked.missing(name)
         assert (masked[name][kept] == data[name][kept]).all()
 
@@ -209,7 +209,7 @@ def test_reasons_for_missing_count_as_one_category() -> None:
     assert len(two.view(cells, ("a",)).count) == 3
 
 
-# ---- bad input ------------------------------------------------------------------------------------------------
+# ---- invalid input ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

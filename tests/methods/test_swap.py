@@ -99,7 +99,7 @@ def test_small_cells_are_swapped_first(cps8d: Microdata) -> None:
     small = table.count[table.code] < 3
     rows = masked.changed_rows(["Educ"])
     assert rows is not None
-    assert small[rows].sum() == exposed  # all of them, as first of a pair or as a partner
+    assert small[rows].sum() == exposed  # all of them are swapped, as first of a pair or as a partner
     few = sm.Swap(on="Educ", rate=0.001, pairing="greedy", target="small cells").apply(cps8d, Stream.of_seed(3))
     firsts = np.split(few.changed_rows(["Educ"]), 2)[0]  # type: ignore[arg-type]
     assert small[firsts].all()
@@ -120,7 +120,7 @@ def families(n: int = 60) -> Microdata:
     rng = np.random.default_rng(2)
     sizes = rng.integers(1, 4, n)
     home = np.repeat(np.arange(n), sizes)
-    order = rng.permutation(len(home))  # members are not side by side in the file
+    order = rng.permutation(len(home))  # members are not adjacent in the file
     frame = pl.DataFrame(
         {
             "home": home[order],
@@ -146,7 +146,7 @@ def test_households_are_swapped_whole(target: str) -> None:
         assert before.group_by(names).len().sort(names).equals(after.group_by(names).len().sort(names))
     sizes = before.group_by("home").agg(pl.len(), pl.col("region").first(), pl.col("owner").first())
     swapped = after.group_by("home").agg(pl.len(), pl.col("region").first(), pl.col("owner").first())
-    by = ["len", "region", "owner"]  # households of each size, region and owner are as many as before
+    by = ["len", "region", "owner"]  # the number of households by size, region and owner does not change
     assert sizes.group_by(by).len("n").sort(by).equals(swapped.group_by(by).len("n").sort(by))
 
 
@@ -162,7 +162,7 @@ def test_whole_households_need_household_and_constant_variables() -> None:
         sm.Swap(on="region", rate=0.2, whole_households=True).apply(data, Stream.of_seed(1))
 
 
-# ---- requests that cannot be filled ---------------------------------------------------------------------------
+# ---- impossible requests ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
@@ -188,7 +188,7 @@ def test_unfillable_rates_are_infeasible() -> None:
     ):
         with pytest.raises(sm.errors.Infeasible, match=reason):
             method.apply(data, Stream.of_seed(1))
-    masked = sm.Swap(on="v", rate=0.4, pairing="greedy").apply(data, Stream.of_seed(1))  # odd n: one record stays out
+    masked = sm.Swap(on="v", rate=0.4, pairing="greedy").apply(data, Stream.of_seed(1))  # odd n: one record is left out
     assert masked["v"].tolist().count(None) == 1  # missing is swapped like any category
     rows = masked.changed_rows(["v"])
     assert rows is not None and len(rows) == 4

@@ -305,7 +305,9 @@ def test_rare_numbers_are_replaced_with_similar_distribution(model: str) -> None
     data = sm.read(pl.DataFrame({"sex": rng.choice(["f", "m"], 2000), "wage": wage}), keys="sex", numeric="wage")
     drawn = sm.Synthesize(["sex", "wage"], model=model).apply(data, ONCE).numbers("wage")  # type: ignore[arg-type]
     assert np.isin(drawn, wage[wage > 0]).sum() <= 5  # by chance, among numbers of four decimals
-    assert abs((drawn == 0).mean() - (wage == 0).mean()) < 5 * np.sqrt(0.2 * 0.8 / 2000)  # what many have stays
+    assert abs((drawn == 0).mean() - (wage == 0).mean()) < 5 * np.sqrt(
+        0.2 * 0.8 / 2000
+    )  # frequent values keep their share
     assert drawn.min() >= wage.min() and drawn.max() <= wage.max()
     at = np.quantile(wage, np.arange(0.05, 1, 0.05))
     ecdf = [np.searchsorted(np.sort(x), at, side="right") / len(x) for x in (wage, drawn)]
