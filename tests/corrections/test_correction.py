@@ -239,12 +239,12 @@ def test_code_in_the_note_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "reason"),
     [
-        (sm.Noise(on="a", lower=0), "bounds cut the noise off"),
-        (sm.Noise(on="a", upper=9), "bounds cut the noise off"),
+        (sm.Noise(on="a", lower=0), "bounds cut off the noise"),
+        (sm.Noise(on="a", upper=9), "bounds cut off the noise"),
         (sm.Noise(on="a", above=1, variance_above=0.5), "its variance depends on the true value"),
         (sm.Noise(on="a", keep_zeros=True), "zeros were kept"),
         (sm.Noise(on="a", integers=True), "rounded to whole numbers"),
-        (sm.methods.MixtureNoise(on=["a", "b"], lower=0), "bounds cut the noise off"),
+        (sm.methods.MixtureNoise(on=["a", "b"], lower=0), "bounds cut off the noise"),
         (sm.RankSwap(on="a"), "RankSwap is not plain additive noise"),
         (sm.Swap(on="sex"), "Swap is not plain additive noise"),
         (sm.methods.MultiplicativeNoise(on="a"), "MultiplicativeNoise is not plain additive noise"),
@@ -288,11 +288,11 @@ def test_note_reports_matrices_that_are_not_semidefinite() -> None:
     ("options", "error", "words"),
     [
         ({"by": "regoin"}, sm.errors.SchemaError, "no column 'regoin'"),
-        ({"by": "a"}, sm.errors.Undefined, "was masked, so the domain"),
+        ({"by": "a"}, sm.errors.Undefined, "was masked, so the true domain"),
         ({"on": "q"}, sm.errors.SchemaError, "no column 'q'"),
         ({"regress": "y ~ q"}, sm.errors.SchemaError, "no column 'q'"),
         ({"regress": "sex ~ a"}, sm.errors.SchemaError, "must be numeric"),
-        ({"regress": "y"}, sm.errors.PlanError, "a formula reads"),
+        ({"regress": "y"}, sm.errors.PlanError, "a formula has the form"),
         ({"regress": "y ~ a:b"}, sm.errors.PlanError, "a:b needs a and b"),
         ({"by": "sex", "least": 5000}, sm.errors.Undefined, "no domain has 5000 records"),
     ],
@@ -305,7 +305,7 @@ def test_invalid_requests_are_rejected(options: dict[str, Any], error: type[Exce
 def test_products_under_mixture_noise_are_undefined() -> None:
     method = sm.methods.MixtureNoise(on=["a", "b"])
     sm.correct(TEMPLATE, method, regress="y ~ a + b")
-    with pytest.raises(sm.errors.Undefined, match="products of noisy variables need normal noise"):
+    with pytest.raises(sm.errors.Undefined, match="products of noisy variables can only be corrected for normal noise"):
         sm.correct(TEMPLATE, method, regress="y ~ a*b")
 
 
@@ -335,7 +335,7 @@ def test_parse_formulas() -> None:
     for text in ("y", "y ~", "~ x", "y ~ x + ", "y ~ x:", "y ~ x + y"):
         with pytest.raises(sm.errors.PlanError, match="cannot be read"):
             parse_formula(text)
-    with pytest.raises(sm.errors.PlanError, match="a:b needs a and b in the formula as well"):
+    with pytest.raises(sm.errors.PlanError, match="a:b needs a and b in the formula too"):
         parse_nested_formula("y ~ a:b")
 
 

@@ -132,7 +132,7 @@ def test_vmdav_equals_full_scan(case: tuple[int, int, int, int, bool], gain: flo
 def test_mdav_with_many_buckets_equals_full_scan() -> None:
     rng = np.random.default_rng(4)
     x = rng.standard_normal((2500, 3)) + rng.standard_normal((2500, 1))
-    assert len(x) > 30 * _mdav.BUCKET
+    assert len(x) > 30 * _mdav.MAX_BUCKET_RECORDS
     assert np.array_equal(mdav_groups(x, 4), plain_mdav(x, 4))
     assert np.array_equal(vmdav_groups(x[:1200], 3, 0.5), plain_vmdav(x[:1200], 3, 0.5))
 

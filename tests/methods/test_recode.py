@@ -324,5 +324,5 @@ def test_incompatible_data_are_rejected(persons: sm.Microdata, ages: sm.Microdat
     with pytest.raises(sm.errors.SchemaError, match="needs a numeric variable; 'age' is ordinal"):
         recoded(ages, "age", bins=2, becomes="mean")
     empty = sm.read(pl.DataFrame({"x": pl.Series([None, None], dtype=pl.Float64)}), numeric="all")
-    with pytest.raises(sm.errors.Infeasible, match="has no known value"):
+    with pytest.raises(sm.errors.Infeasible, match="has only missing values"):
         recoded(empty, "x", bins=2)

@@ -184,7 +184,7 @@ def test_unfillable_rates_are_infeasible() -> None:
     data = sm.read(pl.DataFrame({"v": ["a", "b", None, "a", "b"], "one": ["x"] * 5}), keys="all")
     for method, reason in (
         (sm.Swap(on="v", rate=0.01), "a rate of 0.01 is less than one pair of the 5 records."),
-        (sm.Swap(on="one", rate=0.4), "'one' has one category, so no two records differ in it."),
+        (sm.Swap(on="one", rate=0.4), "'one' has only one category, so no two records differ in it."),
     ):
         with pytest.raises(sm.errors.Infeasible, match=reason):
             method.apply(data, Stream.of_seed(1))

@@ -178,7 +178,7 @@ class TransitionMethod(Method):
         names = (names,) if isinstance(names, str) else tuple(names)
         columns = [released.column(name) for name in names]
         if not names or any(column.levels is None for column in columns):
-            raise SchemaError(f"{type(self).__name__}.corrected needs the names of categorical variables.")
+            raise SchemaError(f"{type(self).__name__}.correct_table needs the names of categorical variables.")
         shape = tuple(released.level_count(name) for name in names)
         if math.prod(shape) > MAX_TABLE_CELLS:
             raise Undefined(f"the table of {', '.join(map(repr, names))} has more than {MAX_TABLE_CELLS:,} cells.")
