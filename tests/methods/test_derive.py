@@ -118,7 +118,7 @@ def test_plan_rejects_invalid_formulas(line: str, words: str) -> None:
 def test_formula_on_recoded_column_is_rejected() -> None:
     data = read(bodies())
     plan = sm.Plan(sm.Recode(on=["weight"], width=10), sm.SmallCells(), derive=BMI)
-    assert any("an earlier step masked it categorical" in problem for problem in plan.problems_with(data))
+    assert any("an earlier step made it categorical" in problem for problem in plan.problems_with(data))
 
 
 def test_stale_reasons_for_missing_values_are_dropped() -> None:
