@@ -23,7 +23,7 @@ from sdcmap.data.schema import Schema, Variable
 from sdcmap.kernels.tables.coding import in_small_cells, move_cells, recount
 from sdcmap.methods._swap_pairs import matching_pairs
 from sdcmap.methods.rank_swap import rank_swap
-from sdcmap.methods.swap import stacked_codes
+from sdcmap.methods.swap import stack_codes
 from sdcmap.study.jobs import Job
 from sdcmap.study.worker import run_here
 from sdcmap.utility.table_losses import hellinger
@@ -194,7 +194,7 @@ def conditions() -> list[sm.Method]:
 
 def kernel(data: Microdata, method: sm.Swap, rng: np.random.Generator) -> tuple[float, float]:
     """Draws, pairs, counts and both measures on arrays alone."""
-    table, codes = data.view(cells, KEYS), data.view(stacked_codes, method.on)
+    table, codes = data.view(cells, KEYS), data.view(stack_codes, method.on)
     first, second = matching_pairs(int(method.rate * len(data) + 0.5), codes, np.empty(0, np.int32), rng)
     rows, partners = np.concatenate([first, second]), np.concatenate([second, first])
     old = table.code[rows]

@@ -23,7 +23,7 @@ from .core.measure import Estimate as Estimate
 from .core.measure import Measure as Measure
 from .core.method import Method as Method
 from .core.rule import Choice as Choice
-from .corrections.correcting import correct as correct
+from .corrections.correction import correct as correct
 from .data.microdata import Microdata as Microdata
 from .explore import demo as demo
 from .explore.comparing import compare as compare

@@ -242,8 +242,8 @@ def test_short_names_contain_differences() -> None:
     assert [short[row.text] for row in rows] == [
         "WrkTyp, Race swapped 5 %",
         "Sex swapped 1 %",
-        "with noise 50 %",
-        "Sex swapped 1 %; with noise 10 %",
+        "with 50 % noise",
+        "Sex swapped 1 %; with 10 % noise",
     ]
     assert (rows[3].family, file.family) == ("Swap then Noise", "file made elsewhere")
     assert list(groups_of(rows, "method").values()) == ["Noise", "Swap", "Swap", "Swap then Noise"]

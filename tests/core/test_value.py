@@ -77,7 +77,7 @@ def test_new_default_is_another_candidate() -> None:
         (lambda: sm.Noise(on="x", variance=float("inf")), "Noise.variance must be a finite number."),
         (lambda: sm.Noise(on="x", variance=-1), "Noise.variance must be in [0, inf). Got -1."),
         (lambda: sm.Noise(on="x", lower=2, upper=1), "Noise.lower must be below .upper."),
-        (lambda: sm.Noise(on="x", above=2), "Noise.above and .variance_above go together."),
+        (lambda: sm.Noise(on="x", above=2), "Noise.above and .variance_above must be set together."),
         (lambda: sm.Noise(on=()), "Noise.on must name at least one variable."),
         (lambda: sm.Swap(on=3), "Swap.on must be a text. Got a int."),
         (lambda: sm.Swap(on="Age", same="Age"), "Swap.same must not name a swapped variable: Age."),

@@ -18,7 +18,7 @@ from sdcmap.core.method import Method
 from sdcmap.core.roles import Roles
 from sdcmap.explore.comparing import TrialPlan, set_aside, trial_plan
 from sdcmap.methods import METHODS
-from sdcmap.methods.round import handy
+from sdcmap.methods.round import round_number_below
 from sdcmap.study.plan import Plan
 
 
@@ -113,7 +113,7 @@ def test_files_of_one_kind_have_their_methods(kind: str) -> None:
 
 
 def test_large_mixed_files_are_not_grouped_by_gower(people: sm.Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sdcmap.methods.microaggregate.MOST_GOWER", 100)
+    monkeypatch.setattr("sdcmap.methods.microaggregate.MAX_RECORDS_GOWER", 100)
     assert trial_plan(people).left_out["Microaggregate gower 3"] == "too slow for more than 100 records."
 
 
@@ -144,7 +144,7 @@ def test_households_are_set_aside_whole(people: sm.Microdata) -> None:
 
 @pytest.mark.parametrize(("size", "base"), [(1, 1), (1.99, 1), (2.5, 2), (5, 5), (78, 50), (0.03, 0.02), (7000, 5000)])
 def test_rounding_bases_are_handy(size: float, base: float) -> None:
-    assert handy(size) == pytest.approx(base)
+    assert round_number_below(size) == pytest.approx(base)
 
 
 def test_rare_categories_and_varied_keys() -> None:
@@ -170,8 +170,12 @@ def test_compare_is_one_call_and_the_same_for_the_same_seed(few: sm.Microdata, t
     assert not set(compared.inside.frame()["household"]) & set(compared.outside.frame()["household"])
     assert compared.plan.seed == 7 and compared.proposed == {}
     names = set(compared.table["name"])
-    assert {"wage with noise 5 %", "Age, Sex, wage synthetic by trees of 5", "the file as it is"} <= names
-    assert "Sex, Age suppressed to k = 2; wage with noise 5 %" in names
+    assert {
+        "wage with 5 % noise",
+        "Age, Sex, wage synthesized by trees, 5 records per leaf",
+        "the file as it is",
+    } <= names
+    assert "Sex, Age suppressed to k = 2; wage with 5 % noise" in names
     assert "HouseholdSwap" in compared.not_on_the_map
     assert set(compared.plan.method_names.values()) <= names | set(compared.not_on_the_map)
     again = sm.compare(few, tmp_path / "kept", replicates=1, seed=7, workers=1)
@@ -230,14 +234,20 @@ def test_compare_draws_one_map(folder: Path) -> None:
     facts = json.loads(done.stdout)
     assert facts["risk"].startswith("AttributeInference") and facts["utility"].startswith("QueryError")
     names = {row["name"] for row in facts["methods"]}
-    assert {"the file as it is", "wage with noise 20 %", "Age, Sex and 4 more synthetic by trees of 5"} <= names
+    assert {
+        "the file as it is",
+        "wage with 20 % noise",
+        "Age, Sex and 4 more synthesized by trees, 5 records per leaf",
+    } <= names
     assert len(facts["refine"]) == 3 and set(facts["refine"]) <= names
     assert "HouseholdSwap" in facts["not on the map"]
     files = {path.name for path in out.iterdir()}
     kept = {"inside.study.parquet", "outside.study.parquet"}
     assert files == {"plan.toml", "refine.toml", "study", "map.html", "map.png"} | kept
     drawn = (out / "map.html").read_text()
-    assert "and 3 more in groups of 3" in drawn  # every method is there; labels are, where there is room for them
+    assert (
+        "and 3 more microaggregated in groups of 3" in drawn
+    )  # every method is there; labels are, where there is room for them
     assert str(out) not in drawn
     assert "not empty" in str(run(folder / "people.csv", "-o", out).exception)
     plan = Plan.read(out / "plan.toml")

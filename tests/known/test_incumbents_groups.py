@@ -18,7 +18,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.methods._gower_groups import group_means, group_medians
-from sdcmap.methods.shuffle import rank_mapped
+from sdcmap.methods.shuffle import map_by_rank
 
 ONCE = Stream.of_seed(1)
 
@@ -148,7 +148,7 @@ def test_guide_shuffling() -> None:
     incomes = np.array([2300.0, 2434, 2123, 2312, 6045, 2345, 2543, 2854, 2365, 2643])
     ranks = np.array([4, 7, 8, 6, 10, 5, 1, 9, 2, 3])
     dealt = [2345, 2543, 2643, 2434, 6045, 2365, 2123, 2854, 2300, 2312]
-    assert rank_mapped(incomes, ranks.astype(float)).tolist() == dealt
+    assert map_by_rank(incomes, ranks.astype(float)).tolist() == dealt
 
 
 def households(count: int, seed: int = 1) -> Microdata:

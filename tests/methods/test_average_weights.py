@@ -1,4 +1,4 @@
-"""Averaged weights: totals stay, nobody has a weight of his own, and equal weights stay equal."""
+"""Averaged weights: totals are preserved, no weight is unique, and equal weights stay equal."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.errors import Infeasible, SchemaError
-from sdcmap.methods.average_weights import averaged
+from sdcmap.methods.average_weights import average_neighbors
 
 ONCE = Stream.of_seed(1)
 
 
 @given(st.lists(st.integers(1, 12), min_size=3, max_size=80), st.integers(3, 20))
-def test_totals_order_and_equal_weights_stay_and_groups_are_large_enough(own: list[int], size: int) -> None:
+def test_averaging_preserves_totals_order_and_ties(own: list[int], size: int) -> None:
     before = np.array(own, dtype=float)
-    after = averaged(before, size)
+    after = average_neighbors(before, size)
     assert after.sum() == pytest.approx(before.sum())
     count = np.unique(after, return_counts=True)[1]
     assert count.min() >= min(size, len(own))
@@ -34,7 +34,7 @@ def survey(rows: int = 300) -> sm.Microdata:
     return sm.read(frame, keys="region", weight="w")
 
 
-def test_within_strata_each_total_stays() -> None:
+def test_totals_are_preserved_within_strata() -> None:
     data = survey()
     masked = sm.AverageWeights(20, within="region").apply(data, ONCE)
     for region in (0, 1):
@@ -43,10 +43,10 @@ def test_within_strata_each_total_stays() -> None:
         assert np.unique(masked.weights[rows], return_counts=True)[1].min() >= 20
 
 
-def test_it_needs_a_weight_and_enough_records() -> None:
+def test_missing_weight_or_too_few_records_is_rejected() -> None:
     with pytest.raises(SchemaError, match="needs a file with a weight"):
         sm.AverageWeights().apply(sm.read(pl.DataFrame({"sex": ["f", "m"]}), keys="sex"), ONCE)
-    with pytest.raises(Infeasible, match="needs as many records"):
+    with pytest.raises(Infeasible, match="needs at least"):
         sm.AverageWeights(500).apply(survey(), ONCE)
     with pytest.raises(SchemaError, match="it is the file's weight"):
         sm.Noise("w").apply(survey(), ONCE)

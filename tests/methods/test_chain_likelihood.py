@@ -1,4 +1,4 @@
-"""The likelihood of steps that mask the same variable, against formulas and draws of its own."""
+"""The joint likelihood of steps on the same variable, compared with formulas and simulations."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.methods import PRAM, MixtureNoise, MultiplicativeNoise, RandomizedResponse, Round, Shuffle, TopCode
-from sdcmap.methods._composed import composed
+from sdcmap.methods._chain_likelihood import compose_fields
 
 ONCE = Stream.of_seed(5)
 DRAWS = 40_000
 
 
 def people(n: int = 60, *, gaps: bool = True) -> Microdata:
-    """60 records with ties, and missing values in the categories and one column of numbers."""
+    """Return 60 records with ties, and missing values in the categories and one numeric column."""
     rng = default_rng(3)
     frame = pl.DataFrame({
         "region": [None if gaps and rng.random() < 0.1 else str(c) for c in rng.choice(list("abcde"), n)],
@@ -41,7 +41,7 @@ def people(n: int = 60, *, gaps: bool = True) -> Microdata:
 
 
 def chances(method: Method, data: Microdata, released: Microdata) -> Array:
-    """known x released: the likelihood of each pair, each released record's largest being 1."""
+    """Return known x released likelihoods, scaled so that the largest of each released record is 1."""
     log_p = block(method.log_likelihood(data, released), slice(None))
     likelihood: Array = np.exp(log_p - log_p.max(axis=0))
     return likelihood
@@ -54,12 +54,14 @@ def scaled(likelihood: Array) -> Array:
 
 # ---- noise after noise ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("first", "second"), [(0.1, 0.3), (0.5, 0.0)])
-def test_noise_after_noise_is_noise_whose_variances_add_up(first: float, second: float) -> None:
+def test_variances_of_successive_noises_add_up(first: float, second: float) -> None:
     data = people()
     method = sm.Chain((sm.Noise("wage", first), sm.Noise("wage", second)))
     released = method.apply(data, ONCE)
     x, y = data.numbers("wage"), released.numbers("wage")
-    sd = np.std(x, ddof=1) * math.sqrt(first + second * (1 + first))  # the second is a share of what the first left
+    sd = np.std(x, ddof=1) * math.sqrt(
+        first + second * (1 + first)
+    )  # the second noise is a share of the variance after the first
     np.testing.assert_allclose(
         chances(method, data, released), scaled(norm.pdf(y, x[:, None], sd)), rtol=1e-6, atol=1e-12
     )
@@ -68,7 +70,7 @@ def test_noise_after_noise_is_noise_whose_variances_add_up(first: float, second:
 
 
 def test_correlated_noise_after_independent_noise() -> None:
-    """Of all variables together: the covariances of both, scaled and drawn in as the steps were."""
+    """For all variables jointly: the covariances of both noises, scaled and shrunk like the steps."""
     data, names = people(gaps=False), ("age", "wage", "rent")
     method = sm.Chain((sm.Noise(names[:2], 0.2, rescale=True), sm.Noise(names, 0.1, correlated=True)))
     released = method.apply(data, ONCE)
@@ -81,7 +83,7 @@ def test_correlated_noise_after_independent_noise() -> None:
     np.testing.assert_allclose(chances(method, data, released), scaled(wanted), rtol=1e-6, atol=1e-12)
 
 
-def test_noise_in_strata_adds_up_in_each() -> None:
+def test_noise_variances_add_up_within_strata() -> None:
     data = people()
     method = sm.Chain((sm.Noise("wage", 0.1, within="sex"), sm.Noise("wage", 0.2, within="sex")))
     alone = sm.Noise("wage", 1.1 * 1.2 - 1, within="sex")
@@ -93,15 +95,17 @@ def test_noise_in_strata_adds_up_in_each() -> None:
 
 
 @pytest.mark.parametrize("mixture_first", [True, False])
-def test_a_mixture_with_normal_noise_has_the_variances_of_both(mixture_first: bool) -> None:
-    """Of one variable: the two densities convolved, by numbers on a fine grid."""
+def test_mixture_plus_normal_noise_equals_the_convolution(mixture_first: bool) -> None:
+    """For one variable: the convolution of the two densities, computed on a fine grid."""
     data = people()
     mixture, noise = MixtureNoise("wage", 0.2, components=2, sigma2=0.1), sm.Noise("wage", 0.05)
     method = sm.Chain((mixture, noise) if mixture_first else (noise, mixture))
     released = method.apply(data, ONCE)
     x, y = data.numbers("wage"), released.numbers("wage")
     variance = np.var(x, ddof=1)
-    first, second = (0.2, 0.05 * 1.2) if mixture_first else (0.2 * 1.05, 0.05)  # of the mixture, of the noise
+    first, second = (
+        (0.2, 0.05 * 1.2) if mixture_first else (0.2 * 1.05, 0.05)
+    )  # variances of the mixture and of the noise
     grid = np.linspace(-12, 12, 6001) * math.sqrt(variance)
     at = math.sqrt(first * variance)
     mixed = sum(norm.pdf(grid, sign * at * math.sqrt(0.9), at * math.sqrt(0.1)) / 2 for sign in (-1, 1))
@@ -110,19 +114,19 @@ def test_a_mixture_with_normal_noise_has_the_variances_of_both(mixture_first: bo
     np.testing.assert_allclose(chances(method, data, released), scaled(wanted), atol=2e-4)
 
 
-def test_a_mixture_of_correlated_variables_with_noise_of_its_shape() -> None:
+def test_correlated_mixture_plus_noise_of_the_same_shape() -> None:
     data, names = people(gaps=False), ("age", "wage")
     method = sm.Chain((MixtureNoise(names, 0.2, root="cholesky"), sm.Noise(names, 0.02, correlated=True)))
     released = method.apply(data, ONCE)
     x, y = data.matrix(names), released.matrix(names)
     root = np.linalg.cholesky(np.cov(x, rowvar=False))
     w = np.einsum("ij,nmj->nmi", np.linalg.inv(root), y - x[:, None]) / math.sqrt(0.2)
-    sd = math.sqrt(0.025 + 0.02 * 1.2 / 0.2)  # the noise is a share of what the mixture left
+    sd = math.sqrt(0.025 + 0.02 * 1.2 / 0.2)  # the noise is a share of the variance after the mixture
     one = sum(norm.pdf(w, sign * math.sqrt(0.975), sd) / 2 for sign in (-1, 1))
     np.testing.assert_allclose(chances(method, data, released), scaled(one.prod(axis=2)), rtol=0.02, atol=1e-6)
 
 
-def test_log_normal_factors_multiply() -> None:
+def test_lognormal_factors_multiply() -> None:
     data = people()
     method = sm.Chain((MultiplicativeNoise("wage", 0.1), MultiplicativeNoise("wage", 0.2)))
     released = method.apply(data, ONCE)
@@ -132,14 +136,14 @@ def test_log_normal_factors_multiply() -> None:
 
 # ---- deterministic steps after noise ----------------------------------------------------------------------------
 def by_draws(x: Array, sd: float, after: Callable[[Array], Array], released: Array) -> Array:
-    """How often x + N(0, sd^2), and what is done to it, is each released value: known x released."""
+    """Simulate how often x + N(0, sd^2), after the step, equals each released value: known x released."""
     rng = default_rng(1)
     return np.array([(after(own + sd * rng.standard_normal(DRAWS))[:, None] == released).mean(axis=0) for own in x])
 
 
 AFTER: dict[str, tuple[list[Method], Callable[[Array], Array]]] = {
     "rounded": ([Round("wage", 7.0)], lambda z: 7 * np.floor(z / 7 + 0.5)),
-    "rounded twice": (  # a chain stays on the grid of threes, where some did not move
+    "rounded twice": (  # a chain stays on the grid of threes, because some values did not change
         [Round("wage", 3.0), Round("wage", 7.0)],
         lambda z: 3 * np.rint(7 * np.floor(3 * np.floor(z / 3 + 0.5) / 7 + 0.5) / 3),
     ),
@@ -154,8 +158,8 @@ AFTER: dict[str, tuple[list[Method], Callable[[Array], Array]]] = {
 
 
 @pytest.mark.parametrize("name", AFTER)
-def test_what_is_done_after_noise_counts_by_the_chance_of_its_cell(name: str) -> None:
-    """Each pair against 40,000 draws: within five standard errors of a share."""
+def test_deterministic_steps_after_noise_give_interval_probabilities(name: str) -> None:
+    """Each pair is within five standard errors of the share in 40,000 draws."""
     data, (steps, after) = people(), AFTER[name]
     method = sm.Chain((sm.Noise("wage", 0.2), sm.Noise("wage", 0.1), *steps))
     released = method.apply(data, ONCE)
@@ -168,7 +172,7 @@ def test_what_is_done_after_noise_counts_by_the_chance_of_its_cell(name: str) ->
 @pytest.mark.parametrize(
     "way", [{"width": 6}, {"bins": 5, "by": "quantiles"}, {"breaks": (15.0, 25.0), "labels": ("l", "m", "h")}]
 )
-def test_classes_after_noise_are_read_from_their_labels(way: dict[str, object]) -> None:
+def test_intervals_after_noise_are_parsed_from_labels(way: dict[str, object]) -> None:
     data = people()
     recode = sm.Recode("wage", **way)  # type: ignore[arg-type]
     method = sm.Chain((sm.Noise("wage", 0.2), recode))
@@ -182,7 +186,7 @@ def test_classes_after_noise_are_read_from_their_labels(way: dict[str, object]) 
         np.testing.assert_allclose(np.exp(field.block(slice(None))[:, j]), wanted, atol=1e-12)
 
 
-def test_a_top_by_share_is_the_largest_released_value() -> None:
+def test_top_code_by_share_is_inferred_from_the_largest_released_value() -> None:
     data = people()
     method = sm.Chain((sm.Noise("wage", 0.2), TopCode("wage", top_share=0.2)))
     released = method.apply(data, ONCE)
@@ -197,7 +201,7 @@ def test_a_top_by_share_is_the_largest_released_value() -> None:
     )
 
 
-def test_a_blank_after_noise_says_nothing() -> None:
+def test_suppressed_values_after_noise_carry_no_information() -> None:
     data = people(gaps=False)
     method = sm.Chain((sm.Noise("age", 0.01), sm.Recode("age", bins=4), sm.Suppress(("age", "sex"), 12)))
     released = method.apply(data, ONCE)
@@ -207,13 +211,15 @@ def test_a_blank_after_noise_says_nothing() -> None:
     (field,) = method.with_steps([step for step in group if not isinstance(step, sm.Suppress)]).log_likelihood(
         data, released
     )
-    assert np.isneginf(field.block(slice(None))[:, blank]).all()  # without it, missing would be impossible
-    (field,) = composed(group, data, released)
+    assert np.isneginf(
+        field.block(slice(None))[:, blank]
+    ).all()  # without Suppress, a missing value would be impossible
+    (field,) = compose_fields(group, data, released)
     assert (field.block(slice(None))[:, blank] == 0).all() and np.isfinite(field.block(slice(None))).all()
 
 
 # ---- categories -------------------------------------------------------------------------------------------------
-def test_transitions_after_transitions_are_the_product_of_their_matrices() -> None:
+def test_transition_matrices_are_multiplied() -> None:
     data = people()
     first, second = PRAM("region", 0.6, alpha=1.0), RandomizedResponse("region", 2.0)
     method = sm.Chain((first, second))
@@ -227,8 +233,8 @@ def test_transitions_after_transitions_are_the_product_of_their_matrices() -> No
     np.testing.assert_allclose(wanted.sum(axis=1), 1.0)
 
 
-def test_merging_and_blanking_after_transitions() -> None:
-    """P(merged | known) is the sum over what was merged; a blank says nothing; missing before is missing after."""
+def test_merging_and_suppression_after_transitions() -> None:
+    """P(merged | known) is the sum over the merged categories; suppressed values exclude nothing; missing stays missing."""
     data = people()
     move, merge = PRAM("region", 0.6, alpha=1.0), sm.Recode("region", merge=(("d", "e"),), labels=("rest",))
     method = sm.Chain((move, merge, sm.Suppress(("region",), 12)))
@@ -246,28 +252,28 @@ def test_merging_and_blanking_after_transitions() -> None:
             assert np.exp(field.pairs(np.array([i]), np.array([j]))[0]) == pytest.approx(wanted, abs=1e-12)
 
 
-# ---- deterministic steps before, values that changed places -------------------------------------------------------
-def test_noise_after_a_deterministic_step_is_noise_of_what_it_made() -> None:
+# ---- deterministic steps before, and swaps -----------------------------------------------------------------------
+def test_noise_after_deterministic_step_uses_its_result() -> None:
     data = people()
     method = sm.Chain((Round("wage", 5.0), TopCode("wage", top=30.0), sm.Noise("wage", 0.1)))
     released = method.apply(data, ONCE)
-    made = sm.Chain((Round("wage", 5.0), TopCode("wage", top=30.0))).apply(data, ONCE)
-    made = Microdata(made.schema, {name: made.column(name) for name in made.names})
+    recoded = sm.Chain((Round("wage", 5.0), TopCode("wage", top=30.0))).apply(data, ONCE)
+    recoded = Microdata(recoded.schema, {name: recoded.column(name) for name in recoded.names})
     np.testing.assert_allclose(
-        chances(method, data, released), chances(sm.Noise("wage", 0.1), made, released), rtol=1e-9, atol=1e-15
+        chances(method, data, released), chances(sm.Noise("wage", 0.1), recoded, released), rtol=1e-9, atol=1e-15
     )
 
 
-def test_rounding_after_a_rank_swap_is_a_rank_swap_of_rounded_values() -> None:
+def test_rounding_after_rank_swap_equals_rank_swap_of_rounded_values() -> None:
     data = people()
     method = sm.Chain((sm.RankSwap("wage", 0.2), Round("wage", 5.0)))
     released = method.apply(data, ONCE)
     log_p = block(method.log_likelihood(data, released), slice(None))
-    assert (log_p[np.arange(60), np.arange(60)] == 0).all()  # the truth is never ruled out
+    assert (log_p[np.arange(60), np.arange(60)] == 0).all()  # the true record is never excluded
     assert np.isneginf(log_p).mean() > 0.3
 
 
-# ---- what states none -------------------------------------------------------------------------------------------
+# ---- steps without a joint likelihood ----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "steps",
     [
@@ -282,14 +288,14 @@ def test_rounding_after_a_rank_swap_is_a_rank_swap_of_rounded_values() -> None:
     ],
     ids=lambda steps: " then ".join(type(step).__name__ for step in steps),
 )
-def test_steps_that_state_nothing_together_say_which(steps: tuple[Method, ...]) -> None:
+def test_error_names_steps_without_joint_likelihood(steps: tuple[Method, ...]) -> None:
     data, method = people(gaps=False), sm.Chain(steps)
     named = "|".join(type(step).__name__ for step in steps[1:])
     with pytest.raises(Undefined, match=rf"({named}).*likelihood|mixture noise states a likelihood"):
         method.log_likelihood(data, method.apply(data, ONCE))
 
 
-def test_steps_are_sorted_and_left_out() -> None:
+def test_steps_are_split_and_removed() -> None:
     first, both, swap = sm.Noise("wage"), Round(("wage", "age"), 5.0), sm.RankSwap(("wage", "rent"))
     again, groups = split_steps((first, both, swap))
     assert again == (Round("age", 5.0),)

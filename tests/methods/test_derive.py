@@ -1,4 +1,4 @@
-"""Columns that are computed after masking: by a plan, in a sweep, in a release."""
+"""Columns that are recomputed after masking: by a plan, in a sweep, in a release."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def plan_of(**parts: Any) -> sm.Plan:
     return sm.Plan(sm.Noise(on="weight", variance=0.2), measures, rule=sm.Threshold(risk=0.9), seed=SEED, **parts)
 
 
-def test_the_released_index_is_that_of_the_released_weight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Left as it is, the index gives the weight back; derived, it is what a reader computes from the released numbers."""
+def test_released_index_matches_released_weight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unchanged index would reveal the weight; a derived one agrees with the released numbers."""
     monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "ledger"))
     data = read(bodies())
     plain, derived = plan_of(), plan_of(derive=BMI)
@@ -50,8 +50,8 @@ def test_the_released_index_is_that_of_the_released_weight(tmp_path: Path, monke
     assert not set(out["weight"]) <= set(data["weight"]), "the weight was masked"
 
 
-def test_a_plan_keeps_its_derived_columns(tmp_path: Path) -> None:
-    """TOML, sweep, reopened study and a candidate made again: the same methods, and the same numbers."""
+def test_plan_round_trip_keeps_derived_columns(tmp_path: Path) -> None:
+    """TOML, sweep, reopened study and a repeated candidate have the same methods and the same numbers."""
     data = read(bodies())
     plan = plan_of(derive=BMI)
     again = sm.Plan.from_toml(plan.toml(), seed=SEED)
@@ -60,12 +60,12 @@ def test_a_plan_keeps_its_derived_columns(tmp_path: Path) -> None:
     assert [c.id for c in again.candidates] == [c.id for c in plan.candidates]
     assert set(scores.candidate["id"]) == {c.id for c in plan.candidates}
     with sm.Study.open(tmp_path / "study") as study:
-        made = study.plan.make(data, Candidate(plan.all_methods[1]))
-    assert made["bmi"] == pytest.approx(made["weight"] / (data["height"] / 100) ** 2)
+        masked = study.plan.make(data, Candidate(plan.all_methods[1]))
+    assert masked["bmi"] == pytest.approx(masked["weight"] / (data["height"] / 100) ** 2)
     assert plan.all_methods[0] == sm.Identity(), "the file as it is stays as it is"
 
 
-def test_only_what_changed_is_computed() -> None:
+def test_only_changed_records_are_recomputed() -> None:
     data = read(bodies().with_columns(bmi=pl.when(pl.int_range(400) < 9).then(99.0).otherwise("bmi")))
     assert Derive("bmi", BMI["bmi"]).apply(data, Candidate(sm.Identity()).stream(1))["bmi"][:9].max() < 99
     other = sm.Chain([sm.Swap(on=["sex"], rate=0.1), Derive("bmi", BMI["bmi"])])
@@ -76,14 +76,14 @@ def test_only_what_changed_is_computed() -> None:
     assert len(sampled) == 200 and sampled["bmi"].max() < 99
 
 
-def test_no_value_where_the_formula_has_none() -> None:
+def test_undefined_results_are_missing() -> None:
     frame = pl.DataFrame({"a": [1.0, 2.0, None, 4.0], "b": [1.0, 0.0, 1.0, 2.0], "c": [1.0, 5.0, 1.0, 2.0]})
     data = sm.read(frame, numeric="all")
     step = Derive("c", "a / b")
     assert step.apply(data, Candidate(step).stream(1))["c"] == pytest.approx([1, np.nan, np.nan, 2], nan_ok=True)
     plan = sm.Plan(sm.Noise(on="b"), sm.IL1s(on="b"), derive={"c": "a / b"})
     (problem,) = plan.problems_with(data)
-    assert problem.startswith("Derive(on='c', formula='a / b') has no value for 1 of 3 records")
+    assert problem.startswith("Derive(on='c', formula='a / b') is undefined for 1 of 3 records")
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_no_value_where_the_formula_has_none() -> None:
         ({"bmi": "weigth / height"}, "no column 'weigth'. Did you mean 'weight'?"),
         ({"bmy": "weight / height"}, "Derive: no column 'bmy'. Did you mean 'bmi'?"),
         ({"sex": "weight / height"}, "Derive masks numeric variables; 'sex' is nominal"),
-        ({"bmi": "weight / sex"}, "'sex' holds no numbers"),
-        ({"bmi": "weight / height"}, "gives the file's own value for 0% of the records"),
+        ({"bmi": "weight / sex"}, "'sex' is not numeric"),
+        ({"bmi": "weight / height"}, "reproduces the file's value for only 0% of the records"),
     ],
 )
-def test_a_formula_that_does_not_fit_the_data(derive: dict[str, str], words: str) -> None:
+def test_plan_reports_formulas_that_disagree_with_the_data(derive: dict[str, str], words: str) -> None:
     assert any(words in problem for problem in plan_of(derive=derive).problems_with(read(bodies())))
 
 
@@ -104,25 +104,25 @@ def test_a_formula_that_does_not_fit_the_data(derive: dict[str, str], words: str
     ("line", "words"),
     [
         ('derive = {bmi = "weight /"}', "derive: Derive.formula: 'weight /' cannot be read"),
-        ('derive = {bmi = "bmi * 2"}', "must not hold 'bmi'"),
+        ('derive = {bmi = "bmi * 2"}', "must not contain 'bmi'"),
         ("derive = {bmi = 3}", "Derive.formula"),
         ('derive = "bmi"', "derive must be a table of formulas"),
     ],
 )
-def test_what_a_plan_refuses(line: str, words: str) -> None:
+def test_plan_rejects_invalid_formulas(line: str, words: str) -> None:
     with pytest.raises(sm.errors.PlanError, match=r"derive") as problem:
         sm.Plan.from_toml(f'{line}\n[[measures]]\ntype = "IL1s"\n')
     assert words in str(problem.value)
 
 
-def test_a_recoded_column_is_no_number_any_more() -> None:
+def test_formula_on_recoded_column_is_rejected() -> None:
     data = read(bodies())
     plan = sm.Plan(sm.Recode(on=["weight"], width=10), sm.SmallCells(), derive=BMI)
-    assert any("none after the steps before" in problem for problem in plan.problems_with(data))
+    assert any("an earlier step made it categorical" in problem for problem in plan.problems_with(data))
 
 
-def test_reasons_of_missing_values_do_not_outlive_them() -> None:
-    """Where the columns of a formula are drawn, the reason why a total was missing would tell whose it is."""
+def test_stale_reasons_for_missing_values_are_dropped() -> None:
+    """If the columns of a formula are synthesized, an old reason for a missing total would identify its record."""
     frame = pl.DataFrame(
         {"sex": ["f", "m"] * 20, "wage": [-8.0, *range(1, 40)], "total": [-8.0, *range(2, 41)], "one": 1.0}
     )

@@ -1,4 +1,4 @@
-"""Household swapping: whole households, equal counts per area, those at risk first and across the right level."""
+"""Household swapping: whole households, equal counts per area, households at risk first and across the right level."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.methods.household_swap import household_counts, met_cells, moving_pairs
+from sdcmap.methods.household_swap import compress_by_counting, draw_moving_pairs, household_counts
 from sdcmap.testing import check_method
 
 PLACE = ("region", "district", "ward")
@@ -39,7 +39,7 @@ def census(count: int = 1500, seed: int = 3, mixed: bool = True) -> Microdata:
             "income": rng.lognormal(7, 1, len(own)),
         }
     )
-    frame = frame.sample(fraction=1, shuffle=True, seed=seed) if mixed else frame  # members need not stand together
+    frame = frame.sample(fraction=1, shuffle=True, seed=seed) if mixed else frame  # members need not be adjacent
     keys = ["age", "origin", *PLACE, "hsize", "tenure"]
     return sm.read(frame, keys=keys, numeric=["income", "x"], household="hid")
 
@@ -53,8 +53,8 @@ def heads(data: Microdata) -> Array:
 
 
 @pytest.mark.parametrize("k", [0, 3])
-def test_what_a_swap_keeps(k: int) -> None:
-    """Households per area, persons per area, whole households, and all other columns; partners are alike."""
+def test_swap_preserves_households_and_persons_per_area(k: int) -> None:
+    """Households per area, persons per area, whole households and all other columns are preserved."""
     data = census()
     method = sm.methods.HouseholdSwap(
         PLACE, rate=0.1, similar=[["tenure"], []], k=k, risk_on=["age", "origin"], carry="x"
@@ -72,8 +72,8 @@ def test_what_a_swap_keeps(k: int) -> None:
     assert len(moved_households(data, masked, "ward")) >= 150
 
 
-def test_the_two_of_a_pair_are_alike() -> None:
-    """With a profile that all have to meet, the table of area, size and tenure stays what it was."""
+def test_paired_households_agree_on_the_profile() -> None:
+    """With a mandatory profile, the table of area, size and tenure does not change."""
     data = census()
     method = sm.methods.HouseholdSwap(PLACE, rate=0.2, similar=[["tenure"]], k=0)
     masked = method.apply(data, Stream.of_seed(2))
@@ -84,8 +84,8 @@ def test_the_two_of_a_pair_are_alike() -> None:
     assert not np.array_equal(*persons)
 
 
-def test_those_at_risk_move_across_the_level_at_which_they_are() -> None:
-    """At risk in the region: to another region. At risk in the district alone: to another district, and so on."""
+def test_households_at_risk_move_across_their_level() -> None:
+    """A household at risk in its region moves to another region; one at risk only in its district to another district."""
     data = census(4000)
     method = sm.methods.HouseholdSwap(PLACE, rate=0.0, k=3, risk_on=["age", "origin"])
     masked = method.apply(data, Stream.of_seed(1))
@@ -101,16 +101,16 @@ def test_those_at_risk_move_across_the_level_at_which_they_are() -> None:
     assert seen.sum() < 4000 - 100
 
 
-def test_partners_are_near_where_they_can_be() -> None:
-    """Nobody at risk, so pairs are made at the finest level, within one district."""
+def test_partners_are_preferred_in_the_same_larger_area() -> None:
+    """Without households at risk, pairs are formed at the finest level, within one district."""
     data = census()
     masked = sm.methods.HouseholdSwap(PLACE, rate=0.3, k=0).apply(data, Stream.of_seed(1))
     assert len(moved_households(data, masked, "ward")) == 450
     assert set(moved_households(data, masked, "district")) == set()
 
 
-def test_the_risky_come_first_also_beyond_k() -> None:
-    """The mean of 1/count of those that move, over 20 seeds, lies far above that of all."""
+def test_households_with_rare_members_move_more_often() -> None:
+    """Over 20 seeds, the mean of 1/count of households that move is far above that of all households."""
     data = census(3000)
     inverse = 1 / household_counts(data, ("hid", *PLACE, "age", "origin"))
     method = sm.methods.HouseholdSwap(PLACE, rate=0.05, k=0, risk_on=["age", "origin"])
@@ -121,7 +121,7 @@ def test_the_risky_come_first_also_beyond_k() -> None:
     assert np.mean(means) - 4 * np.std(means, ddof=1) / np.sqrt(20) > inverse.mean() + 0.05
 
 
-def test_the_order_of_members_does_not_matter() -> None:
+def test_result_does_not_depend_on_order_of_members() -> None:
     apart, together = census(mixed=True), census(mixed=False)
     method = sm.methods.HouseholdSwap(PLACE, rate=0.1, k=2, risk_on="age")
     one, two = (method.apply(file, Stream.of_seed(1)) for file in (apart, together))
@@ -129,14 +129,14 @@ def test_the_order_of_members_does_not_matter() -> None:
 
 
 # ---- the kernel -----------------------------------------------------------------------------------------------
-def test_met_cells_are_compress() -> None:
+def test_compress_by_counting_equals_compress() -> None:
     rng = np.random.default_rng(1)
     codes = [rng.integers(0, size, 400) for size in (3, 7, 2)]
-    for found, wanted in zip(met_cells(codes), compress(codes), strict=True):
-        assert np.array_equal(found, wanted)
+    for result, wanted in zip(compress_by_counting(codes), compress(codes), strict=True):
+        assert np.array_equal(result, wanted)
     wide = [rng.integers(0, 10**6, 50), rng.integers(0, 10**6, 50)]
-    for found, wanted in zip(met_cells(wide), compress(wide), strict=True):
-        assert np.array_equal(found, wanted)
+    for result, wanted in zip(compress_by_counting(wide), compress(wide), strict=True):
+        assert np.array_equal(result, wanted)
 
 
 def test_partners_are_drawn_uniformly() -> None:
@@ -146,29 +146,29 @@ def test_partners_are_drawn_uniformly() -> None:
     count = np.zeros(6)
     for _ in range(3000):
         used = np.zeros(6, dtype=bool)
-        first, second = moving_pairs(np.array([0]), [kind], area, used, 1, rng)
+        first, second = draw_moving_pairs(np.array([0]), [kind], area, used, 1, rng)
         assert first.tolist() == [0]
         assert np.flatnonzero(used).tolist() == sorted([0, int(second[0])])
         count[second] += 1
     assert count[[0, 4, 5]].sum() == 0
-    assert ((count[1:4] - 1000) ** 2 / 1000).sum() < 13.8  # P = .001, 2 degrees of freedom
+    assert ((count[1:4] - 1000) ** 2 / 1000).sum() < 13.8  # P = 0.001, 2 degrees of freedom
 
 
-def test_nobody_is_used_twice() -> None:
+def test_households_are_used_at_most_once() -> None:
     rng = np.random.default_rng(2)
     area, kind = rng.integers(0, 4, 500), rng.integers(0, 3, 500)
     used = rng.random(500) < 0.2
     before = used.copy()
-    first, second = moving_pairs(rng.permutation(500), [kind], area, used, 500, rng)
+    first, second = draw_moving_pairs(rng.permutation(500), [kind], area, used, 500, rng)
     both = np.concatenate([first, second])
     assert len(np.unique(both)) == len(both)
     assert not before[both].any() and (area[first] != area[second]).all() and (kind[first] == kind[second]).all()
     left = np.flatnonzero(~used)
-    for group in range(3):  # those left of one kind stand in one area
+    for group in range(3):  # unpaired households of one kind are all in one area
         assert len(np.unique(area[left[kind[left] == group]])) <= 1
 
 
-# ---- bad input ------------------------------------------------------------------------------------------------
+# ---- invalid input ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
@@ -180,7 +180,7 @@ def test_nobody_is_used_twice() -> None:
         ({"k": -1}, r"HouseholdSwap.k must be in \[0, inf\)"),
     ],
 )
-def test_bad_parameters(given: dict[str, object], problem: str) -> None:
+def test_invalid_parameters_are_rejected(given: dict[str, object], problem: str) -> None:
     with pytest.raises(sm.errors.PlanError, match=problem):
         sm.methods.HouseholdSwap(**{"on": PLACE, **given})  # type: ignore[arg-type]
 
@@ -195,22 +195,24 @@ def test_bad_parameters(given: dict[str, object], problem: str) -> None:
         (sm.methods.HouseholdSwap(PLACE, within="age"), "'age' is not constant within households"),
     ],
 )
-def test_misfits(method: sm.methods.HouseholdSwap, problem: str) -> None:
+def test_incompatible_data_are_rejected(method: sm.methods.HouseholdSwap, problem: str) -> None:
     with pytest.raises(sm.errors.SchemaError, match=problem):
         method.apply(census(50), Stream.of_seed(1))
 
 
-def test_a_file_without_households_or_keys() -> None:
+def test_file_without_households_or_keys_is_rejected() -> None:
     data = sm.read(census(50).frame().drop("hid"), keys=[*PLACE])
-    with pytest.raises(sm.errors.SchemaError, match="needs a table: state keys.*needs a file with a household"):
+    with pytest.raises(
+        sm.errors.SchemaError, match="needs a table of keys: give the file keys.*needs a file with a household"
+    ):
         sm.methods.HouseholdSwap(PLACE).apply(data, Stream.of_seed(1))
 
 
-def test_what_cannot_be_made_is_infeasible() -> None:
+def test_impossible_requests_are_infeasible() -> None:
     data = census(40)
-    with pytest.raises(sm.errors.Infeasible, match="a rate of 0.01 of 40 households is no pair at all"):
+    with pytest.raises(sm.errors.Infeasible, match="a rate of 0.01 is less than one pair of the 40 households"):
         sm.methods.HouseholdSwap(PLACE, rate=0.01, k=0).apply(data, Stream.of_seed(1))
-    with pytest.raises(sm.errors.Infeasible, match="pairs of the 20 that the rate asks for can be made"):
+    with pytest.raises(sm.errors.Infeasible, match="of the 20 pairs that the rate requires exist"):
         sm.methods.HouseholdSwap(PLACE, rate=1, k=0, similar=[["tenure", "hsize"]]).apply(data, Stream.of_seed(1))
     some = sm.methods.HouseholdSwap(PLACE, rate=1, k=0, similar=[["tenure", "hsize"]], partial=True)
     assert 0 < len(moved_households(data, some.apply(data, Stream.of_seed(1)), "ward")) < 40

@@ -1,4 +1,4 @@
-"""Numeric methods: their options by hand, their likelihoods against plain formulas, and bad input."""
+"""Numeric methods: options checked by hand, likelihoods compared with formulas, and invalid input."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def numbers(**columns: object) -> Microdata:
 
 @pytest.fixture(scope="module")
 def incomes() -> Microdata:
-    """400 records with zeros, ties, negative and missing values, and a region."""
+    """Return 400 records with zeros, ties, negative and missing values, and a region."""
     rng = np.random.default_rng(2)
     wage = np.round(rng.lognormal(3, 1, 400)) * (rng.random(400) > 0.3)
     tax = np.round(0.3 * wage + rng.normal(0, 5, 400), 1)
@@ -58,7 +58,7 @@ def apply(method: Method, data: Microdata, seed: int = 1) -> Microdata:
 
 # ---- the options of additive noise --------------------------------------------------------------------------------
 @pytest.mark.parametrize("cls", [sm.Noise, sm.methods.MixtureNoise])
-def test_rounding_bounds_and_zeros_work_in_this_order(incomes: Microdata, cls: type[Method]) -> None:
+def test_options_are_applied_in_documented_order(incomes: Microdata, cls: type[Method]) -> None:
     method = cls(on="wage", variance=0.5, rescale=True, keep_zeros=True, integers=True, lower=1.5, upper=60)
     x, z = incomes["wage"], apply(method, incomes)["wage"]
     assert np.array_equal(z, np.rint(z))
@@ -67,7 +67,7 @@ def test_rounding_bounds_and_zeros_work_in_this_order(incomes: Microdata, cls: t
     assert z.max() == 60
 
 
-def test_finishing_by_hand() -> None:
+def test_rounding_and_bounds_by_hand() -> None:
     x, y = np.array([0.0, 1.0, 2.0, np.nan]), np.array([3.4, -2.0, 2.5, np.nan])
     np.testing.assert_array_equal(prepare_release_values(x, y, True, True, None, None), [0, -2, 2, np.nan])
     np.testing.assert_array_equal(prepare_release_values(x, y, False, False, -1, 3), [3, -1, 2.5, np.nan])
@@ -85,13 +85,13 @@ def test_finishing_by_hand() -> None:
     ],
 )
 def test_rescaling_restores_the_covariance_in_expectation(method: Method) -> None:
-    """Over 300 seeds each entry of the mean covariance matrix is within 4 standard errors of the original's."""
+    """Over 300 seeds, each entry of the mean covariance matrix is within 4 standard errors of the original."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 2)) @ np.array([[3.0, 1.0], [0.0, 1.0]])
     data = numbers(x=x[:, 0], y=x[:, 1])
-    found = np.array([np.cov(apply(method, data, seed).matrix(method.masked_names).T) for seed in range(300)])
-    error = found.mean(axis=0) - np.cov(x.T)
-    assert (np.abs(error) < 4 * found.std(axis=0) / np.sqrt(300)).all()
+    result = np.array([np.cov(apply(method, data, seed).matrix(method.masked_names).T) for seed in range(300)])
+    error = result.mean(axis=0) - np.cov(x.T)
+    assert (np.abs(error) < 4 * result.std(axis=0) / np.sqrt(300)).all()
 
 
 @pytest.mark.parametrize("kind", ["eigen", "cholesky", "symmetric"])
@@ -109,41 +109,43 @@ def test_roots_of_regular_and_singular_matrices(kind: str) -> None:
     assert len(live) == 3
 
 
-def test_whitening_leaves_null_directions_out() -> None:
+def test_whitening_drops_null_directions() -> None:
     x = np.random.default_rng(4).normal(size=(50, 2)) * [1, 1e5]
     covariance = np.cov(np.column_stack([x, x.sum(axis=1)]).T)
     change = whitening_matrix(covariance)
     assert change @ covariance @ change.T == pytest.approx(np.eye(2), abs=1e-6)
 
 
-def test_the_note_says_what_is_kept() -> None:
+def test_kept_and_distorted_depend_on_options() -> None:
     assert sm.Noise(on="x", correlated=True, rescale=True).kept == "means, variances and covariances in expectation"
-    assert sm.Noise(on="x", keep_zeros=True).kept == "the mean in expectation; zeros, value for value"
+    assert sm.Noise(on="x", keep_zeros=True).kept == "the mean in expectation; all zeros"
     assert "nothing exactly" in sm.methods.MixtureNoise(on="x", lower=0).kept
-    assert sm.Noise(on="x").distorted == "every value; variances grow by the noise share; correlations shrink"
+    assert (
+        sm.Noise(on="x").distorted == "every value; variances grow by the share of noise; correlations become smaller"
+    )
     assert sm.methods.MixtureNoise(on="x", rescale=True).distorted == "every value"
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: sm.Noise(on="x", rescale=True, above=1, variance_above=2), "rescale needs one noise variance"),
+        (lambda: sm.Noise(on="x", rescale=True, above=1, variance_above=2), "rescale needs a single noise variance"),
         (lambda: sm.Noise(on="x", integers=True, lower=0.2, upper=0.8), "needs a whole number between"),
-        (lambda: sm.methods.MixtureNoise(on="x", shares=[0.5, 0.6]), "add up to 1"),
+        (lambda: sm.methods.MixtureNoise(on="x", shares=[0.5, 0.6]), "sum to 1"),
         (lambda: sm.methods.MixtureNoise(on="x", components=3, shares=[0.5, 0.5]), "must be 3 numbers"),
         (lambda: sm.methods.MixtureNoise(on="x", centers=[1, 2]), "must be 1 numbers"),
         (lambda: sm.methods.MixtureNoise(on="x", centers=[0]), "must not all be 0"),
         (lambda: sm.methods.MixtureNoise(on="x", sigma2=1), "must be in (0, 1)"),
-        (lambda: sm.methods.MixtureNoise(on="x", sigma2=[0.1, 0.2, 0.3]), "one number or 2"),
+        (lambda: sm.methods.MixtureNoise(on="x", sigma2=[0.1, 0.2, 0.3]), "one number, or 2 numbers"),
         (lambda: sm.methods.MixtureNoise(on=["x", "y"], joint=True), "more components than variables: 3 or more"),
-        (lambda: sm.methods.MixtureNoise(on="x", joint=True, centers=[1]), "belong to a mixture that is not joint"),
-        (lambda: sm.RankSwap(on="x", p=[0.1, 0.2]), "one share or 1"),
+        (lambda: sm.methods.MixtureNoise(on="x", joint=True, centers=[1]), "cannot be set for a joint mixture"),
+        (lambda: sm.RankSwap(on="x", p=[0.1, 0.2]), "one share, or 1 shares"),
         (lambda: sm.RankSwap(on=["x", "y"], p=[0.1, 1.2]), "must be in (0, 1]"),
         (lambda: sm.methods.MultiplicativeNoise(on="x", variance=-1), "must be in [0, inf)"),
         (lambda: sm.methods.SwapReidentified(on=[]), "at least one variable"),
     ],
 )
-def test_parameters_that_do_not_fit(make: Callable[[], Method], words: str) -> None:
+def test_invalid_parameters_are_rejected(make: Callable[[], Method], words: str) -> None:
     with pytest.raises(PlanError, match=re.escape(words)):
         make()
 
@@ -160,7 +162,7 @@ def test_factors_have_mean_1_and_the_stated_variance() -> None:
 
 
 @pytest.mark.parametrize("distribution", ["lognormal", "normal"])
-def test_multiplying_keeps_zeros_signs_and_missing_values(incomes: Microdata, distribution: str) -> None:
+def test_multiplicative_noise_preserves_zeros_signs_and_missing_values(incomes: Microdata, distribution: str) -> None:
     method = sm.methods.MultiplicativeNoise(on=NAMES, variance=0.2, distribution=distribution)
     x, z = incomes.matrix(NAMES), apply(method, incomes).matrix(NAMES)
     np.testing.assert_array_equal(np.sign(x), np.sign(z))
@@ -181,8 +183,8 @@ def test_rank_spans_by_hand() -> None:
     np.testing.assert_array_equal(last, [2, 3, 3, 0, np.nan])
 
 
-def test_windows_are_as_wide_as_ties_allow() -> None:
-    """Four values 0 0 0 9 and a window of 1 rank: 9 may have been any 0, and a 0 any other value."""
+def test_ties_widen_rank_windows() -> None:
+    """With values 0 0 0 9 and a window of 1 rank, 9 may have been any 0, and a 0 any other value."""
     data = numbers(x=[0.0, 0.0, 0.0, 9.0])
     fields = sm.RankSwap(on="x", p=0.5).log_likelihood(data, data)
     assert [one.density for one in fields] == [Below(1.0), Below(1.0)]
@@ -193,8 +195,8 @@ def test_windows_are_as_wide_as_ties_allow() -> None:
     assert ((field.block(ALL) == 0) == (np.abs(plain["x"][:, None] - plain["x"]) < 2)).all()
 
 
-def test_windows_use_the_ranks_of_the_released_file(incomes: Microdata) -> None:
-    """A snooper with 30 records of 400 loses nothing: the released column tells where his values stand."""
+def test_rank_windows_use_ranks_of_released_file(incomes: Microdata) -> None:
+    """An attacker with 30 of 400 records loses nothing: the released column shows the ranks of their values."""
     method = sm.RankSwap(on=NAMES, p=0.05)
     released = apply(method, incomes)
     few = incomes.take(np.arange(30))
@@ -202,9 +204,9 @@ def test_windows_use_the_ranks_of_the_released_file(incomes: Microdata) -> None:
     np.testing.assert_array_equal(block(method.log_likelihood(few, released), ALL), whole)
 
 
-# ---- likelihoods against plain formulas ---------------------------------------------------------------------------
+# ---- likelihoods compared with formulas ---------------------------------------------------------------------------
 def relative(score: Array) -> Array:
-    """Up to a constant for each released record."""
+    """Subtract a constant for each released record, for comparison."""
     return score - score[0]
 
 
@@ -216,7 +218,7 @@ def pair() -> tuple[Microdata, Array]:
 
 @pytest.mark.parametrize("rescale", [False, True])
 @pytest.mark.parametrize("correlated", [False, True])
-def test_normal_noise_is_the_normal_density(pair: tuple[Microdata, Array], correlated: bool, rescale: bool) -> None:
+def test_noise_likelihood_is_the_normal_density(pair: tuple[Microdata, Array], correlated: bool, rescale: bool) -> None:
     data, x = pair
     method = sm.Noise(on=["x", "y"], variance=0.3, correlated=correlated, rescale=rescale)
     released = apply(method, data)
@@ -225,12 +227,12 @@ def test_normal_noise_is_the_normal_density(pair: tuple[Microdata, Array], corre
     mean = c * x + (1 - c) * z.mean(axis=0)
     covariance = c**2 * 0.3 * np.cov(x.T) * (1 if correlated else np.eye(2))
     exact = np.array([stats.multivariate_normal.logpdf(z, one, covariance) for one in mean])
-    found = block(method.log_likelihood(data, released), ALL)
-    np.testing.assert_allclose(relative(found), relative(exact), atol=1e-8)
+    result = block(method.log_likelihood(data, released), ALL)
+    np.testing.assert_allclose(relative(result), relative(exact), atol=1e-8)
 
 
 @pytest.mark.parametrize("root", ["eigen", "cholesky", "symmetric"])
-def test_mixture_noise_is_its_mixture(pair: tuple[Microdata, Array], root: str) -> None:
+def test_mixture_likelihood_is_the_mixture_density(pair: tuple[Microdata, Array], root: str) -> None:
     """w has 3^2 components in two dimensions; z = x + sqrt(d) L w."""
     data, x = pair
     method = sm.methods.MixtureNoise(
@@ -247,13 +249,13 @@ def test_mixture_noise_is_its_mixture(pair: tuple[Microdata, Array], root: str) 
             * weights[k]
             * np.array([stats.multivariate_normal.pdf(z, one + center, 0.1 * line @ line.T) for one in x])
         )
-    found = block(method.log_likelihood(data, released), ALL)
+    result = block(method.log_likelihood(data, released), ALL)
     likely = exact > 1e-200
-    gap = (found - np.log(np.where(likely, exact, 1.0)))[likely]
+    gap = (result - np.log(np.where(likely, exact, 1.0)))[likely]
     assert gap == pytest.approx(gap[0])
 
 
-def test_the_joint_mixture_is_its_mixture(pair: tuple[Microdata, Array]) -> None:
+def test_joint_mixture_likelihood_is_the_mixture_density(pair: tuple[Microdata, Array]) -> None:
     data, x = pair
     method = sm.methods.MixtureNoise(on=["x", "y"], variance=0.3, components=4, sigma2=[0.1, 0.2, 0.3, 0.2], joint=True)
     released = apply(method, data)
@@ -271,7 +273,7 @@ def test_the_joint_mixture_is_its_mixture(pair: tuple[Microdata, Array]) -> None
 
 
 @pytest.mark.parametrize("known", [-1.0, 0.4, 3.0])
-def test_cut_noise_has_all_its_probability(known: float) -> None:
+def test_censored_density_integrates_to_1(known: float) -> None:
     cut = CensoredNormal(0.7, lower=-0.5, upper=2.0)
     at = [float(np.exp(cut(np.array(known), np.array(end)))) for end in (-0.5, 2.0)]
     inside = quad(
@@ -280,24 +282,24 @@ def test_cut_noise_has_all_its_probability(known: float) -> None:
     assert sum(at) + inside[0] == pytest.approx(1)
 
 
-def test_a_kept_zero_is_certain_and_a_chance_zero_is_not() -> None:
+def test_kept_zero_is_certain_and_random_zero_is_not() -> None:
     cut = CensoredNormal(1.0, zero=0.0, step=1.0)
     known, released = np.array([[0.0], [2.0]]), np.array([[0.0, 1.0]])
-    found = cut(known, released)
-    assert found[0, 0] == 0
-    assert found[0, 1] == -np.inf
-    assert found[1, 0] == pytest.approx(stats.norm.logpdf(2))
-    assert found[1, 1] == -0.5
+    result = cut(known, released)
+    assert result[0, 0] == 0
+    assert result[0, 1] == -np.inf
+    assert result[1, 0] == pytest.approx(stats.norm.logpdf(2))
+    assert result[1, 1] == -0.5
 
 
-def test_looking_together_inside_the_bounds_is_the_plain_formula(pair: tuple[Microdata, Array]) -> None:
-    """Inside: the joint normal density; at a bound in y: that of x, and the probability that y lies beyond."""
+def test_joint_density_inside_bounds_equals_formula(pair: tuple[Microdata, Array]) -> None:
+    """Inside the bounds: the joint normal density. At a bound in y: the density of x times P(y beyond the bound)."""
     data, x = pair
     method = sm.Noise(on=["x", "y"], variance=0.3, correlated=True, lower=0)
     released = apply(method, data)
     z, covariance = released.matrix(["x", "y"]), 0.3 * np.cov(x.T)
     sd = np.sqrt(np.diag(covariance))
-    found = relative(block(method.log_likelihood(data, released), ALL))
+    result = relative(block(method.log_likelihood(data, released), ALL))
     for j, (zx, zy) in enumerate(z):
         exact = np.zeros(len(x))
         if zx > 0 and zy > 0:
@@ -306,13 +308,13 @@ def test_looking_together_inside_the_bounds_is_the_plain_formula(pair: tuple[Mic
             for k, value in enumerate((zx, zy)):
                 error = (value - x[:, k]) / sd[k]
                 exact += stats.norm.logpdf(error) if value > 0 else stats.norm.logcdf(error)
-        assert found[:, j] == pytest.approx(exact - exact[0], abs=1e-8)
+        assert result[:, j] == pytest.approx(exact - exact[0], abs=1e-8)
     field = method.log_likelihood(data, released)[0]
     assert field.density(field.known, field.released) == pytest.approx(np.diag(field.block(ALL)))
 
 
 @pytest.mark.parametrize("log", [True, False])
-def test_multiplied_densities_are_scipys(log: bool) -> None:
+def test_multiplicative_density_equals_scipy(log: bool) -> None:
     known, released = np.array([[2.0], [5.0]]), np.array([[1.0, 2.5, 7.0]])
     t = np.log1p(0.2)
     exact = (
@@ -320,11 +322,11 @@ def test_multiplied_densities_are_scipys(log: bool) -> None:
         if log
         else stats.norm.logpdf(released / known, 1, np.sqrt(0.2))
     ) - np.log(known)
-    found = Multiplied(0.2, log, 0.0, 1.0)(known, released)
-    np.testing.assert_allclose(relative(found), relative(exact))
+    result = Multiplied(0.2, log, 0.0, 1.0)(known, released)
+    np.testing.assert_allclose(relative(result), relative(exact))
 
 
-def test_rounding_steps() -> None:
+def test_rounding_step_of_released_values() -> None:
     assert rounding_step(np.array([0.5, 1.0])) == 0.1
     assert rounding_step(np.array([np.pi, 1.0])) == 0
     assert rounding_step(np.array([3.0, 10.0, np.nan])) == 1
@@ -332,8 +334,8 @@ def test_rounding_steps() -> None:
     assert rounding_step(np.zeros(3)) == 1
 
 
-def test_the_chances_of_a_swap_add_up_to_one() -> None:
-    """Over all cells that a record can have after the swap; nobody leaves the group that `same` names."""
+def test_swap_probabilities_sum_to_1() -> None:
+    """The sum is over all cells a record can have after the swap; no record leaves its group of `same`."""
     rng = np.random.default_rng(1)
     frame = pl.DataFrame({name: rng.integers(0, k, 300).astype(str) for name, k in (("a", 3), ("b", 4), ("c", 2))})
     data = sm.read(frame, keys="all")
@@ -375,7 +377,7 @@ METHODS = [
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.text)
-def test_the_truth_is_never_impossible_and_likelier_than_chance(method: Method, incomes: Microdata) -> None:
+def test_true_record_is_possible_and_more_likely_than_chance(method: Method, incomes: Microdata) -> None:
     released = apply(method, incomes)
     fields = method.log_likelihood(incomes, released)
     if not fields:
@@ -385,7 +387,7 @@ def test_the_truth_is_never_impossible_and_likelier_than_chance(method: Method, 
     assert not np.isnan(score).any()
     own = np.diag(score)
     assert np.isfinite(own).all()
-    assert (score <= own[:, None]).mean() > 0.6  # the truth stands above most of the others
+    assert (score <= own[:, None]).mean() > 0.6  # the true record ranks above most others
     if method.within:
         apart = incomes.codes("region")[:, None] != incomes.codes("region")
         assert (score[apart] == -np.inf).all()
@@ -393,7 +395,7 @@ def test_the_truth_is_never_impossible_and_likelier_than_chance(method: Method, 
     assert block(few, ALL).shape == (300, 350)
 
 
-def test_a_snooper_may_know_some_of_the_masked_variables(incomes: Microdata) -> None:
+def test_attacker_may_know_some_masked_variables(incomes: Microdata) -> None:
     known = incomes.only(["wage", "rent"])
     for method in METHODS:
         if set(method.masked_names) == set(NAMES) and not method.within:
@@ -403,7 +405,7 @@ def test_a_snooper_may_know_some_of_the_masked_variables(incomes: Microdata) -> 
         assert method.log_likelihood(incomes.only(["region"]), apply(method, incomes)) == () or "Swap" in method.text
 
 
-def test_parts_are_joined_by_density() -> None:
+def test_fields_of_parts_are_joined() -> None:
     parts = [
         (np.array([0, 2]), np.array([0]), (Field(np.array([1.0, 2.0]), np.array([1.0]), Normal(1.0)),)),
         (np.array([1]), np.array([1]), (Field(np.array([5.0]), np.array([6.0]), Normal(1.0)),)),
@@ -414,7 +416,7 @@ def test_parts_are_joined_by_density() -> None:
     np.testing.assert_array_equal(block([same, normal], ALL), [[0, -np.inf], [-np.inf, -0.5], [-0.5, -np.inf]])
 
 
-def test_a_chain_states_no_likelihood_where_steps_meet(incomes: Microdata) -> None:
+def test_chain_without_joint_likelihood_is_undefined(incomes: Microdata) -> None:
     for steps in (
         [sm.Noise(on="wage"), sm.RankSwap(on="wage")],
         [sm.Noise(on="wage", within="region"), sm.Swap(on="region")],
@@ -423,11 +425,11 @@ def test_a_chain_states_no_likelihood_where_steps_meet(incomes: Microdata) -> No
         with pytest.raises(Undefined, match="masks what .* (looks at|has masked)"):
             sm.Chain(steps).log_likelihood(incomes, incomes)
     nested = sm.Chain([sm.Noise(on="wage"), sm.Chain([sm.Noise(on="tax"), sm.Noise(on="wage")])])
-    assert len(nested.log_likelihood(incomes, incomes)) == 2  # noise after noise is stated, of wage and of tax
+    assert len(nested.log_likelihood(incomes, incomes)) == 2  # successive noises have a likelihood, on wage and on tax
 
 
-# ---- swapping what linkage still finds ----------------------------------------------------------------------------
-def test_own_is_nearest_is_the_plain_formula(incomes: Microdata) -> None:
+# ---- swapping re-identified records ----------------------------------------------------------------------------
+def test_own_is_nearest_equals_formula(incomes: Microdata) -> None:
     x, z = incomes.matrix(NAMES), apply(sm.Noise(on=NAMES, variance=0.1), incomes).matrix(NAMES)
     a, b = (np.where(np.isnan(m), np.nanmean(m, axis=0), m) / np.nanstd(m, axis=0, ddof=1) for m in (x, z))
     distance = np.sqrt(((b[:, None] - a) ** 2).sum(axis=2))
@@ -440,24 +442,24 @@ def test_own_is_nearest_is_the_plain_formula(incomes: Microdata) -> None:
     assert np.array_equal(both, expected)
 
 
-def test_found_records_exchange_their_block_within_subdomains(incomes: Microdata) -> None:
+def test_reidentified_records_exchange_blocks_within_subdomains(incomes: Microdata) -> None:
     noise = sm.Noise(on=NAMES, variance=0.02, correlated=True)
     swap = sm.methods.SwapReidentified(on=NAMES, within="region")
     stream = Stream.of_seed(3)
     before = noise.apply(incomes, stream.child("step 0"))
     after = sm.Chain([noise, swap]).apply(incomes, stream)
     old, new = (np.nan_to_num(file.matrix(NAMES), nan=-1.0) for file in (before, after))
-    found = own_is_nearest(incomes.matrix(NAMES), before.matrix(NAMES))
+    result = own_is_nearest(incomes.matrix(NAMES), before.matrix(NAMES))
     moved = (old != new).any(axis=1)
-    assert moved[~found].sum() == 0
-    assert found.sum() - moved.sum() <= 2  # one left over in each of two regions
+    assert moved[~result].sum() == 0
+    assert result.sum() - moved.sum() <= 2  # one left over in each of two regions
     for region in ("n", "s"):
         here = incomes["region"] == region
         assert np.array_equal(*(np.unique(rows[here], axis=0) for rows in (old, new)))
     assert own_is_nearest(incomes.matrix(NAMES), after.matrix(NAMES)).mean() < 0.1
 
 
-def test_exchanges_are_pairs_within_groups() -> None:
+def test_random_exchange_pairs_rows_within_groups() -> None:
     rows, group = np.array([1, 2, 4, 6, 7, 8]), np.array([0, 0, 0, 0, 1, 0, 1, 1, 2])
     one, other = random_exchange(rows, group, np.random.default_rng(0))
     assert len(one) == 4  # two pairs; the third of group 1 and the only one of group 2 are left over
@@ -467,7 +469,7 @@ def test_exchanges_are_pairs_within_groups() -> None:
     assert [len(part) for part in random_exchange(rows[:0], group, np.random.default_rng(0))] == [0, 0]
 
 
-def test_swapping_needs_an_original_and_another_variable(incomes: Microdata) -> None:
+def test_swap_reidentified_needs_original_and_other_variable(incomes: Microdata) -> None:
     with pytest.raises(Infeasible, match="no original to link with"):
         apply(sm.methods.SwapReidentified(on=NAMES), incomes)
     data = numbers(x=np.arange(9.0))
@@ -475,7 +477,7 @@ def test_swapping_needs_an_original_and_another_variable(incomes: Microdata) -> 
         apply(sm.Chain([sm.Noise(on="x"), sm.methods.SwapReidentified(on="x")]), data)
 
 
-# ---- bad input ----------------------------------------------------------------------------------------------------
+# ---- invalid input ----------------------------------------------------------------------------------------------------
 WEAK = [
     sm.Noise(on=["x", "y"], correlated=True, rescale=True, integers=True, keep_zeros=True),
     sm.Noise(on=["x", "y"], rescale=True),
@@ -500,7 +502,7 @@ WEAK = [
     ],
     ids=["constant", "all missing", "no complete record", "two records, negative", "one record", "huge and tiny"],
 )
-def test_weak_files_are_masked_or_infeasible(method: Method, columns: dict[str, list[float | None]]) -> None:
+def test_degenerate_files_are_masked_or_infeasible(method: Method, columns: dict[str, list[float | None]]) -> None:
     typed = {name: pl.Series(values, dtype=pl.Float64) for name, values in columns.items()}
     data = sm.read(pl.DataFrame(typed | {"z": np.arange(len(typed["x"]))}), numeric="all")
     try:
@@ -536,5 +538,5 @@ def test_fewer_records_than_variables() -> None:
     ],
     ids=lambda method: method.text,
 )
-def test_parameters_that_the_general_laws_do_not_draw(method: Method) -> None:
+def test_laws_with_other_parameters(method: Method) -> None:
     check_method(method, sm.demo.population(60, seed=3))

@@ -1,4 +1,4 @@
-"""Sampling: which records, which weights, and that everything that meets a sample copes with it."""
+"""Sampling: the records, their weights, and that measures and releases handle samples."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def persons() -> sm.Microdata:
     return sm.demo.population(600, seed=6)
 
 
-def test_a_simple_sample(persons: sm.Microdata) -> None:
-    """Rows in their order, with their origin; weights times 600/150."""
+def test_simple_random_sample(persons: sm.Microdata) -> None:
+    """Rows keep their order and origin; weights are multiplied by 600/150."""
     masked = sm.mask(persons, sm.methods.Sample(rate=0.25), seed=1)
     assert len(masked) == 150 and masked.origin is not None
     assert (np.diff(masked.origin) > 0).all()
@@ -30,8 +30,8 @@ def test_a_simple_sample(persons: sm.Microdata) -> None:
     assert len(sm.mask(persons, sm.methods.Sample(size=7), seed=1)) == 7
 
 
-def test_every_record_is_as_likely(persons: sm.Microdata) -> None:
-    """Of 400 samples at rate .25 each record is in 100 on average: chi-square over 600 records, within 5 of its sd."""
+def test_records_are_equally_likely(persons: sm.Microdata) -> None:
+    """Each record is in 100 of 400 samples at rate 0.25 on average: chi-square over 600 records, within 5 sd."""
     counts = np.zeros(600)
     for seed in range(400):
         counts[sm.mask(persons, sm.methods.Sample(rate=0.25), seed=seed).origin] += 1
@@ -42,14 +42,14 @@ def test_every_record_is_as_likely(persons: sm.Microdata) -> None:
 def test_weighted_totals_are_unbiased(persons: sm.Microdata) -> None:
     """300 stratified samples, within 5 standard errors."""
     truth = float((persons.weights * persons["wage"]).sum())
-    found = []
+    result = []
     for seed in range(300):
         masked = sm.mask(persons, sm.methods.Sample(rate=0.2, within="Sex"), seed=seed)
-        found.append(float((masked.weights * masked["wage"]).sum()))
-    assert abs(np.mean(found) - truth) < 5 * np.std(found, ddof=1) / np.sqrt(300)
+        result.append(float((masked.weights * masked["wage"]).sum()))
+    assert abs(np.mean(result) - truth) < 5 * np.std(result, ddof=1) / np.sqrt(300)
 
 
-def test_strata_are_sampled_apart(persons: sm.Microdata) -> None:
+def test_strata_are_sampled_separately(persons: sm.Microdata) -> None:
     masked = sm.mask(persons, sm.methods.Sample(size=20, within=["Sex"]), seed=1)
     for sex in ("Male", "Female"):
         rows = masked["Sex"] == sex
@@ -72,7 +72,7 @@ def test_households_are_drawn_whole(persons: sm.Microdata) -> None:
     np.testing.assert_allclose(masked.weights, persons.weights[masked.origin] * len(before) / len(after))
 
 
-def test_a_file_without_a_weight() -> None:
+def test_file_without_weight() -> None:
     data = sm.read(pl.DataFrame({"a": ["x", "y"] * 20}), keys="all")
     assert sm.mask(data, sm.methods.Sample(rate=0.5), seed=1).names == ("a",)
 
@@ -94,11 +94,11 @@ def test_a_file_without_a_weight() -> None:
     ],
     ids=lambda method: method.text,
 )
-def test_it_obeys_the_laws(method: sm.Method, persons: sm.Microdata) -> None:
+def test_samples_obey_the_laws(method: sm.Method, persons: sm.Microdata) -> None:
     check_method(method, persons)
 
 
-def test_a_chain_keeps_the_origin(persons: sm.Microdata) -> None:
+def test_chain_keeps_origin_of_rows(persons: sm.Microdata) -> None:
     chain = sm.Chain([sm.methods.Sample(rate=0.5), sm.RankSwap(on="interest"), sm.methods.Sample(rate=0.5)])
     masked = sm.mask(persons, chain, seed=1)
     assert masked.origin is not None and len(masked) == 150
@@ -106,8 +106,8 @@ def test_a_chain_keeps_the_origin(persons: sm.Microdata) -> None:
     np.testing.assert_allclose(masked.weights, persons.weights[masked.origin] * 4)
 
 
-def test_every_measure_answers_or_says_why(persons: sm.Microdata) -> None:
-    """A sweep of samples under each measure that needs no file or field of its own: never a crash."""
+def test_every_measure_scores_a_sample_or_gives_a_reason(persons: sm.Microdata) -> None:
+    """A sweep of samples under each measure that needs no other file or parameter never crashes."""
     measures = []
     for cls in (*RISKS, *UTILITIES):
         for fields in ({}, {"on": "wage"}):
@@ -129,8 +129,8 @@ def test_every_measure_answers_or_says_why(persons: sm.Microdata) -> None:
     assert (undefined["reason"].str.len_chars() > 10).all()
 
 
-def test_a_sample_is_released(persons: sm.Microdata, tmp_path: Path) -> None:
-    """With its weights as they are, not rounded to whole numbers, and not called masked."""
+def test_release_of_a_sample(persons: sm.Microdata, tmp_path: Path) -> None:
+    """Weights are released without rounding to whole numbers, and are not listed as masked."""
     risk = sm.SmallCells(counting="all")
     plan = sm.Plan(sm.methods.Sample(size=400), [risk, sm.Hellinger()])
     sm.sweep(persons, plan, workers=1)
@@ -153,22 +153,22 @@ def test_a_sample_is_released(persons: sm.Microdata, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({}, r"needs a rate in \(0, 1\] or a size of at least 1"),
-        ({"rate": 0.5, "size": 3}, r"needs a rate in \(0, 1\] or a size of at least 1"),
+        ({}, r"needs either a rate in \(0, 1\] or a size of at least 1"),
+        ({"rate": 0.5, "size": 3}, r"needs either a rate in \(0, 1\] or a size of at least 1"),
         ({"rate": 0}, r"Sample.rate must be in \(0, 1\]. Got 0."),
         ({"rate": 5}, r"Sample.rate must be in \(0, 1\]. Got 5."),
         ({"size": 0}, r"Sample.size must be in \[1, inf\). Got 0."),
     ],
 )
-def test_parameters_out_of_range(fields: dict[str, float], words: str) -> None:
+def test_invalid_parameters_are_rejected(fields: dict[str, float], words: str) -> None:
     with pytest.raises(sm.errors.PlanError, match=words):
         sm.methods.Sample(**fields)  # type: ignore[arg-type]
 
 
-def test_data_that_do_not_fit(persons: sm.Microdata) -> None:
+def test_incompatible_data_are_rejected(persons: sm.Microdata) -> None:
     for method, error, words in [
         (sm.methods.Sample(size=601), sm.errors.Infeasible, "a sample of 601 records cannot be drawn from 600"),
-        (sm.methods.Sample(rate=0.0001), sm.errors.Infeasible, "a rate of 0.0001 of 600 records is none at all"),
+        (sm.methods.Sample(rate=0.0001), sm.errors.Infeasible, "a rate of 0.0001 is less than one of the 600 records"),
         (
             sm.methods.Sample(rate=0.5, whole_households=True, within="Sex"),
             sm.errors.SchemaError,

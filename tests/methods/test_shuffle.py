@@ -1,4 +1,4 @@
-"""Shuffling: values stay, ranks follow the predictors, and nothing else of the original is left."""
+"""Shuffling: values are preserved, ranks follow the predictors, and no other information is left."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.methods.shuffle import drawn_given, normal_scores, quantile_mapped, rank_mapped
+from sdcmap.methods.shuffle import draw_given, map_by_quantile, map_by_rank, normal_scores
 from sdcmap.testing import check_method
 
 SEEDS = range(20)
 RNG = np.random.default_rng(0)
 
 
-def people(n: int = 2000, gone: float = 0.0) -> Microdata:
-    """Two incomes that depend on schooling and sex, and on each other."""
+def people(n: int = 2000, missing_share: float = 0.0) -> Microdata:
+    """Return two incomes that depend on schooling and sex, and on each other."""
     rng = np.random.default_rng(5)
     school, sex = rng.integers(0, 12, n), rng.integers(0, 2, n)
     common = rng.standard_normal(n)
     wage = np.exp(0.25 * school + 0.5 * sex + common + 0.5 * rng.standard_normal(n))
     rent = np.round(10 * (0.1 * school + common + rng.standard_normal(n)))
     frame = pl.DataFrame({"wage": wage, "rent": rent, "school": school, "sex": sex.astype(str), "weight": 1.0 + sex})
-    for name in ("wage", "rent", "school", "sex") if gone else ():
-        frame = frame.with_columns(pl.when(pl.Series(rng.random(n) >= gone)).then(pl.col(name)).alias(name))
+    for name in ("wage", "rent", "school", "sex") if missing_share else ():
+        frame = frame.with_columns(pl.when(pl.Series(rng.random(n) >= missing_share)).then(pl.col(name)).alias(name))
     return sm.read(frame, keys=["school", "sex"], numeric=["wage", "rent"], weight="weight")
 
 
@@ -40,9 +40,9 @@ def rank_correlation(x: Array, y: Array) -> float:
     return float(spearmanr(x, y).statistic)
 
 
-@pytest.mark.parametrize("gone", [0.0, 0.2])
-def test_every_variable_keeps_its_values(gone: float) -> None:
-    data = people(gone=gone)
+@pytest.mark.parametrize("missing_share", [0.0, 0.2])
+def test_shuffle_preserves_values(missing_share: float) -> None:
+    data = people(missing_share=missing_share)
     masked = sm.methods.Shuffle(["wage", "rent"], given=["school", "sex"]).apply(data, Stream.of_seed(1))
     for name in ("wage", "rent"):
         assert np.array_equal(np.sort(masked.numbers(name)), np.sort(data.numbers(name)), equal_nan=True)
@@ -51,21 +51,21 @@ def test_every_variable_keeps_its_values(gone: float) -> None:
         assert (masked.numbers(name)[known] != data.numbers(name)[known]).mean() > 0.9
 
 
-def test_rank_correlations_are_kept() -> None:
-    """In the mean of 20 seeds, within 4 standard errors and the .02 that normal scores of 12 classes cost."""
+def test_shuffle_preserves_rank_correlations() -> None:
+    """The mean of 20 seeds is within 4 standard errors plus 0.02, the error of normal scores of 12 classes."""
     data = people()
     files = shuffled(sm.methods.Shuffle(["wage", "rent"], given=["school", "sex"]), data)
     pairs = [("wage", "rent"), ("wage", "school"), ("rent", "school"), ("wage", "sex")]
     for first, second in pairs:
         x = [data.column(name).values.astype(float) for name in (first, second)]
-        found = [rank_correlation(f.column(first).values, f.column(second).values.astype(float)) for f in files]
-        band = 4 * np.std(found, ddof=1) / np.sqrt(len(found)) + 0.02
-        assert abs(np.mean(found) - rank_correlation(*x)) < band, (first, second)
+        result = [rank_correlation(f.column(first).values, f.column(second).values.astype(float)) for f in files]
+        band = 4 * np.std(result, ddof=1) / np.sqrt(len(result)) + 0.02
+        assert abs(np.mean(result) - rank_correlation(*x)) < band, (first, second)
         assert rank_correlation(*x) > 0.1 + band
 
 
-def test_given_the_predictors_the_original_is_of_no_use() -> None:
-    """The residual of the shuffled scores does not go with the residual of the original's: 20 seeds, 4 standard errors."""
+def test_shuffled_values_are_independent_of_originals_given_predictors() -> None:
+    """Residuals of shuffled and original scores are uncorrelated: 20 seeds, 4 standard errors."""
     data = people()
     method = sm.methods.Shuffle("wage", given=["school", "sex"])
     z = np.column_stack([np.ones(len(data)), normal_scores(data.codes("school")), data.codes("sex")])
@@ -75,11 +75,11 @@ def test_given_the_predictors_the_original_is_of_no_use() -> None:
         rest: Array = y - z @ np.linalg.lstsq(z, y)[0]
         return rest
 
-    found = [np.corrcoef(residual(data), residual(masked))[0, 1] for masked in shuffled(method, data)]
-    assert abs(np.mean(found)) < 4 / np.sqrt(len(data) * len(found))
+    result = [np.corrcoef(residual(data), residual(masked))[0, 1] for masked in shuffled(method, data)]
+    assert abs(np.mean(result)) < 4 / np.sqrt(len(data) * len(result))
 
 
-def test_without_predictors_the_shuffled_go_together() -> None:
+def test_without_predictors_correlations_among_shuffled_are_preserved() -> None:
     data = people()
     files = shuffled(sm.methods.Shuffle(["wage", "rent"]), data)
     together = [rank_correlation(f.numbers("wage"), f.numbers("rent")) for f in files]
@@ -89,8 +89,8 @@ def test_without_predictors_the_shuffled_go_together() -> None:
     assert abs(np.mean(apart)) < 4 / np.sqrt(len(data) * len(apart))
 
 
-def test_a_missing_predictor_is_told_apart() -> None:
-    """Those without a stated school have wages of their own, and keep them."""
+def test_missing_predictor_has_its_own_indicator() -> None:
+    """Records without a school have different wages, and this is preserved."""
     rng = np.random.default_rng(1)
     school = [
         None if silent else int(years)
@@ -106,7 +106,7 @@ def test_a_missing_predictor_is_told_apart() -> None:
 
 # ---- the kernel -----------------------------------------------------------------------------------------------
 def test_normal_scores() -> None:
-    """E(Z | stretch) by integration, and nearly Phi^-1 of the rank for values that occur once."""
+    """E(Z | interval) by integration, and approximately Phi^-1 of the rank for values that occur once."""
     from scipy.integrate import quad
     from scipy.stats import norm
 
@@ -119,14 +119,14 @@ def test_normal_scores() -> None:
     assert normal_scores(many)[5:-5] == pytest.approx(norm.ppf((many[5:-5] + 0.5) / 500), abs=0.002)
 
 
-def test_ways_back_to_values() -> None:
+def test_map_scores_to_values() -> None:
     x = np.array([30.0, 10, 20])
-    assert rank_mapped(x, np.array([0.5, 3.0, -1.0])).tolist() == [20, 30, 10]
-    assert quantile_mapped(x, np.array([-9.0, -0.1, 0.1, 0.5, 9.0])).tolist() == [10, 20, 20, 30, 30]
+    assert map_by_rank(x, np.array([0.5, 3.0, -1.0])).tolist() == [20, 30, 10]
+    assert map_by_quantile(x, np.array([-9.0, -0.1, 0.1, 0.5, 9.0])).tolist() == [10, 20, 20, 30, 30]
 
 
 @pytest.mark.parametrize("cuts", [(), (0.5,), (0.2, 0.9)], ids=["continuous", "two values", "three values"])
-def test_a_draw_has_the_correlations_behind_the_scores(cuts: tuple[float, ...]) -> None:
+def test_draws_have_the_latent_correlations(cuts: tuple[float, ...]) -> None:
     """Two normal variables that go together .7 and with a predictor .6 and .8, one of them seen in few values: the draws
     have these correlations whatever is seen. n = 40,000, 5 standard errors."""
     from scipy.stats import norm
@@ -136,21 +136,21 @@ def test_a_draw_has_the_correlations_behind_the_scores(cuts: tuple[float, ...]) 
     z = rng.standard_normal((40_000, 3)) @ np.linalg.cholesky(truth).T
     seen = z[:, 0] if not cuts else np.searchsorted(norm.ppf(cuts), z[:, 0]).astype(float)
     scores = np.column_stack([normal_scores(seen), normal_scores(z[:, 1])])
-    drawn = drawn_given(scores, z[:, 2:], rng)
-    found = np.corrcoef(np.column_stack([drawn, z[:, 2]]).T)
-    assert found == pytest.approx(truth, abs=5 / np.sqrt(40_000))
+    drawn = draw_given(scores, z[:, 2:], rng)
+    result = np.corrcoef(np.column_stack([drawn, z[:, 2]]).T)
+    assert result == pytest.approx(truth, abs=5 / np.sqrt(40_000))
     assert drawn.mean(axis=0) == pytest.approx(0, abs=5 / np.sqrt(40_000))
     assert drawn.std(axis=0) == pytest.approx(1, abs=5 / np.sqrt(80_000))
 
 
-def test_what_the_predictors_tell_exactly_stays() -> None:
-    """Two values, told by a column of 0 and 1."""
-    told = np.random.default_rng(1).integers(0, 2, 500)
-    drawn = drawn_given(normal_scores(told)[:, np.newaxis], told[:, np.newaxis], RNG)
-    assert np.array_equal(quantile_mapped(told, drawn[:, 0]), told)
+def test_values_determined_by_predictors_are_preserved() -> None:
+    """Two values, determined by a column of 0 and 1."""
+    binary = np.random.default_rng(1).integers(0, 2, 500)
+    drawn = draw_given(normal_scores(binary)[:, np.newaxis], binary[:, np.newaxis], RNG)
+    assert np.array_equal(map_by_quantile(binary, drawn[:, 0]), binary)
 
 
-# ---- bad input ------------------------------------------------------------------------------------------------
+# ---- invalid input ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
@@ -159,12 +159,12 @@ def test_what_the_predictors_tell_exactly_stays() -> None:
         ({"on": "wage", "given": ("wage",)}, "must not name a shuffled variable: wage"),
     ],
 )
-def test_bad_parameters(given: dict[str, object], problem: str) -> None:
+def test_invalid_parameters_are_rejected(given: dict[str, object], problem: str) -> None:
     with pytest.raises(sm.errors.PlanError, match=problem):
         sm.methods.Shuffle(**given)  # type: ignore[arg-type]
 
 
-def test_misfits() -> None:
+def test_incompatible_data_are_rejected() -> None:
     data = people(300)
     with pytest.raises(sm.errors.SchemaError, match="no column 'schol'. Did you mean 'school'"):
         sm.methods.Shuffle("wage", given="schol").apply(data, Stream.of_seed(1))
@@ -182,13 +182,13 @@ def test_too_few_values_are_infeasible(column: list[float | None]) -> None:
         sm.methods.Shuffle("wage").apply(data, Stream.of_seed(1))
 
 
-def test_constant_columns_stay() -> None:
+def test_constant_columns_do_not_change() -> None:
     data = sm.read(pl.DataFrame({"wage": [3.0] * 9, "sex": ["a"] * 9}), numeric=["wage"], keys=["sex"])
     masked = sm.methods.Shuffle("wage", given="sex").apply(data, Stream.of_seed(1))
     assert masked.numbers("wage").tolist() == [3.0] * 9
 
 
-@pytest.mark.parametrize("gone", [0.0, 0.2])
-def test_laws(gone: float) -> None:
-    check_method(sm.methods.Shuffle(["wage", "rent"], given=["school", "sex"]), people(80, gone))
-    check_method(sm.methods.Shuffle("wage", given="school", within="sex"), people(80, gone))
+@pytest.mark.parametrize("missing_share", [0.0, 0.2])
+def test_laws(missing_share: float) -> None:
+    check_method(sm.methods.Shuffle(["wage", "rent"], given=["school", "sex"]), people(80, missing_share))
+    check_method(sm.methods.Shuffle("wage", given="school", within="sex"), people(80, missing_share))

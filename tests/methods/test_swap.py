@@ -1,4 +1,4 @@
-"""Swaps beyond the paper's: greedy pairing, targets, households, and requests that cannot be filled."""
+"""Options of swapping beyond the paper: greedy pairing, targets, households, and rates that cannot be reached."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def admissible(differ: Array, same: Array, first: int, second: int) -> bool:
 @given(
     codes=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 1)), min_size=2, max_size=60),
     constrained=st.booleans(),
-    in_turn=st.booleans(),
+    combine_steps=st.booleans(),
     seed=st.integers(0, 1000),
 )
-def test_greedy_pairs_are_admissible_disjoint_and_stop_only_when_none_is_left(
-    codes: list[tuple[int, int, int]], constrained: bool, in_turn: bool, seed: int
+def test_greedy_pairs_are_admissible_disjoint_and_maximal(
+    codes: list[tuple[int, int, int]], constrained: bool, combine_steps: bool, seed: int
 ) -> None:
     table = np.array(codes, dtype=np.uint8)
     differ, same = table[:, :2], table[:, 2].astype(np.int32) if constrained else NO_ONE
     rng = np.random.default_rng(seed)
     wanted = len(codes) // 2
-    if in_turn:
+    if combine_steps:
         first, second = pairs_in_turn(wanted, rng.permutation(len(codes)), differ, same, rng)
     else:
         first, second = greedy_pairs(wanted, differ, same, rng)
@@ -48,13 +48,13 @@ def test_greedy_pairs_are_admissible_disjoint_and_stop_only_when_none_is_left(
         assert not any(admissible(differ, same, a, b) for a in rest for b in rest)
 
 
-def plain_shuffle(order: list[int], draws: list[int], looked: int) -> int:
-    """Fisher-Yates, two places at a time, as one would write it; a draw that would favor some places is skipped."""
+def plain_shuffle(order: list[int], draws: list[int], checked: int) -> int:
+    """Shuffle two positions at a time by plain Fisher-Yates; draws that would favor some positions are rejected."""
     n, used = len(order), 0
-    while looked < n // 2 and used + 2 <= len(draws):
+    while checked < n // 2 and used + 2 <= len(draws):
         done = 0
         while done < 2 and used < len(draws):
-            here = 2 * looked + done
+            here = 2 * checked + done
             left = n - here
             place, rest = divmod(draws[used] * left, 1 << 32)
             used += 1
@@ -63,25 +63,25 @@ def plain_shuffle(order: list[int], draws: list[int], looked: int) -> int:
                 done += 1
         if done < 2:
             break
-        looked += 1
-    return looked
+        checked += 1
+    return checked
 
 
 @given(
     n=st.integers(2, 40),
     draws=st.lists(st.integers(0, 2**32 - 1) | st.just(0), min_size=1, max_size=60),  # 0 is drawn again mostly
-    looked=st.integers(0, 3),
+    checked=st.integers(0, 3),
 )
-def test_the_shuffle_is_the_plain_one(n: int, draws: list[int], looked: int) -> None:
+def test_shuffle_equals_plain_fisher_yates(n: int, draws: list[int], checked: int) -> None:
     order = list(range(n))
-    looked = min(looked, n // 2)
+    checked = min(checked, n // 2)
     fast = np.arange(n, dtype=np.int32)
-    assert _shuffle(fast, np.array(draws, dtype=np.uint32), looked) == plain_shuffle(order, draws, looked)
+    assert _shuffle(fast, np.array(draws, dtype=np.uint32), checked) == plain_shuffle(order, draws, checked)
     assert fast.tolist() == order
 
 
 def test_partners_in_turn_are_drawn_uniformly() -> None:
-    """Record 0 first, four admissible partners in groups of 1 and 3: each equally often (chi-square, p = 1e-6)."""
+    """Record 0 comes first and has four admissible partners: each is equally likely (chi-square, p = 1e-6)."""
     differ = np.array([[0], [1], [2], [2], [2], [0]], dtype=np.uint8)
     counts = np.zeros(6)
     for seed in range(4000):
@@ -99,14 +99,14 @@ def test_small_cells_are_swapped_first(cps8d: Microdata) -> None:
     small = table.count[table.code] < 3
     rows = masked.changed_rows(["Educ"])
     assert rows is not None
-    assert small[rows].sum() == exposed  # all of them, as first of a pair or as a partner
+    assert small[rows].sum() == exposed  # all of them are swapped, as first of a pair or as a partner
     few = sm.Swap(on="Educ", rate=0.001, pairing="greedy", target="small cells").apply(cps8d, Stream.of_seed(3))
     firsts = np.split(few.changed_rows(["Educ"]), 2)[0]  # type: ignore[arg-type]
     assert small[firsts].all()
 
 
-def test_risk_makes_a_record_come_early_in_proportion() -> None:
-    """One record alone in its cell, nine in another, one pair drawn: the lone one comes first in 1 of 2 draws."""
+def test_risk_target_orders_records_by_inverse_cell_size() -> None:
+    """One record is unique in its cell and nine are in another: the unique one comes first in 1 of 2 draws."""
     frame = pl.DataFrame({"v": ["a"] + ["b"] * 9, "w": [str(i) for i in range(10)]})
     data = sm.read(frame, keys=["v"], other=["w"])
     method = sm.Swap(on="w", rate=0.1, pairing="greedy", target="risk")
@@ -120,7 +120,7 @@ def families(n: int = 60) -> Microdata:
     rng = np.random.default_rng(2)
     sizes = rng.integers(1, 4, n)
     home = np.repeat(np.arange(n), sizes)
-    order = rng.permutation(len(home))  # members are not side by side in the file
+    order = rng.permutation(len(home))  # members are not adjacent in the file
     frame = pl.DataFrame(
         {
             "home": home[order],
@@ -146,11 +146,11 @@ def test_households_are_swapped_whole(target: str) -> None:
         assert before.group_by(names).len().sort(names).equals(after.group_by(names).len().sort(names))
     sizes = before.group_by("home").agg(pl.len(), pl.col("region").first(), pl.col("owner").first())
     swapped = after.group_by("home").agg(pl.len(), pl.col("region").first(), pl.col("owner").first())
-    by = ["len", "region", "owner"]  # households of each size, region and owner are as many as before
+    by = ["len", "region", "owner"]  # the number of households by size, region and owner does not change
     assert sizes.group_by(by).len("n").sort(by).equals(swapped.group_by(by).len("n").sort(by))
 
 
-def test_households_need_a_household_and_variables_of_it() -> None:
+def test_whole_households_need_household_and_constant_variables() -> None:
     with pytest.raises(sm.errors.SchemaError, match="'sex' is not constant within households"):
         sm.Swap(on="sex", rate=0.2, whole_households=True).apply(families(), Stream.of_seed(1))
     alone = sm.read(pl.DataFrame({"v": list("abab")}), keys="all")
@@ -158,11 +158,11 @@ def test_households_need_a_household_and_variables_of_it() -> None:
         sm.Swap(on="v", rate=0.5, whole_households=True).apply(alone, Stream.of_seed(1))
     lost = families().frame().with_columns(pl.when(pl.col("home") != 7).then(pl.col("home")).alias("home"))
     data = sm.read(lost, keys=["region", "owner", "sex"], household="home")
-    with pytest.raises(sm.errors.SchemaError, match="records have no household in 'home'"):
+    with pytest.raises(sm.errors.SchemaError, match="'home' is missing in 1 records"):
         sm.Swap(on="region", rate=0.2, whole_households=True).apply(data, Stream.of_seed(1))
 
 
-# ---- requests that cannot be filled ---------------------------------------------------------------------------
+# ---- impossible requests ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
@@ -170,25 +170,25 @@ def test_households_need_a_household_and_variables_of_it() -> None:
         ({"rate": 0}, r"Swap.rate must be in (0, 0.5]. Got 0."),
         ({"same": "v"}, "Swap.same must not name a swapped variable: v."),
         ({"differ": "v"}, "Swap.differ must not name a swapped variable: v."),
-        ({"same": "w", "differ": "w"}, "Swap.same and .differ must not name one variable: w."),
+        ({"same": "w", "differ": "w"}, "Swap.same and .differ must not name the same variable: w."),
         ({"target": "risk"}, "Swap.target = 'risk' needs pairing = 'greedy'."),
     ],
 )
-def test_a_swap_that_makes_no_sense_is_refused(given: dict[str, object], reason: str) -> None:
+def test_invalid_parameters_are_rejected(given: dict[str, object], reason: str) -> None:
     with pytest.raises(sm.errors.PlanError) as refused:
         sm.Swap(on="v", **given)  # type: ignore[arg-type]
     assert reason in refused.value.problems
 
 
-def test_a_swap_that_these_data_cannot_fill_is_infeasible() -> None:
+def test_unfillable_rates_are_infeasible() -> None:
     data = sm.read(pl.DataFrame({"v": ["a", "b", None, "a", "b"], "one": ["x"] * 5}), keys="all")
     for method, reason in (
-        (sm.Swap(on="v", rate=0.01), "a rate of 0.01 of 5 records is no pair at all."),
-        (sm.Swap(on="one", rate=0.4), "'one' has one category, so no two records differ in it."),
+        (sm.Swap(on="v", rate=0.01), "a rate of 0.01 is less than one pair of the 5 records."),
+        (sm.Swap(on="one", rate=0.4), "'one' has only one category, so no two records differ in it."),
     ):
         with pytest.raises(sm.errors.Infeasible, match=reason):
             method.apply(data, Stream.of_seed(1))
-    masked = sm.Swap(on="v", rate=0.4, pairing="greedy").apply(data, Stream.of_seed(1))  # odd n: one record stays out
+    masked = sm.Swap(on="v", rate=0.4, pairing="greedy").apply(data, Stream.of_seed(1))  # odd n: one record is left out
     assert masked["v"].tolist().count(None) == 1  # missing is swapped like any category
     rows = masked.changed_rows(["v"])
     assert rows is not None and len(rows) == 4
@@ -200,10 +200,10 @@ def test_a_swap_that_these_data_cannot_fill_is_infeasible() -> None:
 
 
 @given(st.integers(2, 200), st.integers(1, 60), st.integers(0, 10_000))
-def test_a_matching_leaves_its_order_as_it_found_it(n: int, wanted: int, seed: int) -> None:
-    """The order that a thread keeps is 0, 1, ... again after each matching, so that the next one is not shifted."""
+def test_matching_restores_the_order_it_borrowed(n: int, wanted: int, seed: int) -> None:
+    """The array reused by a thread is 0, 1, ... again after each matching, so that the next one is not affected."""
     codes = np.random.default_rng(seed).integers(0, 3, (n, 1)).astype(np.uint8)
     draw = lambda: matching_pairs(wanted, codes, np.empty(0, np.int32), np.random.default_rng(seed))
     first = draw()
-    assert np.array_equal(pairs._OWN.order, np.arange(len(pairs._OWN.order)))
+    assert np.array_equal(pairs._THREAD.order, np.arange(len(pairs._THREAD.order)))
     assert all(np.array_equal(a, b) for a, b in zip(first, draw(), strict=True))

@@ -1,4 +1,4 @@
-"""Synthetic data: the trees are the best ones, draws follow them, and a fully synthetic file has nobody's rows."""
+"""Synthetic data: trees are optimal, draws follow them, and rows of a fully synthetic file correspond to no one."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ RNG = np.random.default_rng(0)
 
 # ---- trees ----------------------------------------------------------------------------------------------------
 def purity(y: Array, classes: int) -> Fraction:
-    """Sum of squared sums over n: the larger, the purer. Gini's index and the sum of squares are a constant minus it."""
+    """Return the sum of squared sums over n, a constant minus Gini's index or the sum of squares."""
     parts = [int((y == c).sum()) for c in range(classes)] if classes else [int(y.sum())]
     return Fraction(sum(part**2 for part in parts), len(y))
 
 
 def best_purity(bins: Array, ordered: Array, y: Array, classes: int, leaf: int) -> Fraction:
-    """Over all splits of all predictors, those of categories into any two sets included."""
+    """Return the best purity over all splits of all predictors, including any two sets of categories."""
     best = purity(y, classes)
     for v in range(bins.shape[1]):
-        met = np.unique(bins[:, v]).tolist()
+        observed = np.unique(bins[:, v]).tolist()
         if ordered[v]:
-            sides = [met[:i] for i in range(1, len(met))]
+            sides = [observed[:i] for i in range(1, len(observed))]
         else:
-            sides = [list(s) for size in range(1, len(met)) for s in itertools.combinations(met, size)]
+            sides = [list(s) for size in range(1, len(observed)) for s in itertools.combinations(observed, size)]
         for side in sides:
             left = np.isin(bins[:, v], side)
             if leaf <= left.sum() <= len(y) - leaf:
@@ -57,7 +57,7 @@ def rows_of(tree: Tree, node: int) -> Array:
     n=st.integers(2, 60), p=st.integers(1, 3), leaf=st.integers(1, 8), classes=st.sampled_from([0, 2]),
     seed=st.integers(0, 10_000),
 )  # fmt: skip
-def test_every_split_is_the_best(n: int, p: int, leaf: int, classes: int, seed: int) -> None:
+def test_every_split_is_optimal(n: int, p: int, leaf: int, classes: int, seed: int) -> None:
     """With numbers or two classes the order of mean y finds the best of all sets of categories (Breiman et al. 4.2.2), as
     long as no set is too small for a leaf."""
     rng = np.random.default_rng(seed)
@@ -76,7 +76,7 @@ def test_every_split_is_the_best(n: int, p: int, leaf: int, classes: int, seed: 
 
 
 @given(n=st.integers(2, 200), classes=st.sampled_from([0, 2, 4]), seed=st.integers(0, 10_000))
-def test_rows_fall_into_the_leaves_that_hold_them(n: int, classes: int, seed: int) -> None:
+def test_rows_fall_into_their_leaves(n: int, classes: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     bins = rng.integers(0, 6, (n, 3))
     y = rng.integers(0, max(classes, 1), n) if classes else rng.lognormal(0, 1, n)
@@ -91,7 +91,7 @@ def test_rows_fall_into_the_leaves_that_hold_them(n: int, classes: int, seed: in
 
 
 def test_draws_from_a_leaf_are_uniform() -> None:
-    """Without predictors there is one leaf: chi-square of 6,000 draws of 6 rows, P = .001."""
+    """Without predictors there is one leaf: chi-square of 6,000 draws of 6 rows, P = 0.001."""
     tree = grow(np.empty((6, 0), np.int64), np.empty(0, np.int64), np.empty(0, np.bool_), np.arange(6.0), 0, 1)
     drawn = draw_from_leaves(tree, np.empty((6000, 0), np.int64), np.arange(6), np.random.default_rng(1))
     assert ((np.bincount(drawn) - 1000) ** 2 / 1000).sum() < 20.5
@@ -101,16 +101,16 @@ def test_bins_of_numbers() -> None:
     few = np.array([3.0, np.nan, 1.0, 3.0, 2.0])
     assert assign_bins(few, bin_edges(few)).tolist() == [2, 3, 0, 2, 1]
     many = np.random.default_rng(1).lognormal(0, 1, 10_000)
-    found = assign_bins(many, bin_edges(many))
-    assert found.max() == MAX_BINS - 2
-    assert np.bincount(found).min() >= 10_000 // (MAX_BINS - 1) - 1
-    assert np.array_equal(np.argsort(many), np.lexsort((many, found)))
-    assert assign_bins(np.array([np.nan, -9.0]), bin_edges(np.array([np.nan]))).tolist() == [1, 0]
+    result = binned(many, bin_edges(many))
+    assert result.max() == MOST_BINS - 2
+    assert np.bincount(result).min() >= 10_000 // (MOST_BINS - 1) - 1
+    assert np.array_equal(np.argsort(many), np.lexsort((many, result)))
+    assert binned(np.array([np.nan, -9.0]), bin_edges(np.array([np.nan]))).tolist() == [1, 0]
 
 
 # ---- the method -----------------------------------------------------------------------------------------------
-def people(n: int = 1500, gone: bool = False) -> Microdata:
-    """Wage follows school and sex; tax is wage's alone; only those who work have hours."""
+def people(n: int = 1500, has_missing: bool = False) -> Microdata:
+    """Return people whose wage depends on school and sex, tax only on wage; only workers have hours."""
     rng = np.random.default_rng(4)
     sex, school = rng.integers(0, 2, n), rng.integers(0, 6, n)
     works = rng.random(n) < 0.4 + 0.5 * sex
@@ -126,7 +126,7 @@ def people(n: int = 1500, gone: bool = False) -> Microdata:
             "weight": rng.integers(1, 5, n).astype(float),
         }
     )
-    if gone:
+    if has_missing:
         for name in ("sex", "school", "wage"):
             frame = frame.with_columns(pl.when(pl.Series(rng.random(n) >= 0.2)).then(pl.col(name)).alias(name))
     keys, numeric = ["sex", "school"], ["wage", "tax", "hours"]
@@ -138,7 +138,7 @@ MODELS = ("trees", "copula")
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_partial_synthesis_keeps_the_rest(model: str) -> None:
+def test_partial_synthesis_keeps_other_variables(model: str) -> None:
     data = people()
     masked = sm.Synthesize(["wage", "tax"], model=model).apply(data, ONCE)
     assert set(masked.changes) == {"wage", "tax"}
@@ -146,13 +146,13 @@ def test_partial_synthesis_keeps_the_rest(model: str) -> None:
     for name in ("wage", "tax"):
         before, after = data.numbers(name), masked.numbers(name)
         assert before.min() <= after.min() and after.max() <= before.max()
-        assert name == "tax" or not np.isin(after, before).any()  # every wage is somebody's own
+        assert name == "tax" or not np.isin(after, before).any()  # every wage is unique
         assert name == "wage" or (after == np.rint(after)).all()
         assert (masked.numbers(name) != data.numbers(name)).mean() > 0.5
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_fully_synthetic_file_has_nobodys_rows(model: str) -> None:
+def test_fully_synthetic_rows_correspond_to_no_record(model: str) -> None:
     data = people()
     masked = sm.Synthesize(EVERYTHING, model=model).apply(data, ONCE)
     assert not masked.paired
@@ -172,7 +172,7 @@ def test_a_fully_synthetic_file_has_nobodys_rows(model: str) -> None:
         assert not other.paired
 
 
-def test_a_sweep_tells_why_a_measure_has_no_value() -> None:
+def test_sweep_reports_why_a_measure_is_undefined() -> None:
     data = people(300)
     methods = [sm.Synthesize(EVERYTHING), sm.Chain([sm.Synthesize(EVERYTHING), sm.Noise(on="wage")])]
     plan = sm.Plan([*methods, sm.Synthesize("sex")], [sm.SmallCells(), sm.Hellinger()], seed=1)
@@ -185,8 +185,8 @@ def test_a_sweep_tells_why_a_measure_has_no_value() -> None:
     assert rows["Synthesize(on='sex')"]["value"] is not None
 
 
-def test_a_written_file_stays_nobodys() -> None:
-    """What a release prepares, and what is read back for scoring."""
+def test_written_synthetic_file_stays_unpaired() -> None:
+    """This holds for the prepared release and for the file that is read again for scoring."""
     data = people(300)
     for on, paired in ((EVERYTHING, False), (("wage",), True)):
         method = sm.Synthesize(on)
@@ -195,14 +195,14 @@ def test_a_written_file_stays_nobodys() -> None:
         assert align_with_original(data, prepared.data, prepared).paired is paired
 
 
-def test_identifiers_weights_and_ids_are_no_predictors() -> None:
+def test_identifiers_and_weights_are_not_predictors() -> None:
     data = people()
     assert sm.Synthesize("wage")._predictors(data) == ("sex", "school", "tax", "hours")
     assert sm.Synthesize("wage", given="sex")._predictors(data) == ("sex",)
 
 
-def test_trees_learn_what_is_certain() -> None:
-    """`copy` says the school, so it does in the synthetic file; a third category of its own is drawn as often."""
+def test_trees_reproduce_deterministic_relations() -> None:
+    """`copy` determines the school, also in the synthetic file; a third category is drawn as often as it occurs."""
     data = people()
     frame = data.frame().with_columns(copy=pl.concat_str(pl.lit("s"), pl.col("school")))
     data = sm.read(frame, identifiers=["id"], keys=["sex", "school", "copy"], numeric=["wage", "tax", "hours"])
@@ -212,9 +212,9 @@ def test_trees_learn_what_is_certain() -> None:
 
 
 def means(method: sm.Synthesize, data: Microdata, number: object) -> tuple[float, float]:
-    """The mean of a number of the file over 20 seeds, and its standard error."""
-    found = [number(method.apply(data, Stream.of_seed(seed))) for seed in range(20)]  # type: ignore[operator]
-    return float(np.mean(found)), float(np.std(found, ddof=1) / np.sqrt(20))
+    """Return the mean of a statistic over 20 seeds, and its standard error."""
+    result = [number(method.apply(data, Stream.of_seed(seed))) for seed in range(20)]  # type: ignore[operator]
+    return float(np.mean(result)), float(np.std(result, ddof=1) / np.sqrt(20))
 
 
 def ranks_go_together(first: str, second: str) -> object:
@@ -225,20 +225,20 @@ def ranks_go_together(first: str, second: str) -> object:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("on", [EVERYTHING, ("wage", "tax")], ids=["full", "partial"])
-def test_margins_and_relations_are_those_of_the_model(model: str, on: tuple[str, ...]) -> None:
-    """Means over 20 seeds within 4 standard errors; rank correlations within .05 besides (leaves and scores blur them)."""
+def test_synthetic_means_and_rank_correlations(model: str, on: tuple[str, ...]) -> None:
+    """Means over 20 seeds are within 4 standard errors; rank correlations within another 0.05, as models smooth them."""
     data = people()
     method = sm.Synthesize(on, model=model)
-    found, se = means(method, data, lambda f: f.numbers("wage").mean())
-    assert abs(found - data.numbers("wage").mean()) < 4 * se + 0.02 * data.numbers("wage").mean()
+    result, se = means(method, data, lambda f: f.numbers("wage").mean())
+    assert abs(result - data.numbers("wage").mean()) < 4 * se + 0.02 * data.numbers("wage").mean()
     for pair in (("wage", "school"), ("wage", "tax"), ("wage", "sex")):
         truth = ranks_go_together(*pair)(data)  # type: ignore[operator]
-        found, se = means(method, data, ranks_go_together(*pair))
-        assert abs(found - truth) < 4 * se + 0.05, pair
+        result, se = means(method, data, ranks_go_together(*pair))
+        assert abs(result - truth) < 4 * se + 0.05, pair
         assert truth > 0.2
 
 
-def test_which_values_are_missing_is_drawn() -> None:
+def test_missing_values_are_drawn() -> None:
     """The share of those without hours within each sex, over 20 seeds, 4 standard errors (and .06 for the copula, in
     which present or missing is cut from a normal variable: over 200 seeds men are .028 too low, women .056 too high);
     reasons are not carried over."""
@@ -247,14 +247,14 @@ def test_which_values_are_missing_is_drawn() -> None:
     for model in MODELS:
         method = sm.Synthesize("hours", given="sex", model=model)
         for who in (men, ~men):
-            found, se = means(method, data, lambda f, who=who: f.missing("hours")[who].mean())
-            assert abs(found - data.missing("hours")[who].mean()) < 4 * se + (0.06 if model == "copula" else 0), model
+            result, se = means(method, data, lambda f, who=who: f.missing("hours")[who].mean())
+            assert abs(result - data.missing("hours")[who].mean()) < 4 * se + (0.06 if model == "copula" else 0), model
     column = replace(data.columns["hours"], reasons=data.missing("hours").astype(np.uint8))
     coded = replace(data, columns={**data.columns, "hours": column})
     assert sm.Synthesize("hours").apply(coded, ONCE).column("hours").reasons is None
 
 
-def test_a_stratum_is_kept() -> None:
+def test_strata_are_preserved() -> None:
     data = people()
     masked = sm.Synthesize(("school", "wage", "tax", "hours"), within="sex").apply(data, ONCE)
     assert masked.paired
@@ -271,12 +271,12 @@ def test_a_stratum_is_kept() -> None:
         ({"on": "wage", "leaf": 0}, r"must be in \[1, inf\). Got 0."),
     ],
 )
-def test_bad_parameters(given: dict[str, object], problem: str) -> None:
+def test_invalid_parameters_are_rejected(given: dict[str, object], problem: str) -> None:
     with pytest.raises(sm.errors.PlanError, match=problem):
         sm.Synthesize(**given)  # type: ignore[arg-type]
 
 
-def test_misfits() -> None:
+def test_incompatible_data_are_rejected() -> None:
     data = people(50)
     with pytest.raises(sm.errors.SchemaError, match="no column 'schol'. Did you mean 'school'"):
         sm.Synthesize("wage", given="schol").apply(data, ONCE)
@@ -290,8 +290,8 @@ def test_misfits() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_laws(model: str) -> None:
-    for gone in (False, True):
-        data = people(90, gone)
+    for has_missing in (False, True):
+        data = people(90, has_missing)
         check_method(sm.Synthesize(EVERYTHING, model=model), data)
         check_method(sm.Synthesize(["hours", "sex"], model=model, leaf=2), data)
     check_method(sm.Synthesize(["wage", "school"], model=model, within="sex"), people(90))
@@ -299,20 +299,22 @@ def test_laws(model: str) -> None:
 
 # ---- rare numbers, and weights --------------------------------------------------------------------------------
 @pytest.mark.parametrize("model", ["trees", "copula"])
-def test_rare_numbers_are_nobodys_own_and_keep_their_distribution(model: str) -> None:
+def test_rare_numbers_are_replaced_with_similar_distribution(model: str) -> None:
     rng = np.random.default_rng(5)
     wage = np.where(rng.random(2000) < 0.2, 0.0, rng.lognormal(7, 1, 2000).round(4))
     data = sm.read(pl.DataFrame({"sex": rng.choice(["f", "m"], 2000), "wage": wage}), keys="sex", numeric="wage")
     drawn = sm.Synthesize(["sex", "wage"], model=model).apply(data, ONCE).numbers("wage")  # type: ignore[arg-type]
     assert np.isin(drawn, wage[wage > 0]).sum() <= 5  # by chance, among numbers of four decimals
-    assert abs((drawn == 0).mean() - (wage == 0).mean()) < 5 * np.sqrt(0.2 * 0.8 / 2000)  # what many have stays
+    assert abs((drawn == 0).mean() - (wage == 0).mean()) < 5 * np.sqrt(
+        0.2 * 0.8 / 2000
+    )  # frequent values keep their share
     assert drawn.min() >= wage.min() and drawn.max() <= wage.max()
     at = np.quantile(wage, np.arange(0.05, 1, 0.05))
     ecdf = [np.searchsorted(np.sort(x), at, side="right") / len(x) for x in (wage, drawn)]
     assert np.abs(ecdf[0] - ecdf[1]).max() < 0.05  # 95 % point of the greatest difference of two samples of 2,000: .043
 
 
-def test_drawn_weights_belong_to_the_drawn_values_and_keep_their_total() -> None:
+def test_drawn_weights_match_values_and_total() -> None:
     rng = np.random.default_rng(6)
     region = rng.integers(2, size=2000)
     weight = np.round(100 + 400 * region + rng.normal(0, 10, 2000), 3)

@@ -1,4 +1,4 @@
-"""Outliers of several numbers together are drawn onto an ellipse."""
+"""Joint top coding: records with unusual combinations of numbers are moved onto an ellipse."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sdcmap.kernels.statistics.robust_scatter import robust_scatter
 
 def people(count: int = 2000) -> sm.Microdata:
     x = np.random.default_rng(1).multivariate_normal([5, 5], [[1, 0.9], [0.9, 1]], count)
-    x[0] = 3, 6  # each usual, and nobody has both
+    x[0] = 3, 6  # each value is common, but not the combination
     return sm.read(pl.DataFrame(x, schema=["a", "b"]), numeric="all")
 
 
-def test_records_beyond_lie_on_the_ellipse_on_their_way_to_its_center() -> None:
+def test_outliers_move_straight_onto_the_ellipse() -> None:
     data = people()
     x = data.matrix(("a", "b"))
     z = sm.mask(data, sm.methods.TopCodeJointly(on=["a", "b"]), seed=1).matrix(("a", "b"))
@@ -33,13 +33,13 @@ def test_records_beyond_lie_on_the_ellipse_on_their_way_to_its_center() -> None:
     assert turned[:, 0] == pytest.approx(turned[:, 1]) and (turned < 1).all()
 
 
-def test_records_with_a_missing_value_stay() -> None:
+def test_records_with_missing_values_do_not_change() -> None:
     data = people()
     data = data.change(None, {"a": np.where(np.arange(2000) == 0, np.nan, data["a"])})
     assert sm.mask(data, sm.methods.TopCodeJointly(on=["a", "b"]), seed=1)["b"][0] == 6
 
 
-def test_what_cannot_be_done_is_told() -> None:
+def test_impossible_requests_are_rejected() -> None:
     with pytest.raises(PlanError, match="at least two variables"):
         sm.methods.TopCodeJointly(on="a")
     with pytest.raises(Infeasible, match="no ellipse"):

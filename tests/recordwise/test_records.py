@@ -346,7 +346,7 @@ def test_protect_round_trips_through_toml_without_records() -> None:
 
 def test_protect_rejects_unusable_methods_and_data() -> None:
     data = firms(20)
-    with pytest.raises(sm.errors.Infeasible, match="took or moved records"):
+    with pytest.raises(sm.errors.Infeasible, match="sample or reorder records only after it"):
         sm.methods.Protect(sm.recordwise.Unsafe(on=KEYS), sm.Noise(on=KEYS)).mask(
             data.take(np.arange(5)), np.random.default_rng(1)
         )

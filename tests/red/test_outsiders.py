@@ -15,7 +15,7 @@ from samples import KEYS, people, plan_of, release_with_overrides
 from sdcmap.core.named_files import PATH_FIELDS
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import field_types
-from sdcmap.corrections.correcting import method_of
+from sdcmap.corrections.correction import method_from_note
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.study.jobs import score_file
@@ -137,7 +137,7 @@ def test_a_note_without_our_files_can_be_read(planted: tuple[sm.Plan, sm.Microda
     plan, data, _ = planted
     chosen = next(made for made in plan.candidates if made.method.random)
     release_with_overrides(data, plan, chosen, ledger=tmp_path / "ledger").write(tmp_path / "public")
-    method = method_of(tmp_path / "public" / "note.json")
+    method = method_from_note(tmp_path / "public" / "note.json")
     assert isinstance(method, sm.Chain) and method.methods[1] == chosen.method.methods[1]
 
 
@@ -169,4 +169,4 @@ def test_outside_nobody_reads_a_category_that_few_had(tmp_path: Path) -> None:
     gone = (b"lighthouse", b"bishop", b"astronaut")
     assert [(name, word) for name, text in told.items() for word in gone if word in text] == []
     assert b"[['category 1', 'category 2', 'baker']]" in told["report"] and b"clerk" in told["codebook.md"]
-    assert method_of(tmp_path / "public" / "note.json").methods[0].labels == ("others",)  # type: ignore[attr-defined]
+    assert method_from_note(tmp_path / "public" / "note.json").methods[0].labels == ("others",)  # type: ignore[attr-defined]

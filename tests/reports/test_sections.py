@@ -99,7 +99,7 @@ def test_column_rows_count_identified_records(data: sm.Microdata) -> None:
     masked = sm.mask(data, method, seed=SEED)
     rows = {row.name: row for row in column_rows(data, masked, method)}
     _, counts = np.unique(data.numbers("wage"), return_counts=True)
-    assert rows["wage"].treatment.startswith("with noise") and rows["Age"].treatment == "unchanged"
+    assert rows["wage"].treatment.endswith("% noise") and rows["Age"].treatment == "unchanged"
     assert rows["wage"].unique == (ExactMatches(int((counts == 1).sum())), ExactMatches(0))
     assert rows["household"].unique is None and rows["household"].treatment == "renumbered at random"
     assert rows["benefits"].combined is not None and rows["benefits"].unique is not None

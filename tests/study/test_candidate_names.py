@@ -18,14 +18,14 @@ from sdcmap.study.candidate_names import name_draw, name_methods
         (sm.Swap(on=["Age", "Sex"], rate=0.05), "Age, Sex swapped 5 %"),
         (sm.Swap("Age", 0.005, within="Region"), "Age swapped 0.5 % within Region"),
         (sm.RankSwap("income", p=[0.1]), "income rank swapped 10 %"),
-        (Recode("age", width=10), "age in steps of 10"),
-        (Recode("age", breaks=[20, 65]), "age in 3 classes"),
+        (Recode("age", width=10), "age recoded in steps of 10"),
+        (Recode("age", breaks=[20, 65]), "age recoded to 3 classes"),
         (Recode("race", merge=[["1", "2", "3"]]), "race with 3 categories merged"),
         (Round("wage", base=1000), "wage rounded to 1,000"),
-        (Sample(size=500), "sample of 500"),
+        (Sample(size=500), "random sample of 500 records"),
         (Suppress(k=5), "keys suppressed to k = 5"),
         (TopCode("age", top=85), "age top coded at 85"),
-        (Microaggregate(["a", "b", "c", "d"]), "a, b and 2 more in groups of 3"),
+        (Microaggregate(["a", "b", "c", "d"]), "a, b and 2 more microaggregated in groups of 3"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
@@ -37,7 +37,9 @@ def test_title_of_a_chain_names_equal_steps_once() -> None:
     chain = Chain(
         [Recode("age", width=10), Suppress(k=3), Round("a", base=10), sm.RankSwap("c", 0.1), Round("b", base=10)]
     )
-    assert chain.title == "age in steps of 10; keys suppressed to k = 3; a, b rounded to 10; c rank swapped 10 %"
+    assert (
+        chain.title == "age recoded in steps of 10; keys suppressed to k = 3; a, b rounded to 10; c rank swapped 10 %"
+    )
     many = Chain([Round(f"v{i}", base=i + 1) for i in range(9)])
     assert many.title.endswith("v3 rounded to 4; 5 more")
 

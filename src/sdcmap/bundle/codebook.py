@@ -99,7 +99,7 @@ def _entry(prepared: Prepared, method: Method, public: Method, variable: Variabl
 
 def _touches(step: Method, prepared: Prepared, name: str) -> bool:
     """Return whether a step may have changed a column; a repair changes only columns that another step masked."""
-    repairs = isinstance(step, Repair) and name in step.looked_at and name in prepared.masked
+    repairs = isinstance(step, Repair) and name in step.rule_columns and name in prepared.masked
     return repairs or name in step.masks(prepared.data)
 
 

@@ -169,10 +169,10 @@ def correct(
     Example: sdcmap correct data.csv --note note.json --regress "wage ~ age + sex" --by region --json
     """
     import sdcmap as sm
-    from sdcmap.corrections.correcting import missing_codes
+    from sdcmap.corrections.correction import missing_codes_from_note
 
     named = {option: names.split(",") for option, names in (("on", on), ("by", by)) if names}
-    data = sm.read(released, weight=weight or None, missing=missing_codes(method_note))
+    data = sm.read(released, weight=weight or None, missing=missing_codes_from_note(method_note))
     corrected = sm.correct(data, method_note, regress=regress, **named, least=least, weighted=bool(weight))
     if as_json:
         facts = {"notes": corrected.notes, "semidefinite": corrected.semidefinite}

@@ -1,6 +1,6 @@
-"""The data user's side: statistics of a noise-masked file with the noise taken off."""
+"""Corrections for data users: statistics of a file masked with noise, corrected for the noise."""
 
-from sdcmap.corrections.correcting import correct
+from sdcmap.corrections.correction import correct
 from sdcmap.corrections.estimates import Corrected
 
 __all__ = ["Corrected", "correct"]

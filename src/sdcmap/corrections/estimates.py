@@ -1,10 +1,10 @@
 """Estimates from noisy records, and their standard errors.
 
-Each statistic is a smooth function of means of Wick polynomials, so each record has an influence on it. Standard errors are
-those of independent draws from a population: they hold the sampling error, the error of the noise, and the error with
-which the released file tells the noise covariance. The last is not like that of a sample from X + e, because the noise was
-drawn with the covariance of the very records it was added to: with D = d S_X and its estimate d/(1 + d) S_Z, the error
-D_hat - D is d/(1 + d) times the mean of u u' - x x', in which the sampling error of S_X has gone.
+Each statistic is a smooth function of means of Wick polynomials, so each record has an influence on it. Standard errors
+assume independent draws from a population. They include the sampling error, the error of the noise, and the error of the
+estimated noise covariance. The last differs from that of a sample from X + e, because the noise was drawn with the
+covariance of the very records it was added to: with D = d S_X and its estimate d/(1 + d) S_Z, the error D_hat - D is
+d/(1 + d) times the mean of u u' - x x', from which the sampling error of S_X cancels.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Undefined
-from sdcmap.corrections.wick import Term, Wick, noise_terms
+from sdcmap.corrections.wick_polynomials import Term, Wick, noise_terms
 from sdcmap.kernels.statistics.moments import correlation_of, moments
 
-BLOCK = 1 << 15  # records
-SINGULAR = 1e-9  # a normal matrix whose smallest eigenvalue is below this share of its largest has no inverse
+BLOCK_RECORDS = 1 << 15  # records per block; bounds the memory for the polynomials of a large file
+MIN_EIGENVALUE_SHARE = 1e-9  # of the largest eigenvalue; a normal matrix with a smaller eigenvalue counts as singular
 
 
 @dataclass(frozen=True)
 class Group:
     """Records of one noise stratum inside a domain.
 
-    rows : their places among the domain's records. noise : D. signal : Cov X in the stratum. center : its mean.
-    kappa : d/(1 + d). count : n, the records that told D. told : which entries of D they told (all, or the diagonal).
-    fourth : the variance of e e', as a share of that of normal noise.
+    rows : their indices among the domain's records. noise : D. signal : Cov X in the stratum. center : its mean.
+    kappa : d/(1 + d). count : n, the number of records from which D was estimated. estimated : which entries of D are
+    estimated (all, or the diagonal). fourth : the variance of e e' as a share of that of normal noise.
     """
 
     rows: Array
@@ -39,13 +39,13 @@ class Group:
     center: Array
     kappa: float
     count: int
-    told: Array
+    estimated: Array
     fourth: float = 1.0
 
 
 @dataclass(frozen=True)
 class Records:
-    """The complete records of a domain: z = x + e (n x m), shares of the weight that add up to 1, and noise groups."""
+    """The complete records of a domain: z = x + e (n x m), shares of the weight that sum to 1, and noise groups."""
 
     z: Array
     share: Array
@@ -53,13 +53,13 @@ class Records:
 
     @property
     def noise(self) -> Array:
-        """The mean noise covariance."""
+        """Return the mean noise covariance."""
         return np.asarray(np.sum([group.noise * self.share[group.rows].sum() for group in self.groups], axis=0))
 
-    def standardized(self) -> tuple[Records, Array, Array]:
-        """The same records in units of their standard deviation from their mean; and that mean and deviation."""
-        seen = moments(self.z, self.share)
-        center, scale = seen.mean, np.sqrt(seen.variance)
+    def standardize(self) -> tuple[Records, Array, Array]:
+        """Return the records standardized to mean 0 and standard deviation 1, and that mean and deviation."""
+        observed = moments(self.z, self.share)
+        center, scale = observed.mean, np.sqrt(observed.variance)
         scale = np.where(scale > 0, scale, 1.0)
         both = np.outer(scale, scale)
         groups = tuple(
@@ -70,7 +70,7 @@ class Records:
 
 
 def wick_sums(records: Records, terms: Sequence[Term]) -> tuple[Array, Array]:
-    """The weighted means of the Wick polynomials h (K), and sum share^2 (h - mean)(h - mean)' (K x K)."""
+    """Return the weighted means of the Wick polynomials h (K), and sum share^2 (h - mean)(h - mean)' (K x K)."""
     mean, first, second = np.zeros(len(terms)), np.zeros(len(terms)), np.zeros((len(terms), len(terms)))
     for group, rows in _blocks(records):
         table, share = Wick(records.z[rows], group.noise).table(terms), records.share[rows]
@@ -82,12 +82,16 @@ def wick_sums(records: Records, terms: Sequence[Term]) -> tuple[Array, Array]:
 
 
 def standard_errors(records: Records, terms: Sequence[Term], spread: Array, gradient: Array) -> Array:
-    """The standard error of each statistic, whose gradient with respect to the means of the terms is a row."""
+    """Return the standard error of each statistic.
+
+    gradient : one row for each statistic, its derivatives with respect to the means of the terms.
+    """
     count = len(records.z)
     variance = np.einsum("sk,kl,sl->s", gradient, spread, gradient, optimize=True) * (count / max(count - 1, 1))
+    # Add the error of the estimated noise covariance of each group, and its covariance with the sampling error.
     for group in (group for group in records.groups if group.noise.any()):
         slope, error = _noise_terms(records, group, terms)
-        j = np.einsum("sk,kab->sab", gradient, slope) * group.told
+        j = np.einsum("sk,kab->sab", gradient, slope) * group.estimated
         c = np.einsum("sk,kab->sab", gradient, error)
         jd, js = j @ group.noise, j @ group.signal
         own = 4 * np.einsum("sab,sba->s", js, jd) + 2 * group.fourth * np.einsum("sab,sba->s", jd, jd)  # Var(J r)
@@ -105,16 +109,19 @@ def _noise_terms(records: Records, group: Group, terms: Sequence[Term]) -> tuple
 
 
 def _blocks(records: Records) -> Iterator[tuple[Group, Array]]:
-    """The rows of each group in blocks, so that the polynomials of a large file never stand in memory together."""
+    """Yield the rows of each group in blocks, so that the polynomials of a large file fit into memory."""
     for group in records.groups:
-        for start in range(0, len(group.rows), BLOCK):
-            yield group, group.rows[start : start + BLOCK]
+        for start in range(0, len(group.rows), BLOCK_RECORDS):
+            yield group, group.rows[start : start + BLOCK_RECORDS]
 
 
 @dataclass(frozen=True)
 class MomentEstimates:
-    """Means, covariances and correlations of the variables, with standard errors; NaN where a corrected variance is not
-    positive. `smallest`: the smallest eigenvalue of the corrected correlation-like matrix, as a share of the largest."""
+    """Means, covariances and correlations with standard errors; NaN where a corrected variance is not positive.
+
+    smallest : the smallest eigenvalue of the corrected covariance matrix of standardized variables, as a share of the
+    largest.
+    """
 
     mean: Array
     mean_se: Array
@@ -126,43 +133,49 @@ class MomentEstimates:
 
 
 def estimate_moments(records: Records) -> MomentEstimates:
-    """Corrected moments: means as they are, covariances less the noise's.  Kim (1986, 1990)"""
-    inner, center, scale = records.standardized()
+    """Return corrected moments: means do not change, and the noise is subtracted from covariances. Kim (1986, 1990)"""
+    inner, center, scale = records.standardize()
     m = len(center)
     pairs = list(combinations_with_replacement(range(m), 2))
     terms: list[Term] = [*((j,) for j in range(m)), *pairs]
     means, spread = wick_sums(inner, terms)
     noise = inner.noise
-    more = 1 / (1 - float((inner.share**2).sum()))  # n/(n - 1), or its like with weights
+    unbiased = 1 / (1 - float((inner.share**2).sum()))  # n/(n - 1), generalized to weights
     covariance = np.zeros((m, m))
     for (j, k), value in zip(pairs, means[m:], strict=True):
-        covariance[j, k] = covariance[k, j] = more * (value + noise[j, k]) - noise[j, k]
+        covariance[j, k] = covariance[k, j] = unbiased * (value + noise[j, k]) - noise[j, k]
     correlation = correlation_of(covariance)
     gradient = np.vstack([np.eye(len(terms)), _correlation_gradient(covariance, correlation, pairs, m)])
     plain, relative = np.split(standard_errors(inner, terms, spread, gradient), [len(terms)])
     both = np.outer(scale, scale)
     if not np.isfinite(covariance).all():
-        raise Undefined("the numbers are too large to have a covariance: divide them by a constant.")
+        raise Undefined("the numbers are so large that their covariance overflows: divide them by a constant.")
     values = np.linalg.eigvalsh(covariance)
     return MomentEstimates(
-        center, plain[:m] * scale, covariance * both, _square(plain[m:], pairs, m) * both,
-        correlation, _square(relative, pairs, m), float(values[0] / values[-1]) if values[-1] > 0 else -1.0,
-    )  # fmt: skip
+        center,
+        plain[:m] * scale,
+        covariance * both,
+        _square(plain[m:], pairs, m) * both,
+        correlation,
+        _square(relative, pairs, m),
+        float(values[0] / values[-1]) if values[-1] > 0 else -1.0,
+    )
 
 
 def _correlation_gradient(covariance: Array, correlation: Array, pairs: list[tuple[int, int]], m: int) -> Array:
-    """dr = dc_jk/(s_j s_k) - r/2 (dc_jj/s_j^2 + dc_kk/s_k^2)"""
-    place = {pair: m + number for number, pair in enumerate(pairs)}
+    """Return the gradient of correlations: dr = dc_jk/(s_j s_k) - r/2 (dc_jj/s_j^2 + dc_kk/s_k^2)."""
+    column = {pair: m + number for number, pair in enumerate(pairs)}
     variance = np.where(np.diagonal(covariance) > 0, np.diagonal(covariance), np.nan)
     gradient = np.zeros((len(pairs), m + len(pairs)))
     for row, (j, k) in enumerate(pairs):
-        gradient[row, place[j, k]] += 1 / np.sqrt(variance[j] * variance[k])
+        gradient[row, column[j, k]] += 1 / np.sqrt(variance[j] * variance[k])
         for variable in (j, k):
-            gradient[row, place[variable, variable]] -= correlation[j, k] / 2 / variance[variable]
+            gradient[row, column[variable, variable]] -= correlation[j, k] / 2 / variance[variable]
     return gradient
 
 
 def _square(values: Array, pairs: list[tuple[int, int]], m: int) -> Array:
+    """Return a symmetric matrix from the values of its pairs."""
     square = np.zeros((m, m))
     for (j, k), value in zip(pairs, values, strict=True):
         square[j, k] = square[k, j] = value
@@ -170,21 +183,22 @@ def _square(values: Array, pairs: list[tuple[int, int]], m: int) -> Array:
 
 
 def estimate_regression(records: Records, terms: Sequence[Term]) -> tuple[Array, Array] | None:
-    """Coefficients of the terms, and their standard errors; column 0 is the response. None: the corrected normal matrix is
-    not positive definite.
+    """Return the coefficients of the terms and their standard errors; column 0 of the records is the response.
 
+    Return None if the corrected normal matrix is not positive definite.
     beta = M^-1 v, M = mean :t t':, v = mean :t y:.  Fuller (1987), section 1 and 3; Fuller (1993)
     The influence of a record is M^-1 :t (y - t' beta):.
     """
-    inner, center, scale = records.standardized()
-    places: dict[Term, int] = {}
-    product = np.array([[places.setdefault(tuple(sorted(a + b)), len(places)) for b in terms] for a in terms])
-    with_y = np.array([places.setdefault((0, *a), len(places)) for a in terms])
-    every = list(places)
+    inner, center, scale = records.standardize()
+    # List every product that occurs in M = t t' and v = t y once; `product` and `with_y` are indices into that list.
+    index: dict[Term, int] = {}
+    product = np.array([[index.setdefault(tuple(sorted(a + b)), len(index)) for b in terms] for a in terms])
+    with_y = np.array([index.setdefault((0, *a), len(index)) for a in terms])
+    every = list(index)
     means, spread = wick_sums(inner, every)
     normal = means[product]
     values = np.linalg.eigvalsh(normal)
-    if values[0] <= SINGULAR * values[-1]:
+    if values[0] <= MIN_EIGENVALUE_SHARE * values[-1]:
         return None
     inverse = np.linalg.inv(normal)
     beta = inverse @ means[with_y]
@@ -199,29 +213,30 @@ def estimate_regression(records: Records, terms: Sequence[Term]) -> tuple[Array,
 
 
 def _from_standardized(terms: Sequence[Term], center: Array, scale: Array) -> Array:
-    """Coefficients of products of x from those of products of u = (x - center)/scale; every factor of a term is a term."""
-    place = {term: number for number, term in enumerate(terms)}
+    """Return the matrix that maps coefficients of products of u = (x - center)/scale to those of products of x.
+
+    Every factor of a term must be a term too.
+    """
+    index = {term: number for number, term in enumerate(terms)}
     back = np.zeros((len(terms), len(terms)))
     for column, term in enumerate(terms):
+        # Expand the product of (x - center)/scale: each factor contributes either x or -center.
         for chosen in range(1 << len(term)):
-            kept = tuple(v for position, v in enumerate(term) if chosen >> position & 1)
-            left = [v for position, v in enumerate(term) if not chosen >> position & 1]
-            back[place[kept], column] += np.prod(-center[left]) / np.prod(scale[list(term)])
+            factors = tuple(v for position, v in enumerate(term) if chosen >> position & 1)
+            others = [v for position, v in enumerate(term) if not chosen >> position & 1]
+            back[index[factors], column] += np.prod(-center[others]) / np.prod(scale[list(term)])
     return back
-
-
-# What a data user gets: corrected statistics with standard errors, and what to know about them.
 
 
 @dataclass(frozen=True, repr=False)
 class Corrected:
-    """Statistics of a noise-masked file with the noise taken off.
+    """Statistics of a file masked with noise, corrected for the noise.
 
-    table : one row a statistic: the domain's categories (one column for each variable of `by`), statistic ("mean",
-        "covariance", "correlation" or "coefficient"), of, with, released (computed from the file as it is), corrected, se,
+    table : one row for each statistic: the categories of the domain (one column for each variable of `by`), statistic
+        ("mean", "covariance", "correlation" or "coefficient"), of, with, released (without a correction), corrected, se,
         low and high (95 % confidence interval) and records. A value that does not exist is null.
     notes : sentences about the correction.
-    semidefinite : whether every corrected covariance matrix is one, that is, positive semidefinite.
+    semidefinite : whether every corrected covariance matrix is positive semidefinite.
     """
 
     table: pl.DataFrame
@@ -229,17 +244,17 @@ class Corrected:
     semidefinite: bool
 
     def of(self, statistic: str) -> pl.DataFrame:
-        """The rows of one statistic, such as "coefficient"."""
+        """Return the rows of one statistic, such as "coefficient"."""
         return self.table.filter(pl.col("statistic") == statistic).drop("statistic")
 
     def __repr__(self) -> str:
-        rows = [self.table.columns, *([_shown(value) for value in row] for row in self.table.rows())]
+        rows = [self.table.columns, *([_format_value(value) for value in row] for row in self.table.rows())]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([*lines, *self.notes])
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return "-"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

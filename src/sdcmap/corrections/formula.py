@@ -1,4 +1,4 @@
-"""Regression formulas such as "y ~ x1 + x2 + x1:x2", and the columns that they ask of a file."""
+"""Regression formulas such as "y ~ x1 + x2 + x1:x2", and their design columns in a file."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from itertools import combinations, product
 import numpy as np
 
 from sdcmap.core import Array, Microdata, PlanError, SchemaError, did_you_mean
-from sdcmap.corrections.wick import Term
+from sdcmap.corrections.wick_polynomials import Term
 from sdcmap.kernels.statistics.regression import Design
 
-SHAPE = "a formula reads 'y ~ x1 + x2 + x1:x2', with x1*x2 short for x1 + x2 + x1:x2"
+SYNTAX = "a formula has the form 'y ~ x1 + x2 + x1:x2', where x1*x2 is short for x1 + x2 + x1:x2"
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A response and products of predictors; the empty product is the intercept."""
+    """A response and products of predictors. The empty product is the intercept."""
 
     response: str
     products: tuple[tuple[str, ...], ...]
@@ -33,7 +33,7 @@ class Formula:
 
 
 def parse_formula(text: str) -> Formula:
-    """The formula that a text stands for.
+    """Parse a formula.
 
     >>> parse_formula("y ~ a*b + c").products
     ((), ('a',), ('b',), ('a', 'b'), ('c',))
@@ -44,55 +44,63 @@ def parse_formula(text: str) -> Formula:
     for part in right.split("+") if right.strip() else []:
         factors = tuple(factor.strip() for factor in re.split("[:*]", part))
         if not all(factors):
-            raise PlanError(f"{text!r} cannot be read: {SHAPE}.")
+            raise PlanError(f"{text!r} cannot be read: {SYNTAX}.")
         sizes = range(1, len(factors) + 1) if "*" in part else [len(factors)]
         products |= dict.fromkeys(tuple(sorted(some)) for size in sizes for some in combinations(factors, size))
     formula = Formula(response, tuple(products))
     if not tilde or not response or len(products) == 1 or response in formula.predictors:
-        raise PlanError(f"{text!r} cannot be read: {SHAPE}.")
+        raise PlanError(f"{text!r} cannot be read: {SYNTAX}.")
     return formula
 
 
 def parse_nested_formula(text: str) -> Formula:
-    """The same where every product comes with its factors: without them it depends on where a variable has its zero."""
+    """Parse a formula in which every product comes with its factors.
+
+    Otherwise the coefficients would depend on the zero point of a variable.
+    """
     formula = parse_formula(text)
     for factors in formula.products:
         parts = combinations(factors, len(factors) - 1) if len(factors) > 1 else []
-        if lacking := [":".join(part) for part in parts if part not in formula.products]:
-            raise PlanError(f"{':'.join(factors)} needs {' and '.join(lacking)} in the formula as well.")
+        if missing := [":".join(part) for part in parts if part not in formula.products]:
+            raise PlanError(f"{':'.join(factors)} needs {' and '.join(missing)} in the formula too.")
     return formula
 
 
 @dataclass(frozen=True)
 class Predictors:
-    """The predictors of a formula as columns: numbers as they are, categories as indicators of all but a reference.
+    """The predictors of a formula as columns: numbers, and indicators of all categories except a reference.
 
-    names : the variable that each column comes from. labels : of the terms, such as "age:sex=male".
+    names : the variable of each column. labels : names of the terms, such as "age:sex=male".
     """
 
     design: Design
     names: tuple[str, ...]
     labels: tuple[str, ...]
 
-    def beside(self, response: Array) -> Array:
-        """The response and then the columns, n x (m + 1)."""
+    def with_response(self, response: Array) -> Array:
+        """Return the response and then the columns, n x (m + 1)."""
         return np.column_stack([response, *self.design.columns])
 
     @property
-    def terms_beside(self) -> tuple[Term, ...]:
-        """The terms as products of the columns of `beside`."""
+    def terms_with_response(self) -> tuple[Term, ...]:
+        """Return the terms as products of the columns of `with_response`."""
         return tuple(tuple(column + 1 for column in term) for term in self.design.terms)
 
 
-def predictors(
-    data: Microdata, formula: Formula, *, rows: Array | None = None, original: Microdata | None = None,
+def build_predictors(
+    data: Microdata,
+    formula: Formula,
+    *,
+    rows: Array | None = None,
+    original: Microdata | None = None,
     numbers: Mapping[str, Array] | None = None,
-) -> Predictors:  # fmt: skip
-    """The predictors of a formula in a file.
+) -> Predictors:
+    """Return the predictors of a formula in a file.
 
-    rows : these records alone; by default all. original : the file whose first category is the reference; by default
-    `data`. numbers : what stands in place of a numeric variable, such as its values with their scale restored.
-    A variable with no category but the reference has no column, and its terms are left out.
+    A variable that has only the reference category gives no column, and its terms are left out.
+
+    rows : use only these records. original : the file whose first category is the reference; by default `data`.
+    numbers : values that replace those of the numeric variables, for example after undoing a rescaling.
     """
     columns: list[tuple[str, str, Array]] = []  # name, label, values
     for name in formula.predictors:
@@ -103,16 +111,17 @@ def predictors(
             own = _indicators(data, name, rows, _reference(original or data, name))
         columns += [(name, *column) for column in own]
     names = tuple(name for name, _, _ in columns)
-    places = {name: [place for place, other in enumerate(names) if other == name] for name in formula.predictors}
-    places_of = [product(*(places[name] for name in factors)) for factors in formula.products]
-    terms = tuple(dict.fromkeys(tuple(sorted(term)) for combined in places_of for term in combined))
-    texts = tuple(":".join(columns[place][1] for place in term) or "(intercept)" for term in terms)
+    # A product of variables becomes the products of all combinations of their columns.
+    columns_of = {name: [j for j, other in enumerate(names) if other == name] for name in formula.predictors}
+    combinations_of = [product(*(columns_of[name] for name in factors)) for factors in formula.products]
+    terms = tuple(dict.fromkeys(tuple(sorted(term)) for combined in combinations_of for term in combined))
+    texts = tuple(":".join(columns[j][1] for j in term) or "(intercept)" for term in terms)
     design = Design(tuple(values for *_, values in columns), terms, len(data) if rows is None else len(rows))
     return Predictors(design, names, texts)
 
 
 def check_linear(data: Microdata, formula: Formula) -> None:
-    """SchemaError where the file has no linear regression of this formula."""
+    """Raise SchemaError if a linear regression with this formula is impossible in the file."""
     for name in formula.names:
         if name not in data.names:
             raise SchemaError(f"no column {name!r}.{did_you_mean(name, data.names)}")
@@ -120,20 +129,22 @@ def check_linear(data: Microdata, formula: Formula) -> None:
         raise SchemaError(f"the response {formula.response!r} must be numeric.")
     for name in formula.predictors:
         if data.column(name).levels is not None and len(np.unique(data.codes(name)[~data.missing(name)])) < 2:
-            raise SchemaError(f"{name!r} has fewer than 2 categories, so it explains nothing.")
+            raise SchemaError(f"{name!r} has fewer than 2 categories, so it cannot be a predictor.")
 
 
 def _indicators(data: Microdata, name: str, rows: Array | None, reference: str | None) -> list[tuple[str, Array]]:
-    """A label and a column for each category that occurs but the reference; NaN where the category is missing."""
-    levels, codes, gone = data.column(name).levels, data.codes(name), data.missing(name)
+    """Return a label and a column for each category that occurs, except the reference; NaN where it is missing."""
+    levels, codes, missing = data.column(name).levels, data.codes(name), data.missing(name)
     if rows is not None:
-        codes, gone = codes[rows], gone[rows]
-    texts = {code: str(levels[code]) for code in np.unique(codes[~gone]).tolist()} if levels is not None else {}
+        codes, missing = codes[rows], missing[rows]
+    texts = {code: str(levels[code]) for code in np.unique(codes[~missing]).tolist()} if levels is not None else {}
     columns = {text: codes == code for code, text in texts.items() if text != reference}
-    return [(f"{name}={text}", np.where(gone, np.nan, own) if gone.any() else own) for text, own in columns.items()]
+    return [
+        (f"{name}={text}", np.where(missing, np.nan, own) if missing.any() else own) for text, own in columns.items()
+    ]
 
 
 def _reference(data: Microdata, name: str) -> str | None:
-    """The first category that occurs."""
+    """Return the first category that occurs."""
     levels, known = data.column(name).levels, ~data.missing(name)
     return None if levels is None or not known.any() else str(levels[int(data.codes(name)[known].min())])

@@ -22,8 +22,8 @@ from sdcmap.data.known_by import DATES
 from sdcmap.files.reading import Source
 from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
 from sdcmap.methods import PRAM, Chain, Derive, Microaggregate, Noise, RankSwap, Recode, Suppress, Synthesize
-from sdcmap.methods.average_weights import AverageWeights, averaged
-from sdcmap.methods.microaggregate import MOST_GOWER
+from sdcmap.methods.average_weights import AverageWeights, average_neighbors
+from sdcmap.methods.microaggregate import MAX_RECORDS_GOWER
 from sdcmap.risk import PublishedTables, WorstLinkage
 from sdcmap.risk.published_tables import MAX_COMBINATIONS
 from sdcmap.study.plan import Plan
@@ -155,7 +155,7 @@ class Columns:
     def _together(self) -> Iterator[Method]:
         """Groups of records that become equal in every column."""
         names = (*self.categories, *self.numbers)
-        if len(self.data) <= MOST_GOWER and len(names) > 1:
+        if len(self.data) <= MAX_RECORDS_GOWER and len(names) > 1:
             for size in GROUPS:
                 if 2 * size <= len(self.data):
                     yield self._chain([Microaggregate(names, size, method="gower")])
@@ -211,8 +211,8 @@ class Columns:
             return []
         own = self.data.numbers(self.data.weight)
         sizes = [max(SHARED, -(-len(self.data) // groups)) for groups in WEIGHTS]
-        size = next((size for size in sizes if not self._tells(averaged(own, size))), len(self.data))
-        return [] if (averaged(own, size) == own).all() else [self._averaging(size)]
+        size = next((size for size in sizes if not self._tells(average_neighbors(own, size))), len(self.data))
+        return [] if (average_neighbors(own, size) == own).all() else [self._averaging(size)]
 
     def _averaging(self, size: int) -> Method:
         """Within strata, where each has enough records."""

@@ -1,6 +1,6 @@
-"""Masking methods, one file each, or one a family: a line in `__init__.pyi` is all that a new one needs.
+"""Masking methods, one file for each method or family. To add one, write its file and a line in `__init__.pyi`.
 
-A process imports those it uses; METHODS are all of them, by name.
+Each method is imported when it is first used. METHODS lists all of them.
 """
 
 from sdcmap.core.catalog import lazy_package

@@ -1,4 +1,4 @@
-"""Masking methods: a line here is all that a new one needs; `__init__.py` resolves each on first use."""
+"""Masking methods. Add a line here for a new one; `__init__.py` imports each on first use."""
 
 import sdcmap.core.method
 

@@ -1,4 +1,4 @@
-"""What a reader of the method note can compute of additive noise: by variable, or of all variables together."""
+"""Additive noise: its base class, and the likelihood for an attacker who knows the method note."""
 
 from __future__ import annotations
 
@@ -16,16 +16,13 @@ from sdcmap.kernels.masking import noise_covariance
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.tables.coding import compress
 
-# What additive noises share: the spread of the original, and the parameters that say what becomes of x + e.
-
-
-TOO_LARGE = "noise needs a variance, and these numbers are too large to have one: divide them by a constant."
-TOO_FEW = "noise needs at least 2 records without missing values to know a variance."
-UNKNOWN_SHAPE = "a snooper needs at least 2 records without missing values to know how noise is shaped."
+TOO_LARGE = "the numbers are so large that their variance overflows: divide them by a constant."
+TOO_FEW = "noise needs at least 2 records without missing values to compute a variance."
+UNKNOWN_SHAPE = "the attacker needs at least 2 records without missing values to estimate the noise covariance."
 
 
 def noise_spread(data: Microdata, names: tuple[str, ...]) -> Array:
-    """The standard deviation of each variable, as a view."""
+    """Return the standard deviation of each variable. A view."""
     with np.errstate(over="ignore", invalid="ignore"):
         spread = np.array([_spread(data.numbers(name)) for name in names])
     if not np.isfinite(spread).all():
@@ -44,7 +41,7 @@ def _spread(x: Array) -> float:
 
 @cache
 def noise_shape(kind: str) -> Callable[[Microdata, tuple[str, ...]], Array]:
-    """The view that gives the root of the covariance matrix; one function for each kind of root."""
+    """Return the view that computes the root of the covariance matrix; one function for each kind of root."""
 
     def shape(data: Microdata, names: tuple[str, ...]) -> Array:
         x = data.matrix(names)
@@ -59,11 +56,12 @@ def noise_shape(kind: str) -> Callable[[Microdata, tuple[str, ...]], Array]:
     return shape
 
 
-Unmixed = Callable[[Array, Array, Array], Fields]
+# Fields of complete records, from their known values, released values, and the covariance of any normal noise in addition.
+MixtureFields = Callable[[Array, Array, Array], Fields]
 
 
 class AdditiveNoise(Method):
-    """The base of methods that release x + e, with the variance of e stated as a share of each variable's own."""
+    """Base class of methods that release x + e, where Var e is a share of each variable's variance."""
 
     normal: ClassVar[bool] = True
 
@@ -89,25 +87,25 @@ class AdditiveNoise(Method):
 
     @property
     def kept(self) -> str:  # type: ignore[override]
-        """What the noise keeps: every option that moves values again leaves less."""
-        whole = ["zeros, value for value"] if self.keep_zeros else []
+        """Describe what the noise preserves; bounds and kept zeros reduce it."""
+        exact = ["all zeros"] if self.keep_zeros else []
         if self.is_bounded or (self.rescale and self.keep_zeros):
-            return "; ".join(whole) or "nothing exactly: the bounds move the mean too"
-        mean = "the mean in expectation"
+            return "; ".join(exact) or "nothing exactly; bounds change the mean too"
+        moments = "the mean in expectation"
         if self.rescale:
-            mean = f"means{', variances and covariances' if self.correlated else ' and variances'} in expectation"
+            moments = f"means{', variances and covariances' if self.correlated else ' and variances'} in expectation"
         elif self.correlated and not self.keep_zeros and self.above is None:
-            mean = "the mean in expectation; correlations"
-        return "; ".join([mean, *whole])
+            moments = "the mean and correlations in expectation"
+        return "; ".join([moments, *exact])
 
     @property
     def distorted(self) -> str:  # type: ignore[override]
-        every = "every value but zeros" if self.keep_zeros else "every value"
+        every = "every value except zeros" if self.keep_zeros else "every value"
         if self.is_bounded:
-            return f"{every}; means, variances and correlations, by the noise and by its bounds"
-        grown = [] if self.rescale else ["variances grow by the noise share"]
-        shrunk = [] if self.correlated else ["correlations shrink"]
-        return "; ".join([every, *grown, *shrunk])
+            return f"{every}; means, variances and correlations, by the noise and by the bounds"
+        larger = [] if self.rescale else ["variances grow by the share of noise"]
+        smaller = [] if self.correlated else ["correlations become smaller"]
+        return "; ".join([every, *larger, *smaller])
 
     @property
     def is_bounded(self) -> bool:
@@ -115,19 +113,19 @@ class AdditiveNoise(Method):
 
     @property
     def is_plain(self) -> bool:
-        """Whether every released value is x + e, but for an affine map: no bounds, kept zeros or larger noise above."""
+        """Return whether every released value is x + e or an affine map of it: no bounds, kept zeros or `above`."""
         return not (self.keep_zeros or self.is_bounded) and self.above is None
 
     @property
     def scale(self) -> float:
-        """c of the released c (x + e) + (1 - c) mu."""
+        """Return c of the released value c (x + e) + (1 - c) mu; 1 without rescaling."""
         return noise_covariance.shrinkage(self.variance) if self.rescale else 1.0
 
     def add(self, data: Microdata, noise: Array, spread: Array | None = None) -> Microdata:
-        """The file with `noise` at its share, and all that comes after it.
+        """Return the file with scaled `noise` added, then rescaled, rounded and bounded as the options say.
 
-        noise : m x n, with the variances of the variables, or with variance 1 where their `spread` (m) is given; what is
-            in it becomes the masked values.
+        noise : m x n, with the variances of the variables, or with variance 1 if their standard deviations `spread` (m)
+            are given. It is overwritten by the masked values.
         """
         changed = {}
         for j, name in enumerate(self.on):
@@ -146,41 +144,43 @@ class AdditiveNoise(Method):
         names = self.known_names(known)
         x, y = known.matrix(names), released.matrix(names)
         if self.normal and (not self.correlated or self.above is not None or len(names) == 1):
-            return by_variable(self, x, y)
+            return fields_by_variable(self, x, y)
         covariance = covariance_before(self, x, y)
         if not self.is_plain:
-            return together_inside(self, x, y, covariance)
-        return together(self, x, y, covariance, self.unmixed(covariance) if names == self.on else None)
+            return joint_fields_inside_bounds(self, x, y, covariance)
+        return joint_fields(self, x, y, covariance, self.unmix(covariance) if names == self.on else None)
 
-    def unmixed(self, covariance: Array) -> Unmixed | None:
-        """The fields of records without missing values where their noise is not normal, from their known and released
-        values and the covariance of what is normal beside it; None: noise counts as normal. covariance: Cov X."""
+    def unmix(self, covariance: Array) -> MixtureFields | None:
+        """Return the fields of complete records if the noise is not normal, or None to treat it as normal.
+
+        covariance : Cov X.
+        """
         return None
 
     def added_noise(self) -> AddedNoise:
         reasons = {
-            "bounds cut the noise off, so means and variances are biased": self.is_bounded,
+            "bounds cut off the noise, so means and variances are biased": self.is_bounded,
             "its variance depends on the true value (above, variance_above)": self.above is not None,
             "zeros were kept, so the noise depends on the true value": self.keep_zeros,
             "values were rounded to whole numbers": self.integers,
         }
         if any(reasons.values()):
-            raise Undefined(f"the noise cannot be taken off: {'; '.join(why for why in reasons if reasons[why])}.")
+            raise Undefined(f"the noise cannot be removed: {'; '.join(why for why in reasons if reasons[why])}.")
         return AddedNoise(self.on, self.variance, self.correlated, self.rescale, self.within, self.normal)
 
 
-LEAST = 1e-12  # the variance, as a share, that stands for none
-CHANCE_ZERO = 1e-3  # noise that brings a value to zero was rounded: to this share of its standard deviation
+MIN_NOISE_SHARE = 1e-12  # replaces a noise share of 0, so that densities exist
+ZERO_STEP_SHARE = 1e-3  # of the noise sd: the rounding unit assumed for values that noise moved to exactly zero
 LOG_PEAK = -0.5 * np.log(2 * np.pi)  # log density of N(0, 1) at 0
 
 
 @dataclass(frozen=True)
 class CensoredNormal:
-    """released = known + N(0, sd^2), cut at the bounds; above `above` the noise has `sd_above`.
+    """Log density of released = known + N(0, sd^2), censored at the bounds; above `above` the noise has `sd_above`.
 
-    A released bound only says "beyond". `zero` is the known value that stands for a kept zero: it is released as 0 and
-    never otherwise; any other value becomes 0 by rounding to `step` alone. With `ends_alone` all other released values
-    say nothing here. Densities are in units of `sd`, bounds and zeros are probabilities.
+    A released bound means "at or beyond". `zero` is the known value of a kept zero: it is always released as 0, and any
+    other value becomes 0 only by rounding to `step`. With `ends_alone`, only bounds and zeros contribute. Densities are
+    in units of `sd`; bounds and zeros have probabilities.
     """
 
     sd: float
@@ -210,7 +210,7 @@ class CensoredNormal:
         return log_density
 
     def inside(self, released: Array) -> Array:
-        """True where a released value is neither a bound nor, with kept zeros, a zero."""
+        """Return True where a released value is neither a bound nor a kept zero."""
         is_inside = np.ones(released.shape, dtype=bool)
         is_inside &= True if self.lower is None else released > self.lower
         is_inside &= True if self.upper is None else released < self.upper
@@ -220,10 +220,10 @@ class CensoredNormal:
 
 @dataclass(frozen=True, eq=False)
 class NormalInside:
-    """released - known ~ N(0, covariance) over the variables in which a released record is inside its bounds.
+    """Log density of released - known ~ N(0, covariance), over the variables in which a released record is inside bounds.
 
-    known, released : row numbers of the matrices. pattern, whitening : which variables these are, as the number of the
-    pattern of each released record, and the matrix that whitens them (0 for the others).
+    known, released : matrices; the density is called with row numbers. pattern : the number of the set of these
+    variables for each released record. whitening : for each set, the matrix that whitens it (0 for other variables).
     """
 
     known: Array
@@ -243,81 +243,86 @@ class NormalInside:
         log_densities = np.zeros((len(rows), len(columns)))
         pattern = self.pattern[columns]
         for number in np.unique(pattern):
-            here = np.flatnonzero(pattern == number)
+            chosen = np.flatnonzero(pattern == number)
             change = self.whitening[number].T
-            a, b = self.known[rows] @ change, self.released[columns[here]] @ change
-            log_densities[:, here] = a @ b.T - 0.5 * (a**2).sum(axis=1)[:, np.newaxis] - 0.5 * (b**2).sum(axis=1)
+            a, b = self.known[rows] @ change, self.released[columns[chosen]] @ change
+            log_densities[:, chosen] = a @ b.T - 0.5 * (a**2).sum(axis=1)[:, np.newaxis] - 0.5 * (b**2).sum(axis=1)
         return log_densities
 
 
-def by_variable(noise: AdditiveNoise, known: Array, released: Array) -> Fields:
-    """One field for each variable, for independent noise."""
-    own, cuts = _cuts(noise, known, released)
+def fields_by_variable(noise: AdditiveNoise, known: Array, released: Array) -> Fields:
+    """Return one field for each variable, for independent noise."""
+    own, cuts = _censored_densities(noise, known, released)
     if noise.is_plain:
         return tuple(Field(own[:, j] / cut.sd, released[:, j] / cut.sd, Normal(1.0)) for j, cut in cuts.items())
     return tuple(Field(own[:, j], released[:, j], cut) for j, cut in cuts.items())
 
 
-def together(
-    noise: AdditiveNoise, known: Array, released: Array, covariance: Array, complete: Unmixed | None = None
+def joint_fields(
+    noise: AdditiveNoise, known: Array, released: Array, covariance: Array, complete: MixtureFields | None = None
 ) -> Fields:
-    """Fields along the directions in which correlated noise is not null, N(0, 1) each.
+    """Return fields along the directions in which correlated noise has a positive variance, N(0, 1) each.
 
-    In a null direction all records are alike, so it says nothing. Records with one pattern of missing values are a part of
-    their own and use the covariance of what they have. `complete` states the fields of records without missing values
-    where their noise is not normal; the others keep the normal one with the same covariance.
+    In a direction without variance all records are equal, so it carries no information. Records with the same pattern of
+    missing values form a part and use the covariance of their variables. `complete` gives the fields of records without
+    missing values if the noise is not normal; other records use normal noise with the same covariance.
     """
-    own, _ = moved(noise, known, released)
+    own, _ = redo_rescaling(noise, known, released)
     rounding = rounding_covariance(released)
-    spread = noise.scale**2 * max(noise.variance, LEAST) * covariance + rounding
+    spread = noise.scale**2 * max(noise.variance, MIN_NOISE_SHARE) * covariance + rounding
     whole = None if complete is None else lambda own, seen: complete(own, seen, rounding)
-    return whitened(own, released, spread, means_of(known), whole)
+    return whiten_fields(own, released, spread, means_of(known), whole)
 
 
-def whitened(
+def whiten_fields(
     own: Array, released: Array, spread: Array, center: Array, complete: Callable[[Array, Array], Fields] | None = None
 ) -> Fields:
-    """The fields of released - own ~ N(0, spread), N(0, 1) each; `complete`: those of records without missing values."""
+    """Return whitened fields of released - own ~ N(0, spread). complete : replaces them for complete records."""
     own, seen = own - center, released - center
 
-    def fields_of(rows: Array, others: Array, here: Array) -> Fields:
-        if complete is not None and len(here) == own.shape[1]:
+    def fields_of(rows: Array, others: Array, columns: Array) -> Fields:
+        if complete is not None and len(columns) == own.shape[1]:
             return complete(own[rows], seen[others])
-        change = noise_covariance.whitening_matrix(spread[np.ix_(here, here)]).T
-        pairs = zip((own[np.ix_(rows, here)] @ change).T, (seen[np.ix_(others, here)] @ change).T, strict=True)
+        change = noise_covariance.whitening(spread[np.ix_(columns, columns)]).T
+        pairs = zip((own[np.ix_(rows, columns)] @ change).T, (seen[np.ix_(others, columns)] @ change).T, strict=True)
         return tuple(Field(a, b, Normal(1.0)) for a, b in pairs)
 
-    return _by_pattern(own, seen, fields_of)
+    return _fields_by_missing_pattern(own, seen, fields_of)
 
 
-def together_inside(noise: AdditiveNoise, known: Array, released: Array, covariance: Array) -> Fields:
-    """The same where noise was cut at bounds or zeros were kept: all variables together where a released record is inside
-    its bounds, and one field for each variable that says what a bound or a zero tells."""
-    own, cuts = _cuts(noise, known, released)
-    spread = noise.scale**2 * max(noise.variance, LEAST) * covariance + rounding_covariance(released)
+def joint_fields_inside_bounds(noise: AdditiveNoise, known: Array, released: Array, covariance: Array) -> Fields:
+    """Return the fields of correlated noise with bounds or kept zeros.
+
+    One field covers all variables in which a released record is inside its bounds; one more for each variable covers
+    values at a bound or zero.
+    """
+    own, cuts = _censored_densities(noise, known, released)
+    spread = noise.scale**2 * max(noise.variance, MIN_NOISE_SHARE) * covariance + rounding_covariance(released)
     inside = np.zeros(released.shape, dtype=bool)
     for j, cut in cuts.items():
         inside[:, j] = cut.inside(released[:, j])
     center = means_of(known)
 
-    def fields_of(rows: Array, others: Array, here: Array) -> Fields:
+    def fields_of(rows: Array, others: Array, columns: Array) -> Fields:
         live = np.zeros((len(others), len(spread)), dtype=bool)
-        live[:, here] = inside[np.ix_(others, here)]
+        live[:, columns] = inside[np.ix_(others, columns)]
         sets, pattern = np.unique(live, axis=0, return_inverse=True)
         matrices = tuple(_whitening_of(spread, variables) for variables in sets)
         a, b = np.nan_to_num(own[rows] - center), np.nan_to_num(released[others] - center)
         numbers = np.arange(len(rows), dtype=float), np.arange(len(others), dtype=float)
-        ends = (Field(own[rows, j], released[others, j], replace(cuts[j], ends_alone=True)) for j in here if j in cuts)
+        ends = (
+            Field(own[rows, j], released[others, j], replace(cuts[j], ends_alone=True)) for j in columns if j in cuts
+        )
         return Field(*numbers, NormalInside(a, b, pattern.ravel(), matrices)), *ends
 
-    return _by_pattern(known, released, fields_of)
+    return _fields_by_missing_pattern(known, released, fields_of)
 
 
-def moved(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, Array]:
-    """c x + (1 - c) mu of the known file, and its shift (1 - c) mu: a snooper redoes the rescaling.
+def redo_rescaling(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, Array]:
+    """Return c x + (1 - c) mu of the known file, and its shift (1 - c) mu, as the rescaling of the noise would.
 
-    mu is the mean of the masked file, which the released file has too; where bounds or zeros moved that mean, the known
-    file's own is nearer.
+    mu is the mean of the masked file, which the released file shows. If bounds or zeros changed that mean, the mean of
+    the known file is a better estimate.
     """
     if not noise.rescale:
         return known, np.zeros(known.shape[1])
@@ -326,76 +331,82 @@ def moved(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, A
 
 
 def rounding_step(values: Array) -> float:
-    """The power of ten that released values were rounded to; 0 where they were not."""
+    """Return the power of ten to which released values were rounded, or 0 if they were not."""
     power = granularity(values)
     return 0.0 if power is None else 10.0**power
 
 
 def rounding_covariance(released: Array) -> Array:
-    """What rounding of the released values adds to a covariance matrix."""
+    """Return the covariance that rounding of the released values adds."""
     return np.diag([rounding_step(column) ** 2 / 12 for column in released.T])
 
 
 def covariance_before(noise: AdditiveNoise, known: Array, released: Array) -> Array:
-    """The covariance matrix of the file before masking, as a snooper has it, or Undefined where he has none."""
-    x, grown = _file_before(noise, known, released)
+    """Return the attacker's estimate of the covariance matrix before masking, or raise Undefined."""
+    x, growth = _file_before(noise, known, released)
     if len(complete := x[~np.isnan(x).any(axis=1)]) < 2:
         raise Undefined(UNKNOWN_SHAPE)
-    return np.atleast_2d(np.cov(complete, rowvar=False)) / grown
+    return np.atleast_2d(np.cov(complete, rowvar=False)) / growth
 
 
 def _file_before(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, float]:
-    """The records whose covariance a snooper takes for that before masking, and by how much noise multiplied it.
+    """Return the records from which the attacker estimates the covariance before masking, and the factor to divide by.
 
-    Who knows every record takes theirs. Who knows some, or a file of his own, takes the released file's with the noise
-    taken off: Cov Z = (1 + variance) Cov X, or Cov X where it was rescaled.
+    An attacker who knows every record uses these. Otherwise they use the released file and remove the noise:
+    Cov Z = (1 + variance) Cov X, or Cov X if it was rescaled.
     """
     if len(known) == len(released):
         return known, 1.0
     return released, 1.0 if noise.rescale else 1.0 + noise.variance
 
 
-def _cuts(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, dict[int, CensoredNormal]]:
-    """The known values where the noise was added, and the noise of each variable that is not constant.
+def _censored_densities(noise: AdditiveNoise, known: Array, released: Array) -> tuple[Array, dict[int, CensoredNormal]]:
+    """Return the rescaled known values, and the noise density of each variable that is not constant.
 
-    A constant variable has no noise and tells no record apart.
+    A constant variable has no noise and does not distinguish records.
     """
-    own, shift = moved(noise, known, released)
+    own, shift = redo_rescaling(noise, known, released)
     bounds = noise.lower, noise.upper
     lower, upper = noise_covariance.whole_bounds(*bounds) if noise.integers else bounds
-    before, grown = _file_before(noise, known, released)
+    before, growth = _file_before(noise, known, released)
     cuts = {}
     for j, column in enumerate(before.T):
         values = column[~np.isnan(column)]
-        spread = float(noise_covariance.column_spreads(values)) / grown**0.5 if len(values) > 1 else 0.0
+        spread = float(noise_covariance.spreads(values)) / growth**0.5 if len(values) > 1 else 0.0
         if not spread > 0:
             continue
         step = rounding_step(released[:, j])
-        shares = np.array([max(share, LEAST) for share in (noise.variance, noise.variance_above or 0.0)])
+        shares = np.array([max(share, MIN_NOISE_SHARE) for share in (noise.variance, noise.variance_above or 0.0)])
         sd, high = np.sqrt(noise.scale**2 * shares * spread**2 + step**2 / 12).tolist()
         zero = float(shift[j]) if noise.keep_zeros else None
-        cuts[j] = CensoredNormal(sd, lower, upper, zero, step or CHANCE_ZERO * sd, noise.above, high)
+        cuts[j] = CensoredNormal(sd, lower, upper, zero, step or ZERO_STEP_SHARE * sd, noise.above, high)
     return own, cuts
 
 
-def _by_pattern(known: Array, released: Array, fields_of: Callable[[Array, Array, Array], Fields]) -> Fields:
-    """The fields of the records that have values in the same variables, from their rows in both files and these columns."""
+def _fields_by_missing_pattern(
+    known: Array, released: Array, fields_of: Callable[[Array, Array, Array], Fields]
+) -> Fields:
+    """Return the fields of each set of records with values in the same variables, computed by `fields_of`.
+
+    `fields_of` takes the rows in the known file, the rows in the released file, and the columns.
+    """
     part, _ = compress(list(np.isnan(np.concatenate([known, released])).T.astype(np.uint8)))
-    there = ~np.isnan(known)
+    is_present = ~np.isnan(known)
     return fields_by_part(
-        part, len(known), lambda rows, others: fields_of(rows, others, np.flatnonzero(there[rows[0]]))
+        part, len(known), lambda rows, others: fields_of(rows, others, np.flatnonzero(is_present[rows[0]]))
     )
 
 
 def _whitening_of(covariance: Array, live: Array) -> Array:
-    """The matrix that whitens the variables `live` and leaves the others out."""
-    here = np.flatnonzero(live)
-    part = noise_covariance.whitening_matrix(covariance[np.ix_(here, here)])
+    """Return the matrix that whitens the variables `live` and ignores the others."""
+    columns = np.flatnonzero(live)
+    part = noise_covariance.whitening(covariance[np.ix_(columns, columns)])
     matrix = np.zeros((len(part), len(covariance)))
-    matrix[:, here] = part
+    matrix[:, columns] = part
     return matrix
 
 
 def means_of(x: Array) -> Array:
+    """Return the mean of each column without missing values, 0 for an empty column."""
     present = ~np.isnan(x)
     return np.asarray(np.where(present, x, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1))

@@ -11,41 +11,46 @@ import numpy as np
 from sdcmap.core import Fields, Floats, Generator, Infeasible, Method, Microdata, Range, Roles, Trials, format_number
 
 
-def averaged(weights: Floats, size: int) -> Floats:
-    """Neighboring weights, in groups of `size` records or a few more, as their group's mean; equal ones stay equal."""
-    distinct, place, count = np.unique(weights, return_inverse=True, return_counts=True)
+def average_neighbors(weights: Floats, size: int) -> Floats:
+    """Replace each weight by the mean of its group: `size` or a few more records with neighboring weights.
+
+    Equal weights stay equal.
+    """
+    distinct, index, count = np.unique(weights, return_inverse=True, return_counts=True)
     upto = np.cumsum(count)
+    # Equal weights never go to different groups, so groups are built from distinct weights and may exceed `size`.
     starts = [0]  # the first distinct weight of each group
     while (end := int(np.searchsorted(upto, upto[starts[-1]] - count[starts[-1]] + size)) + 1) < len(distinct):
         starts.append(end)
+    # A last group that is too small joins the one before it.
     if len(starts) > 1 and len(weights) - upto[starts[-1] - 1] < size:
         starts.pop()
     means = np.add.reduceat(distinct * count, starts) / np.add.reduceat(count, starts)
-    return np.asarray(np.repeat(means, np.diff(starts, append=len(distinct)))[place])
+    return np.asarray(np.repeat(means, np.diff(starts, append=len(distinct)))[index])
 
 
 @dataclass(frozen=True)
 class AverageWeights(Method):
-    """Replace survey weights by means of neighboring weights, so that a weight is nobody's own.
+    """Replace survey weights by means of similar weights, so that no weight is unique.
 
-    A calibrated weight is mostly a number that no other record has: who knows it, or can compute it, has found the record,
-    and the weight of a cell tells the cell. The step changes the file's weight and nothing else.
+    Most calibrated weights occur only once in a file. An attacker who knows or can compute a weight has then identified
+    the record, and a weight that occurs in one cell alone reveals the cell. Only the weight column is changed.
 
     Parameters
     ----------
-    size : fewest records that share a weight, at least 3.
+    size : the minimum number of records that share a weight, at least 3.
 
-    Formula: weights in rising order, in groups of `size` records or as many more as have the same weight; w becomes the
-    mean of its group. Totals of weights are kept, in each stratum of `within`; equal weights stay equal.
-    Missing weights are refused. Households are not used: members with one weight keep one. Likelihood: nobody is found by
-    his weight, which no snooper is taken to know.
+    Formula: the weights are sorted and divided into groups of `size` records, or more where weights are equal; each
+    weight becomes the mean of its group. The total of the weights is preserved, in each stratum of `within`.
+    Missing weights are refused. Households are not used; members with equal weights still have equal weights.
+    The method has no likelihood: attacks assume that weights are not known.
     Reference: de Waal and Willenborg (1997), Statistical disclosure control and sampling weights, Journal of Official
     Statistics 13; the means are a univariate microaggregation of fixed size.
 
     Examples
     --------
     >>> AverageWeights(size=50).title
-    'weights averaged over 50 records or more'
+    'weights averaged over at least 50 records'
     """
 
     label: ClassVar[str] = "Averaged survey weights"
@@ -55,11 +60,11 @@ class AverageWeights(Method):
 
     kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
     missing: ClassVar[str] = "refused"
-    weights: ClassVar[str] = "replaced by means of groups; their total is kept"
+    weights: ClassVar[str] = "replaced by the means of groups of similar weights; their total does not change"
     masks_weight: ClassVar[bool] = True
     random: ClassVar[bool] = False
-    kept: ClassVar[str] = "the total of the weights, and their order but within groups"
-    distorted: ClassVar[str] = "differences of weights within a group"
+    kept: ClassVar[str] = "the total of the weights; their order, except within a group"
+    distorted: ClassVar[str] = "differences between weights of the same group"
 
     size: Annotated[int, Range(3)] = 25
 
@@ -70,11 +75,13 @@ class AverageWeights(Method):
 
     @property
     def action(self) -> str:
-        return f"averaged over {format_number(self.size)} records or more"
+        return f"averaged over at least {format_number(self.size)} records"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
-        return {cls.__name__: "it changes the weights alone: a chain holds it beside what masks the other columns."}
+        return {
+            cls.__name__: "it changes only the weights; use it in a chain with methods that mask the other columns."
+        }
 
     def masks(self, data: Microdata) -> tuple[str, ...]:
         return () if data.weight is None else (data.weight,)
@@ -82,12 +89,12 @@ class AverageWeights(Method):
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from super().incompatibilities(data)
         if data.weight is None:
-            yield "AverageWeights needs a file with a weight."
+            yield "AverageWeights needs a file with a weight column."
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if data.weight is None or len(data) < self.size:
-            raise Infeasible(f"a weight that {self.size} records share needs as many records.")
-        return data.change(None, {data.weight: averaged(data.numbers(data.weight), self.size)})
+            raise Infeasible(f"AverageWeights needs at least {self.size} records to average over.")
+        return data.change(None, {data.weight: average_neighbors(data.numbers(data.weight), self.size)})
 
     def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
         return ()

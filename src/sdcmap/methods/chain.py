@@ -1,4 +1,4 @@
-"""Several methods in sequence as one candidate, and the file as it is."""
+"""Several methods in sequence as one candidate, and the unchanged file."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from sdcmap.core import Fields, Generator, Method, Microdata, Roles, Stream, Tri
 from sdcmap.core.steps import check_dependencies, redo_steps, split_steps
 from sdcmap.data.amounts import on_one_grid
 from sdcmap.data.schema import Schema
-from sdcmap.methods._composed import composed
+from sdcmap.methods._chain_likelihood import compose_fields
 from sdcmap.methods.noise import Noise
 from sdcmap.methods.pram import PRAM
 from sdcmap.methods.rank_swap import RankSwap
-from sdcmap.methods.suppress import MOST_TRIED, Suppress
+from sdcmap.methods.suppress import MAX_KEYS_TRIED, Suppress
 
-MOST_PHRASES = 4  # in the name of a chain
+MAX_PHRASES = 4  # in the title of a chain; further steps are only counted, to keep it readable
 
 
-def in_turn(steps: Sequence[Method]) -> Method:
-    """One method that applies the steps: a chain of them, or the only one itself."""
+def combine_steps(steps: Sequence[Method]) -> Method:
+    """Return one method that applies the steps in order: a chain, or the step itself if there is only one."""
     return steps[0] if len(steps) == 1 else Chain(tuple(steps))
 
 
 def _from_steps(name: str, join: Callable[[Iterable[Any]], Any]) -> Any:
-    """A property of a chain: what its steps have under this name, joined."""
+    """Return a property of a chain that joins the values of its steps' attribute `name`."""
     return property(lambda chain: join(getattr(step, name) for step in chain.methods))
 
 
 def _by_step(name: str) -> Any:
-    """A property of a chain: what each step says under this name, after the name of the step."""
+    """Return a property of a chain that lists the attribute `name` of each step after the class of the step."""
     return property(lambda chain: "; then ".join(f"{type(s).__name__}: {getattr(s, name)}" for s in chain.methods))
 
 
 def _first_not_kept(missing: Iterable[str]) -> str:
-    """Missing values are kept when every step keeps them."""
-    return next((words for words in missing if words != "kept"), "kept")
+    """Return "kept" if every step keeps missing values, else what the first other step does with them."""
+    return next((handling for handling in missing if handling != "kept"), "kept")
 
 
 def _union(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(names)))
 
 
-def _said_once(sentences: Iterable[str]) -> str:
-    """What the steps say, one after the other; what most say by default only where no step says more."""
-    said = dict.fromkeys(sentences)
-    usual = (Method.weights, Method.households)
-    return "; then ".join([words for words in said if words not in usual] or said)
+def _join_sentences(sentences: Iterable[str]) -> str:
+    """Join the sentences of the steps, each once. Default sentences are left out if any step has its own."""
+    distinct = dict.fromkeys(sentences)
+    defaults = (Method.weights, Method.households)
+    return "; then ".join([sentence for sentence in distinct if sentence not in defaults] or distinct)
 
 
-def _phrase(words: str, steps: Sequence[Method]) -> str:
-    """What some steps do, said once."""
+def _phrase(action: str, steps: Sequence[Method]) -> str:
+    """Describe steps that have the same action in one phrase."""
     names = _union(step.masked_names for step in steps)
-    return steps[0].title if len(steps) == 1 or not names else f"{join_names(names)} {words}"
+    return steps[0].title if len(steps) == 1 or not names else f"{join_names(names)} {action}"
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,15 @@ class Chain(Method):
 
     Parameters
     ----------
-    methods : the steps, at least one; each works on what the step before has left. Where a step changes only some numbers
-        of a column, they are moved onto the grid of those before, so that no digit tells which they are.
+    methods : the steps, at least one. Each step masks the result of the step before. Where a step changes only some
+        numbers of a column, the new numbers are rounded like the others, so that no digit shows which were changed.
 
-    Likelihood: steps on different variables add up. Of steps on the same variable, deterministic ones before a random one
-    are done again; noise after noise adds its variance, to the components of a mixture too; transitions (PRAM, randomized
-    response) multiply; what was rounded, cut, classed, merged or blanked after noise or transitions counts by the chance
-    of its cell; and values that changed places and were then rounded count as if they had been rounded before. Other
-    steps on one variable state none together.
-    Missing values, weights, households and strata: as each step says.
+    Likelihood: the log-likelihoods of steps on different variables are added. On the same variable, deterministic steps
+    before a random one are repeated on the attacker's data; variances of successive noises add up (also for the
+    components of a mixture); transition matrices (PRAM, randomized response) are multiplied. Rounding, top coding,
+    recoding or suppression after noise or transitions gives the probability of an interval or category. Rounding after
+    swapping is treated as rounding before it, which gives the same file. Other combinations have no likelihood.
+    Missing values, weights, households and strata: see each step.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class Chain(Method):
     label: ClassVar[str] = "Several methods in sequence"
     description: ClassVar[str] = "Several masking methods are applied one after the other."
 
-    revision: ClassVar[int] = 3  # 3: numbers moved onto a grid are written as those before
+    revision: ClassVar[int] = 3  # 3: numbers moved onto a grid are written like the original ones
 
     methods: tuple[Method, ...]
 
@@ -94,35 +94,36 @@ class Chain(Method):
         if not (keys and numbers):
             return {}
         return {
-            "Suppress 2 then Noise .05": cls((Suppress(keys[:MOST_TRIED], 2), Noise(numbers, 0.05))),
+            "Suppress 2 then Noise .05": cls((Suppress(keys[:MAX_KEYS_TRIED], 2), Noise(numbers, 0.05))),
             "PRAM .9 then RankSwap .05": cls((PRAM(keys, 0.9, alpha=1.0), RankSwap(numbers, 0.05))),
         }
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
-        """A search makes chains of its own."""
+        """Return None: a search builds its own chains."""
         return None
 
     @property
     def title(self) -> str:
-        """The words of its steps; steps that do the same to different variables once."""
-        said: dict[str, list[Method]] = {}
+        """Join the titles of the steps. Steps with the same action on different variables share one phrase."""
+        steps_by_action: dict[str, list[Method]] = {}
         for step in self.steps:
-            alone = "" if step.masked_names and not step.within else step.title
-            said.setdefault(alone or step.action, []).append(step)
-        phrases = [_phrase(words, steps) for words, steps in said.items()]
-        more = [f"{len(phrases) - MOST_PHRASES} more"] if len(phrases) > MOST_PHRASES else []
-        return "; ".join([*phrases[:MOST_PHRASES], *more])
+            # A step without columns, or with strata, has a title that cannot be shared.
+            own_title = "" if step.masked_names and not step.within else step.title
+            steps_by_action.setdefault(own_title or step.action, []).append(step)
+        phrases = [_phrase(action, steps) for action, steps in steps_by_action.items()]
+        more = [f"{len(phrases) - MAX_PHRASES} more"] if len(phrases) > MAX_PHRASES else []
+        return "; ".join([*phrases[:MAX_PHRASES], *more])
 
     def problems(self) -> Iterator[str]:
         if not self.methods:
             yield ".methods must hold at least one method."
         if self.within:
-            yield ".within belongs to the steps of a chain."
+            yield ".within must be set on the steps of the chain, not on the chain."
 
     random, reweights, mixes_records = (_from_steps(name, any) for name in ("random", "reweights", "mixes_records"))
     missing = _from_steps("missing", _first_not_kept)
-    weights, households = (_from_steps(name, _said_once) for name in ("weights", "households"))
+    weights, households = (_from_steps(name, _join_sentences) for name in ("weights", "households"))
     kept, distorted = map(_by_step, ("kept", "distorted"))
     masked_names = _from_steps("masked_names", _union)
 
@@ -155,30 +156,28 @@ class Chain(Method):
         return data
 
     def with_steps(self, steps: Sequence[Method]) -> Method:
-        return in_turn(steps)
+        return combine_steps(steps)
 
     def log_likelihood(self, known: Microdata, released: Microdata) -> Fields:
-        again, groups = split_steps(self.steps)
-        moved = {name for step in self.steps if step.random for name in step.masked_names}
+        repeatable, groups = split_steps(self.steps)
+        randomized = {name for step in self.steps if step.random for name in step.masked_names}
         for step in self.steps:
-            if not moved.issuperset(step.masked_names):
+            if not randomized.issuperset(step.masked_names):
                 raise Undefined(f"{type(step).__name__} states no likelihood of its released values.")
-        known, failed = redo_steps(known, again, in_chain=True)
-        if lost := [why for name, why in failed.items() if name in known.names and name in moved]:
-            raise Undefined(f"a step before cannot be done again: {lost[0]}")
+        # Deterministic steps before the random ones are repeated on the known values, so that both files are comparable.
+        known, failed = redo_steps(known, repeatable, in_chain=True)
+        if reasons := [why for name, why in failed.items() if name in known.names and name in randomized]:
+            raise Undefined(f"an earlier step cannot be repeated: {reasons[0]}")
         for group in groups:
             check_dependencies(group, self.steps)
-        return tuple(field for group in groups for field in composed(group, known, released))
-
-
-# Identity: release everything.
+        return tuple(field for group in groups for field in compose_fields(group, known, released))
 
 
 @dataclass(frozen=True)
 class Identity(Method):
-    """The file as it is: the end of the map where everything is released. Every plan contains it.
+    """Release the file unchanged: one end of the risk-utility map. Every plan contains it.
 
-    Missing values, weights and households stay as they are.
+    Missing values, weights and households do not change.
 
     Examples
     --------

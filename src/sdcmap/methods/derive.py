@@ -16,26 +16,23 @@ from sdcmap.data.amounts import amounts, holds_numbers
 from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.kernels.masking.granularity import granularity
 
-# Arithmetic on columns: formulas such as "weight / height**2", read from a text and computed for every record.
-
-
-LONGEST = 300  # characters
-SHAPE = "a formula is made of columns, numbers, + - * / ** and sqrt, log, exp, abs, round, min, max"
+MAX_FORMULA_LENGTH = 300  # characters; keeps a formula from a plan cheap to parse
+SYNTAX = "a formula may contain columns, numbers, + - * / ** and sqrt, log, exp, abs, round, min, max"
 
 _OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide, ast.Pow: np.power,
     ast.USub: np.negative, ast.UAdd: np.positive,
 }  # fmt: skip
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "sqrt": np.sqrt, "log": np.log, "exp": np.exp, "abs": np.abs, "round": lambda x, digits=0.0: _rounded(x, digits),
+    "sqrt": np.sqrt, "log": np.log, "exp": np.exp, "abs": np.abs, "round": lambda x, digits=0.0: _round_half_up(x, digits),
     "min": lambda *x: reduce(np.minimum, x), "max": lambda *x: reduce(np.maximum, x),
 }  # fmt: skip
-_ARGUMENTS = {"round": (1, 2), "min": (2, 9), "max": (2, 9)}  # the others take one
+_ARGUMENTS = {"round": (1, 2), "min": (2, 9), "max": (2, 9)}  # (fewest, most) arguments; the other functions take one
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """A formula of columns: `names` are the columns in it.
+    """A formula and the columns it refers to.
 
     >>> parse_arithmetic("weight / height**2").names
     ('weight', 'height')
@@ -45,7 +42,7 @@ class Arithmetic:
     names: tuple[str, ...]
 
     def values(self, columns: Mapping[str, Array]) -> Floats:
-        """The value for each record; NaN where a column has none or the formula has none (1/0, log of -1)."""
+        """Return the value for each record: NaN where a column is missing or the result is undefined (1/0, log(-1))."""
         tree, quoted = _tree(self.text)
         known = {word: columns[name].astype(np.float64) for word, name in _names(tree, quoted)}
         with np.errstate(all="ignore"):
@@ -54,49 +51,52 @@ class Arithmetic:
 
 
 def parse_arithmetic(text: str) -> Arithmetic:
-    """The formula that a text stands for; a name with other signs than letters and digits stands in `backticks`."""
+    """Parse a formula. A column name with characters other than letters and digits is put in `backticks`."""
     names = tuple(dict.fromkeys(name for _, name in _names(*_tree(text))))
     if not names:
-        raise PlanError(f"{text!r} names no column: {SHAPE}.")
+        raise PlanError(f"{text!r} refers to no column: {SYNTAX}.")
     return Arithmetic(text, names)
 
 
 @cache
 def _tree(text: str) -> tuple[ast.expr, tuple[str, ...]]:
-    """The formula as a tree that holds nothing but what `SHAPE` says, and the names that stood in backticks."""
+    """Return the formula as a syntax tree with allowed nodes only, and the names that were in backticks."""
     quoted = tuple(re.findall("`([^`]+)`", text))
-    places = iter(range(len(quoted)))
-    plain = re.sub("`[^`]+`", lambda _: f" quoted_{next(places)}_ ", text).strip()
+    # Python cannot parse backticks, so each quoted name is replaced by a numbered placeholder.
+    numbers = iter(range(len(quoted)))
+    plain = re.sub("`[^`]+`", lambda _: f" quoted_{next(numbers)}_ ", text).strip()
     try:
-        tree = ast.parse(plain, mode="eval").body if len(text) <= LONGEST else None
-        if tree is None or not _allowed(tree):
+        tree = ast.parse(plain, mode="eval").body if len(text) <= MAX_FORMULA_LENGTH else None
+        if tree is None or not _is_allowed(tree):
             raise ValueError
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise PlanError(f"{text[:LONGEST]!r} cannot be read: {SHAPE}, and has at most {LONGEST} signs.") from None
+        raise PlanError(
+            f"{text[:MAX_FORMULA_LENGTH]!r} cannot be read: {SYNTAX}, and has at most {MAX_FORMULA_LENGTH} signs."
+        ) from None
     return tree, quoted
 
 
-def _allowed(node: ast.expr) -> bool:
+def _is_allowed(node: ast.expr) -> bool:
     match node:
         case ast.Constant(int() | float() as value):
             return not isinstance(value, bool) and abs(value) < 1e300
         case ast.UnaryOp(op, operand):
-            return type(op) in _OPERATORS and _allowed(operand)
+            return type(op) in _OPERATORS and _is_allowed(operand)
         case ast.BinOp(left, op, right):
-            return type(op) in _OPERATORS and _allowed(left) and _allowed(right)
+            return type(op) in _OPERATORS and _is_allowed(left) and _is_allowed(right)
         case ast.Call(ast.Name(name), arguments, []) if name in _FUNCTIONS:
             low, high = _ARGUMENTS.get(name, (1, 1))
-            return low <= len(arguments) <= high and all(map(_allowed, arguments))
+            return low <= len(arguments) <= high and all(map(_is_allowed, arguments))
     return isinstance(node, ast.Name)
 
 
 def _names(tree: ast.expr, quoted: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Each word of the tree that stands for a column, and the column's name."""
+    """Yield each identifier of the tree that refers to a column, and the name of the column."""
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and id(node) not in called:
-            place = re.fullmatch(r"quoted_(\d+)_", node.id)
-            yield node.id, quoted[int(place[1])] if place and int(place[1]) < len(quoted) else node.id
+            match = re.fullmatch(r"quoted_(\d+)_", node.id)
+            yield node.id, quoted[int(match[1])] if match and int(match[1]) < len(quoted) else node.id
 
 
 def _value(node: ast.expr, columns: Mapping[str, Floats]) -> Any:
@@ -113,33 +113,33 @@ def _value(node: ast.expr, columns: Mapping[str, Floats]) -> Any:
             return _FUNCTIONS[name](*(_value(argument, columns) for argument in arguments))
 
 
-def _rounded(x: Any, digits: Any) -> Any:
-    """To so many decimals, halves up."""
+def _round_half_up(x: Any, digits: Any) -> Any:
+    """Round to a number of decimals, halves up."""
     step = np.power(10.0, -np.asarray(digits, dtype=np.float64))
     return np.floor(x / step + 0.5) * step
 
 
-AGREES = 0.5  # share of the records for which a formula must give the file's own value
+MIN_AGREEMENT = 0.5  # share of the records; a formula that reproduces fewer of the file's values is probably wrong
 
 
 @dataclass(frozen=True)
 class Derive(Method):
-    """Compute one column from others, after these were masked: a body mass index, a total, a rate.
+    """Recompute a column, such as a body mass index, a total or a rate, after the columns it depends on were masked.
 
-    A column that is left as it was gives back what it was computed from (weight = bmi height^2); one that is masked apart
-    no longer fits. A plan states its derived columns once, `derive = {bmi = "weight / height**2"}`, and every candidate
-    ends with these steps.
+    If a derived column is left unchanged, the masked columns can be recovered from it (weight = bmi height^2). If it is
+    masked separately, it no longer agrees with them. A plan lists its derived columns once, as in
+    `derive = {bmi = "weight / height**2"}`; every candidate then ends with these steps.
 
     Parameters
     ----------
-    on : the column that is computed; numeric.
-    formula : columns, numbers, + - * / ** and sqrt, log, exp, abs, round, min, max; a column whose name has other signs
-        stands in `backticks`. At most 300 signs.
+    on : the column to compute; numeric.
+    formula : columns, numbers, + - * / ** and sqrt, log, exp, abs, round, min, max. A column name with characters other
+        than letters and digits is put in `backticks`. At most 300 characters.
 
-    Records of which an earlier step may have changed a column of the formula, or the column itself, are computed; of a
-    file that no step has changed, all. The value is missing where a column of the formula is, or where the formula has
-    none (a masked 0 below the line). A release computes once more, from the rounded numbers that it writes.
-    Likelihood: none of its own, since it tells nothing that the columns of the formula do not.
+    A record is recomputed if an earlier step may have changed the column or a column of its formula; in an unmasked file
+    all records are. The value is missing where a column of the formula is missing or the result is undefined, such as
+    after a division by zero. A release recomputes the column from the rounded numbers that it writes.
+    The method has no likelihood of its own: the column contains no more information than the columns of the formula.
     Weights and households are not used.
 
     Examples
@@ -150,37 +150,36 @@ class Derive(Method):
 
     label: ClassVar[str] = "Recomputed columns"
     description: ClassVar[str] = (
-        "Columns that are computed from others, such as a total, are computed again after masking so that "
-        "they still fit."
+        "Columns that are computed from others, such as a total, are recomputed after masking, so that they still agree."
     )
 
     missing: ClassVar[str] = "added"
     random: ClassVar[bool] = False
-    revision: ClassVar[int] = 2  # 2: no reasons of missing values that are no longer theirs
-    kept: ClassVar[str] = "the relation between the column and those it is computed from"
-    distorted: ClassVar[str] = "the column, as far as those are"
+    revision: ClassVar[int] = 2  # 2: reasons for missing values are dropped where they no longer apply
+    kept: ClassVar[str] = "the relation between the column and the columns it is computed from"
+    distorted: ClassVar[str] = "the column itself, as far as the columns it is computed from are distorted"
 
     on: str
     formula: str
 
     @property
     def action(self) -> str:
-        return "computed anew"
+        return "recomputed"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
-        return {cls.__name__: "it computes the columns that a plan states, and masks nothing by itself."}
+        return {cls.__name__: "it recomputes the columns that a plan lists, and masks nothing by itself."}
 
     def problems(self) -> Iterator[str]:
         try:
             if self.on in self.arithmetic.names:
-                yield f".formula must not hold {self.on!r}, which it computes."
+                yield f".formula must not contain {self.on!r}, the column that it computes."
         except PlanError as error:
             yield from (f".formula: {problem}" for problem in error.problems)
         if not self.on:
             yield ".on must name a variable."
         if self.within:
-            yield ".within is of no use: a formula is the same in every stratum."
+            yield ".within has no effect: the formula is the same in every stratum. Remove it."
 
     @property
     def arithmetic(self) -> Arithmetic:
@@ -196,7 +195,7 @@ class Derive(Method):
             if name not in data.schema:
                 yield f"{self.text}: no column {name!r}.{did_you_mean(name, data.names)}"
             elif not _is_number(data, name):
-                yield f"{self.text}: {name!r} holds no numbers, or none after the steps before."
+                yield f"{self.text}: {name!r} is not numeric, or an earlier step made it categorical."
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         rows = None if data.base is None else data.changed_rows((*self.arithmetic.names, self.on))
@@ -204,11 +203,13 @@ class Derive(Method):
             return data.change(None, {})
         values = self._values(data)
         computed = data.change(rows, {self.on: values if rows is None else values[rows]})
-        return computed if self._missing_as_it_was(data) else without_reasons(computed, (self.on,))
+        return computed if self._keeps_missing_pattern(data) else without_reasons(computed, (self.on,))
 
-    def _missing_as_it_was(self, data: Microdata) -> bool:
-        """Whether the columns of the formula are missing where they were; else the reasons why the computed one was missing
-        belong to other values, and would tell who had none."""
+    def _keeps_missing_pattern(self, data: Microdata) -> bool:
+        """Return whether the columns of the formula are missing in the same records as before.
+
+        If they are not, the stored reasons for missing values belong to other records and would reveal which ones.
+        """
         base = data.base
         if base is None or len(base) != len(data) or data.origin is not None:
             return base is None
@@ -218,7 +219,7 @@ class Derive(Method):
         return self.arithmetic.values({name: amounts(data, name) for name in self.arithmetic.names})
 
     def agreement(self, data: Microdata) -> float:
-        """The share of the records for which the formula gives the file's own value, within rounding or a percent."""
+        """Return the share of records for which the formula reproduces the file's value, within rounding or 1 %."""
         values, own = self._values(data), data.numbers(self.on)
         both = ~(np.isnan(values) | np.isnan(own))
         if not both.any():
@@ -231,13 +232,13 @@ class Derive(Method):
         return ()
 
     def doubts(self, data: Microdata) -> Iterator[str]:
-        """Why the formula is not that of this column in these data, a sentence each; for data that it fits."""
+        """Yield a sentence for each sign that the formula is wrong for this column. The data must be compatible."""
         values = self._values(data)
         whole = ~np.isnan(np.column_stack([amounts(data, name) for name in self.arithmetic.names])).any(axis=1)
         if failed := int((whole & np.isnan(values)).sum()):
-            yield f"{self.text} has no value for {failed} of {int(whole.sum())} records with all columns of the formula."
-        if (agreement := self.agreement(data)) < AGREES:
-            yield f"{self.text} gives the file's own value for {agreement:.0%} of the records: it is another relation."
+            yield f"{self.text} is undefined for {failed} of {int(whole.sum())} records without missing values."
+        if (agreement := self.agreement(data)) < MIN_AGREEMENT:
+            yield f"{self.text} reproduces the file's value for only {agreement:.0%} of the records. Check the formula."
 
 
 def _is_number(data: Microdata, name: str) -> bool:

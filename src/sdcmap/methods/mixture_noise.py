@@ -23,13 +23,16 @@ from sdcmap.core import (
 )
 from sdcmap.core.likelihood import Mixture
 from sdcmap.kernels.masking.mixtures import centers, draw_mixture, draw_vectors, vector_centers
-from sdcmap.kernels.masking.noise_covariance import covariance_root, unmixing_matrix
-from sdcmap.methods._noise_likelihood import LEAST, AdditiveNoise, Unmixed, noise_shape
+from sdcmap.kernels.masking.noise_covariance import covariance_root, unmixing
+from sdcmap.methods._noise_likelihood import MIN_NOISE_SHARE, AdditiveNoise, MixtureFields, noise_shape
 
 
 @dataclass(frozen=True, eq=False)
 class VectorMixture:
-    """released - known ~ sum_k shares_k N(centers_k, diag variances_k) as vectors; known, released are row numbers."""
+    """Log density of released - known ~ sum_k shares_k N(centers_k, diag variances_k), for vectors.
+
+    `known` and `released` hold the vectors; the density is called with row numbers.
+    """
 
     shares: Array
     centers: Array
@@ -47,7 +50,7 @@ class VectorMixture:
 
 
 def _square_distance(a: Array, b: Array) -> Array:
-    """|a - b|^2 along the last axis; of all rows against all without an array of their differences."""
+    """Return |a - b|^2 along the last axis; for all pairs of rows, without storing their differences."""
     if a.ndim == 3 and a.shape[1] == 1 and b.shape[0] == 1:
         rows, columns = a[:, 0], b[0]
         return np.asarray((rows**2).sum(axis=1)[:, np.newaxis] + (columns**2).sum(axis=1) - 2 * rows @ columns.T)
@@ -56,36 +59,35 @@ def _square_distance(a: Array, b: Array) -> Array:
 
 @dataclass(frozen=True)
 class MixtureNoise(AdditiveNoise):
-    """Additive noise Z = X + sqrt(d) L w with the covariance shape of X, where w is drawn from a mixture of normals.
+    """Add noise Z = X + sqrt(d) L w with the correlations of X, where w is drawn from a mixture of normals.
 
-    A mixture with two narrow components pushes nearly every value away from the truth, where most normal noise is small.
+    Most draws of normal noise are small. A mixture of two narrow components moves nearly every value away from the truth.
 
     Parameters
     ----------
     on : numeric variables to mask.
     variance : d, the noise covariance as a share of Cov X, at least 0 (0 is the identity).
     components : K, the number of normal distributions in the mixture; at least 2.
-    shares : their weights w_1 ... w_K, which add up to 1; by default equal.
-    centers : relative centers psi_1 ... psi_(K-1), in any unit; psi_K and the scale follow, so that w has mean 0 and
-        variance 1. By default equally spaced; for K = 2 the centers are +sqrt(1 - sigma2) and -sqrt(1 - sigma2).
+    shares : their weights w_1 ... w_K, which sum to 1; by default equal.
+    centers : relative centers psi_1 ... psi_(K-1), in any unit; psi_K and the scale follow from mean 0 and variance 1
+        of w. By default equally spaced; for K = 2 the centers are +sqrt(1 - sigma2) and -sqrt(1 - sigma2).
     sigma2 : the variance of each component as a share of the whole, in (0, 1); one for all, or one for each.
-    root : the root L of Cov X. Other than for normal noise the root matters, since a mixture is not the same in all
-        directions.
-    joint : False: each coordinate of w is a draw of its own from the mixture (Yancey et al.). True: Roque's mixture, one
-        draw of a component for the whole record, N(theta_k, sigma2_k Cov X) with a center for each component in as many
-        dimensions as there are variables; it needs K above their number, and no `centers`.
+    root : the root L of Cov X. Unlike for normal noise, the choice matters: a mixture is not the same in all directions.
+    joint : False: each coordinate of w is drawn separately from the mixture (Yancey et al.). True: one component is drawn
+        for the whole record, N(theta_k, sigma2_k Cov X), where theta_k is a vector (Roque). This needs more components
+        than variables, and no `centers`.
     rescale, keep_zeros, integers, lower, upper : as for Noise, in the same order.
 
     Formula: w_j ~ sum_k w_k N(theta_k, sigma2), psi_K = -(1/w_K) sum_(k<K) w_k psi_k, S = sum_k w_k psi_k^2,
-    theta_k = sqrt((1 - sigma2)/S) psi_k. With unequal sigma2 their weighted mean stands in the last formula. Joint:
-    sum_k w_k theta_k = 0 and sum_k w_k theta_k theta_k' = (1 - sum_k w_k sigma2_k) I, which have many solutions; the one
-    nearest to the cosine basis is taken.
-    Missing values stay missing; the covariance leaves records with some out. Weights are not used: every record counts
-    once. Households are not used: persons are masked one by one.
+    theta_k = sqrt((1 - sigma2)/S) psi_k. If the sigma2 differ, their weighted mean is used in the last formula. Joint:
+    sum_k w_k theta_k = 0 and sum_k w_k theta_k theta_k' = (1 - sum_k w_k sigma2_k) I. Of the many solutions, the one
+    nearest to the cosine basis is used.
+    Missing values stay missing; records with missing values are left out of the covariance. Weights are not used: every
+    record counts once. Households are not used: persons are masked one by one.
 
-    Likelihood: a reader of the note undoes L and sees the mixture itself, which gives nearly every record away. Where he
-    cannot (records with missing values or unknown variables, a singular symmetric root, bounds or kept zeros), normal
-    noise of the same covariance stands for it.
+    Likelihood: an informed attacker inverts L and sees the mixture itself, which identifies nearly every record. Where
+    L cannot be inverted (missing values, unknown variables, a singular symmetric root) and with bounds or kept zeros,
+    normal noise with the same covariance is assumed.
     Reference: Yancey, Winkler, Creecy (2002), section 3.3 and appendix, with Z = X + sqrt(d) Y; Roque (2000).
 
     Examples
@@ -96,7 +98,7 @@ class MixtureNoise(AdditiveNoise):
 
     label: ClassVar[str] = "Mixture noise"
     description: ClassVar[str] = (
-        "Random noise is added to numbers in such a way that almost every value moves away from the truth."
+        "Random noise from several narrow distributions is added to numbers, so that almost every value changes."
     )
 
     normal: ClassVar[bool] = False
@@ -119,7 +121,7 @@ class MixtureNoise(AdditiveNoise):
 
     @property
     def action(self) -> str:
-        return f"with mixture noise {format_percent(self.variance)}"
+        return f"with {format_percent(self.variance)} mixture noise"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -130,11 +132,11 @@ class MixtureNoise(AdditiveNoise):
         yield from super().problems()
         count = self.components
         if self.shares and (len(self.shares) != count or abs(sum(self.shares) - 1) > 1e-9):
-            yield f".shares must be {count} numbers, one a component, that add up to 1."
+            yield f".shares must be {count} numbers, one for each component, that sum to 1."
         if isinstance(self.sigma2, tuple) and len(self.sigma2) != count:
-            yield f".sigma2 must be one number or {count}, one a component."
+            yield f".sigma2 must be one number, or {count} numbers, one for each component."
         if self.joint and self.centers:
-            yield ".centers belong to a mixture that is not joint; the centers of a joint one are solved for."
+            yield ".centers cannot be set for a joint mixture; its centers are computed."
         elif self.joint and count <= len(self.on):
             yield f".joint needs more components than variables: {len(self.on) + 1} or more. Got {count}."
         elif self.centers and len(self.centers) != count - 1:
@@ -151,17 +153,21 @@ class MixtureNoise(AdditiveNoise):
         # YWC appendix, Z = X + sqrt(d) Y, y = Sigma^(1/2) w
         return self.add(data, data.view(noise_shape(self.root), self.on) @ w.T)
 
-    def unmixed(self, covariance: Array) -> Unmixed | None:
-        """The fields of records without missing values along the coordinates of w. The covariance of what is normal beside
-        the mixture adds to the variance of each component. None: L cannot be undone."""
-        undo, live = unmixing_matrix(covariance_root(covariance, self.root))
+    def unmix(self, covariance: Array) -> MixtureFields | None:
+        """Return a function that gives the fields along the coordinates of w, or None if L cannot be inverted.
+
+        The function takes known values, released values, and the covariance of any normal noise besides the mixture,
+        which adds to the variance of each component. The records must have no missing values.
+        """
+        undo, live = unmixing(covariance_root(covariance, self.root))
         if len(live) == 0:
             return None
         weights, theta, variances = self._mixture()
 
-        def fields_of(own: Array, seen: Array, beside: Array) -> Fields:
-            change = undo / (self.scale * np.sqrt(max(self.variance, LEAST)))
-            blur = np.einsum("ij,jk,ik->i", change, beside, change)
+        def fields_of(own: Array, seen: Array, normal_covariance: Array) -> Fields:
+            # Divide by L, so that the coordinates of w are independent; normal noise and rounding blur each of them.
+            change = undo / (self.scale * np.sqrt(max(self.variance, MIN_NOISE_SHARE)))
+            blur = np.einsum("ij,jk,ik->i", change, normal_covariance, change)
             a, b = own @ change.T, seen @ change.T
             if self.joint:
                 density = VectorMixture(weights, theta[:, live], variances[:, np.newaxis] + blur, a, b)
@@ -173,7 +179,7 @@ class MixtureNoise(AdditiveNoise):
         return fields_of
 
     def _mixture(self) -> tuple[Array, Array, Array]:
-        """Weights, centers (a number each, or a row when joint) and variances of the components of w."""
+        """Return the weights, centers (numbers, or rows if joint) and variances of the components of w."""
         count = self.components
         weights = np.array(self.shares) if self.shares else np.full(count, 1 / count)
         variances = np.broadcast_to(np.array(self.sigma2, dtype=float), (count,))

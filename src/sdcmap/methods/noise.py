@@ -11,40 +11,39 @@ import numpy as np
 from sdcmap.core import Array, Field, Fields, Generator, Method, Microdata, Range, Strengths, format_percent
 from sdcmap.core.likelihood import IMPOSSIBLE
 from sdcmap.core.value import Spec
-from sdcmap.kernels.masking.noise_covariance import draw_normals
-from sdcmap.methods._noise_likelihood import LEAST, AdditiveNoise, noise_shape, noise_spread, rounding_step
+from sdcmap.kernels.masking.noise_covariance import normals
+from sdcmap.methods._noise_likelihood import MIN_NOISE_SHARE, AdditiveNoise, noise_shape, noise_spread, rounding_step
 
 
 @dataclass(frozen=True)
 class Noise(AdditiveNoise):
-    """Additive normal noise, Y = X + e, with a variance stated as a share of each variable's own.
+    """Add normal noise, Y = X + e, with a variance given as a share of each variable's variance.
 
     Parameters
     ----------
     on : numeric variables to mask.
     variance : Var e as a share d of the variable's variance, at least 0 (0 is the identity).
-    correlated : draw e with the covariance shape of X, so that correlations are kept in expectation.
-    lower, upper : bounds, in the variable's unit; a masked value beyond is set to the bound, as in Y = max(0, x + e).
+    correlated : give e the correlations of X, so that correlations are preserved in expectation.
+    lower, upper : bounds, in the variable's unit; a masked value beyond a bound is set to it, as in Y = max(0, x + e).
         Bounds bias the mean.
-    above, variance_above : above the value `above` (variable's unit) the share is `variance_above` instead.
-    root : the root L of the covariance matrix that correlated noise e = sqrt(d) L w is drawn with: eigenvectors times
-        square roots of eigenvalues, the triangular Cholesky root, or the symmetric one. All give the same distribution.
-    rescale : release c Y + (1 - c) mu, c = 1/sqrt(1 + d), mu the means of Y, so that variances are restored in
-        expectation, and covariances too when correlated.
-    keep_zeros : a value that is exactly 0 stays 0.
-    integers : round to whole numbers, halves to the even one.
+    above, variance_above : for values greater than `above` (in the variable's unit) the share is `variance_above`.
+    root : the root L of the covariance matrix from which correlated noise e = sqrt(d) L w is drawn: eigenvectors times
+        square roots of eigenvalues, the triangular Cholesky root, or the symmetric root. The distribution is the same.
+    rescale : release c Y + (1 - c) mu, where c = 1/sqrt(1 + d) and mu are the means of Y. This restores variances in
+        expectation, and covariances too if the noise is correlated.
+    keep_zeros : values that are exactly 0 stay 0.
+    integers : round to whole numbers, halves to even.
 
-    Formula: e ~ N(0, variance s^2), or e ~ N(0, variance Cov X) when correlated.
-    The options work in this order: noise, rescaling, rounding, bounds (whole ones when rounding), zeros. So bounds hold
-    for every value but a kept zero, and after `rescale` bounds and kept zeros disturb what it restores.
-    A singular covariance matrix is no obstacle: relations such as total = a + b hold for correlated noise too, until
-    bounds, zeros or rounding disturb them.
-    Missing values stay missing; variances and covariances leave them out. Weights are not used: every record counts
+    Formula: e ~ N(0, variance s^2), or e ~ N(0, variance Cov X) if correlated.
+    The options are applied in this order: noise, rescaling, rounding, bounds (whole numbers if rounding), zeros. Bounds and
+    zeros after `rescale` change the restored moments slightly. The covariance matrix may be singular: relations such as
+    total = a + b also hold after correlated noise, except for bounds, zeros and rounding.
+    Missing values stay missing and are left out of variances and covariances. Weights are not used: every record counts
     once. Households are not used: persons are masked one by one.
 
-    Likelihood: a reader of the note who knows the records undoes the rescaling and looks at the noise along the
-    directions of the covariance matrix; a bound says "beyond", a kept zero is a zero, rounding adds to the noise
-    variance. With `above` the variables are looked at one by one, which for correlated noise is less than could be done.
+    Likelihood: an informed attacker undoes the rescaling and evaluates the noise along the directions of the covariance
+    matrix. A value at a bound means "at or beyond it", a kept zero was a zero, and rounding adds to the noise variance.
+    With `above`, variables are evaluated one by one, which loses some information if the noise is correlated.
     Reference: Duncan, Keller-McNulty, Stokes (2001), sections 2 and 4; Kim (1986); Yancey, Winkler, Creecy (2002),
     eq. (1), where the sign must be +.
 
@@ -55,11 +54,18 @@ class Noise(AdditiveNoise):
     """
 
     label: ClassVar[str] = "Additive noise"
-    description: ClassVar[str] = "Random noise with a stated spread is added to each number."
+    description: ClassVar[str] = (
+        "Random noise is added to each number; its variance is a share of the variable's variance."
+    )
 
     at_zero: ClassVar[Mapping[str, Any] | None] = {
-        "variance": 0.0, "lower": None, "upper": None, "above": None, "variance_above": None, "integers": False,
-    }  # fmt: skip
+        "variance": 0.0,
+        "lower": None,
+        "upper": None,
+        "above": None,
+        "variance_above": None,
+        "integers": False,
+    }
     searched: ClassVar[Strengths | None] = Strengths("variance", 0.01, 4.0, tried=(0.05, 0.2, 0.5))
 
     on: tuple[str, ...]
@@ -76,19 +82,19 @@ class Noise(AdditiveNoise):
 
     @property
     def action(self) -> str:
-        return f"with {'correlated ' if self.correlated else ''}noise {format_percent(self.variance)}"
+        return f"with {format_percent(self.variance)} {'correlated ' if self.correlated else ''}noise"
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
         if (self.above is None) != (self.variance_above is None):
-            yield ".above and .variance_above go together."
+            yield ".above and .variance_above must be set together."
         if self.rescale and self.above is not None:
-            yield ".rescale needs one noise variance, and .above states another."
+            yield ".rescale needs a single noise variance; remove .above."
 
     def identity(self) -> Spec:
         """Give correlated noise revision 2 (eigenvectors have the same sign on every machine); other noise is unchanged."""
-        changed = self.correlated and self.root != "cholesky"
-        return super().identity() | ({"revision": 2} if changed else {})
+        has_fixed_signs = self.correlated and self.root != "cholesky"
+        return super().identity() | ({"revision": 2} if has_fixed_signs else {})
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         e = draw_normals(rng, len(data), len(self.on))
@@ -97,17 +103,14 @@ class Noise(AdditiveNoise):
         return self.add(data, e, data.view(noise_spread, self.on))  # N(0, s_j^2) in variable j
 
 
-# Multiplicative noise.
-
-
 def lognormal_factors(shape: tuple[int, ...], variance: float, rng: Generator) -> Array:
-    """u with E u = 1 and Var u = variance: log u ~ N(-t/2, t), t = log(1 + variance)."""
+    """Draw u with E u = 1 and Var u = variance: log u ~ N(-t/2, t), t = log(1 + variance)."""
     t = np.log1p(variance)
     return np.asarray(np.exp(np.sqrt(t) * rng.standard_normal(shape) - t / 2))
 
 
 def cut_normal_factors(shape: tuple[int, ...], variance: float, rng: Generator) -> Array:
-    """u ~ N(1, variance), drawn again until 0 < u < 2: E u = 1, since the cut is symmetric."""
+    """Draw u ~ N(1, variance), truncated to 0 < u < 2. The truncation is symmetric, so E u = 1."""
     e = np.sqrt(variance) * rng.standard_normal(shape)
     while (far := np.abs(e) >= 1).any():
         e[far] = np.sqrt(variance) * rng.standard_normal(int(far.sum()))
@@ -116,10 +119,10 @@ def cut_normal_factors(shape: tuple[int, ...], variance: float, rng: Generator) 
 
 @dataclass(frozen=True)
 class Multiplied:
-    """released = known times a factor u with mean 1; zero stays zero and the sign is kept.
+    """Log density of released = known * u, where the factor u has mean 1; zeros and signs do not change.
 
-    log : log u ~ N(-t/2, t), else u ~ N(1, variance). step : what values were rounded to. least : the smallest released
-    value above 0; a smaller one can only be a zero.
+    log : log u ~ N(-t/2, t), else u ~ N(1, variance). step : the rounding unit of released values. least : the smallest
+    released absolute value above 0; a product below it was rounded to zero.
     """
 
     variance: float
@@ -143,7 +146,8 @@ class Multiplied:
             error = size_released / safe - 1
         log_density: Array = -0.5 * (error / sd) ** 2 - np.log(sd / np.sqrt(self.variance))
         if not self.log:
-            log_density += np.log(size_released / safe)  # as a density of log y too
+            log_density += np.log(size_released / safe)  # density of log y, as in the other branch
+        # A released zero means that the product was rounded down to zero: a probability, not a density.
         log_density = np.where(released == 0, log_ndtr(error / sd), log_density)
         log_density = np.where(np.sign(known) * np.sign(released) < 0, IMPOSSIBLE, log_density)
         return np.where(known == 0, np.where(released == 0, 0.0, IMPOSSIBLE), log_density)
@@ -151,25 +155,24 @@ class Multiplied:
 
 @dataclass(frozen=True)
 class MultiplicativeNoise(Method):
-    """Multiply each value by a random factor with mean 1, so that large values get much noise and small ones little.
+    """Multiply each value by a random factor with mean 1, so that the noise is proportional to the value.
 
     Parameters
     ----------
-    on : numeric variables to mask, each with factors of its own.
-    variance : the variance of the factor, at least 0 (0 is the identity): the noise has a coefficient of variation of
-        sqrt(variance), so that 0.01 changes a value by about 10 % of itself. It is a share of the value's own square and
-        not, as for Noise, of the variable's variance.
+    on : numeric variables to mask, each with its own factors.
+    variance : the variance of the factor, at least 0 (0 is the identity). A value changes by about sqrt(variance) of
+        itself: 0.01 means 10 %. Unlike for Noise, it does not refer to the variable's variance.
     distribution : of the factor. "lognormal": log u ~ N(-t/2, t), t = log(1 + variance). "normal": u ~ N(1, variance),
-        drawn again until 0 < u < 2, so that the sign is kept; the cut makes the variance smaller than stated, by less
-        than 2 % up to variance = 0.1.
-    integers : round to whole numbers, halves to the even one; small values may become 0 by it.
+        truncated to 0 < u < 2, so that signs do not change; this reduces the variance by less than 2 % up to
+        variance = 0.1.
+    integers : round to whole numbers, halves to even; small values may become 0.
 
     Formula: y = x u, E u = 1.
     Zeros stay zero and negative values stay negative. Missing values stay missing. Weights are not used: every record
     counts once. Households are not used: persons are masked one by one.
 
-    Likelihood: log |y| - log |x| ~ N(-t/2, t), or y - x ~ N(0, variance x^2); a known zero is released as zero, and
-    another value becomes zero by rounding alone. Rounding to a step adds step^2/12 to the variance of the released value.
+    Likelihood: log |y| - log |x| ~ N(-t/2, t), or y - x ~ N(0, variance x^2). A known zero is released as zero; another
+    value becomes zero only by rounding. Rounding to multiples of a step adds step^2/12 to the variance of the value.
     Reference: Kim and Winkler (2003), Multiplicative noise for masking continuous data.
 
     Examples
@@ -184,8 +187,8 @@ class MultiplicativeNoise(Method):
     )
 
     at_zero: ClassVar[Mapping[str, Any] | None] = {"variance": 0.0, "integers": False}
-    kept: ClassVar[str] = "zeros and signs, value for value but for rounding; the mean in expectation"
-    distorted: ClassVar[str] = "every value but zeros; variances grow by the factor's variance times the mean square"
+    kept: ClassVar[str] = "zeros and signs, apart from rounding; the mean in expectation"
+    distorted: ClassVar[str] = "every value except zeros; variances grow by the factor's variance times the mean square"
     searched: ClassVar[Strengths | None] = Strengths("variance", 0.005, 1.0, tried=(0.01, 0.05))
 
     on: tuple[str, ...]
@@ -195,7 +198,7 @@ class MultiplicativeNoise(Method):
 
     @property
     def action(self) -> str:
-        return f"times noise of {format_percent(self.variance**0.5)}"
+        return f"with {format_percent(self.variance**0.5)} multiplicative noise"
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         x = data.matrix(self.on)
@@ -211,5 +214,5 @@ class MultiplicativeNoise(Method):
         step = rounding_step(released)
         sizes = np.abs(released[(released != 0) & ~np.isnan(released)])
         least = step / 2 if step else float(sizes.min(initial=1.0))
-        density = Multiplied(max(self.variance, LEAST), self.distribution == "lognormal", step, least)
+        density = Multiplied(max(self.variance, MIN_NOISE_SHARE), self.distribution == "lognormal", step, least)
         return Field(known, released, density)

@@ -1,4 +1,4 @@
-"""Stronger masking for some records alone: unsafe ones, or those that an attack re-identifies."""
+"""Additional masking of selected records: unsafe ones, or those that an attack re-identifies."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from sdcmap.recordwise.neighborhood import Unsafe, assess
 
 
 def _of_method(name: str) -> Any:
-    """A property of `Protect`: what its method has under this name."""
+    """Return a property of `Protect` that forwards the attribute `name` of its method."""
     return property(attrgetter(f"method.{name}"))
 
 
 @dataclass(frozen=True)
 class Protect(Method):
-    """Mask once more, with `method`, only the records that `rule` calls unsafe in what earlier steps of a chain have left.
+    """Apply `method` only to the records that are still unsafe, by `rule`, after the earlier steps of a chain.
 
     Parameters
     ----------
-    rule : who is unsafe: `Unsafe(k, r, q, on, ...)`. It names the records anew from the data; no plan, spec or note ever
-        lists them. The original is the file before the chain began; as a first step nothing is perturbed yet.
+    rule : which records are unsafe: `Unsafe(k, r, q, on, ...)`. They are determined from the data; no plan, spec or note
+        lists them. The masked file is compared with the file before the chain.
     method : how these records are masked.
-    among : "file" runs the method on the whole file and keeps what it did to unsafe records, so that its strength refers
-        to the whole file's spread; "unsafe" runs it among the unsafe records alone, so that a swap stays an exchange.
-    rounds : how often at most unsafe records are named and masked, at least 1; a round without any ends it.
+    among : "file": run the method on the whole file and keep its result for unsafe records, so that its strength refers
+        to the spread of the whole file; "unsafe": run it on the unsafe records only, so that swaps stay among them.
+    rounds : the maximum number of rounds, at least 1; a round without unsafe records is the last.
 
-    Formula: y'_i = method(y)_i where record i is unsafe, else y_i. New numbers end in as many zeros as those beside them in
-    size do, so that no digit tells who was unsafe.
-    Missing values: as the method says; a record the rule cannot judge is left as it is. Weights and households: as the
-    method says. What the method keeps for a whole file (such as a distribution) it need not keep for a part.
+    Formula: y'_i = method(y)_i if record i is unsafe, else y_i. New numbers are as round as other numbers of similar
+    size, so that no digit shows which records were unsafe.
+    Missing values, weights and households: see the method. A record that the rule cannot judge is left unchanged.
+    Properties that the method preserves in a whole file, such as a distribution, may not hold if it masks only a part.
     Reference: Seri (2005), section 3: "the need for higher protection of the records in the unsafe zone".
 
     Examples
@@ -57,7 +57,7 @@ class Protect(Method):
 
     needs_original: ClassVar[bool] = True
     revision: ClassVar[int] = 2  # 2: new numbers are as round as others
-    kept: ClassVar[str] = "of records that are protected enough, what earlier steps left"
+    kept: ClassVar[str] = "the values of safe records, as the earlier steps left them"
 
     rule: Unsafe
     method: Method
@@ -66,11 +66,11 @@ class Protect(Method):
 
     @property
     def action(self) -> str:
-        return f"of unsafe records {self.method.action}"
+        return f"{self.method.action}, unsafe records only"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
-        """After noise, more of it for the records that are still unsafe."""
+        """Try it after noise: records that are still unsafe get more noise."""
         if not roles.numbers:
             return {}
         more = cls(Unsafe(roles.numbers, scale="standardized"), Noise(roles.numbers, 0.5))
@@ -78,7 +78,7 @@ class Protect(Method):
 
     def problems(self) -> Iterator[str]:
         if self.within:
-            yield ".within belongs to the method that protects."
+            yield ".within must be set on .method."
 
     random, mixes_records, missing, masked_names = map(
         _of_method, ("random", "mixes_records", "missing", "masked_names")
@@ -87,7 +87,7 @@ class Protect(Method):
     @property
     def distorted(self) -> str:  # type: ignore[override]
         name = type(self.method).__name__
-        return f"the values of records with few neighbors, as {name} does: {self.method.distorted}"
+        return f"the values of unsafe records, as {name} distorts them: {self.method.distorted}"
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from self.rule.incompatibilities(data)
@@ -95,32 +95,34 @@ class Protect(Method):
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if data.origin is not None:
-            raise Infeasible("Protect needs the original beside each record; an earlier step took or moved records.")
+            raise Infeasible("Protect compares records with their originals; sample or reorder records only after it.")
         original = data if data.base is None else data.base
         for _ in range(self.rounds):
             stream = Stream(rng.bytes(32))
             try:
                 assessed = assess(original, data, self.rule)
             except (SchemaError, Undefined) as reason:
-                raise Infeasible(f"who is unsafe cannot be told: {reason}") from None
+                raise Infeasible(f"unsafe records cannot be determined: {reason}") from None
             if assessed.safe.all():
                 break
-            data = self._protected(data, assessed.rows[~assessed.safe], stream)
+            data = self._mask_rows(data, assessed.rows[~assessed.safe], stream)
         return data.change(None, {})
 
-    def _protected(self, data: Microdata, unsafe: Array, stream: Stream) -> Microdata:
-        """The file with what the method does to these rows."""
+    def _mask_rows(self, data: Microdata, unsafe: Array, stream: Stream) -> Microdata:
+        """Return the file with only the rows `unsafe` masked by the method."""
         if self.among == "file":
-            made, rows = self.method.apply(data, stream), unsafe
+            masked, rows = self.method.apply(data, stream), unsafe
         else:
             part = data.take(unsafe)
-            made, rows = self.method.apply(Microdata(part.schema, part.columns), stream), np.arange(len(unsafe))
-        if made.origin is not None:
-            raise Infeasible(f"Protect cannot use {type(self.method).__name__}: it takes or moves records.")
+            masked, rows = self.method.apply(Microdata(part.schema, part.columns), stream), np.arange(len(unsafe))
+        if masked.origin is not None:
+            raise Infeasible(f"Protect cannot use {type(self.method).__name__}, which samples or reorders records.")
         for name in self.masked_names:
-            column, before = made.column(name), data.column(name)
+            column, before = masked.column(name), data.column(name)
             if column.levels is not None and before.levels is not None and not column.levels.equals(before.levels):
-                raise Infeasible(f"Protect cannot recode {name!r} for some records alone: it would have two codings.")
+                raise Infeasible(
+                    f"Protect cannot recode {name!r} for some records only: the column would mix two codings."
+                )
             new = column.values[rows]
             if column.levels is None and before.levels is None:
                 new = round_like_others(new, before.values, stream.child(f"zeros of {name}").rng())
@@ -128,70 +130,70 @@ class Protect(Method):
         return data
 
 
-# Swapping of the records that linkage still finds.
-
-
-TIE = 1 + 1e-9  # distances that differ by less than this factor are equal
+TIE_FACTOR = 1 + 1e-9  # distances that differ by less than this factor count as equal, for rounding
 
 
 def own_is_nearest(original: Array, masked: Array) -> Array:
-    """True where no original record is nearer to masked record i than original record i.
+    """Return True where no original record is nearer to masked record i than original record i.
 
-    Each file's columns are divided by their own standard deviation; a missing value stands at the column's mean; a
-    constant or empty column is left out.
+    The columns of each file are divided by their standard deviations in that file. A missing value is set to the mean
+    of its column; constant and empty columns are left out.
     """
-    known, released = _standardized(original), _standardized(masked)
+    known, released = _scale_columns(original), _scale_columns(masked)
     live = ~(np.isnan(known).any(axis=0) | np.isnan(released).any(axis=0))
     if not live.any():
         return np.zeros(len(masked), dtype=bool)
     known, released = known[:, live], released[:, live]
     nearest, _ = KDTree(known).query(released)
-    return np.asarray(np.sqrt(((released - known) ** 2).sum(axis=1)) <= nearest * TIE)
+    return np.asarray(np.sqrt(((released - known) ** 2).sum(axis=1)) <= nearest * TIE_FACTOR)
 
 
-def _standardized(x: Array) -> Array:
-    """Each column divided by its standard deviation; NaN in all of a column that has none."""
-    standardized = np.full_like(x, np.nan)
+def _scale_columns(x: Array) -> Array:
+    """Divide each column by its standard deviation; a column that has none becomes NaN."""
+    scaled = np.full_like(x, np.nan)
     enough = (~np.isnan(x)).sum(axis=0) >= 2
     spread = np.zeros(x.shape[1])
     spread[enough] = column_spreads(x[:, enough])
     for j in np.flatnonzero(np.isfinite(spread) & (spread > 0)):
-        standardized[:, j] = np.where(np.isnan(x[:, j]), np.nanmean(x[:, j]), x[:, j]) / spread[j]
-    return standardized
+        scaled[:, j] = np.where(np.isnan(x[:, j]), np.nanmean(x[:, j]), x[:, j]) / spread[j]
+    return scaled
 
 
 def random_exchange(rows: Array, group: Array, rng: Generator) -> tuple[Array, Array]:
-    """The rows in random pairs within their group, and the partner of each; one is left over where a group is odd."""
+    """Pair the rows at random within their group. Return the paired rows and the partner of each.
+
+    In a group with an odd number of rows, one stays without a partner.
+    """
     shuffled = rng.permutation(rows)
     shuffled = shuffled[np.argsort(group[shuffled], kind="stable")]
-    places = group[shuffled]
-    start = np.searchsorted(places, places)  # where the group of each begins
-    even = (np.arange(len(places)) - start) % 2 == 0
-    first = np.flatnonzero(even[:-1] & (places[:-1] == places[1:]))
+    ordered = group[shuffled]
+    start = np.searchsorted(ordered, ordered)  # index at which the group of each row begins
+    even = (np.arange(len(ordered)) - start) % 2 == 0
+    first = np.flatnonzero(even[:-1] & (ordered[:-1] == ordered[1:]))
     first_half, second_half = shuffled[first], shuffled[first + 1]
     return np.concatenate([first_half, second_half]), np.concatenate([second_half, first_half])
 
 
 @dataclass(frozen=True)
 class SwapReidentified(Method):
-    """Exchange the values of records that linkage still finds, as the last step of a Chain after noise.
+    """Exchange values between records that linkage still re-identifies, as a step of a Chain after noise.
 
-    A masked record is still found when no original record is nearer to it than its own. These records, in random pairs,
-    exchange the variables `on` as one block, while all other variables stay: who finds the block finds it beside
-    another person's other variables.
+    A masked record counts as re-identified if no original record is nearer to it than its own. These records, in random
+    pairs, exchange the variables `on` as one block. An attacker who links a block then reads another person's values in
+    all other variables.
 
     Parameters
     ----------
-    on : the numeric variables that are compared and exchanged as one block: as a rule those that the step before masked.
-        Another variable must be left: whole records that change places protect nobody.
-    within : subdomains: a partner is drawn among the found records of the same subdomain, so that sums and means of
-        subdomains are kept. The linkage looks at the whole file, as a snooper would.
+    on : the numeric variables that are compared and exchanged as one block, usually those that the step before masked.
+        At least one other variable must remain: exchanging whole records protects no one.
+    within : subdomains. Partners are drawn within a subdomain, so that its sums and means are preserved. Linkage
+        considers the whole file, as an attacker would.
 
-    Formula: nearest by Euclidean distance, each file's variables divided by their own standard deviations; a tie counts
-    as found. A found record without a free partner in its subdomain stays as it is.
-    Needs the original file, which a Chain has: on its own it is infeasible.
-    A missing value moves with its block; for the distance it stands at the mean. Weights are not used: each record keeps
-    its own. Households are not used: persons are swapped one by one.
+    Formula: nearest by Euclidean distance, with the variables of each file divided by their standard deviations; a tie
+    counts as re-identified. A re-identified record without a free partner in its subdomain is left unchanged.
+    The method needs the original file, so it is infeasible outside a Chain.
+    A missing value moves with its block; for the distance it is set to the mean. Weights are not used: each record
+    keeps its own. Households are not used: persons are swapped one by one.
     Reference: Yancey, Winkler, Creecy (2002), file add01_sw; Kim and Winkler (1995).
 
     Examples
@@ -210,17 +212,17 @@ class SwapReidentified(Method):
     missing: ClassVar[str] = "category"
     weights: ClassVar[str] = "not used to draw pairs; each record keeps its own weight"
     kept: ClassVar[str] = "the joint distribution of the exchanged variables, in the file and in each subdomain"
-    distorted: ClassVar[str] = "relations between exchanged and other variables, in the records that linkage found"
+    distorted: ClassVar[str] = "relations between exchanged and other variables, in re-identified records"
 
     on: tuple[str, ...]
 
     @property
     def action(self) -> str:
-        return "of found records swapped"
+        return "swapped, re-identified records only"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
-        """After noise, as the method needs: the records still found are swapped."""
+        """Try it after noise, as the method requires."""
         if not (swapped := roles.numbers[: len(roles.numbers) // 2]):
             return {}
         return {f"{cls.__name__} after Noise .05": Chain((Noise(roles.numbers, 0.05, correlated=True), cls(swapped)))}
@@ -232,9 +234,11 @@ class SwapReidentified(Method):
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if data.base is None or data.origin is not None:
-            raise Infeasible("there is no original to link with: SwapReidentified is a step of a Chain, after noise.")
+            raise Infeasible(
+                "there is no original to link with: use SwapReidentified as a step of a Chain, after noise."
+            )
         if {v.name for v in data.schema.variables if v.role not in NEVER_RELEASED} <= set(self.on):
-            raise Infeasible("every variable would be exchanged: whole records change places, and nobody is protected.")
+            raise Infeasible("every variable would be exchanged: exchanging whole records protects no one.")
         reidentified = np.flatnonzero(own_is_nearest(data.base.matrix(self.on), data.matrix(self.on)))
         group = data.view(cells, self.within).code if self.within else np.zeros(len(data), dtype=np.int64)
         rows, partners = random_exchange(reidentified, group, rng)

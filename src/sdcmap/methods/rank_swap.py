@@ -13,39 +13,38 @@ from sdcmap.core import Array, Field, Fields, Generator, Infeasible, Method, Mic
 from sdcmap.core.likelihood import Below, Window
 from sdcmap.kernels.jit import jit
 
-# Rank swapping.
-
-
-TRIES = 64  # draws in a window before its free ranks are listed; either way each free rank is equally likely
+# Random tries to find a free rank in a window; after that its free ranks are listed, which is slower but always succeeds.
+# Either way each free rank is equally likely.
+MAX_WINDOW_DRAWS = 64
 
 
 def rank_swap(x: Array, p: float, rng: Generator) -> Array:
-    """Swap each value with one of a nearby rank; the sorted values stay what they were.
+    """Swap each value with one of a nearby rank. The sorted values do not change.
 
-    Walk the ranks i = 0, 1, ...; a rank not yet swapped draws k uniformly among the not-yet-swapped ranks with
-    0 < k - i < p n (strict), and the two values are exchanged; where none is left, i stays.
-    YWC (2002), section 3.1, in the reading that reproduces their Table 1.
+    Visit the ranks i = 0, 1, ...; a rank not yet swapped draws k uniformly among the ranks not yet swapped with
+    0 < k - i < p n (strict), and the two values are exchanged. If there is none, i is left unchanged.
+    YWC (2002), section 3.1, interpreted so that it reproduces their Table 1.
     """
     order = np.argsort(x, kind="stable")
     partner = np.arange(len(x))
     width = largest_step(p, len(x))
     start = 0
     while width > 0 and start < len(x):
-        start = _swap_from(partner, start, width, rng.random(4 * len(x) + TRIES + 1), TRIES)
+        start = _swap_from(partner, start, width, rng.random(4 * len(x) + MAX_WINDOW_DRAWS + 1), MAX_WINDOW_DRAWS)
     swapped = np.empty_like(x)
     swapped[order] = x[order][partner]
     return swapped
 
 
 def largest_step(p: float, n: int) -> int:
-    """The largest distance of two ranks that is strictly below p n."""
+    """Return the largest distance between two ranks that is strictly below p n."""
     return int(np.ceil(p * n)) - 1
 
 
 def rank_spans(values: Array, x: Array) -> tuple[Array, Array]:
-    """The first and the last rank that each x has, or would have, among the rising `values`; NaN where x is missing.
+    """Return the first and the last rank that each x has, or would have, among the sorted `values`.
 
-    A value that is not there could stand at the rank before or after its place.
+    A value that does not occur could have the rank before or after it. Missing values give NaN.
     """
     first = np.searchsorted(values, x, side="left").astype(float)
     last = np.searchsorted(values, x, side="right") - 1.0
@@ -57,7 +56,7 @@ def rank_spans(values: Array, x: Array) -> tuple[Array, Array]:
 
 @jit
 def _swap_from(partner: Array, start: int, width: int, draws: Array, tries: int) -> int:
-    """Go on from rank `start` while draws last; returns the rank to go on from."""
+    """Swap from rank `start` on while draws last. Return the rank to continue from."""
     n = len(partner)
     used = 0
     for i in range(start, n):
@@ -67,25 +66,27 @@ def _swap_from(partner: Array, start: int, width: int, draws: Array, tries: int)
         if used + tries + 1 > len(draws):
             return i
         chosen = -1
+        # Draw ranks in the window until one is free, at most `tries` times.
         for _ in range(tries if reach > 0 else 0):
             k = i + 1 + int(draws[used] * reach)
             used += 1
             if partner[k] == k:
                 chosen = k
                 break
+        # The window is nearly full: draw among its free ranks directly.
         if chosen < 0 and reach > 0:
             free = 0
             for k in range(i + 1, i + 1 + reach):
                 free += partner[k] == k
             if free > 0:
-                place = int(draws[used] * free)
+                skip = int(draws[used] * free)
                 used += 1
                 for k in range(i + 1, i + 1 + reach):
                     if partner[k] == k:
-                        if place == 0:
+                        if skip == 0:
                             chosen = k
                             break
-                        place -= 1
+                        skip -= 1
         if chosen >= 0:
             partner[i], partner[chosen] = chosen, i
     return n
@@ -97,17 +98,17 @@ class RankSwap(Method):
 
     Parameters
     ----------
-    on : numeric variables to mask, each on its own.
-    p : width of the window as a share of the records, in (0, 1]; one for all variables, or one for each, in the order
-        of `on`. A share, never a percent.
+    on : numeric variables to mask, each independently.
+    p : width of the window as a share of the records, in (0, 1], not in percent; one number for all variables, or one
+        for each, in the order of `on`.
 
     Formula: strict window, 0 < |rank(i) - rank(l)| < p n; each value is exchanged at most once.
-    Missing values stay where they are and are not ranked; n counts the others. Weights and households are not used, so
-    weighted margins change. Equal values are ranked in file order.
+    Missing values are not ranked and do not move; n counts the other values. Weights and households are not used, so
+    weighted distributions change. Equal values are ranked in file order.
 
-    Likelihood: the released column holds the original's values, so the rank of a known value can be looked up in it, and
-    a released value lies within the window of its true rank in every variable. Equal values share all their ranks, so
-    that the widest reading of the window holds and the truth is never ruled out. Within the window all ranks count alike.
+    Likelihood: the released column contains the original values, so an informed attacker can look up the rank of a known
+    value; the released value lies within the window around it, and all ranks in the window are equally likely. Equal
+    values share all their ranks, which widens the window, so that the true record is never excluded.
     Reference: Yancey, Winkler, Creecy (2002), section 3.1.
 
     Examples
@@ -120,7 +121,7 @@ class RankSwap(Method):
     description: ClassVar[str] = "Each value is exchanged with one of similar rank, variable by variable."
 
     mixes_records: ClassVar[bool] = True
-    kept: ClassVar[str] = "the unweighted distribution of each variable, value for value"
+    kept: ClassVar[str] = "the unweighted distribution of each variable, exactly"
     distorted: ClassVar[str] = "relations between variables; weighted totals"
     searched: ClassVar[Strengths | None] = Strengths("p", 0.01, 0.9, tried=(0.02, 0.05, 0.15))
 
@@ -135,10 +136,10 @@ class RankSwap(Method):
     def problems(self) -> Iterator[str]:
         yield from super().problems()
         if isinstance(self.p, tuple) and len(self.p) != len(self.on):
-            yield f".p must be one share or {len(self.on)}, one for each variable of .on. Got {len(self.p)}."
+            yield f".p must be one share, or {len(self.on)} shares, one for each variable of .on. Got {len(self.p)}."
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        return data.change(None, {name: _swapped(data.numbers(name), p, name, rng) for name, p in self._windows()})
+        return data.change(None, {name: _swap_values(data.numbers(name), p, name, rng) for name, p in self._windows()})
 
     def _windows(self) -> Iterator[tuple[str, float]]:
         shares = self.p if isinstance(self.p, tuple) else (self.p,) * len(self.on)
@@ -150,19 +151,23 @@ class RankSwap(Method):
         return tuple(chain.from_iterable(fields))
 
 
-def _swapped(x: Array, p: float, name: str, rng: Generator) -> Array:
+def _swap_values(x: Array, p: float, name: str, rng: Generator) -> Array:
     present = np.flatnonzero(~np.isnan(x))
     if p * len(present) <= 1:
-        raise Infeasible(f"a window of p = {p:g} of {len(present)} values of {name!r} holds no other value.")
+        raise Infeasible(
+            f"a window of p = {p:g} contains no other of the {len(present)} values of {name!r}; use a larger p."
+        )
     swapped = x.copy()
     swapped[present] = rank_swap(x[present], p, rng)
     return swapped
 
 
 def _window_fields(known: Array, released: Array, p: float) -> list[Field]:
-    """|rank - rank| < p n in units of the window; two one-sided fields where equal values share ranks."""
+    """Return the fields of |rank - rank| < p n, in units of the window: one, or two one-sided ones if there are ties."""
     values = np.sort(released[~np.isnan(released)])
-    unit = largest_step(p, len(values)) + 0.5  # ranks are whole numbers: at most the largest step is below 1 unit
+    unit = (
+        largest_step(p, len(values)) + 0.5
+    )  # ranks are integers, so a distance of at most the largest step is below 1 unit
     first, last = (ranks / unit for ranks in rank_spans(values, known))
     other_first, other_last = (ranks / unit for ranks in rank_spans(values, released))
     if np.array_equal(first, last, equal_nan=True) and np.array_equal(other_first, other_last, equal_nan=True):

@@ -1,4 +1,4 @@
-"""Masked records that cannot be are made possible again."""
+"""Repair of masked records that violate edit rules."""
 
 from __future__ import annotations
 
@@ -12,36 +12,35 @@ from sdcmap.core import Array, Fields, Generator, Infeasible, Method, Microdata,
 from sdcmap.core.edit_rule import Comparison, EditRule, edit_problems, parse_edit
 from sdcmap.kernels.masking.granularity import granularity, round_to_decimals
 
-ROUNDS = 3  # a repair may break another rule, which the next round looks at
+MAX_ROUNDS = 3  # repairing one rule may violate another, which the next round repairs
 
 
 @dataclass(frozen=True)
 class Repair(Method):
-    """Repair the records that earlier steps of a chain made impossible: a married child, a pregnant man.
+    """Repair records that earlier steps of a chain made impossible, such as a married child.
 
-    Users meet such records in every table, and a snooper reads off them who was masked. A plan states its rules once,
-    `edits = ['age < 15 -> marital = "never"']`, and every candidate ends with this step.
+    Impossible records disturb every table, and show an attacker which records were masked. A plan lists its rules once,
+    as in `edits = ['age < 15 -> marital = "never"']`; every candidate then ends with this step.
 
     Parameters
     ----------
     edits : the rules, such as `age < 15 -> marital = "never"`: columns compared with numbers (< <= > >= = !=) or with
-        texts in double quotes (= !=), joined by `and`; other names stand in `backticks`. `sdcmap look --edits` proposes
-        some.
+        texts in double quotes (= !=), joined by `and`; unusual names are put in `backticks`. `sdcmap look --edits`
+        proposes rules.
 
-    Of a record that breaks a rule, one value that an earlier step changed is drawn again: of the columns that the rule
-    asks something of, else of those that call for it. Donors are the records whose value obeys, first those that meet the
-    same comparisons on the other columns of the rule. Values that no step changed stay, and so does a record that broke
-    the rule before. Where several values would have to go together, and where no donor is, the record stays broken;
-    the release tells how many. Rules are looked at in turn, three times at most, on numbers rounded as a release is. A
-    rule on a column that an earlier step recoded can no longer be read, and is left.
-    Missing values neither call for a rule nor break it, stay, and are never drawn. Weights and households are not used;
-    every donor counts once. Likelihood: none of its own.
+    In a record that violates a rule, one value that an earlier step changed is replaced: first in the columns after the
+    arrow, then in those before it. The new value comes from a random donor whose value satisfies the rule, preferably one
+    that meets the same comparisons on the other columns. Values that no step changed are never replaced. A record that
+    needs several changes at once, or has no donor, stays in violation, and the release reports how many do. Rules are
+    checked in order, up to three times, on numbers rounded as in the release. A rule on a recoded column is skipped.
+    A missing value never violates a rule; it is neither replaced nor donated. Weights and households are not used:
+    every donor counts once. The method has no likelihood of its own.
     Reference: donors as in Fellegi and Holt (1976), Journal of the American Statistical Association 71, 17-35, section 6.
 
     Examples
     --------
     >>> Repair('age < 15 -> marital = "never"').title
-    '1 edit rule repaired'
+    'repaired by 1 edit rule'
     """
 
     label: ClassVar[str] = "Repair of impossible records"
@@ -49,14 +48,14 @@ class Repair(Method):
 
     mixes_records: ClassVar[bool] = True
     needs_original: ClassVar[bool] = True
-    kept: ClassVar[str] = "the edit rules, as far as donors are found"
-    distorted: ClassVar[str] = "values that earlier steps changed and that no record can have beside its others"
+    kept: ClassVar[str] = "the edit rules, wherever a suitable donor exists"
+    distorted: ClassVar[str] = "values that earlier steps changed and that contradict the rest of their record"
 
     edits: tuple[str, ...]
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
-        return {cls.__name__: "it repairs what other steps did, and masks nothing by itself."}
+        return {cls.__name__: "it repairs the results of other steps, and masks nothing by itself."}
 
     @property
     def title(self) -> str:
@@ -64,12 +63,12 @@ class Repair(Method):
 
     @property
     def action(self) -> str:
-        return f"{len(self.edits)} edit rule{'s' if len(self.edits) > 1 else ''} repaired"
+        return f"repaired by {len(self.edits)} edit rule{'s' if len(self.edits) > 1 else ''}"
 
     def problems(self) -> Iterator[str]:
         yield from (f".edits {problem}" for problem in edit_problems(self.edits))
         if self.within:
-            yield ".within is of no use: a rule is the same in every stratum."
+            yield ".within has no effect: a rule is the same in every stratum. Remove it."
 
     @property
     def rules(self) -> tuple[EditRule, ...]:
@@ -77,47 +76,48 @@ class Repair(Method):
 
     @property
     def masked_names(self) -> tuple[str, ...]:
-        """None of its own: it changes nothing but what an earlier step masked."""
+        """Return (): only columns that an earlier step masked are changed."""
         return ()
 
     @property
-    def looked_at(self) -> tuple[str, ...]:
-        """The columns of the rules."""
+    def rule_columns(self) -> tuple[str, ...]:
+        """Return the columns that occur in the rules."""
         return tuple(dict.fromkeys(name for rule in self.rules for name in rule.names))
 
     def _columns(self) -> tuple[str, ...]:
-        return self.looked_at
+        return self.rule_columns
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from data.schema.unserved("wave", "case")
         for rule in self.rules:
-            yield from rule.incompatibilities(
-                data if data.base is None else data.base
-            )  # what was recoded since is left
+            # Rules are checked against the original columns: a rule on a column that was recoded since is skipped later.
+            yield from rule.incompatibilities(data if data.base is None else data.base)
 
     def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
         return ()
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if data.base is None and data.origin is not None:
-            raise Infeasible("Repair must know what was masked: put the step that takes records before the masking.")
-        for _ in range(ROUNDS if data.base is not None else 0):
+            raise Infeasible(
+                "Repair needs to know which values were masked: put the step that samples records before the masking."
+            )
+        for _ in range(MAX_ROUNDS if data.base is not None else 0):
             before = data
             for rule in self.rules:
-                data = repaired(rule, data, rng)
+                data = repair_records(rule, data, rng)
             if data is before:
                 break
         return data.change(None, {})
 
 
-def repaired(rule: EditRule, data: Microdata, rng: Generator) -> Microdata:
-    """The masked file with its records that break the rule repaired, as far as possible; the same where none can be."""
+def repair_records(rule: EditRule, data: Microdata, rng: Generator) -> Microdata:
+    """Return the masked file with violations of the rule repaired as far as possible; unchanged if none can be."""
     assert data.base is not None
     if any(rule.reading_problems(data, data.base)):
         return data
     for name in dict.fromkeys(c.name for c in (*rule.then, *rule.when)):
         seen = _as_released(data, rule.names)
-        rows = np.flatnonzero(rule.violations(seen) & _changed(data, name))
+        rows = np.flatnonzero(rule.violations(seen) & _is_changed(data, name))
         donors = _donors(rule, seen, name, rows, rng)
         rows, donors = rows[donors >= 0], donors[donors >= 0]
         if len(rows):
@@ -126,7 +126,7 @@ def repaired(rule: EditRule, data: Microdata, rng: Generator) -> Microdata:
 
 
 def _as_released(data: Microdata, names: Sequence[str]) -> Microdata:
-    """The file with its masked numbers rounded as the original's are: a rule is held by what is released."""
+    """Return the file with masked numbers rounded like the original: rules must hold for the released values."""
     assert data.base is not None
     new: dict[str, Array] = {}
     for name in names:
@@ -137,8 +137,11 @@ def _as_released(data: Microdata, names: Sequence[str]) -> Microdata:
     return data.change(None, new) if new else data
 
 
-def _changed(data: Microdata, name: str) -> Array:
-    """Where an earlier step changed a value; of a file whose rows are nobody's, any value of a column that it changed."""
+def _is_changed(data: Microdata, name: str) -> Array:
+    """Return where an earlier step changed a value.
+
+    In a fully synthetic file, every value of a changed column counts as changed.
+    """
     assert data.base is not None
     if name not in data.changes:
         return np.zeros(len(data), dtype=bool)
@@ -152,15 +155,17 @@ def _changed(data: Microdata, name: str) -> Array:
 
 
 def _donors(rule: EditRule, data: Microdata, name: str, rows: Array, rng: Generator) -> Array:
-    """For each row a record whose value of `name` repairs it; -1: there is none."""
+    """Draw for each row a donor whose value of `name` repairs it; -1 if there is none."""
     chosen = np.full(len(rows), -1)
     if not len(rows):
         return chosen
-    calls, asks = [c for c in rule.when if c.name == name], [c for c in rule.then if c.name == name]
+    # A value repairs the record if the condition no longer applies ("escapes") or the consequence holds ("obeys").
+    conditions, consequences = [c for c in rule.when if c.name == name], [c for c in rule.then if c.name == name]
     known = ~data.missing(name)
-    escapes = known & ~_all_met(calls, data) if calls else np.zeros(len(data), dtype=bool)
-    obeys = escapes | (known & _all_met(asks, data)) if asks else escapes
-    enough = _all_met([c for c in rule.then if c.name != name], data)  # the rest of what is asked for is met
+    escapes = known & ~_all_hold(conditions, data) if conditions else np.zeros(len(data), dtype=bool)
+    obeys = escapes | (known & _all_hold(consequences, data)) if consequences else escapes
+    enough = _all_hold([c for c in rule.then if c.name != name], data)  # the other consequences hold
+    # Records are alike if they meet the same comparisons on the other columns of the rule; these are the best donors.
     alike = np.zeros(len(data), dtype=np.int64)
     for comparison in (*rule.when, *rule.then):
         alike = 2 * alike + comparison.holds(data) if comparison.name != name else alike
@@ -173,7 +178,7 @@ def _donors(rule: EditRule, data: Microdata, name: str, rows: Array, rng: Genera
     return chosen
 
 
-def _all_met(comparisons: Sequence[Comparison], data: Microdata) -> Array:
-    """Where all are met, or their value is missing."""
+def _all_hold(comparisons: Sequence[Comparison], data: Microdata) -> Array:
+    """Return where every comparison holds or its value is missing."""
     met = [comparison.holds(data) | data.missing(comparison.name) for comparison in comparisons]
     return np.asarray(np.logical_and.reduce(met)) if met else np.ones(len(data), dtype=bool)

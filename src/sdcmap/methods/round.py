@@ -21,14 +21,14 @@ from sdcmap.core import (
     format_strength,
 )
 from sdcmap.data.amounts import amounts, changed_amounts
-from sdcmap.kernels.masking.breaks import round_at_random, round_to_multiple
-from sdcmap.methods.chain import in_turn
+from sdcmap.kernels.masking.breaks import randomly_rounded, rounded
+from sdcmap.methods.chain import combine_steps
 
-NEAR = 1e-6  # of a base: so near to a multiple is on it
+MULTIPLE_TOLERANCE = 1e-6  # as a share of the base; a value this close to a multiple counts as the multiple
 
 
-def handy(size: float) -> float:
-    """The largest of 1, 2, 5, 10, 20, ... (and .5, .2, .1, ...) that is at most `size`."""
+def round_number_below(size: float) -> float:
+    """Return the largest of 1, 2, 5, 10, 20, ... (and 0.5, 0.2, 0.1, ...) that is at most `size`."""
     power = 10.0 ** math.floor(math.log10(size))
     return power * next(step for step in (5, 2, 1) if step * power <= size)
 
@@ -40,8 +40,8 @@ class Round(Method):
     Parameters
     ----------
     on : variables to mask: numeric, or ordinal with numbers as categories.
-    base : values become multiples of it, in the variable's unit; above 0.
-    unbiased : round up with probability (x - multiple below)/base, so that the mean of a value is the value.
+    base : values are rounded to multiples of it, in the variable's unit; above 0.
+    unbiased : round up with probability (x - multiple below)/base, so that the expected released value is x.
 
     Formula: base floor(x/base + 1/2), halves up; unbiased: base (floor(x/base) + B), B ~ Bernoulli(x/base - floor(x/base)).
     Missing values stay missing. Weights and households are not used.
@@ -57,8 +57,8 @@ class Round(Method):
     description: ClassVar[str] = "Numbers are rounded to multiples of a base."
 
     kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
-    kept: ClassVar[str] = "values to half a base; when unbiased to one base, and means in expectation"
-    distorted: ClassVar[str] = "digits below the base"
+    kept: ClassVar[str] = "values to within half a base; if `unbiased`, to within one base, and means in expectation"
+    distorted: ClassVar[str] = "differences smaller than the base"
     is_value_map: ClassVar[bool] = True
 
     on: tuple[str, ...]
@@ -71,7 +71,7 @@ class Round(Method):
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
-        """To 1, 2 or 5 times a power of ten, near a share of the standard deviation of each variable."""
+        """Round each variable to 1, 2 or 5 times a power of ten, near a share of its standard deviation."""
         names = tuple(name for name in roles.numbers if roles.spread(name) > 0)
         return {
             f"{cls.__name__} {format_strength(s)} sd": cls._near(s, names, roles)
@@ -80,30 +80,32 @@ class Round(Method):
 
     @classmethod
     def _near(cls, share: float, names: tuple[str, ...], roles: Roles) -> Method:
-        """Each to a handy base near this share of its standard deviation."""
-        return in_turn([cls((name,), handy(share * roles.spread(name)), unbiased=True) for name in names])
+        """Return steps that round each variable to a round base near this share of its standard deviation."""
+        return combine_steps(
+            [cls((name,), round_number_below(share * roles.spread(name)), unbiased=True) for name in names]
+        )
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
-        """Each to a handy base near .1 to 4 times its standard deviation."""
+        """Round each variable to a round base near 0.1 to 4 times its standard deviation."""
         if not roles.are_numbers(names) or not all(roles.spread(name) > 0 for name in names):
             return None
         return cls._near(Strengths("base", 0.1, 4.0).at(strength)["base"], names, roles)
 
     @property
     def random(self) -> bool:  # type: ignore[override]
-        """Only unbiased rounding draws random numbers."""
+        """Return whether replicates differ: only unbiased rounding draws random numbers."""
         return self.unbiased
 
     def preimage(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
-        """From half a base below the first multiple to half a base above the last."""
+        """Return the interval from half a base below the first multiple to half a base above the last."""
         if self.unbiased:
             return super().preimage(name, low, high, released)
-        first, last = np.ceil(low / self.base - NEAR), np.floor(high / self.base + NEAR)
+        first, last = np.ceil(low / self.base - MULTIPLE_TOLERANCE), np.floor(high / self.base + MULTIPLE_TOLERANCE)
         return self.base * (first - 0.5), self.base * (last + 0.5)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        return changed_amounts(data, {name: self._rounded(amounts(data, name), rng) for name in self.on})
+        return changed_amounts(data, {name: self._round(amounts(data, name), rng) for name in self.on})
 
-    def _rounded(self, x: Array, rng: Generator) -> Array:
-        return round_at_random(x, self.base, rng.random(len(x))) if self.unbiased else round_to_multiple(x, self.base)
+    def _round(self, x: Array, rng: Generator) -> Array:
+        return randomly_rounded(x, self.base, rng.random(len(x))) if self.unbiased else rounded(x, self.base)

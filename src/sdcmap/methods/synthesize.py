@@ -20,34 +20,33 @@ NO_PREDICTOR = ("identifier", "drop", "weight", "household")
 
 
 def absence_scores(data: Microdata, name: str) -> Array:
-    """The normal scores of being missing. A view."""
+    """Return the normal scores of the indicator of missing values. A view."""
     return shuffle.normal_scores(data.missing(name))
 
 
 @dataclass(frozen=True)
 class Synthesize(Method):
-    """Replace the values of some variables by draws from a model of them given the others; of all: synthetic data.
+    """Replace the values of some or all variables by draws from a model fitted to the file.
 
     Parameters
     ----------
-    on : variables to replace, of any kind, in the order in which they are drawn. All others are kept as they are; where
-        it names every variable but identifiers, weight and household, the file is fully synthetic, and no row of it
-        came from a row of the original. The weight may be named too: else each row keeps its own, which says nothing of
-        the new values.
-    given : variables, kept, that the model looks at; by default all that are kept, but for identifiers, weight and
+    on : variables to replace, of any kind, in the order in which they are drawn. If it names every variable except
+        identifiers, weight and household, the file is fully synthetic: its rows do not correspond to original rows. The
+        weight may be replaced too; otherwise each row keeps its own, which is then unrelated to the new values.
+    given : unreplaced variables that the model uses as predictors; by default all except identifiers, weight and
         household.
-    model : "trees": one variable after the other, each drawn from the leaf of a tree on `given` and the variables drawn
-        before; "copula": all at once, a normal regression between the normal scores of all variables, and back by the
-        empirical distribution of each. A nominal variable has no order, so that "trees" suit it better.
-    leaf : with trees: fewest records of a leaf, at least 1. A value is drawn from as many originals or more.
+    model : "trees": one variable after the other, each drawn from the leaf of a classification or regression tree on
+        `given` and the variables drawn before; "copula": all at once, from a normal regression between the normal scores
+        of all variables. Nominal variables have no order, so "trees" suits them better.
+    leaf : with trees: the minimum number of records in a leaf, at least 1. A value is drawn from at least that many.
 
     Formula: y_j ~ F_j(. | given, y_1, ..., y_(j-1)), F_j by a tree; or y_j = F_j^-1(Phi(z_j)) with z ~ N(S b, C).
-    Own values: a value that few records have would tell that its owner was in the file. A drawn number that fewer than ten
-    have becomes any number between the eighth value below and the eighth above, on the column's grid; a category that fewer
-    than three have, the nearest that three have, or any of these where there is no order.
-    Missing values are drawn too: a missing category is one more category, whether a number is missing is drawn first, and
-    for the copula present or missing is a variable of its own. Weights do not weigh: each row counts once; drawn weights
-    are scaled to the total of the original. Households are not used: each row keeps its own.
+    Rare values would reveal that a person is in the file. A drawn number that fewer than ten records have is replaced by
+    a random number between the eighth value below and the eighth above it, with the rounding of the column. A category
+    that fewer than three records have is replaced by the nearest frequent one, or by any frequent one if nominal.
+    Missing values are drawn too: missing is one more category; whether a number is missing is drawn first (trees), or is
+    a variable of its own (copula). Weights are not used in the model: each row counts once; drawn weights are scaled to
+    the original total. Households are not used: each row keeps its own.
     Reference: Reiter (2005); Nowok, Raab, Dibben (2016); Breiman et al. (1984); Sklar (1959).
 
     Examples
@@ -56,7 +55,7 @@ class Synthesize(Method):
     "Synthesize(on=['wage', 'age'], model='copula')"
     """
 
-    label: ClassVar[str] = "Synthetic values (CART)"
+    label: ClassVar[str] = "Synthetic values"
     description: ClassVar[str] = (
         "Values are replaced by draws from a statistical model; if all variables are replaced, no row "
         "corresponds to a person."
@@ -64,17 +63,19 @@ class Synthesize(Method):
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
     missing: ClassVar[str] = "category"
-    weights: ClassVar[str] = "not used; each row keeps its own weight, or it is drawn and scaled to the total"
+    weights: ClassVar[str] = (
+        "not used in the model; each row keeps its weight, or weights are drawn and scaled to their total"
+    )
     masks_weight: ClassVar[bool] = True
     households: ClassVar[str] = "not used; each row keeps its own household"
     mixes_records: ClassVar[bool] = True
     kept: ClassVar[str] = (
-        "nothing exactly, but for the variables that are not replaced; no number that fewer than ten records had, as it was"
+        "the variables that are not replaced; of the others nothing exactly, and no number that fewer than ten records had"
     )
-    distorted: ClassVar[str] = "all relations that the model does not see"
+    distorted: ClassVar[str] = "all relations that the model does not represent"
     searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
 
-    revision: ClassVar[int] = 4  # 2: no value of one or two, weights drawn; 3: nor a number that few had; 4: grid
+    revision: ClassVar[int] = 4  # 2: no values of one or two records, weights drawn; 3: no rare numbers; 4: grid
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
@@ -83,7 +84,9 @@ class Synthesize(Method):
 
     @property
     def action(self) -> str:
-        return f"synthetic by {self.model}{f' of {self.leaf}' if self.model == 'trees' else ''}"
+        return (
+            f"synthesized by trees, {self.leaf} records per leaf" if self.model == "trees" else "synthesized by copula"
+        )
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -110,13 +113,13 @@ class Synthesize(Method):
         if self.model == "copula":
             yield from shuffle.predictor_problems(data, self, self._predictors(data))
 
-    def _kept(self, data: Microdata) -> tuple[str, ...]:
-        """The variables kept, but for those that are only there to tell records apart."""
+    def _other_names(self, data: Microdata) -> tuple[str, ...]:
+        """Return the variables that are not replaced, except identifiers, weight and household."""
         replaced = set(self.on)
         return tuple(v.name for v in data.schema.variables if v.role not in NO_PREDICTOR and v.name not in replaced)
 
     def _predictors(self, data: Microdata) -> tuple[str, ...]:
-        return self.given or tuple(name for name in self._kept(data) if name not in self.within)
+        return self.given or tuple(name for name in self._other_names(data) if name not in self.within)
 
     def identity(self) -> Spec:
         """Give the copula revision 5 (eigenvectors have the same sign on every machine); trees are unchanged."""
@@ -124,55 +127,58 @@ class Synthesize(Method):
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if len(data) < 2:
-            raise Infeasible("a model needs at least 2 records.")
+            raise Infeasible("Synthesize needs at least 2 records.")
         drawn = self._by_trees(data, rng) if self.model == "trees" else self._by_copula(data, rng)
         values = {name: self._as_released(data, name, new, rng) for name, new in drawn.items()}
         synthetic = without_reasons(data, self.on).change(None, values)
         return replace(synthetic, paired=self.keeps_pairs(data) and data.paired)
 
     def keeps_pairs(self, data: Microdata) -> bool:
-        return bool(self._kept(data))
+        return bool(self._other_names(data))
 
     def _as_released(self, data: Microdata, name: str, new: Array, rng: Generator) -> Array:
-        """Drawn values, none of them one or two persons' own; weights scaled to their total."""
-        new, column = _unowned(data, name, new, rng), data.column(name)
+        """Return the drawn values without rare ones; weights are scaled to their original total."""
+        new, column = _replace_rare_values(data, name, new, rng), data.column(name)
         if name == data.weight and np.nansum(new):
             new = new * (np.nansum(column.values) / np.nansum(new))
         return new.astype(column.values.dtype)
 
     def _by_copula(self, data: Microdata, rng: Generator) -> dict[str, Array]:
-        """Present or missing is a variable of its own, beside the value."""
+        """Draw all variables at once. Whether a value is missing is a latent variable in addition to the value."""
         drawn = {name: data.column(name).values.copy() for name in self.on}
-        known = [name for name in self.on if not data.missing(name).all()]
-        partly = [name for name in known if data.missing(name).any()]
-        scores = [data.view(shuffle.present_scores, name) for name in known]
-        scores += [data.view(absence_scores, name) for name in partly]
+        modeled = [name for name in self.on if not data.missing(name).all()]
+        partly_missing = [name for name in modeled if data.missing(name).any()]
+        scores = [data.view(shuffle.present_scores, name) for name in modeled]
+        scores += [data.view(absence_scores, name) for name in partly_missing]
         if not scores:
             return drawn
         given = data.view(shuffle.predictor_columns, self._predictors(data))
-        z = shuffle.drawn_given(np.column_stack(scores), given, rng)
-        for j, name in enumerate(known):
+        z = shuffle.draw_given(np.column_stack(scores), given, rng)
+        for j, name in enumerate(modeled):
             values, missing = data.column(name).values, data.missing(name)
-            drawn[name] = shuffle.quantile_mapped(values[~missing], z[:, j])
-            if name in partly:
-                gone = np.flatnonzero(shuffle.quantile_mapped(missing, z[:, len(known) + partly.index(name)]))
-                drawn[name][gone] = rng.choice(values[missing], len(gone))
+            drawn[name] = shuffle.map_by_quantile(values[~missing], z[:, j])
+            if name in partly_missing:
+                absence = z[:, len(modeled) + partly_missing.index(name)]
+                blank = np.flatnonzero(shuffle.map_by_quantile(missing, absence))
+                drawn[name][blank] = rng.choice(values[missing], len(blank))
         return drawn
 
     def _by_trees(self, data: Microdata, rng: Generator) -> dict[str, Array]:
+        """Draw one variable after the other, each given the predictors and the variables drawn before."""
         drawn: dict[str, Array] = {}
-        seen, asked = _Bins(), _Bins()  # the predictors as they were, and as they are in the new file
+        # Trees are fitted to the original predictors and evaluated at those of the new file.
+        fitted, new = _Bins(), _Bins()
         for name in (*self._predictors(data), *self.on):
             values = data.column(name).values
             if name in self.on:
-                drawn[name] = _drawn_by_tree(data, name, seen, asked, self.leaf, rng)
-            seen.add(data, name, values)
-            asked.add(data, name, drawn.get(name, values))
+                drawn[name] = _draw_by_tree(data, name, fitted, new, self.leaf, rng)
+            fitted.add(data, name, values)
+            new.add(data, name, drawn.get(name, values))
         return drawn
 
 
-def _unowned(data: Microdata, name: str, drawn: Array, rng: Generator) -> Array:
-    """Drawn values of a column, none of them one or two persons' own."""
+def _replace_rare_values(data: Microdata, name: str, drawn: Array, rng: Generator) -> Array:
+    """Replace drawn values that few records have in the original."""
     column = data.column(name)
     if column.levels is None:
         return replace_rare_numbers(drawn, column.values, rng)
@@ -182,7 +188,7 @@ def _unowned(data: Microdata, name: str, drawn: Array, rng: Generator) -> Array:
 
 
 class _Bins:
-    """Predictors as bins, side by side."""
+    """Predictors, coded as bins, with the number of bins of each and whether they are ordered."""
 
     def __init__(self) -> None:
         self.columns: list[Array] = []
@@ -203,21 +209,23 @@ def _edges(data: Microdata, name: str) -> Array:
     return bin_edges(data.numbers(name))
 
 
-def _drawn_by_tree(data: Microdata, name: str, seen: _Bins, asked: _Bins, leaf: int, rng: Generator) -> Array:
-    """New values of one variable: draws from the leaves of its tree; of a number, first which are missing."""
+def _draw_by_tree(data: Microdata, name: str, fitted: _Bins, asked: _Bins, leaf: int, rng: Generator) -> Array:
+    """Draw new values of one variable from the leaves of its tree; for a number, first draw which are missing."""
     column, n = data.column(name), len(data)
-    sizes, ordered = np.array(seen.sizes, dtype=np.int64), np.array(seen.ordered, dtype=np.bool_)
-    known, new = seen.matrix(n), asked.matrix(n)
+    sizes, ordered = np.array(fitted.sizes, dtype=np.int64), np.array(fitted.ordered, dtype=np.bool_)
+    predictors, new = fitted.matrix(n), asked.matrix(n)
     if column.levels is not None:
         codes = column.values.astype(np.int64)
-        return draw_from_leaves(grow(known, sizes, ordered, codes, len(column.levels), leaf), new, codes, rng)
-    gone = np.isnan(column.values)
-    if gone.all():
+        return drawn_from(grow(predictors, sizes, ordered, codes, len(column.levels), leaf), new, codes, rng)
+    missing = np.isnan(column.values)
+    if missing.all():
         return column.values.copy()
     drawn, rows = np.full(n, np.nan), np.arange(n)
-    if gone.any():
-        which = gone.astype(np.int64)
-        rows = np.flatnonzero(draw_from_leaves(grow(known, sizes, ordered, which, 2, leaf), new, which, rng) == 0)
-    y = column.values[~gone]
-    drawn[rows] = draw_from_leaves(grow(known[~gone], sizes, ordered, y, 0, leaf), new[rows], y, rng)
+    if missing.any():
+        is_missing = missing.astype(np.int64)
+        rows = np.flatnonzero(
+            drawn_from(grow(predictors, sizes, ordered, is_missing, 2, leaf), new, is_missing, rng) == 0
+        )
+    y = column.values[~missing]
+    drawn[rows] = drawn_from(grow(predictors[~missing], sizes, ordered, y, 0, leaf), new[rows], y, rng)
     return drawn

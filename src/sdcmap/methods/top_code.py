@@ -26,9 +26,11 @@ from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
 from sdcmap.kernels.statistics.robust_scatter import Scatter, robust_scatter
 
 
-def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Array:
-    """The values with those `beyond` the bound replaced by it, by their mean or median, or by a number. The mean of one or
-    two would tell them: fewer than three are replaced by the bound."""
+def code_tail(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Array:
+    """Replace the values `beyond` the bound by the bound, by their mean or median, or by a number.
+
+    The mean of one or two values would reveal them, so fewer than three values are replaced by the bound.
+    """
     if not beyond.any():
         return x
     if not isinstance(replaced_by, str):
@@ -38,9 +40,11 @@ def coded(x: Array, beyond: Array, bound: float, replaced_by: str | float) -> Ar
     return np.where(beyond, bound, x)
 
 
-def _end(low: Array, high: Array, *, at_bound: bool) -> float:
-    """The top that was found from the data: the largest value, or, where that stands for the mean of those beyond, the
-    largest of the others."""
+def _infer_bound(low: Array, high: Array, *, at_bound: bool) -> float:
+    """Return the top that was computed from the data, as far as the released values show it.
+
+    It is the largest released value, or, if that value is the mean of the coded ones, the largest of the others.
+    """
     largest = float(np.nanmax(low, initial=-np.inf))
     others = high[low < largest]
     return largest if at_bound or len(others) == 0 else float(others.max())
@@ -53,13 +57,13 @@ class TopCode(Method):
     Parameters
     ----------
     on : variables to mask: numeric, or ordinal with numbers as categories.
-    top, bottom : the bounds, in the variable's unit; values strictly beyond are coded.
-    top_share, bottom_share : in their place, the share of the values that is coded, in (0, 1): the bound is a quantile.
-    replaced_by : "bound", "mean" or "median" of the coded values of the file, or a number in the variable's unit. The mean
-        keeps totals; fewer than three coded values get the bound, since their mean or median would tell them.
+    top, bottom : the bounds, in the variable's unit; values strictly beyond them are coded.
+    top_share, bottom_share : instead of a bound, the share of the values to code, in (0, 1); the bound is a quantile.
+    replaced_by : the "bound", the "mean" or "median" of the coded values, or a number in the variable's unit. The mean
+        preserves totals. Fewer than three coded values get the bound, because their mean or median would reveal them.
 
-    Formula: x > top becomes the replacement, x < bottom likewise; a bound by share is the quantile of the known values (R's
-    type 7). Equal values are coded together, so that fewer than the share may be coded.
+    Formula: x > top is replaced, and x < bottom likewise; a bound by share is the quantile of the nonmissing values (R's
+    type 7). Equal values are coded together, so fewer values than the share may be coded.
     Missing values stay missing. Weights are not used: quantiles and means count every record once. Households are not used.
     Reference: Hundepool et al. (2012), section 3.2.3; sdcMicro's topBotCoding.
 
@@ -75,8 +79,10 @@ class TopCode(Method):
     kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
     random: ClassVar[bool] = False
     revision: ClassVar[int] = 2
-    kept: ClassVar[str] = "every value between the bounds; with means as replacements, unweighted totals"
-    distorted: ClassVar[str] = "the tails, and so variances and quantiles beyond the bounds"
+    kept: ClassVar[str] = (
+        "every value between the bounds; unweighted totals, if coded values are replaced by their mean"
+    )
+    distorted: ClassVar[str] = "the tails of the distribution, and therefore variances and quantiles beyond the bounds"
     is_value_map: ClassVar[bool] = True
 
     on: tuple[str, ...]
@@ -103,7 +109,7 @@ class TopCode(Method):
         yield from super().problems()
         for end, share in (("top", self.top_share), ("bottom", self.bottom_share)):
             if getattr(self, end) is not None and share is not None:
-                yield f" takes {end} or {end}_share, not both."
+                yield f" needs {end} or {end}_share, not both."
         if self.top is None and self.bottom is None and self.top_share is None and self.bottom_share is None:
             yield " needs a top, a bottom, or the share of values to code."
         if self.top is not None and self.bottom is not None and self.bottom >= self.top:
@@ -112,7 +118,7 @@ class TopCode(Method):
             yield ".top_share and .bottom_share must sum to less than 1."
 
     def recoded_rows(self, released: Microdata, name: str) -> Array | None:
-        """Values at or beyond a stated bound; of a bound by share, those at the end of the release."""
+        """Return the values at or beyond a stated bound, or, for a bound by share, at the extremes of the release."""
         x = amounts(released, name)
         known = x[~np.isnan(x)]
         top = self.top if self.top_share is None else known.max(initial=-np.inf)
@@ -120,61 +126,59 @@ class TopCode(Method):
         return np.asarray((x >= (np.inf if top is None else top)) | (x <= (-np.inf if bottom is None else bottom)))
 
     def preimage(self, name: str, low: Array, high: Array, released: Microdata) -> tuple[Array, Array]:
-        """Beyond a bound anything; a bound by share lies beyond all values that were not coded, or at it where it is what
-        they became."""
+        """Return an interval without an end for values at or beyond a bound, and the given interval for others.
+
+        A bound by share is inferred from the released values.
+        """
         if not isinstance(self.replaced_by, str):
             return super().preimage(name, low, high, released)
         top, bottom = self.top, self.bottom
         if self.top_share is not None:
-            top = _end(low, high, at_bound=self.replaced_by == "bound")
+            top = _infer_bound(low, high, at_bound=self.replaced_by == "bound")
         if self.bottom_share is not None:
-            bottom = -_end(-high, -low, at_bound=self.replaced_by == "bound")
+            bottom = -_infer_bound(-high, -low, at_bound=self.replaced_by == "bound")
         above = np.zeros(len(low), dtype=bool) if top is None else high >= top
         below = np.zeros(len(low), dtype=bool) if bottom is None else low <= bottom
-        least = np.where(above, np.minimum(low, top or 0.0), low)
-        most = np.where(below, np.maximum(high, bottom or 0.0), high)
-        return np.where(below, -np.inf, least), np.where(above, np.inf, most)
+        lower = np.where(above, np.minimum(low, top or 0.0), low)
+        upper = np.where(below, np.maximum(high, bottom or 0.0), high)
+        return np.where(below, -np.inf, lower), np.where(above, np.inf, upper)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        return changed_amounts(data, {name: self._coded(amounts(data, name)) for name in self.on})
+        return changed_amounts(data, {name: self._code_tails(amounts(data, name)) for name in self.on})
 
-    def _coded(self, x: Array) -> Array:
+    def _code_tails(self, x: Array) -> Array:
         if len(known := x[~np.isnan(x)]) == 0:
             return x
         top = self.top if self.top_share is None else float(np.quantile(known, 1 - self.top_share))
         bottom = self.bottom if self.bottom_share is None else float(np.quantile(known, self.bottom_share))
-        released = x if top is None else coded(x, x > top, top, self.replaced_by)
+        released = x if top is None else code_tail(x, x > top, top, self.replaced_by)
         if bottom is None:
             return released
-        return np.where(x < bottom, coded(x, x < bottom, bottom, self.replaced_by), released)
-
-
-# Top coding of several numbers together.
+        return np.where(x < bottom, code_tail(x, x < bottom, bottom, self.replaced_by), released)
 
 
 def onto_ellipse(x: Array, scatter: Scatter, squared: float) -> Array:
-    """Records beyond the ellipse of this squared distance drawn straight towards its center, until they lie on it."""
+    """Move records outside the ellipse with this squared distance straight toward its center, onto the ellipse."""
     share = np.sqrt(squared / np.maximum(scatter.distances(x), squared))[:, np.newaxis]
     return np.where(share < 1, scatter.center + share * (x - scatter.center), x)
 
 
 @dataclass(frozen=True)
 class TopCodeJointly(Method):
-    """Draw records that are outliers of several numbers together towards the middle, until they are outliers no more.
+    """Move records with unusual combinations of several numbers toward the center, onto an ellipse.
 
-    A wage of 90 and a rent of 5 may each be usual and nobody have both. Coding one number at a time leaves such records as
-    they are.
+    A wage of 90 and a rent of 5 may each be common, but not together. Coding each variable separately misses such records.
 
     Parameters
     ----------
     on : numeric variables to mask, at least 2.
-    alpha : the share of a normal file beyond the ellipse, in (0, 1).
+    alpha : the share of records outside the ellipse if the data were normal, in (0, 1).
 
     Formula: x becomes c + (x - c) sqrt(q/d) where d > q; c and the scatter S are robust (minimum covariance determinant),
         d = (x - c)' S^-1 (x - c), and q the 1 - alpha quantile of chi-square with as many degrees as variables.
-    Outliers do not move the ellipse, up to half of the file. Infeasible where half of the records lie in a plane, such as
-    of a variable that is mostly 0. Every file far from normal has more than alpha of its records beyond.
-    Records with a missing value among these variables stay as they are. Weights and households are not used.
+    The ellipse does not depend on outliers, up to half of the file. Infeasible if half of the records lie in a plane, for
+    example if a variable is mostly 0. If the data are not normal, more records than alpha may lie outside.
+    Records with a missing value in these variables do not change. Weights and households are not used.
     Reference: sdcMicro's mvTopCoding; Rousseeuw and van Driessen (1999).
 
     Examples
@@ -186,17 +190,17 @@ class TopCodeJointly(Method):
     label: ClassVar[str] = "Joint top coding"
     description: ClassVar[str] = "Records with unusual combinations of numbers are moved toward the center of the data."
 
-    revision: ClassVar[int] = 2  # 2: equal distances alike on every machine
+    revision: ClassVar[int] = 2  # 2: ties are resolved in the same way on every machine
     random: ClassVar[bool] = False
-    kept: ClassVar[str] = "every record within the ellipse"
-    distorted: ClassVar[str] = "outliers of the numbers together, and so variances and the largest values"
+    kept: ClassVar[str] = "every record inside the ellipse"
+    distorted: ClassVar[str] = "unusual combinations of these variables, and therefore variances and extreme values"
 
     on: tuple[str, ...]
     alpha: Annotated[float, Range(0, 1, "()")] = 0.025
 
     @property
     def action(self) -> str:
-        return f"drawn onto an ellipse, {format_percent(self.alpha)} beyond"
+        return f"top coded jointly, alpha {format_percent(self.alpha)}"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -205,12 +209,12 @@ class TopCodeJointly(Method):
 
     @classmethod
     def at_strength(cls, strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
-        """A search does not try it: it masks outliers alone."""
+        """Return None: a search does not try it, because it masks only outliers."""
         return None
 
     def problems(self) -> Iterator[str]:
         if len(set(self.on)) < 2:
-            yield ".on must name at least two variables: for one, see TopCode."
+            yield ".on must name at least two variables. For one variable use TopCode."
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         from scipy.special import gammainccinv
@@ -218,7 +222,9 @@ class TopCodeJointly(Method):
         x = data.matrix(self.on)
         complete = np.isfinite(x).all(axis=1)
         if (scatter := robust_scatter(x[complete])) is None:
-            raise Infeasible("half of the records lie in a plane, or there are too few, so that there is no ellipse.")
+            raise Infeasible(
+                "no ellipse can be fitted: half of the records lie in a plane, or there are too few records."
+            )
         released = x.copy()
         released[complete] = onto_ellipse(x[complete], scatter, 2 * float(gammainccinv(len(self.on) / 2, self.alpha)))
         return data.change(None, dict(zip(self.on, released.T, strict=True)))

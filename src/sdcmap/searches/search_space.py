@@ -188,12 +188,12 @@ class Space:
     @cached_property
     def coarse_columns(self) -> tuple[str, ...]:
         """Categorical columns that can be made coarser."""
-        return tuple(n for n in self._categories if Recode.coarser(n, 1.0, self.roles) is not None)
+        return tuple(n for n in self._categories if Recode.coarsen(n, 1.0, self.roles) is not None)
 
     @cached_property
     def rare_columns(self) -> tuple[str, ...]:
         """Categorical columns with rare categories."""
-        return tuple(n for n in self._categories if Recode.merging_rare(n, RARE_SHARES[1], self.roles) is not None)
+        return tuple(n for n in self._categories if Recode.merge_rare(n, RARE_SHARES[1], self.roles) is not None)
 
     @property
     def _categories(self) -> tuple[str, ...]:
@@ -275,8 +275,8 @@ class Space:
         if settings.get("rare merged") == "yes":
             low, high = RARE_SHARES
             share = float(f"{low * (high / low) ** settings['rare: share']:.2g}")  # equal factors between steps
-            rare = {name: Recode.merging_rare(name, share, self.roles) for name in self.rare_columns}
+            rare = {name: Recode.merge_rare(name, share, self.roles) for name in self.rare_columns}
         yield from rare.values()
         if settings.get("recoding") == "yes":
             left = (name for name in self.coarse_columns if rare.get(name) is None)
-            yield from (Recode.coarser(name, settings["recoding: depth"], self.roles) for name in left)
+            yield from (Recode.coarsen(name, settings["recoding: depth"], self.roles) for name in left)

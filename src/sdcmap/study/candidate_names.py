@@ -23,7 +23,7 @@ def name_methods(methods: Iterable[Method], stated: Mapping[str, str]) -> dict[s
     >>> from sdcmap import Noise
     >>> noises = [Noise("wage", root="eigen"), Noise("wage", root="cholesky"), Noise("rent")]
     >>> list(name_methods(noises, {noises[2].text: "rents"}).values())
-    ['wage with noise 10 % (root eigen)', 'wage with noise 10 % (root cholesky)', 'rents']
+    ['wage with 10 % noise (root eigen)', 'wage with 10 % noise (root cholesky)', 'rents']
     """
     alike: defaultdict[str, list[Method]] = defaultdict(list)
     names: dict[str, str] = {}

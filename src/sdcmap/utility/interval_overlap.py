@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, PlanError, Undefined
-from sdcmap.corrections.formula import Formula, parse_formula, predictors
+from sdcmap.corrections.formula import Formula, build_predictors, parse_formula
 from sdcmap.kernels.statistics.moments import mean_and_variance
 from sdcmap.kernels.statistics.precision import NORMAL_95
 from sdcmap.kernels.statistics.regression import Design, Fit, least_squares, logit, products
@@ -154,7 +154,7 @@ def _regression_intervals(
     w = None if weights is None else weights[rows]
     if len(rows) == 0 or (w is not None and not w.sum() > 0):
         return {}
-    terms = predictors(data, formula, rows=rows, original=original)
+    terms = build_predictors(data, formula, rows=rows, original=original)
     known, own = (file.column(formula.response).levels for file in (original, data))
     fit: Fit | None = None
     if known is None and own is None:

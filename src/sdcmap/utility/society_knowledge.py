@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range
-from sdcmap.corrections.correcting import correct
-from sdcmap.corrections.formula import check_linear, parse_nested_formula, predictors
+from sdcmap.corrections.correction import correct
+from sdcmap.corrections.formula import build_predictors, check_linear, parse_nested_formula
 from sdcmap.errors import PlanError, SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.statistics.beliefs import normal_divergence
 from sdcmap.kernels.statistics.moments import TINY
@@ -184,7 +184,7 @@ class SocietyKnowledge(Measure):
                 yield from (f".formula: no column {name!r}.{did_you_mean(name, data.names)}" for name in lacking)
                 if not lacking:
                     check_linear(data, formula)
-                    labels = predictors(data, formula).labels
+                    labels = build_predictors(data, formula).labels
                     if self.on not in labels:
                         yield f".on must name a term of the formula.{did_you_mean(self.on, labels)}"
             except (PlanError, SchemaError) as problem:
@@ -261,7 +261,7 @@ class SocietyKnowledge(Measure):
         """Fit weighted least squares; the variance is that of the influence of each record, p_i (M^-1 x_i e_i)^2."""
         formula = parse_nested_formula(self.formula)
         check_linear(data, formula)
-        terms = predictors(data, formula)
+        terms = build_predictors(data, formula)
         x, y = terms.design.block(slice(0, len(data))), data.numbers(formula.response)
         complete = ~np.isnan(x).any(axis=1) & ~np.isnan(y)
         x, y, weights = x[complete], y[complete], self._weights(data)[complete]

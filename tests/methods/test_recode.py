@@ -27,7 +27,7 @@ def persons() -> sm.Microdata:
 
 @pytest.fixture
 def ages() -> sm.Microdata:
-    """An age that is a key, so that it is held as ordered categories, and the same as a number."""
+    """Return an age that is a key, stored as ordered categories, and the same age as a number."""
     frame = pl.DataFrame({"age": [*AGES, None], "years": [*map(float, AGES), None], "zip": [*"12345678", None]})
     return sm.read(frame, keys=["age", "zip"], numeric="years")
 
@@ -39,24 +39,24 @@ def recoded(data: sm.Microdata, name: str, **fields: Any) -> list[Any]:
 # ---- intervals ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["age", "years"])
 def test_intervals_are_left_open_as_in_sdcmicro(ages: sm.Microdata, name: str) -> None:
-    """globalRecode cuts as R's cut: 9 is in (1, 9], 10 in (9, 19]; what lies outside is kept in open ends."""
-    found = recoded(ages, name, breaks=[1, 9, 19, 69])
-    assert found == ["<= 1", "(1, 9]", "(9, 19]", "(9, 19]", "(19, 69]", "(19, 69]", "> 69", "> 69", None]
+    """As in globalRecode and R's cut, 9 is in (1, 9] and 10 in (9, 19]; values outside fall into open end intervals."""
+    result = recoded(ages, name, breaks=[1, 9, 19, 69])
+    assert result == ["<= 1", "(1, 9]", "(9, 19]", "(9, 19]", "(19, 69]", "(19, 69]", "> 69", "> 69", None]
 
 
 @pytest.mark.parametrize("name", ["age", "years"])
-def test_closed_on_the_left(ages: sm.Microdata, name: str) -> None:
-    found = recoded(ages, name, width=10, closed="left")
+def test_intervals_closed_on_the_left(ages: sm.Microdata, name: str) -> None:
+    result = recoded(ages, name, width=10, closed="left")
     bands = [(0, 10), (0, 10), (10, 20), (10, 20), (20, 30), (60, 70), (70, 80), (100, 110)]
-    assert found == [*(f"[{low}, {high})" for low, high in bands), None]
+    assert result == [*(f"[{low}, {high})" for low, high in bands), None]
     assert recoded(ages, name, breaks=[18, 65], closed="left", labels=["child", "adult", "old"])[3:6] == [
         "adult", "adult", "old",
     ]  # fmt: skip
 
 
 @given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=60, unique=True), st.integers(2, 6))
-def test_breaks_found_from_the_data(values: list[float], bins: int) -> None:
-    """Equal width, equal ratio, equal numbers: the plain formula, and round."""
+def test_breaks_found_from_data_equal_rounded_formula(values: list[float], bins: int) -> None:
+    """Equal width, equal ratio, equal counts: breaks equal the plain formula, rounded."""
     x = np.array(values)
     width = np.diff(equal_width(x, bins))
     assert len(width) <= bins and np.allclose(width, width[:1])
@@ -65,12 +65,12 @@ def test_breaks_found_from_the_data(values: list[float], bins: int) -> None:
     assert log_width(x, bins).tolist() == sorted({float(f"{one:.0e}") for one in ratios})
     plain = np.unique([np.quantile(x, i / bins) for i in range(1, bins)])
     gaps = np.diff([x.min(), *plain, x.max()])
-    beside = np.minimum(*(np.where(part > 0, part, np.inf) for part in (gaps[:-1], gaps[1:])))
-    assert (np.abs(quantiles(x, bins) - plain) <= beside / 10 * (1 + 1e-6)).all()
+    nearest = np.minimum(*(np.where(part > 0, part, np.inf) for part in (gaps[:-1], gaps[1:])))
+    assert (np.abs(quantiles(x, bins) - plain) <= nearest / 10 * (1 + 1e-6)).all()
 
 
-def test_breaks_tell_nobodys_value() -> None:
-    """Breaks at eighths of the range told the largest income to six digits, and every eighth of 801 is somebody's own."""
+def test_breaks_reveal_no_original_value() -> None:
+    """Unrounded breaks at eighths of the range would reveal the largest income, and quantiles a person's value."""
     misses = []
     for seed in range(20):
         x = np.random.default_rng(seed).lognormal(10, 1, 801).round(2)
@@ -80,7 +80,7 @@ def test_breaks_tell_nobodys_value() -> None:
     assert np.median(misses) > 0.03
 
 
-def test_quantiles_hold_about_equally_many() -> None:
+def test_quantile_intervals_have_similar_counts() -> None:
     x = np.random.default_rng(0).lognormal(10, 1, 1000)
     data = sm.read(pl.DataFrame({"x": x}), numeric="all")
     counts = np.bincount(sm.mask(data, sm.Recode(on="x", bins=4, by="quantiles"), seed=1).codes("x"))
@@ -88,27 +88,27 @@ def test_quantiles_hold_about_equally_many() -> None:
 
 
 @pytest.mark.parametrize("becomes", ["midpoint", "mean", "median"])
-def test_typical_numbers(ages: sm.Microdata, becomes: Any) -> None:
+def test_numbers_become_typical_values(ages: sm.Microdata, becomes: Any) -> None:
     twice = sm.read(pl.concat([ages.frame()] * 2), numeric="years", other="all")
-    found = sm.mask(twice, sm.Recode(on="years", breaks=[9, 19, 69], becomes=becomes), seed=1).take(
+    result = sm.mask(twice, sm.Recode(on="years", breaks=[9, 19, 69], becomes=becomes), seed=1).take(
         np.arange(len(ages))
     )
     ends = {"midpoint": (5, 85), "mean": (5, 85), "median": (5, 85)}[becomes]
     middle = {"midpoint": (14, 44), "mean": (14.5, 44.5), "median": (14.5, 44.5)}[becomes]
     expected = [ends[0]] * 2 + [middle[0]] * 2 + [middle[1]] * 2 + [ends[1]] * 2
-    assert found["years"][:-1].tolist() == expected and np.isnan(found["years"][-1])
-    assert found.schema["years"].kind == "numeric"
+    assert result["years"][:-1].tolist() == expected and np.isnan(result["years"][-1])
+    assert result.schema["years"].kind == "numeric"
 
 
 @pytest.mark.parametrize("becomes", ["midpoint", "mean", "median"])
-def test_no_interval_tells_the_average_of_one_or_two(ages: sm.Microdata, becomes: Any) -> None:
-    """Two records an interval: the middle of it, and the break at an end, which are no values of theirs."""
-    found = sm.mask(ages, sm.Recode(on="years", breaks=[9, 19, 69], becomes=becomes), seed=1)
-    assert found["years"][:-1].tolist() == [9, 9, 14, 14, 44, 44, 69, 69]
+def test_averages_of_one_or_two_values_are_not_released(ages: sm.Microdata, becomes: Any) -> None:
+    """With two records per interval, the midpoint is released, or the break of an end interval."""
+    result = sm.mask(ages, sm.Recode(on="years", breaks=[9, 19, 69], becomes=becomes), seed=1)
+    assert result["years"][:-1].tolist() == [9, 9, 14, 14, 44, 44, 69, 69]
 
 
-def test_a_recoded_number_is_ordinal(persons: sm.Microdata) -> None:
-    """Its kind and type change, measures of numbers are undefined with the reason, tables of it work."""
+def test_recoded_number_is_ordinal(persons: sm.Microdata) -> None:
+    """Its kind and type change; measures of numbers are undefined with a reason; tables still work."""
     masked = sm.mask(persons, sm.Recode(on="wage", bins=3), seed=1)
     variable = masked.schema["wage"]
     assert (variable.kind, variable.storage, variable.role) == ("ordinal", "String", "sensitive")
@@ -117,17 +117,17 @@ def test_a_recoded_number_is_ordinal(persons: sm.Microdata) -> None:
     row = score_row(sm.IL1s(on="wage"), persons, masked, Stream.of_seed(1))
     assert (row.status, row.reason) == ("undefined", "column 'wage' is ordinal, and a numeric one is needed.")
     tables = sm.score(persons, masked, [sm.Hellinger(on=["wage"]), sm.SmallCells(on=["wage"], counting="all")])
-    assert tables["Hellinger(on='wage')"].value == pytest.approx(1)  # no number is a label
+    assert tables["Hellinger(on='wage')"].value == pytest.approx(1)  # no number equals a label
 
 
-def test_a_chain_goes_on_with_the_new_kind(persons: sm.Microdata) -> None:
+def test_chain_continues_with_recoded_kind(persons: sm.Microdata) -> None:
     chain = sm.Chain([sm.Recode(on="wage", bins=4), sm.Suppress(on=["Sex", "wage"], k=5), sm.PRAM(on="wage")])
     assert sm.mask(persons, chain, seed=1).schema["wage"].kind == "ordinal"
     with pytest.raises(sm.errors.SchemaError, match="Noise masks numeric variables; 'wage' is ordinal"):
         sm.mask(persons, sm.Chain([sm.Recode(on="wage", bins=4), sm.Noise(on="wage")]), seed=1)
 
 
-def test_strata_have_intervals_of_their_own(persons: sm.Microdata) -> None:
+def test_strata_have_separate_intervals(persons: sm.Microdata) -> None:
     masked = sm.mask(persons, sm.Recode(on="wage", bins=2, by="quantiles", within="Sex"), seed=1)
     for sex in ("Male", "Female"):
         rows = persons["Sex"] == sex
@@ -138,7 +138,7 @@ def test_strata_have_intervals_of_their_own(persons: sm.Microdata) -> None:
 
 
 # ---- categories -----------------------------------------------------------------------------------------------
-def test_merging(ages: sm.Microdata) -> None:
+def test_merge_categories(ages: sm.Microdata) -> None:
     assert recoded(ages, "zip", merge=[["1", "2"], ["8", "7"]])[:8] == ["1|2", "1|2", *"3456", "8|7", "8|7"]
     assert recoded(ages, "zip", merge=[["1", "2"]], labels="low")[:3] == ["low", "low", "3"]
     masked = sm.mask(ages, sm.Recode(on="age", merge=[["1", "9"]]), seed=1)  # whole numbers become text
@@ -147,12 +147,12 @@ def test_merging(ages: sm.Microdata) -> None:
     assert moved["SmallCells(n=2, on='age')"].value == pytest.approx(7 / 7)
 
 
-def test_prefixes(ages: sm.Microdata) -> None:
+def test_recode_to_prefix(ages: sm.Microdata) -> None:
     data = sm.read(pl.DataFrame({"zip": ["81667", "81675", None, "9"]}), keys="all")
     assert recoded(data, "zip", prefix=3) == ["816", "816", None, "9"]
 
 
-def test_hierarchies(tmp_path: Path, ages: sm.Microdata) -> None:
+def test_recode_to_hierarchy_level(tmp_path: Path, ages: sm.Microdata) -> None:
     path = str(tmp_path / "age.csv")
     sm.data.Hierarchy.intervals(AGES, widths=[10, 50]).write(path)
     assert Path(path).read_text().splitlines()[0] == "1;[0, 10);[0, 50);*"
@@ -166,19 +166,19 @@ def test_hierarchies(tmp_path: Path, ages: sm.Microdata) -> None:
     sm.data.Hierarchy.intervals([1, 9], widths=[10]).write(path)
     with pytest.raises(sm.errors.SchemaError, match="is not the file that was named"):
         sm.mask(ages, method, seed=1)
-    with pytest.raises(sm.errors.SchemaError, match="misses 6 of the 8 values of 'age'"):
+    with pytest.raises(sm.errors.SchemaError, match="lacks 6 of the 8 values of 'age'"):
         recoded(ages, "age", hierarchy=path)
 
 
-def test_reading_a_hierarchy(tmp_path: Path) -> None:
-    """As ARX writes it; comma and tab are read too."""
+def test_parse_hierarchy_file(tmp_path: Path) -> None:
+    """The format of ARX is read, also with commas and tabs."""
     path = tmp_path / "zip.csv"
     for mark in ";,\t":
         path.write_text(f"81667{mark}8166*{mark}*\n81675{mark}8167*{mark}*\n")
-        found = sm.data.Hierarchy.read(str(path))
-        assert (found.levels, found.at(1)) == (2, {"81667": "8166*", "81675": "8167*"})
-    found.write(str(path))
-    assert sm.data.Hierarchy.read(str(path)) == found
+        result = sm.data.Hierarchy.read(str(path))
+        assert (result.levels, result.at(1)) == (2, {"81667": "8166*", "81675": "8167*"})
+    result.write(str(path))
+    assert sm.data.Hierarchy.read(str(path)) == result
     assert sm.data.Hierarchy.prefixes(["81667", "9"]).at(3) == {"81667": "81***", "9": "9****"}
 
 
@@ -191,20 +191,20 @@ def test_reading_a_hierarchy(tmp_path: Path) -> None:
         ("", "needs at least one value"),
     ],
 )
-def test_bad_hierarchies(tmp_path: Path, text: str, words: str) -> None:
+def test_invalid_hierarchies_are_rejected(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(text)
     with pytest.raises(sm.errors.SchemaError, match=words):
         sm.data.Hierarchy.read(str(path))
 
 
-def test_bad_intervals() -> None:
+def test_invalid_intervals_are_rejected() -> None:
     with pytest.raises(sm.errors.SchemaError, match="widths above 0"):
         sm.data.Hierarchy.intervals([1, 2], widths=[0])
 
 
 # ---- top coding and rounding ----------------------------------------------------------------------------------
-def test_top_coding_by_share_keeps_totals_by_the_mean() -> None:
+def test_top_coding_with_mean_preserves_totals() -> None:
     x = np.random.default_rng(0).lognormal(8, 1, 1000)
     data = sm.read(pl.DataFrame({"x": x}), numeric="all")
     masked = sm.mask(data, sm.TopCode(on="x", top_share=0.05, bottom_share=0.1, replaced_by="mean"), seed=1)["x"]
@@ -216,13 +216,13 @@ def test_top_coding_by_share_keeps_totals_by_the_mean() -> None:
     assert middle.max() == np.median(np.sort(x)[-50:])
 
 
-def test_a_replacement_between_the_bounds_is_not_coded_again() -> None:
+def test_replacement_value_is_not_coded_again() -> None:
     data = sm.read(pl.DataFrame({"x": [1.0, 5.0, 9.0]}), numeric="all")
     assert sm.mask(data, sm.TopCode(on="x", top=8, bottom=2, replaced_by=0), seed=1)["x"].tolist() == [0, 5, 0]
 
 
-def test_an_age_held_as_categories(ages: sm.Microdata) -> None:
-    """It stays ordinal, with whole numbers as categories."""
+def test_numeric_categories_are_coded_and_stay_ordinal(ages: sm.Microdata) -> None:
+    """The variable stays ordinal, with whole numbers as categories."""
     masked = sm.mask(ages, sm.TopCode(on="age", top=65), seed=1)
     assert masked["age"][:-1].tolist() == [1, 9, 10, 19, 20, 65, 65, 65] and masked.missing("age")[-1]
     assert masked.schema["age"].kind == "ordinal" and masked.column("age").levels.dtype == pl.Int64  # type: ignore[union-attr]
@@ -233,17 +233,17 @@ def test_an_age_held_as_categories(ages: sm.Microdata) -> None:
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.floats(0.1, 1e4), st.booleans())
-def test_rounding_gives_near_multiples(values: list[float], base: float, unbiased: bool) -> None:
+def test_rounding_gives_nearest_multiples(values: list[float], base: float, unbiased: bool) -> None:
     data = sm.read(pl.DataFrame({"x": values}), numeric="all")
-    found = sm.mask(data, sm.methods.Round(on="x", base=base, unbiased=unbiased), seed=1)["x"]
-    steps = found / base
+    result = sm.mask(data, sm.methods.Round(on="x", base=base, unbiased=unbiased), seed=1)["x"]
+    steps = result / base
     np.testing.assert_allclose(steps, np.rint(steps), atol=1e-6)
-    assert (np.abs(found - np.array(values)) <= base * (1 if unbiased else 0.5) * (1 + 1e-9) + 1e-9).all()
+    assert (np.abs(result - np.array(values)) <= base * (1 if unbiased else 0.5) * (1 + 1e-9) + 1e-9).all()
 
 
 def test_random_rounding_is_unbiased() -> None:
-    """x = 37 with base 10: 40 with probability .7; 100,000 draws, within 5 standard errors."""
-    draws = round_at_random(np.full(100_000, 37.0), 10, np.random.default_rng(1).random(100_000))
+    """x = 37 becomes 40 with probability 0.7 for base 10: 100,000 draws, within 5 standard errors."""
+    draws = randomly_rounded(np.full(100_000, 37.0), 10, np.random.default_rng(1).random(100_000))
     assert set(draws.tolist()) == {30.0, 40.0}
     assert abs(draws.mean() - 37) < 5 * 10 * np.sqrt(0.7 * 0.3 / 100_000)
     assert (sm.methods.Round(on="x", base=1).random, sm.methods.Round(on="x", base=1, unbiased=True).random) == (
@@ -252,7 +252,7 @@ def test_random_rounding_is_unbiased() -> None:
     )
 
 
-def test_interval_of_is_the_plain_search() -> None:
+def test_interval_of_equals_plain_search() -> None:
     x, breaks = np.array([1.0, 2.0, 2.5, 3.0]), np.array([2.0, 3.0])
     assert interval_of(x, breaks, "right").tolist() == [0, 0, 1, 1]
     assert interval_of(x, breaks, "left").tolist() == [0, 1, 1, 2]
@@ -273,11 +273,11 @@ def test_interval_of_is_the_plain_search() -> None:
     ],
     ids=lambda method: method.text,
 )
-def test_they_obey_the_laws(method: sm.Method, persons: sm.Microdata) -> None:
+def test_methods_obey_the_laws(method: sm.Method, persons: sm.Microdata) -> None:
     check_method(method, persons)
 
 
-# ---- bad input ------------------------------------------------------------------------------------------------
+# ---- invalid input ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("cls", "fields", "words"),
     [
@@ -285,14 +285,14 @@ def test_they_obey_the_laws(method: sm.Method, persons: sm.Microdata) -> None:
         (sm.Recode, {"bins": 3, "width": 2}, "Got bins and width."),
         (sm.Recode, {"bins": 1}, r"Recode.bins must be in \[2, inf\). Got 1."),
         (sm.Recode, {"width": 0}, r"Recode.width must be in \(0, inf\). Got 0."),
-        (sm.Recode, {"breaks": [2, 1]}, ".breaks must rise."),
-        (sm.Recode, {"breaks": [1, 2], "labels": ["a"]}, "one name for each interval or list: 3. Got 1."),
+        (sm.Recode, {"breaks": [2, 1]}, ".breaks must be increasing."),
+        (sm.Recode, {"breaks": [1, 2], "labels": ["a"]}, "must contain 3 names, one for each interval or list. Got 1."),
         (sm.Recode, {"merge": [["a"], ["a", "b"]]}, ".merge must name each category once."),
         (sm.Recode, {"prefix": 2, "becomes": "mean"}, "needs breaks, bins or width"),
         (sm.Recode, {"hierarchy": "nowhere.csv"}, "there is no file nowhere.csv to read"),
         (sm.Recode, {"bins": 2, "sha256": "0" * 16}, ".sha256 is stated, but no file"),
         (sm.TopCode, {}, "needs a top, a bottom, or the share of values to code"),
-        (sm.TopCode, {"top": 1, "top_share": 0.1}, "takes top or top_share, not both"),
+        (sm.TopCode, {"top": 1, "top_share": 0.1}, "needs top or top_share, not both"),
         (sm.TopCode, {"top_share": 1}, r"TopCode.top_share must be in \(0, 1\). Got 1."),
         (sm.TopCode, {"top": 1, "bottom": 2}, ".bottom must be below .top."),
         (sm.TopCode, {"top_share": 0.6, "bottom_share": 0.5}, "must sum to less than 1"),
@@ -301,16 +301,16 @@ def test_they_obey_the_laws(method: sm.Method, persons: sm.Microdata) -> None:
         (sm.methods.Round, {"base": 5, "on": []}, ".on must name at least one variable."),
     ],
 )
-def test_parameters_out_of_range(cls: Any, fields: dict[str, Any], words: str) -> None:
+def test_invalid_parameters_are_rejected(cls: Any, fields: dict[str, Any], words: str) -> None:
     with pytest.raises(sm.errors.PlanError, match=words):
         cls(**({"on": "x"} | fields))
 
 
-def test_data_that_do_not_fit(persons: sm.Microdata, ages: sm.Microdata) -> None:
+def test_incompatible_data_are_rejected(persons: sm.Microdata, ages: sm.Microdata) -> None:
     for method, error, words in [
         (sm.Recode(on="Sex", bins=2), sm.errors.SchemaError, "needs numbers; 'Sex' is nominal"),
         (sm.Recode(on="wage", prefix=1), sm.errors.SchemaError, "needs categories; 'wage' is numeric"),
-        (sm.Recode(on="interest", bins=3, by="log width"), sm.errors.Infeasible, "are not positive"),
+        (sm.Recode(on="interest", bins=3, by="log width"), sm.errors.Infeasible, "has values of 0 or below"),
         (sm.Recode(on="wage", width=0.001), sm.errors.Infeasible, "more than 10,000 intervals"),
         (
             sm.TopCode(on="Sex", top=1),
@@ -324,5 +324,5 @@ def test_data_that_do_not_fit(persons: sm.Microdata, ages: sm.Microdata) -> None
     with pytest.raises(sm.errors.SchemaError, match="needs a numeric variable; 'age' is ordinal"):
         recoded(ages, "age", bins=2, becomes="mean")
     empty = sm.read(pl.DataFrame({"x": pl.Series([None, None], dtype=pl.Float64)}), numeric="all")
-    with pytest.raises(sm.errors.Infeasible, match="has no known value"):
+    with pytest.raises(sm.errors.Infeasible, match="has only missing values"):
         recoded(empty, "x", bins=2)

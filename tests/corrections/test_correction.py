@@ -1,4 +1,4 @@
-"""The data user's side: intervals cover, corrections are what theory says, and what cannot be corrected is refused."""
+"""Corrections for data users: intervals cover, estimates agree with theory, and uncorrectable cases are rejected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sdcmap.core.added_noise import noise_strata, undo_rescaling
 from sdcmap.core.streams import Stream
 from sdcmap.corrections.estimates import Group, Records, estimate_moments
 from sdcmap.corrections.formula import parse_formula, parse_nested_formula
-from sdcmap.corrections.wick import Wick
+from sdcmap.corrections.wick_polynomials import Wick
 from sizes import size
 
 RNG = np.random.default_rng(12)
@@ -43,21 +43,21 @@ def draw(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 
 def truth() -> dict[tuple[str, ...], float]:
-    """Population values, from a million records; keys (domain, statistic, of, with)."""
+    """Return population values from a million records; keys are (domain, statistic, of, with)."""
     big = draw(np.random.default_rng(5), 1_000_000)
     x = np.column_stack([big[name] for name in "yab"])
-    found: dict[tuple[str, ...], float] = {}
+    result: dict[tuple[str, ...], float] = {}
     for domain in ("", "f", "m"):
         part = x[big["sex"] == domain] if domain else x
         covariance = np.cov(part, rowvar=False)
         spread = np.sqrt(np.diagonal(covariance))
         for j, one in enumerate("yab"):
-            found[domain, "mean", one, ""] = part[:, j].mean()
+            result[domain, "mean", one, ""] = part[:, j].mean()
             for k, two in enumerate("yab"):
-                found[domain, "covariance", one, two] = covariance[j, k]
-                found[domain, "correlation", one, two] = covariance[j, k] / spread[j] / spread[k]
-        found |= {(domain, "coefficient", "y", term): value for term, value in BETA.items()}
-    return found
+                result[domain, "covariance", one, two] = covariance[j, k]
+                result[domain, "correlation", one, two] = covariance[j, k] / spread[j] / spread[k]
+        result |= {(domain, "coefficient", "y", term): value for term, value in BETA.items()}
+    return result
 
 
 TRUTH = truth()
@@ -67,7 +67,7 @@ TEMPLATE = sm.read(pl.DataFrame(draw(RNG, 700)), numeric=ALL, weight="w", keys="
 
 
 def sample(rng: np.random.Generator, n: int = 700) -> sm.Microdata:
-    """A file of a new sample."""
+    """Return the file of a new sample."""
     columns = draw(rng, n)
     if n != len(TEMPLATE):
         return sm.read(pl.DataFrame(columns), numeric=ALL, weight="w", keys="sex")
@@ -96,10 +96,10 @@ def test_confidence_intervals_cover(method: sm.Method, options: dict[str, Any]) 
     keys: list[tuple[str, ...]] = []
     hits, errors = [], []
     for number in range(FILES):
-        found = sm.correct(method.apply(sample(rng), Stream.of_seed(number)), method, on=ALL, **options).table
-        domain = found["sex"] if "by" in options else pl.repeat("", len(found), eager=True)
-        keys = list(zip(domain, found["statistic"], found["of"], found["with"], strict=True))
-        low, high, value, se = (found[name].to_numpy() for name in ("low", "high", "corrected", "se"))
+        result = sm.correct(method.apply(sample(rng), Stream.of_seed(number)), method, on=ALL, **options).table
+        domain = result["sex"] if "by" in options else pl.repeat("", len(result), eager=True)
+        keys = list(zip(domain, result["statistic"], result["of"], result["with"], strict=True))
+        low, high, value, se = (result[name].to_numpy() for name in ("low", "high", "corrected", "se"))
         true = np.array([TRUTH[key] for key in keys])
         hits.append((low < true) & (true < high))
         errors.append((value - true) / se)
@@ -110,8 +110,8 @@ def test_confidence_intervals_cover(method: sm.Method, options: dict[str, Any]) 
     assert abs(np.mean(covered) - 0.95) < 0.025
 
 
-def test_without_correction_the_interaction_is_missed() -> None:
-    """What the correction is for: the plain interaction coefficient of the released file is off by a third."""
+def test_uncorrected_interaction_is_biased() -> None:
+    """The uncorrected interaction coefficient of the released file is off by a third."""
     data = sample(np.random.default_rng(1), 20_000)
     masked = sm.Noise(on=ALL, variance=0.3).apply(data, Stream.of_seed(1))
     row = sm.correct(masked, sm.Noise(on=ALL, variance=0.3), regress="y ~ a*b").of("coefficient").row(-1, named=True)
@@ -121,8 +121,8 @@ def test_without_correction_the_interaction_is_missed() -> None:
 
 
 # ---- closed forms -----------------------------------------------------------------------------------------------
-def test_whole_file_covariances_are_those_of_the_release_over_1_plus_d() -> None:
-    """Kim (1986): Cov Z / (1 + d), variances alone for independent noise."""
+def test_file_covariances_are_divided_by_1_plus_d() -> None:
+    """Kim (1986): Cov Z / (1 + d); only variances for independent noise."""
     data = sample(RNG)
     for correlated in (True, False):
         method = sm.Noise(on=ALL, variance=0.25, correlated=correlated)
@@ -136,7 +136,7 @@ def test_whole_file_covariances_are_those_of_the_release_over_1_plus_d() -> None
             assert row["released"] == pytest.approx(seen[j, k], rel=1e-10)
 
 
-def test_domain_covariances_lose_the_noise_of_the_whole_file() -> None:
+def test_noise_of_whole_file_is_subtracted_in_domains() -> None:
     """Kim (1990): Cov_s(Z) - d/(1 + d) Cov(Z), also with survey weights."""
     masked = CORRELATED.apply(sample(RNG), Stream.of_seed(3))
     noise = 0.3 / 1.3 * np.cov(masked.matrix(ALL), rowvar=False)
@@ -167,7 +167,7 @@ def test_rescaling_is_undone_exactly(within: tuple[str, ...]) -> None:
         assert second[name].to_numpy() == pytest.approx(first[name].to_numpy(), rel=1e-8)
 
 
-def test_no_noise_gives_the_usual_estimates_and_errors() -> None:
+def test_without_noise_estimates_and_errors_are_standard() -> None:
     """d = 0: sample covariances and least squares, with the sandwich errors of White (HC0, and n/(n-1))."""
     data = sample(RNG)
     table = sm.correct(data, sm.Noise(on=ALL, variance=0), regress="y ~ a*b + sex").table
@@ -196,7 +196,7 @@ def test_wick_polynomials_are_unbiased() -> None:
     assert wick[0, 0, 0, 0] == pytest.approx(z[:, 0] ** 4 - 6 * 0.5 * z[:, 0] ** 2 + 3 * 0.25)
 
 
-def test_the_error_of_a_variance_is_the_closed_form() -> None:
+def test_standard_error_of_variance_equals_closed_form() -> None:
     """Normal X: n Var = 2 s^4 + (4 d + 2 d^2) s^4/(1 + d)^2, since the noise was drawn with the variance of this very
     sample; a sample of X + e would say 2 s^4."""
     n, d = 200_000, 0.5
@@ -205,16 +205,16 @@ def test_the_error_of_a_variance_is_the_closed_form() -> None:
     seen = z.var(ddof=1)
     group = Group(np.arange(n), np.array([[d / (1 + d) * seen]]), np.array([[seen / (1 + d)]]), np.array([z.mean()]),
                   d / (1 + d), n, np.ones((1, 1)))  # fmt: skip
-    found = estimate_moments(Records(z[:, None], np.full(n, 1 / n), (group,)))
-    assert found.covariance_se[0, 0] * np.sqrt(n) == pytest.approx(
+    result = estimate_moments(Records(z[:, None], np.full(n, 1 / n), (group,)))
+    assert result.covariance_se[0, 0] * np.sqrt(n) == pytest.approx(
         np.sqrt(2 + (4 * d + 2 * d**2) / (1 + d) ** 2), rel=0.01
     )
-    assert found.mean_se[0] * np.sqrt(n) == pytest.approx(np.sqrt(1 + d), rel=0.01)
+    assert result.mean_se[0] * np.sqrt(n) == pytest.approx(np.sqrt(1 + d), rel=0.01)
 
 
-# ---- notes, refusals, bad input ---------------------------------------------------------------------------------
-def test_a_note_alone_is_enough(tmp_path: Path) -> None:
-    """The note holds the method and d, and gives what the method itself gives; nothing of the original is in it."""
+# ---- notes and invalid input ---------------------------------------------------------------------------------
+def test_method_note_is_sufficient(tmp_path: Path) -> None:
+    """The note contains the method and d, and gives the same result as the method; it contains no original data."""
     masked = CORRELATED.apply(sample(RNG), Stream.of_seed(5))
     whole = sm.correct(masked, CORRELATED).table
     note = {"made_by": "sdcmap", "method": CORRELATED.spec(), "masked": ["y", "a", "b"]}
@@ -224,8 +224,8 @@ def test_a_note_alone_is_enough(tmp_path: Path) -> None:
         assert sm.correct(masked, given).table.equals(whole)
 
 
-def test_the_lines_of_the_note_run(tmp_path: Path) -> None:
-    """The note of a noise release holds lines that a data user can run in its folder; others hold none."""
+def test_code_in_the_note_runs(tmp_path: Path) -> None:
+    """The note of a release with noise contains code that a data user can run in its folder; other notes do not."""
     data = CORRELATED.apply(sample(RNG), Stream.of_seed(5))
     lines = correction(data, CORRELATED)
     sm.write(data, tmp_path / f"data.{data.schema.format}")
@@ -239,12 +239,12 @@ def test_the_lines_of_the_note_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "reason"),
     [
-        (sm.Noise(on="a", lower=0), "bounds cut the noise off"),
-        (sm.Noise(on="a", upper=9), "bounds cut the noise off"),
+        (sm.Noise(on="a", lower=0), "bounds cut off the noise"),
+        (sm.Noise(on="a", upper=9), "bounds cut off the noise"),
         (sm.Noise(on="a", above=1, variance_above=0.5), "its variance depends on the true value"),
         (sm.Noise(on="a", keep_zeros=True), "zeros were kept"),
         (sm.Noise(on="a", integers=True), "rounded to whole numbers"),
-        (sm.methods.MixtureNoise(on=["a", "b"], lower=0), "bounds cut the noise off"),
+        (sm.methods.MixtureNoise(on=["a", "b"], lower=0), "bounds cut off the noise"),
         (sm.RankSwap(on="a"), "RankSwap is not plain additive noise"),
         (sm.Swap(on="sex"), "Swap is not plain additive noise"),
         (sm.methods.MultiplicativeNoise(on="a"), "MultiplicativeNoise is not plain additive noise"),
@@ -252,12 +252,12 @@ def test_the_lines_of_the_note_run(tmp_path: Path) -> None:
     ],
     ids=lambda part: part.text if isinstance(part, sm.Method) else "",
 )
-def test_what_cannot_be_corrected_is_refused_with_the_reason(method: sm.Method, reason: str) -> None:
+def test_uncorrectable_methods_are_undefined_with_reason(method: sm.Method, reason: str) -> None:
     with pytest.raises(sm.errors.Undefined, match=reason):
         sm.correct(TEMPLATE, method)
 
 
-def test_coarse_rounding_is_refused_and_fine_rounding_is_not() -> None:
+def test_coarse_rounding_is_rejected_and_fine_rounding_is_not() -> None:
     method = sm.Noise(on="a", variance=0.3)
     masked = method.apply(sample(RNG), Stream.of_seed(6))
     fine, coarse = (masked.change(None, {"a": np.round(masked["a"], digits)}) for digits in (2, 0))
@@ -266,21 +266,21 @@ def test_coarse_rounding_is_refused_and_fine_rounding_is_not() -> None:
         sm.correct(coarse, method)
 
 
-def test_a_matrix_that_is_no_covariance_is_said() -> None:
-    """A domain with hardly any spread of its own, and noise as large as the whole file's."""
+def test_note_reports_matrices_that_are_not_semidefinite() -> None:
+    """A domain with almost no spread, and noise as large as that of the whole file."""
     rng = np.random.default_rng(9)
     part = rng.random(2000) < 0.05
     x = np.where(part, 5.0, rng.normal(0, 3, 2000)) + rng.normal(0, 0.01, 2000)
     frame = pl.DataFrame({"x": x, "v": x + rng.normal(0, 1, 2000) * ~part, "part": np.where(part, "in", "out")})
     method = sm.Noise(on=["x", "v"], variance=1.0, correlated=True)
     masked = method.apply(sm.read(frame, numeric=["x", "v"]), Stream.of_seed(21))
-    found = sm.correct(masked, method, by="part", regress="v ~ x")
-    assert not found.semidefinite
+    result = sm.correct(masked, method, by="part", regress="v ~ x")
+    assert not result.semidefinite
     sentences = [
-        s for s in found.notes if s.startswith("in part = in the corrected covariance matrix is not positive semi")
+        s for s in result.notes if s.startswith("in part = in the corrected covariance matrix is not positive semi")
     ]
     assert len(sentences) == 1
-    assert "in part = in the corrected covariance" in repr(found)
+    assert "in part = in the corrected covariance" in repr(result)
     assert sm.correct(masked, method).semidefinite
 
 
@@ -288,37 +288,37 @@ def test_a_matrix_that_is_no_covariance_is_said() -> None:
     ("options", "error", "words"),
     [
         ({"by": "regoin"}, sm.errors.SchemaError, "no column 'regoin'"),
-        ({"by": "a"}, sm.errors.Undefined, "was masked, so the domain"),
+        ({"by": "a"}, sm.errors.Undefined, "was masked, so the true domain"),
         ({"on": "q"}, sm.errors.SchemaError, "no column 'q'"),
         ({"regress": "y ~ q"}, sm.errors.SchemaError, "no column 'q'"),
         ({"regress": "sex ~ a"}, sm.errors.SchemaError, "must be numeric"),
-        ({"regress": "y"}, sm.errors.PlanError, "a formula reads"),
+        ({"regress": "y"}, sm.errors.PlanError, "a formula has the form"),
         ({"regress": "y ~ a:b"}, sm.errors.PlanError, "a:b needs a and b"),
         ({"by": "sex", "least": 5000}, sm.errors.Undefined, "no domain has 5000 records"),
     ],
 )
-def test_bad_requests_are_said(options: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_invalid_requests_are_rejected(options: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         sm.correct(TEMPLATE, CORRELATED, **options)
 
 
-def test_products_under_mixture_noise_are_refused() -> None:
+def test_products_under_mixture_noise_are_undefined() -> None:
     method = sm.methods.MixtureNoise(on=["a", "b"])
     sm.correct(TEMPLATE, method, regress="y ~ a + b")
-    with pytest.raises(sm.errors.Undefined, match="products of noisy variables need normal noise"):
+    with pytest.raises(sm.errors.Undefined, match="products of noisy variables can only be corrected for normal noise"):
         sm.correct(TEMPLATE, method, regress="y ~ a*b")
 
 
-def test_notes_and_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_notes_are_rejected(tmp_path: Path) -> None:
     for bad in (tmp_path / "none.json", {"method": 3}, ["a"]):
         with pytest.raises(sm.errors.SdcmapError):
             sm.correct(TEMPLATE, bad)  # type: ignore[arg-type]
 
 
-def test_missing_values_leave_records_out() -> None:
+def test_incomplete_records_are_left_out() -> None:
     data = sample(RNG)
-    gone = data.change(None, {"a": np.where(np.arange(700) % 5 == 0, np.nan, data["a"])})
-    masked = CORRELATED.apply(gone, Stream.of_seed(8))
+    incomplete = data.change(None, {"a": np.where(np.arange(700) % 5 == 0, np.nan, data["a"])})
+    masked = CORRELATED.apply(incomplete, Stream.of_seed(8))
     table = sm.correct(masked, CORRELATED, regress="y ~ a").table
     complete = masked.matrix(ALL)[~np.isnan(masked["a"])]
     assert set(table["records"]) == {560}
@@ -328,14 +328,14 @@ def test_missing_values_leave_records_out() -> None:
         sm.correct(data.change(None, {"a": np.full(700, np.nan)}), CORRELATED)
 
 
-def test_formulas() -> None:
+def test_parse_formulas() -> None:
     assert parse_formula("y ~ a*b").products == ((), ("a",), ("b",), ("a", "b"))
     assert parse_formula("y ~ x + x:x").products == ((), ("x",), ("x", "x"))
-    assert parse_formula("y ~ b:a").products == ((), ("a", "b"))  # allowed where nothing is taken off
+    assert parse_formula("y ~ b:a").products == ((), ("a", "b"))  # allowed without a correction
     for text in ("y", "y ~", "~ x", "y ~ x + ", "y ~ x:", "y ~ x + y"):
         with pytest.raises(sm.errors.PlanError, match="cannot be read"):
             parse_formula(text)
-    with pytest.raises(sm.errors.PlanError, match="a:b needs a and b in the formula as well"):
+    with pytest.raises(sm.errors.PlanError, match="a:b needs a and b in the formula too"):
         parse_nested_formula("y ~ a:b")
 
 
@@ -354,23 +354,23 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "coefficient" in run(app, [*command, "--weight", "w"]).stdout
 
 
-def test_blocks_of_records_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     masked = CORRELATED.apply(sample(RNG), Stream.of_seed(11))
     whole = sm.correct(masked, CORRELATED, regress="y ~ a*b", by="sex").table
-    monkeypatch.setattr(sys.modules["sdcmap.corrections.estimates"], "BLOCK", 50)
+    monkeypatch.setattr(sys.modules["sdcmap.corrections.estimates"], "BLOCK_RECORDS", 50)
     parts = sm.correct(masked, CORRELATED, regress="y ~ a*b", by="sex").table
     for name in ("corrected", "se"):
         assert parts[name].to_numpy() == pytest.approx(whole[name].to_numpy(), rel=1e-9)
 
 
 def test_constant_and_singular_columns(casc_census: sm.Microdata) -> None:
-    """PTOTVAL = PEARNVAL + POTHVAL under correlated noise is still a covariance; as predictors they have no answer."""
+    """PTOTVAL = PEARNVAL + POTHVAL gives a singular covariance under correlated noise; as predictors they are collinear."""
     names = ("PTOTVAL", "PEARNVAL", "POTHVAL")
     method = sm.Noise(on=names, variance=0.1, correlated=True)
     masked = method.apply(casc_census, Stream.of_seed(12))
-    found = sm.correct(masked, method, regress="PTOTVAL ~ PEARNVAL + POTHVAL")
-    assert found.semidefinite
-    assert found.of("coefficient")["corrected"].to_list() == pytest.approx([0, 1, 1], abs=1e-6)
+    result = sm.correct(masked, method, regress="PTOTVAL ~ PEARNVAL + POTHVAL")
+    assert result.semidefinite
+    assert result.of("coefficient")["corrected"].to_list() == pytest.approx([0, 1, 1], abs=1e-6)
     lost = sm.correct(masked, method, regress="AFNLWGT ~ PTOTVAL + PEARNVAL + POTHVAL")
     assert lost.of("coefficient")["corrected"].null_count() == 4
     assert any("not positive definite" in sentence for sentence in lost.notes)
@@ -379,12 +379,12 @@ def test_constant_and_singular_columns(casc_census: sm.Microdata) -> None:
     assert rows["corrected"].to_list() == pytest.approx([0, 0, 0], abs=1e-9)
 
 
-def test_noise_strata_add_up() -> None:
-    """Strata of unequal spread have noise of unequal variance; each is told by its own records."""
+def test_noise_strata_are_corrected_separately() -> None:
+    """Strata with unequal spread have unequal noise variances; each is estimated from its own records."""
     method = sm.Noise(on="a", variance=0.5, within=("sex",))
     masked = method.apply(sample(RNG), Stream.of_seed(9))
-    found = {masked["sex"][s.rows[0]]: s for s in noise_strata(masked, ("a",), method.added_noise())}
-    for label, stratum in found.items():
+    result = {masked["sex"][s.rows[0]]: s for s in noise_strata(masked, ("a",), method.added_noise())}
+    for label, stratum in result.items():
         here = masked["sex"] == label
         assert stratum.covariance[0, 0] == pytest.approx(masked["a"][here].var(ddof=1) / 3)
         assert stratum.count == here.sum()

@@ -1,4 +1,7 @@
-"""Methods that change categories at random by a known transition matrix, and what its reader can compute from it."""
+"""Methods that change categories at random with a known transition matrix, P(released = b | original = a) = matrix[a, b].
+
+A user who knows the matrix can estimate the tables of the original without bias, and an attacker can compute likelihoods.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,15 @@ from sdcmap.data.cells import common_codes, rows_by_cell, stacked
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import cell_numbers, compress
 
-# Random changes of category by a transition matrix: P(released = b | original = a) = matrix[a, b].
-
-
-MOST_CONDITION = 1e10  # of a matrix that is inverted
+MAX_CONDITION_NUMBER = 1e10  # of a transition matrix to invert; above it, fewer than six digits of a table are right
 
 
 def invariant_matrix(counts: Array, stay: float, alpha: float) -> Array:
-    """A matrix R with p R = p for the shares p of the categories, and no diagonal entry below `stay`.
+    """Return a matrix R with p R = p for the shares p of the categories, and no diagonal entry below `stay`.
 
-    Two stages: P keeps a category with probability `stay`; Q leads back, Q_kj = P_jk p_j / sum_i P_ik p_i; R = P Q,
-    mixed with the identity as a R + (1 - a) I.  Gouweleeuw et al. (1998), section 4; sdcMicro's pram has a = alpha, where
-    the diagonal may fall below its pd; here a is the largest value up to alpha that keeps it.
+    Two stages: P keeps a category with probability `stay`; Q reverses it, Q_kj = P_jk p_j / sum_i P_ik p_i; R = P Q,
+    mixed with the identity as a R + (1 - a) I (Gouweleeuw et al. 1998, section 4). sdcMicro's pram uses a = alpha, and
+    the diagonal may then fall below its pd. Here a is the largest value up to alpha for which it does not.
     """
     size = len(counts)
     if size < 2 or counts.sum() == 0:
@@ -35,11 +35,13 @@ def invariant_matrix(counts: Array, stay: float, alpha: float) -> Array:
     p = counts / counts.sum()
     first = np.full((size, size), (1 - stay) / (size - 1))
     np.fill_diagonal(first, stay)
-    arrived = p @ first
-    met = arrived > 0
+    # Q is Bayes' theorem: the probability of each original category, given the category after the first stage.
+    reached = p @ first
+    occurs = reached > 0
     back = np.eye(size)
-    back[met] = (first * p[:, np.newaxis]).T[met] / arrived[met, np.newaxis]
+    back[occurs] = (first * p[:, np.newaxis]).T[occurs] / reached[occurs, np.newaxis]
     both = first @ back
+    # Mix with the identity just enough that every category that occurs stays with probability `stay` or more.
     leaving = 1 - np.diag(both)[p > 0].min()
     mix = min(alpha, (1 - stay) / leaving) if leaving > 0 else alpha
     mixed = mix * both + (1 - mix) * np.eye(size)
@@ -48,27 +50,31 @@ def invariant_matrix(counts: Array, stay: float, alpha: float) -> Array:
 
 
 def response_matrix(categories: int, epsilon: float) -> Array:
-    """Keep the category with odds e^epsilon against each other one.  Warner (1965); Kairouz, Oh, Viswanath (2016)"""
+    """Return the matrix that keeps a category with odds e^epsilon against each other one.
+
+    Warner (1965); Kairouz, Oh, Viswanath (2016)
+    """
     other = 1 / (np.exp(min(epsilon, 700.0)) + categories - 1)
     matrix = np.full((categories, categories), other)
     np.fill_diagonal(matrix, 1 - other * (categories - 1))
     return matrix
 
 
-def changed(codes: Array, matrix: Array, chance: Array) -> Array:
-    """The category of each record after its random change; `chance`: a uniform number in [0, 1) each."""
+def randomize_codes(codes: Array, matrix: Array, chance: Array) -> Array:
+    """Draw the released category of each record. chance : a uniform number in [0, 1) for each record."""
     size = len(matrix)
-    # to stay comes first: most records are looked at once
+    # List the category itself first: most records stay, and then need only one comparison.
     target = np.array([[a, *range(a), *range(a + 1, size)] for a in range(size)], dtype=np.int64)
     shares = np.take_along_axis(matrix, target, axis=1)
     reached = np.cumsum(shares, axis=1)
     last = size - 1 - np.argmax(shares[:, ::-1] > 0, axis=1)
-    reached[np.arange(size) >= last[:, np.newaxis]] = 1.0  # a rounded sum below 1 must not lead where the chance is 0
-    return _changed(codes, reached, target, chance)
+    # A cumulative sum rounded below 1 must not lead to a category of probability 0.
+    reached[np.arange(size) >= last[:, np.newaxis]] = 1.0
+    return _randomize_codes(codes, reached, target, chance)
 
 
 @jit
-def _changed(codes: Array, reached: Array, target: Array, chance: Array) -> Array:
+def _randomize_codes(codes: Array, reached: Array, target: Array, chance: Array) -> Array:
     released = codes.copy()
     for i in range(len(codes)):
         a, t = codes[i], 0
@@ -79,17 +85,17 @@ def _changed(codes: Array, reached: Array, target: Array, chance: Array) -> Arra
     return released
 
 
-def corrected_table(table: Array, matrices: Sequence[Array | None]) -> Array | None:
-    """The unbiased estimate of the table before masking, E(estimate) = original, one matrix (or None) for each axis.
+def invert_transitions(table: Array, matrices: Sequence[Array | None]) -> Array | None:
+    """Return the unbiased estimate of the table before masking, with one matrix (or None) for each axis.
 
-    E(released) = P^T original along each masked axis, so the estimate solves that.  Kooiman et al. (1997), eq. 3
-    None where a matrix has no inverse to ten digits.
+    E(released) = P^T original along each masked axis, and the estimate solves this equation (Kooiman et al. 1997, eq. 3).
+    Return None if a matrix is too close to singular.
     """
     estimate: Array = table.astype(np.float64)
     for axis, matrix in enumerate(matrices):
         if matrix is None:
             continue
-        if not (np.isfinite(matrix).all() and np.linalg.cond(matrix) < MOST_CONDITION):
+        if not (np.isfinite(matrix).all() and np.linalg.cond(matrix) < MAX_CONDITION_NUMBER):
             return None
         moved = np.moveaxis(estimate, axis, 0)
         flat = np.linalg.solve(matrix.T, moved.reshape(len(matrix), -1))
@@ -97,17 +103,17 @@ def corrected_table(table: Array, matrices: Sequence[Array | None]) -> Array | N
     return estimate
 
 
-MOST_CELLS = 1 << 22  # of a table that is corrected
-MOST_STATES = 1 << 12  # strata times categories of one likelihood
+MAX_TABLE_CELLS = 1 << 22  # cells of a table to correct; keeps it below about 100 MB
+MAX_LIKELIHOOD_STATES = 1 << 12  # strata times categories; the matrix of a likelihood has this number squared
 
 
 @dataclass(frozen=True)
 class TransitionMethod(Method):
-    """The base of methods that replace a category a by b with probability matrix[a, b], record by record.
+    """Base class of methods that replace category a by b with probability matrix[a, b], independently for each record.
 
     Parameters
     ----------
-    on : categorical variables to mask, each on its own.
+    on : categorical variables to mask, each independently.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("ordinal", "nominal")
@@ -115,21 +121,23 @@ class TransitionMethod(Method):
     on: tuple[str, ...]
 
     def transitions(self, name: str, categories: list[Any], counts: Array) -> Array:
-        """The matrix of one variable with these categories and so many records in each; missing values are among
-        them only where the method treats missing as a category."""
+        """Return the matrix of one variable, given its categories and their counts.
+
+        Missing values are among the categories only if the method treats missing as a category.
+        """
         raise TypeError(f"{type(self).__name__} has no transitions.")
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         released = {}
         for name in self.on:
             column = data.column(name)
-            released[name] = changed(column.values, self._matrix(name, column), rng.random(len(data)))
+            released[name] = randomize_codes(column.values, self._matrix(name, column), rng.random(len(data)))
         return data.change(None, released)
 
     def _matrix(self, name: str, column: Column) -> Array:
-        """The matrix over all codes of a column: kinds of missing that the method keeps stay as they are."""
+        """Return the matrix over all codes of a column. Missing values stay missing if the method keeps them."""
         if (levels := column.levels) is None:
-            raise SchemaError(f"{name!r} is numeric, and categories are needed.")
+            raise SchemaError(f"{name!r} is numeric; {type(self).__name__} needs a categorical variable.")
         counts = np.bincount(column.values, minlength=len(levels))
         known = np.flatnonzero(~levels.is_null().to_numpy()) if self.missing == "kept" else np.arange(len(levels))
         whole = np.eye(len(levels))
@@ -137,7 +145,7 @@ class TransitionMethod(Method):
         return whole
 
     def log_likelihood(self, known: Microdata, released: Microdata) -> Fields:
-        """log P(released category | known one), from the shares of the categories in both files together."""
+        """Return log P(released category | known category), using the category shares of both files together."""
         stratum = np.zeros(len(known) + len(released), dtype=np.int64)
         if self.within:
             stratum = compress([common_codes(known, released, name) for name in self.within])[0]
@@ -146,8 +154,10 @@ class TransitionMethod(Method):
         for name in self.on:
             both = stacked([known.column(name), released.column(name)])
             size = 0 if both.levels is None else len(both.levels)
-            if strata * size > MOST_STATES:
-                raise Undefined(f"the likelihood of {name!r} in {strata} strata has more than {MOST_STATES:,} states.")
+            if strata * size > MAX_LIKELIHOOD_STATES:
+                raise Undefined(
+                    f"the likelihood of {name!r} in {strata} strata has more than {MAX_LIKELIHOOD_STATES:,} states."
+                )
             matrix = np.zeros((strata * size, strata * size))
             for s in range(strata):
                 block = slice(s * size, (s + 1) * size)
@@ -156,30 +166,35 @@ class TransitionMethod(Method):
             fields.append(Field(ours.astype(float), theirs.astype(float), Transition(matrix)))
         return tuple(fields)
 
-    def corrected(self, released: Microdata, names: tuple[str, ...] | str, *, weighted: bool = False) -> pl.DataFrame:
-        """The table of `names` as a data user would estimate it from the released file: unbiased for the original's.
+    def correct_table(
+        self, released: Microdata, names: tuple[str, ...] | str, *, weighted: bool = False
+    ) -> pl.DataFrame:
+        """Return an unbiased estimate of the original's table of `names`, from the released file alone.
 
-        One row a cell: the categories, `released` (counts, or sums of weights), and `corrected`, the estimate, which may be
-        negative in small cells. Strata of `within` are corrected apart and added up.
+        The result has one row for each cell: the categories; "released", the count (or sum of weights) in the
+        released file; and "corrected", the estimate, which may be negative in small cells. Each stratum of `within`
+        is corrected separately, and the estimates are added up.
         """
         names = (names,) if isinstance(names, str) else tuple(names)
         columns = [released.column(name) for name in names]
         if not names or any(column.levels is None for column in columns):
-            raise SchemaError(f"{type(self).__name__}.corrected needs the names of categorical variables.")
+            raise SchemaError(f"{type(self).__name__}.correct_table needs the names of categorical variables.")
         shape = tuple(released.level_count(name) for name in names)
-        if math.prod(shape) > MOST_CELLS:
-            raise Undefined(f"the table of {', '.join(map(repr, names))} has more than {MOST_CELLS:,} cells.")
-        cell = cell_numbers([released.codes(name) for name in names], shape)[0]
+        if math.prod(shape) > MAX_TABLE_CELLS:
+            raise Undefined(f"the table of {', '.join(map(repr, names))} has more than {MAX_TABLE_CELLS:,} cells.")
+        cell = mixed_radix([released.codes(name) for name in names], shape)[0]
         weights = released.weights if weighted else np.ones(len(released))
         tables = {"released": np.zeros(shape), "corrected": np.zeros(shape)}
         for rows in rows_by_cell(released, self.within):
             table = np.bincount(cell[rows], weights[rows], minlength=math.prod(shape)).reshape(shape)
             parts = zip(names, (column.take(rows) for column in columns), strict=True)
-            estimate = corrected_table(table, [self._matrix(*part) if part[0] in self.on else None for part in parts])
+            estimate = invert_transitions(
+                table, [self._matrix(*part) if part[0] in self.on else None for part in parts]
+            )
             if estimate is None:
-                raise Undefined("a transition matrix has no inverse, so no table can be corrected.")
+                raise Undefined("a transition matrix is singular, so the table cannot be corrected.")
             tables["corrected"] += estimate
             tables["released"] += table
         axes = zip(names, columns, np.indices(shape), strict=True)
-        categories = [c.levels.gather(place.ravel()).alias(n) for n, c, place in axes if c.levels is not None]
+        categories = [c.levels.gather(index.ravel()).alias(n) for n, c, index in axes if c.levels is not None]
         return pl.DataFrame([*categories, *(pl.Series(name, table.ravel()) for name, table in tables.items())])

@@ -1,4 +1,4 @@
-"""Records that masking made impossible, repaired: by a step, by a plan, up to the release."""
+"""Repair of records that masking made impossible: by a step, by a plan, and in a release."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RULES = ('age < 18 -> marital = "never"', 'sex = "m" -> pregnant = "no"')
 
 
 def family(rows: int = 2000) -> sm.Microdata:
-    """Nobody under 18 is married, and whoever is pregnant is a woman."""
+    """Return people without married children and without pregnant men."""
     rng = np.random.default_rng(1)
     age, sex = rng.integers(0, 90, rows), rng.choice(["f", "m"], rows)
     frame = pl.DataFrame(
@@ -44,12 +44,12 @@ REPAIRED = sm.Chain([*SWAPS.methods, Repair(RULES)])
 
 
 def after(data: sm.Microdata, method: sm.Method, *rules: str) -> tuple[sm.Microdata, sm.Microdata]:
-    """The file as a method leaves it, and repaired."""
+    """Return the file as a method masks it, and the repaired file."""
     masked = sm.mask(data, method, seed=1)
     return masked, Repair(rules).mask(masked, np.random.default_rng(1))
 
 
-def test_no_rule_is_broken_and_little_is_changed() -> None:
+def test_repair_removes_violations_with_few_changes() -> None:
     data = family()
     masked, repaired = after(data, SWAPS, *RULES)
     assert violations(masked) > 100 and violations(repaired) == 0
@@ -60,8 +60,8 @@ def test_no_rule_is_broken_and_little_is_changed() -> None:
     assert violations(sm.mask(data, REPAIRED, seed=1)) == 0, "as a step of a chain too"
 
 
-def test_a_column_that_calls_for_the_rule_is_drawn_from_who_obeys() -> None:
-    """Only the age was masked: a married child gets the age of somebody married, never a marital status."""
+def test_condition_column_is_replaced_from_obeying_donors() -> None:
+    """Only the age was masked, so a married child gets the age of a married person, not another marital status."""
     data = family()
     noisy, repaired = after(data, sm.Noise(on="age", variance=0.5), RULES[0])
     drawn = repaired["age"] != noisy["age"]
@@ -71,7 +71,7 @@ def test_a_column_that_calls_for_the_rule_is_drawn_from_who_obeys() -> None:
     assert set(repaired["age"][drawn]) <= set(noisy["age"][married])
 
 
-def test_what_broke_a_rule_before_and_what_nobody_masked_stays() -> None:
+def test_original_violations_and_unmasked_values_stay() -> None:
     data, rule = family(), 'age > 50 -> region = "N"'
     masked, repaired = after(data, sm.Swap(on=["region"], rate=0.3), rule)
     same = masked["region"] == data["region"]
@@ -82,7 +82,7 @@ def test_what_broke_a_rule_before_and_what_nobody_masked_stays() -> None:
     assert all((alone[name] == data[name]).all() for name in data.names), "as a first step there is nothing to repair"
 
 
-def test_missing_values_stay_and_are_never_drawn() -> None:
+def test_missing_values_are_neither_replaced_nor_donated() -> None:
     third = pl.int_range(pl.len()) % 3 == 0
     frame = (
         family()
@@ -99,30 +99,30 @@ def test_missing_values_stay_and_are_never_drawn() -> None:
     assert (repaired.missing("age") == data.missing("age")).all()
 
 
-def test_a_recoded_column_is_left() -> None:
+def test_rules_on_recoded_columns_are_skipped() -> None:
     bands, swaps = sm.Recode(on=["age"], width=10), sm.Swap(on=["marital"], rate=0.3)
     masked, repaired = after(family(), sm.Chain([bands, swaps]), *RULES)
     assert (masked["marital"] == repaired["marital"]).all()
     sm.mask(family(), sm.Chain([bands, swaps, Repair(RULES)]), seed=1)
 
 
-def test_records_taken_last_are_refused_in_a_sentence() -> None:
+def test_sampling_after_masking_is_infeasible() -> None:
     data = family()
     late = sm.Chain([sm.Swap(on=["marital"], rate=0.3), sm.methods.Sample(rate=0.5), Repair(RULES)])
-    with pytest.raises(sm.errors.Infeasible, match="put the step that takes records before the masking"):
+    with pytest.raises(sm.errors.Infeasible, match="put the step that samples records before the masking"):
         sm.mask(data, late, seed=1)
     early = sm.Chain([sm.methods.Sample(rate=0.5), sm.Swap(on=["marital"], rate=0.3), Repair(RULES)])
     assert violations(sm.mask(data, early, seed=1)) == 0
 
 
-def test_a_chain_that_repairs_obeys_the_laws() -> None:
+def test_chain_with_repair_obeys_the_laws() -> None:
     swaps = [sm.Swap(on="marital", rate=0.1), sm.Swap(on="sex", rate=0.1)]
     check_method(sm.Chain([*swaps, Repair(RULES)]), family(200))
     check_method(sm.Chain([sm.Noise(on="age"), Repair(RULES[:1])]), family(200))
 
 
 @pytest.mark.parametrize("edits", [[], ["age < 15"], "age ! 3 -> age = 1"])
-def test_what_is_no_rule(edits: list[str]) -> None:
+def test_invalid_rules_are_rejected(edits: list[str]) -> None:
     with pytest.raises(sm.errors.PlanError, match=r"Repair\.edits"):
         Repair(edits)  # type: ignore[arg-type]
 
@@ -133,7 +133,7 @@ def plan_of(**parts: object) -> sm.Plan:
     return sm.Plan(SWAPS, measures, rule=sm.Threshold(risk=0.9), seed=SEED, **parts)  # type: ignore[arg-type]
 
 
-def test_a_plan_keeps_its_rules_and_repairs_by_them() -> None:
+def test_plan_applies_its_edit_rules() -> None:
     data = family()
     plan = plan_of(edits=RULES, profile="public-use")
     again = sm.Plan.from_toml(plan.toml(), seed=SEED)
@@ -153,18 +153,18 @@ def test_a_plan_keeps_its_rules_and_repairs_by_them() -> None:
         ("7", "edits must be a list of rules"),
     ],
 )
-def test_rules_are_checked_when_a_plan_is_read(edits: str, words: str) -> None:
+def test_plan_rejects_invalid_rules(edits: str, words: str) -> None:
     with pytest.raises(sm.errors.PlanError, match=words):
         sm.Plan.from_toml(f"edits = {edits}\n" + plan_of().toml())
 
 
-def test_rules_that_do_not_fit_the_data_are_told() -> None:
+def test_plan_reports_rules_incompatible_with_data() -> None:
     problems = plan_of(edits=['aage < 15 -> marital = "never"']).problems_with(family())
     assert problems == ["edit rule 'aage < 15 -> marital = \"never\"': no column 'aage'. Did you mean 'age'?"]
 
 
-def test_a_release_tells_and_refuses_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Repaired, none is left. A rule that the plan states and a candidate cannot keep is refused, unless overridden."""
+def test_release_reports_and_refuses_remaining_violations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repair removes all violations. A release that still violates a rule of the plan is refused, unless overridden."""
     monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "ledger"))
     data = family(600)
     plan = plan_of(edits=RULES)
@@ -174,7 +174,9 @@ def test_a_release_tells_and_refuses_what_is_left(tmp_path: Path, monkeypatch: p
     )
     folder = release_with_overrides(data, plan, Candidate(plan.all_methods[1])).write(tmp_path / "out")
     done = {entry["name"]: entry["done"] for entry in json.loads((folder / "codebook.json").read_text("utf-8"))}
-    assert done["marital"].endswith("2 edit rules repaired") and not done["age"], "the codebook says so where it may be"
+    assert done["marital"].endswith("repaired by 2 edit rules") and not done["age"], (
+        "the codebook says so where it may be"
+    )
     late = sm.Chain([sm.Noise(on="age", variance=0.5), sm.methods.Derive("marital_age", "age * 1")])
     frame = data.frame().with_columns(marital_age=pl.col("age").cast(pl.Float64))
     wide = sm.read(frame, keys=["sex", "marital", "pregnant", "region"], numeric=["age", "marital_age"])
