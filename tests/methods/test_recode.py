@@ -243,7 +243,7 @@ def test_rounding_gives_nearest_multiples(values: list[float], base: float, unbi
 
 def test_random_rounding_is_unbiased() -> None:
     """x = 37 becomes 40 with probability 0.7 for base 10: 100,000 draws, within 5 standard errors."""
-    draws = randomly_rounded(np.full(100_000, 37.0), 10, np.random.default_rng(1).random(100_000))
+    draws = round_at_random(np.full(100_000, 37.0), 10, np.random.default_rng(1).random(100_000))
     assert set(draws.tolist()) == {30.0, 40.0}
     assert abs(draws.mean() - 37) < 5 * 10 * np.sqrt(0.7 * 0.3 / 100_000)
     assert (sm.methods.Round(on="x", base=1).random, sm.methods.Round(on="x", base=1, unbiased=True).random) == (

@@ -283,7 +283,7 @@ def whiten_fields(
     def fields_of(rows: Array, others: Array, columns: Array) -> Fields:
         if complete is not None and len(columns) == own.shape[1]:
             return complete(own[rows], seen[others])
-        change = noise_covariance.whitening(spread[np.ix_(columns, columns)]).T
+        change = noise_covariance.whitening_matrix(spread[np.ix_(columns, columns)]).T
         pairs = zip((own[np.ix_(rows, columns)] @ change).T, (seen[np.ix_(others, columns)] @ change).T, strict=True)
         return tuple(Field(a, b, Normal(1.0)) for a, b in pairs)
 
@@ -372,7 +372,7 @@ def _censored_densities(noise: AdditiveNoise, known: Array, released: Array) -> 
     cuts = {}
     for j, column in enumerate(before.T):
         values = column[~np.isnan(column)]
-        spread = float(noise_covariance.spreads(values)) / growth**0.5 if len(values) > 1 else 0.0
+        spread = float(noise_covariance.column_spreads(values)) / growth**0.5 if len(values) > 1 else 0.0
         if not spread > 0:
             continue
         step = rounding_step(released[:, j])
@@ -400,7 +400,7 @@ def _fields_by_missing_pattern(
 def _whitening_of(covariance: Array, live: Array) -> Array:
     """Return the matrix that whitens the variables `live` and ignores the others."""
     columns = np.flatnonzero(live)
-    part = noise_covariance.whitening(covariance[np.ix_(columns, columns)])
+    part = noise_covariance.whitening_matrix(covariance[np.ix_(columns, columns)])
     matrix = np.zeros((len(part), len(covariance)))
     matrix[:, columns] = part
     return matrix

@@ -169,20 +169,20 @@ def _blank(
     inside, added = np.zeros((size, 2)), np.zeros((size, 2))
     # Put the cells of the group into a hash table by their values outside the hidden variables.
     for row in group:
-        mark = mark_outside(marks, row, hidden)
-        slot = slot_of(table, slot_marks, codes, hidden, row, mark)
+        mark = hash_outside(marks, row, hidden)
+        slot = find_slot(table, slot_marks, codes, hidden, row, mark)
         table[slot], slot_marks[slot] = row, mark
     # Sum all cells of the file into these slots: the records that would match a cell of the group after blanking.
     for row in range(len(codes)):
         if original[row] & ~hidden:  # missing outside the hidden variables: leaving it out only undercounts
             continue
-        slot = slot_of(table, slot_marks, codes, hidden, row, mark_outside(marks, row, hidden))
+        slot = find_slot(table, slot_marks, codes, hidden, row, hash_outside(marks, row, hidden))
         if table[slot] >= 0:
             share = alpha if mask[row] & ~hidden else 1.0
             for c in range(2):
                 inside[slot, c] += share * sums[row, c]
     for row in group:
-        slot = slot_of(table, slot_marks, codes, hidden, row, mark_outside(marks, row, hidden))
+        slot = find_slot(table, slot_marks, codes, hidden, row, hash_outside(marks, row, hidden))
         # A cell of this slot that was just blanked matches this one as well, which may already make it safe.
         for c in range(2):
             matched[row, c] += added[slot, c]

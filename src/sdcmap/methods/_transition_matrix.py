@@ -182,7 +182,7 @@ class TransitionMethod(Method):
         shape = tuple(released.level_count(name) for name in names)
         if math.prod(shape) > MAX_TABLE_CELLS:
             raise Undefined(f"the table of {', '.join(map(repr, names))} has more than {MAX_TABLE_CELLS:,} cells.")
-        cell = mixed_radix([released.codes(name) for name in names], shape)[0]
+        cell = cell_numbers([released.codes(name) for name in names], shape)[0]
         weights = released.weights if weighted else np.ones(len(released))
         tables = {"released": np.zeros(shape), "corrected": np.zeros(shape)}
         for rows in rows_by_cell(released, self.within):

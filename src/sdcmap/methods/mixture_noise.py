@@ -23,7 +23,7 @@ from sdcmap.core import (
 )
 from sdcmap.core.likelihood import Mixture
 from sdcmap.kernels.masking.mixtures import centers, draw_mixture, draw_vectors, vector_centers
-from sdcmap.kernels.masking.noise_covariance import covariance_root, unmixing
+from sdcmap.kernels.masking.noise_covariance import covariance_root, unmixing_matrix
 from sdcmap.methods._noise_likelihood import MIN_NOISE_SHARE, AdditiveNoise, MixtureFields, noise_shape
 
 
@@ -159,7 +159,7 @@ class MixtureNoise(AdditiveNoise):
         The function takes known values, released values, and the covariance of any normal noise besides the mixture,
         which adds to the variance of each component. The records must have no missing values.
         """
-        undo, live = unmixing(covariance_root(covariance, self.root))
+        undo, live = unmixing_matrix(covariance_root(covariance, self.root))
         if len(live) == 0:
             return None
         weights, theta, variances = self._mixture()

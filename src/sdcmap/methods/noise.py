@@ -11,7 +11,7 @@ import numpy as np
 from sdcmap.core import Array, Field, Fields, Generator, Method, Microdata, Range, Strengths, format_percent
 from sdcmap.core.likelihood import IMPOSSIBLE
 from sdcmap.core.value import Spec
-from sdcmap.kernels.masking.noise_covariance import normals
+from sdcmap.kernels.masking.noise_covariance import draw_normals
 from sdcmap.methods._noise_likelihood import MIN_NOISE_SHARE, AdditiveNoise, noise_shape, noise_spread, rounding_step
 
 

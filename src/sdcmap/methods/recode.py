@@ -20,7 +20,7 @@ from sdcmap.data.label_layers import interval_read
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS, Schema
 from sdcmap.kernels.masking import breaks as cuts
-from sdcmap.kernels.masking.own_values import CROWD
+from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
 from sdcmap.methods.chain import combine_steps
 
 WAYS = ("breaks", "bins", "width", "merge", "prefix", "hierarchy")
@@ -257,7 +257,7 @@ class Recode(Method):
             raise Infeasible(f"{name!r} has only missing values, so no intervals can be found.")
         if self.width is not None:
             farthest = np.abs(known - self.start).max()
-            if known.max() - known.min() > MAX_INTERVALS * self.width or farthest > cuts.WHOLE * self.width:
+            if known.max() - known.min() > MAX_INTERVALS * self.width or farthest > cuts.LARGEST_WHOLE * self.width:
                 many = f"more than {MAX_INTERVALS:,} intervals"
                 raise Infeasible(f"a width of {self.width:g} divides {name!r} into {many}; use a larger width.")
             return cuts.whole_steps(known, self.width, self.start)
@@ -275,10 +275,10 @@ class Recode(Method):
         index = cuts.interval_of(x[known], breaks, self.closed)
         typical = np.concatenate([breaks[:1], (breaks[:-1] + breaks[1:]) / 2, breaks[-1:]])
         average = np.median if self.becomes == "median" else np.mean
-        # The average of fewer than CROWD values would reveal them, so such an interval keeps its midpoint.
+        # The average of fewer than MIN_SHARING_RECORDS values would reveal them, so such an interval keeps its midpoint.
         for interval, count in enumerate(np.bincount(index, minlength=len(typical))):
             at_end = interval in (0, len(breaks))
-            if count >= CROWD and (at_end or self.becomes != "midpoint"):
+            if count >= MIN_SHARING_RECORDS and (at_end or self.becomes != "midpoint"):
                 typical[interval] = average(x[known][index == interval])
         released = x.copy()
         released[known] = typical[index]

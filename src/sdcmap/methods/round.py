@@ -21,7 +21,7 @@ from sdcmap.core import (
     format_strength,
 )
 from sdcmap.data.amounts import amounts, changed_amounts
-from sdcmap.kernels.masking.breaks import randomly_rounded, rounded
+from sdcmap.kernels.masking.breaks import round_at_random, round_to_multiple
 from sdcmap.methods.chain import combine_steps
 
 MULTIPLE_TOLERANCE = 1e-6  # as a share of the base; a value this close to a multiple counts as the multiple
@@ -108,4 +108,4 @@ class Round(Method):
         return changed_amounts(data, {name: self._round(amounts(data, name), rng) for name in self.on})
 
     def _round(self, x: Array, rng: Generator) -> Array:
-        return randomly_rounded(x, self.base, rng.random(len(x))) if self.unbiased else rounded(x, self.base)
+        return round_at_random(x, self.base, rng.random(len(x))) if self.unbiased else round_to_multiple(x, self.base)

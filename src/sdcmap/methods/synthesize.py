@@ -216,7 +216,7 @@ def _draw_by_tree(data: Microdata, name: str, fitted: _Bins, asked: _Bins, leaf:
     predictors, new = fitted.matrix(n), asked.matrix(n)
     if column.levels is not None:
         codes = column.values.astype(np.int64)
-        return drawn_from(grow(predictors, sizes, ordered, codes, len(column.levels), leaf), new, codes, rng)
+        return draw_from_leaves(grow(predictors, sizes, ordered, codes, len(column.levels), leaf), new, codes, rng)
     missing = np.isnan(column.values)
     if missing.all():
         return column.values.copy()
@@ -224,8 +224,8 @@ def _draw_by_tree(data: Microdata, name: str, fitted: _Bins, asked: _Bins, leaf:
     if missing.any():
         is_missing = missing.astype(np.int64)
         rows = np.flatnonzero(
-            drawn_from(grow(predictors, sizes, ordered, is_missing, 2, leaf), new, is_missing, rng) == 0
+            draw_from_leaves(grow(predictors, sizes, ordered, is_missing, 2, leaf), new, is_missing, rng) == 0
         )
     y = column.values[~missing]
-    drawn[rows] = drawn_from(grow(predictors[~missing], sizes, ordered, y, 0, leaf), new[rows], y, rng)
+    drawn[rows] = draw_from_leaves(grow(predictors[~missing], sizes, ordered, y, 0, leaf), new[rows], y, rng)
     return drawn
