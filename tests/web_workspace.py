@@ -19,7 +19,7 @@ import httpx
 import uvicorn
 
 import sdcmap as sm
-from sdcmap.explore.looking import source_of
+from sdcmap.explore.first_look import source_of
 from sdcmap.web.entrance import Entrance
 from sdcmap.web.server import settings
 from sdcmap.web.service import make_app

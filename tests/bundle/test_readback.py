@@ -16,7 +16,7 @@ from sdcmap.bundle.readback import aligned, check_read_back, read_released
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
-from sdcmap.files.writing import write
+from sdcmap.files.writer import write
 from sdcmap.methods import Sample
 
 STREAM = Stream.of_seed(SEED, "read back")

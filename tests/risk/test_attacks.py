@@ -379,7 +379,7 @@ def test_a_sweep_tells_the_snooper_the_method() -> None:
 
 
 def test_it_is_the_risk_proposed_for_a_numeric_file() -> None:
-    from sdcmap.explore.looking import look
+    from sdcmap.explore.first_look import look
 
     plan = look(numeric(range(60), range(60, 0, -1))).plan("x.csv")
     assert sm.WorstLinkage() in plan.measures

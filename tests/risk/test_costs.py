@@ -80,7 +80,7 @@ CASES = [(seed, mean) for seed in range(6) for mean in (False, True)]
 
 
 @pytest.mark.parametrize(("seed", "mean"), CASES)
-def test_blocks(seed: int, mean: bool) -> None:
+def test_block_reader(seed: int, mean: bool) -> None:
     costs = fields(default_rng(seed), mean)
     rows = np.array([3, 60, 5])
     block = (mean_costs if mean else block_costs)(costs, rows)

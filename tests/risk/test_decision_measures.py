@@ -509,13 +509,13 @@ def test_the_page_on_global_risk_shows_what_is_computed() -> None:
 
 def test_the_worked_choice_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the generated stand-in: the document has what the criterion saw, and the choice is the nearest of region D."""
-    from sdcmap.papers import trottini_choice
+    from sdcmap.papers import trottini2001_choice
 
     monkeypatch.delenv("SDCMAP_DATA", raising=False)
-    found = trottini_choice.worked_choice(seed=3, replicates=1)
+    found = trottini2001_choice.run_worked_choice(seed=3, replicates=1)
     assert found.document["file"] == "a generated stand-in"
     rows = found.document["candidates"]
-    assert set(rows) == {"as it is", *trottini_choice.METHODS}
+    assert set(rows) == {"as it is", *trottini2001_choice.METHODS}
     assert rows["as it is"]["region"] == "B" and rows["as it is"]["IEK"] == pytest.approx(0, abs=1e-12)
     safe = {name: row["distance"] for name, row in rows.items() if row["region"] == "D"}
     assert found.document["choice"] == min(safe, key=lambda name: safe[name])

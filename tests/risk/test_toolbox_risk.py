@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sdcmap as sm
-from sdcmap.data.cells import in_released_categories
+from sdcmap.data.cells import recode_to_released_categories
 from sdcmap.errors import PlanError, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import ANY, closer_share, nearest
@@ -395,7 +395,7 @@ def test_a_recoded_file_is_read_in_its_own_categories() -> None:
     merged = sm.mask(data, sm.Recode(on="secret", merge=[["0", "1"]]), seed=1)
     found = scored(sm.risk.CorrectAttribution(on="key"), data, merged)
     assert found.value == found.parts["naive"] == 1  # one category is left, and it tells nothing
-    assert in_released_categories(data, data.change(None, {}), ("key", "age")) is data
+    assert recode_to_released_categories(data, data.change(None, {}), ("key", "age")) is data
 
 
 def test_synthetic_files_need_people_from_outside(tmp_path: Path) -> None:

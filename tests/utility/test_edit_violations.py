@@ -8,7 +8,7 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.core.edit_rule import parse_edit
-from sdcmap.explore.proposed_edits import proposed_edits
+from sdcmap.explore.edit_proposals import propose_edits
 
 RULE = 'age < 18 -> marital = "never"'
 
@@ -57,10 +57,10 @@ def test_a_recoded_column_has_no_rule_any_more() -> None:
 def test_the_rules_that_a_file_proposes() -> None:
     """Those it was made with, and no other; each is broken by nobody."""
     data = family()
-    rules = proposed_edits(data)
+    rules = propose_edits(data)
     assert set(rules) == {RULE, 'sex = "m" -> pregnant = "no"', 'pregnant = "yes" -> sex = "f"'}
     assert not any(parse_edit(rule).violations(data).any() for rule in rules)
 
 
 def test_few_records_propose_nothing() -> None:
-    assert proposed_edits(family(100)) == []
+    assert propose_edits(family(100)) == []

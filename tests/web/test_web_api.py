@@ -20,7 +20,7 @@ import pytest
 
 import sdcmap as sm
 from samples import PAST_THE_GATE
-from sdcmap.explore.looking import look, source_of
+from sdcmap.explore.first_look import look, source_of
 from sdcmap.methods import METHODS
 from sdcmap.web import pages
 from sdcmap.web.workspace import Workspace
@@ -136,7 +136,7 @@ def test_look_tells_what_the_package_tells(client: httpx.Client, folder: Path) -
     assert sum(count for _, count in seen["class_sizes"]) == len(data)
     assert seen["class_sizes"][0][1] == seen["sizes"]["<2"]
     told = ok(client.post("/api/looks/telling", json={"file": "people.csv", "roles": ROLES}))
-    assert [(tuple(one["keys"]), one["alone"]) for one in told["sets"]] == list(look(data).telling.sets)
+    assert [(tuple(one["keys"]), one["alone"]) for one in told["sets"]] == list(look(data).identifying.sets)
     frame = data.frame()
     for a, row in zip(told["names"], told["pairs"], strict=True):
         assert row == [int(frame.select({a, b}).is_unique().sum()) for b in told["names"]]

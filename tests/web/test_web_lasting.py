@@ -15,13 +15,13 @@ import pytest
 import sdcmap as sm
 from samples import PAST_THE_GATE
 from sdcmap.bundle.checks import REMEDIES, SOFT
-from sdcmap.explore import bars, looking
-from sdcmap.explore.bars import bars_of
-from sdcmap.explore.looking import look, source_of
-from sdcmap.files import reading
+from sdcmap.explore import column_bars, first_look
+from sdcmap.explore.column_bars import summarize_column
+from sdcmap.explore.first_look import look, source_of
+from sdcmap.files import reader
 from sdcmap.kernels.tables.identifying_columns import alone_on_pairs
 from sdcmap.web import shelf
-from sdcmap.web.child import Telling, _run
+from sdcmap.web.child import IdentifyingSets, _run
 from sdcmap.web.entrance import KEPT_SECONDS, Entrance, Kept
 from sdcmap.web.server import _door
 from sdcmap.web.sweeps import PACE_SECONDS, Pace, Phase, Sweeps, Wanted
@@ -63,13 +63,13 @@ def test_a_sweep_says_what_it_is_at_from_the_first_second(tmp_path: Path, monkey
     (tmp_path / "short.toml").write_text(plan_of(tmp_path, replicates=1, rates=(0.05,)).toml())
     room = Workspace(tmp_path.resolve())
     told: list[str] = []
-    really = Telling.at
+    really = IdentifyingSets.at
 
-    def at(self: Telling, phase: str) -> None:
+    def at(self: IdentifyingSets, phase: str) -> None:
         really(self, phase)
         told.append(Sweeps(room).phase("short").phase.partition(":")[0])  # as a server reads it
 
-    monkeypatch.setattr(Telling, "at", at)
+    monkeypatch.setattr(IdentifyingSets, "at", at)
     _run(room, tmp_path / "short.toml", room.folder / "short", 1, "sweep")
     assert list(dict.fromkeys(told)) == ["reading the file", "getting ready", "making and scoring candidates"]
 
@@ -216,7 +216,12 @@ def test_a_merge_is_lists_of_categories_and_says_where_it_does_nothing(client: h
 def counts(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """What is counted from now on: columns by name, and whether sets of them are."""
     counted: set[str] = set()
-    glance, spread, sets, pairs = looking._glance, bars.bars_of, looking.telling_sets, looking.telling_pairs
+    glance, spread, sets, pairs = (
+        first_look._summarize,
+        column_bars.summarize_column,
+        first_look.find_identifying_sets,
+        first_look.count_unique_by_pair,
+    )
 
     def glanced(data: Any, name: str, proposal: Any, known: Any = None) -> Any:
         counted.update([name] if known is None else [])
@@ -227,10 +232,12 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         counted.update(name for name in names if not any(data.column(name) is column for column in old))
         return pairs(data, names, before)
 
-    monkeypatch.setattr(looking, "_glance", glanced)
-    monkeypatch.setattr(bars, "bars_of", lambda data, name: counted.add(name) or spread(data, name))
-    monkeypatch.setattr(looking, "telling_sets", lambda *given: counted.add("sets of columns") or sets(*given))
-    monkeypatch.setattr(looking, "telling_pairs", paired)
+    monkeypatch.setattr(first_look, "_summarize", glanced)
+    monkeypatch.setattr(column_bars, "summarize_column", lambda data, name: counted.add(name) or spread(data, name))
+    monkeypatch.setattr(
+        first_look, "find_identifying_sets", lambda *given: counted.add("sets of columns") or sets(*given)
+    )
+    monkeypatch.setattr(first_look, "count_unique_by_pair", paired)
     return counted
 
 
@@ -239,8 +246,8 @@ def test_a_change_of_roles_reads_and_counts_nothing_again(
 ) -> None:
     (folder / "once.csv").write_bytes((folder / "people.csv").read_bytes())
     read: list[Path] = []
-    really = reading._frame_of_file
-    monkeypatch.setattr(reading, "_frame_of_file", lambda path, asked: read.append(path) or really(path, asked))
+    really = reader._frame_of_file
+    monkeypatch.setattr(reader, "_frame_of_file", lambda path, asked: read.append(path) or really(path, asked))
     counted = counts(monkeypatch)
     for roles, codes, new in (
         ({}, [], set(ROLES)), (ROLES, [], set(ROLES)), (ROLES | {"Income": "sensitive"}, [], set()),
@@ -254,15 +261,15 @@ def test_a_change_of_roles_reads_and_counts_nothing_again(
         data = source_of("people.csv", roles, {}, codes).read(folder)
         fresh = look(data)
         for v in seen["variables"]:
-            assert v["spread"] == json.loads(json.dumps(asdict(bars_of(data, v["name"]))))
+            assert v["spread"] == json.loads(json.dumps(asdict(summarize_column(data, v["name"]))))
             assert v["missing_codes"] == [code.partition("=")[2] for code in codes if code.startswith(f"{v['name']}=")]
         assert [v["role"] for v in seen["variables"]] == [v.role for v in fresh.variables]
         assert [(v["distinct"], v["missing"], v["once"]) for v in seen["variables"]] == [
             (v.distinct, v.missing, v.once) for v in fresh.variables
         ]
         assert seen["sizes"] == fresh.sizes
-        assert seen["alone"] == {words: list(facts) for words, facts in fresh.alone.items()}
-        assert [(tuple(one["keys"]), one["alone"]) for one in told["sets"]] == list(fresh.telling.sets)
+        assert seen["alone"] == {words: list(facts) for words, facts in fresh.unique.items()}
+        assert [(tuple(one["keys"]), one["alone"]) for one in told["sets"]] == list(fresh.identifying.sets)
         assert told["pairs"] == alone_on_pairs([data.codes(name) for name in told["names"]]).tolist()
     assert [path.name for path in read].count("once.csv") == 1
     (folder / "once.csv").unlink()
@@ -459,7 +466,7 @@ def test_a_search_that_was_stopped_is_not_done_when_its_plan_is(
 
 def test_the_generations_of_a_search_are_told_as_they_come(tmp_path: Path) -> None:
     room = Workspace(tmp_path)
-    tell = Telling(room, "found")
+    tell = IdentifyingSets(room, "found")
     for evaluations, area in ((24, 0.25), (32, 0.5)):
         tell.searched(evaluations, 200, area)
     told = Sweeps(room).phase("found")

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 import sdcmap as sm
-from sdcmap.explore.bars import column_counts
-from sdcmap.explore.looking import source_of
+from sdcmap.explore.column_bars import count_values
+from sdcmap.explore.first_look import source_of
 from sdcmap.study.sweep import read_progress
 from visiting import Inside, Visitor, ready, until
 from web_workspace import KEYS, ROLES, Server, endless_plan, people
@@ -159,7 +159,7 @@ def test_plans_are_picked_not_typed_and_nothing_unsaved_is_lost(inside: Inside, 
 def test_a_hierarchy_is_drawn_up_in_the_page_and_used(inside: Inside, server: Server) -> None:
     data = source_of("people.csv", ROLES, {}).read(server.folder)
     counts = dict(data.frame()["Educ"].value_counts().iter_rows())
-    educ = [bar.label for bar in column_counts(data.column("Educ"))]
+    educ = [bar.label for bar in count_values(data.column("Educ"))]
     with inside.at("/studies/small/plan", height=1400) as page:
         page.select_option("#new-method", "Recode")
         page.click("#add-method")

@@ -11,8 +11,8 @@ from sdcmap.core import Array, Microdata, did_you_mean
 from sdcmap.core.edit_rule import parse_edit
 from sdcmap.core.limit import Verdict
 from sdcmap.core.release_policy import ReleasePolicy
-from sdcmap.data.identifiers import coordinates, numbers_records
-from sdcmap.data.schema import NEVER_RELEASED, UNSERVED
+from sdcmap.data.identifiers import find_coordinates, is_record_number
+from sdcmap.data.schema import NEVER_RELEASED, UNSUPPORTED_ROLES
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.marked_records import marked_rows
 from sdcmap.study.plan import Plan
@@ -124,7 +124,7 @@ def check_roles(data: Microdata, proposed: Sequence[str] = (), confirmed: bool =
     """Every column has a role that somebody stated or confirmed, and that something serves."""
     if unstated := data.schema.of_role(None):
         return Check("roles", False, f"nobody has stated a role for {_some(unstated)}: state it when reading the data.")
-    if unserved := [*data.schema.unserved(*UNSERVED)]:
+    if unserved := [*data.schema.unsupported_roles(*UNSUPPORTED_ROLES)]:
         return Check("roles", False, " ".join(unserved))
     if proposed and not confirmed:
         advice = "look at them and take them out of the plan's `proposed`, or confirm all of them (--confirm-roles)"
@@ -150,7 +150,7 @@ def check_identifiers(released: Microdata, policy: ReleasePolicy) -> Check:
     numbers = {name: _known_numbers(before, name) for name in released.numeric if name in before.numeric}
     alike = [v.name for v in released.schema.variables if _looks_like_identifier(released, before, v.name, policy)]
     told = [f"nearly every record has a value of its own in {', '.join(map(repr, alike))}"] if alike else []
-    if places := coordinates(numbers):
+    if places := find_coordinates(numbers):
         told.append(f"{', '.join(map(repr, places))} look like coordinates")
     if not told:
         return Check("identifier", True, "no released column looks like an identifier.")
@@ -167,7 +167,7 @@ def _looks_like_identifier(data: Microdata, before: Microdata, name: str, policy
     if variable.role in ("household", "stratum", "weight", *NEVER_RELEASED):
         return False
     if data.column(name).levels is None:
-        return numbers_records(_known_numbers(before, name))
+        return is_record_number(_known_numbers(before, name))
     known = data.codes(name)[~data.missing(name)]
     text = variable.storage in ("String", "Categorical", "Enum")
     return len(known) > 1 and len(np.unique(known)) >= (policy.distinct_values if text else 1.0) * len(known)

@@ -29,7 +29,7 @@ def check_determines(data: Microdata, released: Microdata, masked: Sequence[str]
     data : the original. released : the masked file in the order of its rows. masked : names of the masked columns.
     """
     ids = data.schema.of_role(*RENUMBERED_ROLES)
-    open_names = [name for name in data.names if name not in (*masked, *data.unreleased, *ids)]
+    open_names = [name for name in data.names if name not in (*masked, *data.unreleased_columns, *ids)]
     exact = dict([*_fixing_columns(data, masked, open_names), *_linear_relations(data, masked, open_names)])
     learned = [relation for relation in relations(data, released, masked, ids) if relation.name not in exact]
     told = "; ".join(str(relation) for relation in learned if not relation.gives_back(policy))

@@ -133,7 +133,7 @@ class Gate:
     def _levels(self) -> Iterator[Check]:
         """What who knows less, or more, would find."""
         levels = {"the keys": self.data.keys, "all columns that others could know": self.data.knowable,
-                  "every column but the survey's own, as a yardstick": self.data.describing}  # fmt: skip
+                  "every column but the survey's own, as a yardstick": self.data.content_columns}  # fmt: skip
         if not self.released.paired:
             known = "the keys, all columns that others could know, or every column"
             yield Check("told", True, f"who knows {known} finds nobody: the values of a row are nobody's.")

@@ -43,9 +43,9 @@ def main() -> None:
         warnings.showwarning = lambda message, *_, **__: note(str(message))
         with _told_to_go():
             if any(Path(tempfile.gettempdir()).glob("sdcmap-*/lock")):  # a command that was killed left them
-                from sdcmap.data.private_folder import remove_left
+                from sdcmap.data.private_folder import remove_abandoned
 
-                remove_left()
+                remove_abandoned()
             _run()
 
 

@@ -16,7 +16,7 @@ from sdcmap.cli.app import ROLES, app, note, print_json, reads_a_file
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sdcmap.explore.looking import ColumnSummary, Look
+    from sdcmap.explore.first_look import ColumnSummary, Look
 
 MOST_SHOWN = 60  # columns of the first table; more are counted
 
@@ -59,10 +59,12 @@ def _who_is_alone(seen: Look) -> tuple[Table, Table]:
     from rich.table import Table
 
     known = Table("a snooper who knows", "columns", "records alone", "share", title="Who is alone")
-    for words, (columns, alone) in seen.alone.items():
+    for words, (columns, alone) in seen.unique.items():
         known.add_row(words, f"{columns:,}", f"{alone:,}", f"{alone / seen.rows:.1%}")
-    telling = Table("columns", "records alone", "share", title="Which columns tell most", caption=seen.telling.words)
-    for names, alone in seen.telling.sets:
+    telling = Table(
+        "columns", "records alone", "share", title="Which columns tell most", caption=seen.identifying.words
+    )
+    for names, alone in seen.identifying.sets:
         telling.add_row(", ".join(names), f"{alone:,}", f"{alone / seen.rows:.1%}")
     return known, telling
 
@@ -79,7 +81,7 @@ def _noticed(seen: Look) -> Iterator[str]:
         yield f"{name} holds numbers and {count:,} values that are none: {todo}"
     if classes := sorted({glance.safe_harbor for glance in seen.variables} - {""}):
         yield f"Safe Harbor classes: {'; '.join(f'{letter}, {SAFE_HARBOR[letter]}' for letter in classes)}."
-    yield "A role with ? is proposed: state it. `alone` counts records whose value no other record has."
+    yield "A role with ? is proposed: state it. `unique` counts records whose value no other record has."
 
 
 @app.command()
@@ -115,19 +117,19 @@ def look(
     Example: sdcmap look suf/data.csv --ddi suf/codebook.xml --within suf-study --profile public-use -o puf.toml
     """
     import sdcmap as sm
-    from sdcmap.data.private_folder import write_whole
-    from sdcmap.explore.looking import look as look_at
-    from sdcmap.explore.proposed_edits import proposed_edits
+    from sdcmap.data.private_folder import write_atomically
+    from sdcmap.explore.edit_proposals import propose_edits
+    from sdcmap.explore.first_look import look as look_at
     from sdcmap.study.profiles import to_profile
 
     every = any(names == "all" for names in given.values())
     paths = {name: str(path.resolve()) for name, path in (("ddi", ddi), ("within", within)) if path is not None}
     named = {name: names for name, names in given.items() if names != "all"}
-    source = sm.Source(str(file), **named, **paths, census=census, known_by=tuple(known_by)).sensed()  # type: ignore[arg-type]
+    source = sm.Source(str(file), **named, **paths, census=census, known_by=tuple(known_by)).with_dialect()  # type: ignore[arg-type]
     held = to_profile(profile)
     seen = look_at(source if not every else sm.read(file, **given, census=census, known_by=known_by, ddi=source.ddi))
     seen = replace(seen, source=source)
-    rules = proposed_edits(seen.data) if edits and seen.data is not None else []
+    rules = propose_edits(seen.data) if edits and seen.data is not None else []
     if as_json:
         print_json(seen.facts)
     else:
@@ -137,9 +139,9 @@ def look(
             print(head, *(rules or ["none."]), sep="\n  ")
     if out is not None:
         plan = seen.plan(file.resolve(), held, [table.resolve() for table in tables])
-        write_whole(out, _header(seen, rules) + plan.toml())
+        write_atomically(out, _header(seen, rules) + plan.toml())
         idle = plan.count == 1 and plan.data is not None and seen.data is not None  # it masks nothing: why?
-        wrong = plan.problems_with(plan.data.applied(seen.data)) if idle else []  # type: ignore[union-attr, arg-type]
+        wrong = plan.problems_with(plan.data.apply_to(seen.data)) if idle else []  # type: ignore[union-attr, arg-type]
         next_steps = f"sdcmap check {out}; sdcmap sweep {out} -o study; sdcmap release study"
         advice = f"Look at every proposed role and limit, then: {next_steps}"
         advice = f"It cannot be swept yet: {' '.join(wrong)}" if wrong else advice

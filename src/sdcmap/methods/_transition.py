@@ -12,7 +12,7 @@ import polars as pl
 
 from sdcmap.core import Array, Column, Field, Fields, Generator, Method, Microdata, SchemaError, Undefined
 from sdcmap.core.likelihood import Transition
-from sdcmap.data.cells import common_codes, rows_by_cell, stacked
+from sdcmap.data.cells import common_codes, rows_by_cell, stack_columns
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import compress, mixed_radix
 
@@ -144,7 +144,7 @@ class TransitionMethod(Method):
         strata = int(stratum.max()) + 1
         fields = []
         for name in self.on:
-            both = stacked([known.column(name), released.column(name)])
+            both = stack_columns([known.column(name), released.column(name)])
             size = 0 if both.levels is None else len(both.levels)
             if strata * size > MOST_STATES:
                 raise Undefined(f"the likelihood of {name!r} in {strata} strata has more than {MOST_STATES:,} states.")

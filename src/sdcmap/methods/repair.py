@@ -89,7 +89,7 @@ class Repair(Method):
         return self.looked_at
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
-        yield from data.schema.unserved("wave", "case")
+        yield from data.schema.unsupported_roles("wave", "case")
         for rule in self.rules:
             yield from rule.incompatibilities(
                 data if data.base is None else data.base

@@ -20,7 +20,7 @@ from sdcmap.core import (
     format_number,
     format_strength,
 )
-from sdcmap.data.amounts import amounts, changed_amounts
+from sdcmap.data.amounts import amounts, replace_amounts
 from sdcmap.kernels.masking.breaks import randomly_rounded, rounded
 from sdcmap.methods.chain import in_turn
 
@@ -103,7 +103,7 @@ class Round(Method):
         return self.base * (first - 0.5), self.base * (last + 0.5)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        return changed_amounts(data, {name: self._rounded(amounts(data, name), rng) for name in self.on})
+        return replace_amounts(data, {name: self._rounded(amounts(data, name), rng) for name in self.on})
 
     def _rounded(self, x: Array, rng: Generator) -> Array:
         return randomly_rounded(x, self.base, rng.random(len(x))) if self.unbiased else rounded(x, self.base)

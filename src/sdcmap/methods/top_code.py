@@ -21,7 +21,7 @@ from sdcmap.core import (
     format_percent,
     format_strength,
 )
-from sdcmap.data.amounts import amounts, changed_amounts
+from sdcmap.data.amounts import amounts, replace_amounts
 from sdcmap.kernels.masking.own_values import CROWD
 from sdcmap.kernels.statistics.robust_scatter import Scatter, robust_scatter
 
@@ -136,7 +136,7 @@ class TopCode(Method):
         return np.where(below, -np.inf, least), np.where(above, np.inf, most)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        return changed_amounts(data, {name: self._coded(amounts(data, name)) for name in self.on})
+        return replace_amounts(data, {name: self._coded(amounts(data, name)) for name in self.on})
 
     def _coded(self, x: Array) -> Array:
         if len(known := x[~np.isnan(x)]) == 0:

@@ -11,8 +11,8 @@ from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change_charts import draw_change, draw_correlations
 from sdcmap.core import Choice, Microdata, PlanError
 from sdcmap.core.audience import Audience, format_significant
-from sdcmap.data.private_folder import write_whole
-from sdcmap.explore.looking import SMALL_CELLS, look
+from sdcmap.data.private_folder import write_atomically
+from sdcmap.explore.first_look import SMALL_CELL_SIZES, look
 from sdcmap.map import RUMap
 from sdcmap.recordwise.neighborhood import Unsafe
 from sdcmap.recordwise.table import records as record_table
@@ -40,7 +40,7 @@ class Report:
 
     def save(self, path: str | Path = "report.html") -> Path:
         """Write the page; it needs no network, and a browser prints it on A4 or into a PDF."""
-        return write_whole(Path(path), self.html, private=self.audience == "internal")
+        return write_atomically(Path(path), self.html, private=self.audience == "internal")
 
 
 def make_report(
@@ -94,7 +94,7 @@ def _common(study: Study, view: View) -> Page:
         "rows": seen.rows,
         "keys": study.data.keys,
         "columns_seen": [(seen_one, study.data.schema[seen_one.name].label) for seen_one in seen.variables],
-        "rare": dict(zip(SMALL_CELLS, seen.sizes.values(), strict=False)) if view.tells_risk else {},
+        "rare": dict(zip(SMALL_CELL_SIZES, seen.sizes.values(), strict=False)) if view.tells_risk else {},
         "axes": study_rows.axes_of(view.plan),
         "limits": study_rows.limits_of(view.plan),
         "methods": study_rows.methods_of(view.plan),

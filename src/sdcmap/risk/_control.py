@@ -15,8 +15,8 @@ import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.core.refits import Folds, Refit
-from sdcmap.data.cells import common_codes, in_released_categories
-from sdcmap.data.label_layers import layered, read_column, spelled_out
+from sdcmap.data.cells import common_codes, recode_to_released_categories
+from sdcmap.data.label_layers import read_labels, separate_layers, spell_out_labels
 from sdcmap.kernels.tables.attribution import share_error
 from sdcmap.risk._archive import read_archive
 from sdcmap.risk.linkage.field_costs import importance_problems, relative_weights
@@ -179,14 +179,18 @@ class Controlled(RiskMeasure):
         """Both files as a reader sees them: the original in the categories of the release, where each value became one, and
         labels of the release that only the note explains spelled out."""
         names = self.compared_columns(original)
-        recoded = in_released_categories(original, masked, names)
-        return recoded, spelled_out(recoded, masked, names)
+        recoded = recode_to_released_categories(original, masked, names)
+        return recoded, spell_out_labels(recoded, masked, names)
 
     def as_recoded(self, original: Microdata) -> Microdata:
         """The original in the categories that the deterministic steps of the method make: of makings, where nobody outside
         has a released row to read them from."""
         again = redone(original, self.method)
-        return original if again is None else in_released_categories(original, again, self.compared_columns(original))
+        return (
+            original
+            if again is None
+            else recode_to_released_categories(original, again, self.compared_columns(original))
+        )
 
     def split_making(self, original: Microdata, making: Refit, rng: Generator) -> Split:
         """Draw people who were in the making and people who were not."""
@@ -246,8 +250,8 @@ def positions(
 
 def _codes(targets: Microdata, archive: Microdata, name: str) -> list[Array]:
     """One column of both files in codes; of labels of several depths a column for each layer of them."""
-    read = read_column(targets, archive, name)
-    layers = None if read is None else layered(read)
+    read = read_labels(targets, archive, name)
+    layers = None if read is None else separate_layers(read)
     return [common_codes(targets, archive, name)] if layers is None else list(np.vstack(layers).T)
 
 

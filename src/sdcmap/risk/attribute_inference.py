@@ -10,7 +10,7 @@ import numpy as np
 
 from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range
 from sdcmap.core.refits import Refit
-from sdcmap.data.cells import common_codes, stacked
+from sdcmap.data.cells import common_codes, stack_columns
 from sdcmap.kernels.tables.attribution import nearest
 from sdcmap.risk._control import Controlled, Difference, Split, positions, ranges_of
 from sdcmap.risk._secrets import SecretMeasure, check_comparable
@@ -177,7 +177,7 @@ def _categories(inside: Column, outside: Column) -> list[tuple[Array, Array]]:
     """Who has it, inside and outside, for each sensitive category with enough people on both sides."""
     if inside.levels is None or outside.levels is None:
         return []
-    mine, others = np.split(stacked([inside, outside]).values, [len(inside.values)])
+    mine, others = np.split(stack_columns([inside, outside]).values, [len(inside.values)])
     both = [(mine == c, others == c) for c in np.intersect1d(mine, others)]
     return [(a, b) for a, b in both if min(a.sum(), b.sum()) >= FEWEST]
 

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, TypeAlias
 import numpy as np
 
 from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
-from sdcmap.data.cells import in_released_categories, stacked
-from sdcmap.data.label_layers import spelled_out
+from sdcmap.data.cells import recode_to_released_categories, stack_columns
+from sdcmap.data.label_layers import spell_out_labels
 from sdcmap.kernels.tables.attribution import closer_share, nearest, share_error, two_nearest
 from sdcmap.risk._control import PAIR, Controlled, Split, positions, ranges_of
 
@@ -116,7 +116,7 @@ def _strangeness(drawn: Split, names: tuple[str, ...]) -> list[Array]:
 
 def _equal_codes(columns: Sequence[Column]) -> Array:
     """Codes of these columns, one below the other, that are equal where values are."""
-    both = stacked(columns)
+    both = stack_columns(columns)
     return both.values if both.levels is not None else np.unique(both.values, return_inverse=True)[1]
 
 
@@ -179,8 +179,8 @@ class Identifiability(RiskMeasure):
         names = self.check_variables(original)
         if len(masked) == 0:
             raise Undefined("the file has no records.")
-        known = in_released_categories(original, masked, names)
-        masked, ranges = spelled_out(known, masked, names), ranges_of(known, names)
+        known = recode_to_released_categories(original, masked, names)
+        masked, ranges = spell_out_labels(known, masked, names), ranges_of(known, names)
         people = known.take(rng.permutation(len(known))[: self.targets])
         released = two_nearest(*positions(people, masked, names, ranges))[:, 0] / len(names)
         other = two_nearest(*positions(people, known, names, ranges))[:, 1] / len(names)  # the nearest is the person

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Share, Undefined
-from sdcmap.data.cells import common_codes, in_released_categories, stacked
-from sdcmap.data.covering import check_one_depth, explained, layers_of, mixed_names
+from sdcmap.data.cells import common_codes, recode_to_released_categories, stack_columns
+from sdcmap.data.label_matching import check_one_depth, layers_of, mixed_depth_names, spell_out_true_labels
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums
 from sdcmap.risk._archive import read_archive
@@ -62,9 +62,9 @@ class PopulationMeasure(KeyMeasure):
         if len(masked) == 0:
             raise Undefined("the file has no records.")
         names = self.variables(original)
-        known = in_released_categories(original, masked, names)
-        masked = explained(known, masked, names)
-        mixed = mixed_names(known, masked, names)
+        known = recode_to_released_categories(original, masked, names)
+        masked = spell_out_true_labels(known, masked, names)
+        mixed = mixed_depth_names(known, masked, names)
         people = _in_categories_of(original, masked, self.people(original), names)
         columns = [column for name in names for column in self._codes(masked, people, name, name in mixed)]
         cell, _ = compress([column + 1 for column in columns])
@@ -97,13 +97,15 @@ def _in_categories_of(original: Microdata, masked: Microdata, people: Microdata,
     recoded = [name for name in names if masked.column(name).levels is not original.column(name).levels]
     if not recoded:
         return people
-    columns = {name: stacked([file.column(name) for file in (original, people)]) for name in recoded}
+    columns = {name: stack_columns([file.column(name) for file in (original, people)]) for name in recoded}
     everybody = Microdata(original.schema.only(recoded), columns)
     came = np.arange(len(masked)) if masked.origin is None else masked.origin
-    seen = in_released_categories(everybody, replace(masked, origin=came), recoded)
+    seen = recode_to_released_categories(everybody, replace(masked, origin=came), recoded)
     lost = np.logical_or.reduce([seen.missing(name) & ~everybody.missing(name) for name in recoded])[len(original) :]
     theirs = seen.take(np.arange(len(original), len(everybody)))
-    schema = people.schema.recoded({name: "String" for name in recoded if theirs.column(name).levels is not None})
+    schema = people.schema.with_categories(
+        {name: "String" for name in recoded if theirs.column(name).levels is not None}
+    )
     both = {name: theirs.column(name) if name in recoded else people.column(name) for name in names}
     return Microdata(schema, both).take(np.flatnonzero(~lost))
 
@@ -287,6 +289,6 @@ class DeltaPresence(PopulationMeasure):
     def _presence(self, original: Microdata, masked: Microdata) -> tuple[Matches, Array]:
         """Who matches whom, and f/F, at most 1, of each combination."""
         names = self.check_variables(original)
-        check_one_depth(in_released_categories(original, masked, names), masked, names)
+        check_one_depth(recode_to_released_categories(original, masked, names), masked, names)
         matches = self.matches(original, masked)
         return matches, np.minimum(matches.released / np.maximum(matches.population, 1.0), 1.0)

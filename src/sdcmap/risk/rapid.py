@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Positive, Range, Undefined
-from sdcmap.data.cells import common_codes, in_released_categories, joint_codes
-from sdcmap.data.covering import check_one_depth, explained, fitting
-from sdcmap.data.model_training import EXTRA, Learner, check_told, features_of, learning
+from sdcmap.data.cells import common_codes, joint_codes, recode_to_released_categories
+from sdcmap.data.label_matching import check_one_depth, possible_matches, spell_out_true_labels
+from sdcmap.data.model_training import EXTRA, Learner, build_features, check_categories_known, limit_learning_threads
 from sdcmap.kernels.tables.attribution import attribution_probabilities, shares
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._secrets import SecretMeasure, check_comparable
@@ -116,18 +116,21 @@ class RAPID(SecretMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names, secret = self.check_variables(original), self.secret_in(original)
-        asked = in_released_categories(original, masked, (*names, secret))
-        check_told(original, asked, masked, names)
+        asked = recode_to_released_categories(original, masked, (*names, secret))
+        check_categories_known(original, asked, masked, names)
         known = _known(asked, masked, secret)
         if min(len(known.people), len(known.released)) < self.fewest:
             raise Undefined(f"fewer than {self.fewest} people or released records have a sensitive value.")
-        with learning():
+        with limit_learning_threads():
             return self._of_categories(known, names) if known.categories else self._of_numbers(known, names)
 
     def _of_numbers(self, known: _Known, names: tuple[str, ...]) -> Estimate:
         guess = self._asked(known, names)
-        explained = 1 - float(((guess - known.truth) ** 2).mean() / (known.truth.var() or 1.0))
-        parts = {"naive": self._share_near(known.truth, np.median(known.told)), "explained": max(0.0, explained)}
+        spell_out_true_labels = 1 - float(((guess - known.truth) ** 2).mean() / (known.truth.var() or 1.0))
+        parts = {
+            "naive": self._share_near(known.truth, np.median(known.told)),
+            "explained": max(0.0, spell_out_true_labels),
+        }
         return Estimate(value=self._share_near(known.truth, guess), parts=parts)
 
     def _of_categories(self, known: _Known, names: tuple[str, ...]) -> Estimate:
@@ -142,13 +145,13 @@ class RAPID(SecretMeasure):
     def _asked(self, known: _Known, names: tuple[str, ...]) -> Array:
         """What the model says of each person: a number, or the chance of each category. Records come in the order of their
         values, so that their place in the file has no say."""
-        features = features_of(known.released, known.people, names)
+        features = build_features(known.released, known.people, names)
         order = np.lexsort([*features.train.T, known.told])
         features = features._replace(train=features.train[order])
         learner = Learner(self.model, numeric=not known.categories, seed=0)
-        model = learner.fitted(features, known.told[order])
-        rows = learner.shown(features.test, features)
-        return learner.chances(model, rows, known.categories) if known.categories else model.predict(rows)
+        model = learner.fit(features, known.told[order])
+        rows = learner.encode_rows(features.test, features)
+        return learner.probabilities(model, rows, known.categories) if known.categories else model.predict(rows)
 
     def _share_near(self, truth: Array, guess: Array | np.floating) -> float:
         """The share of the numbers that a guess, of each or of all, predicts."""
@@ -257,12 +260,12 @@ class CorrectAttribution(SecretMeasure):
     def _probabilities(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Array]:
         """The original in the categories of the release, and the chance of each record that counts; NaN without a match."""
         names, secret = self.check_variables(original), self.secret_in(original)
-        original = in_released_categories(original, masked, (*names, secret))
+        original = recode_to_released_categories(original, masked, (*names, secret))
         check_one_depth(original, masked, (secret,))
         told = common_codes(original, masked, secret)
         key = compress([common_codes(original, masked, name) for name in names])[0]
         ours, theirs = zip(*(np.split(code, [len(original)]) for code in (key, compress([key, told])[0])), strict=True)
-        fit = fitting(original, explained(original, masked, names), names)
+        fit = possible_matches(original, spell_out_true_labels(original, masked, names), names)
         if not self._over_released:
             if fit is None:
                 each = attribution_probabilities(*ours, *theirs)

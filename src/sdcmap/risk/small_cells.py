@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
-from sdcmap.data.cells import DistinctCells, cells, common_codes, distinct_cells, in_released_categories, moves
+from sdcmap.data.cells import DistinctCells, cells, common_codes, distinct_cells, moves, recode_to_released_categories
 from sdcmap.kernels.tables.coding import compress, in_small_cells
 from sdcmap.kernels.tables.combinations import unsafe_combinations
 from sdcmap.risk._frequencies import FrequencyMeasure, KeyMeasure, key_sets
@@ -106,7 +106,7 @@ class ReplicatedUniques(RiskMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.check_variables(original)
-        before, after, size = _cells_of_both(in_released_categories(original, masked, names), masked, names)
+        before, after, size = _cells_of_both(recode_to_released_categories(original, masked, names), masked, names)
         original_count, released_count = (np.bincount(side, minlength=size) for side in (before, after))
         alone, released = original_count[before] == 1, released_count[before]
         parts = {
@@ -237,7 +237,7 @@ class KAnonymity(FrequencyMeasure):
         alone = ((met.count == 1) & (met.codes >= 0).all(axis=1))[met.code]
         seen = {"complete and alone": float(alone.mean())}
         if masked.paired:
-            before, after, size = _cells_of_both(in_released_categories(original, masked, names), masked, names)
+            before, after, size = _cells_of_both(recode_to_released_categories(original, masked, names), masked, names)
             owner = before if masked.origin is None else before[masked.origin]
             unique = np.bincount(before, minlength=size) == 1
             seen["truly alone"] = float((alone & (owner == after) & unique[after]).mean())

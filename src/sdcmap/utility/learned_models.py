@@ -11,8 +11,15 @@ import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, Undefined, did_you_mean
 from sdcmap.core.refits import Folds, Refit, assign_folds, count_folds
-from sdcmap.data.cells import in_released_categories, joint_codes
-from sdcmap.data.model_training import EXTRA, Features, Learner, check_told, features_of, learning
+from sdcmap.data.cells import joint_codes, recode_to_released_categories
+from sdcmap.data.model_training import (
+    EXTRA,
+    Features,
+    Learner,
+    build_features,
+    check_categories_known,
+    limit_learning_threads,
+)
 from sdcmap.utility._numeric import keys_and_numbers
 
 SHUFFLES = 3  # of each feature, for its importance
@@ -29,11 +36,11 @@ class Exam(NamedTuple):
     truth: Array
     naive: float
 
-    def worth(self, side: int, rows: Array | None = None) -> Array:
+    def score_predictions(self, side: int, rows: Array | None = None) -> Array:
         """What each answer of one of the models is worth, of the people as they are or of other rows."""
         features = self.seen[side]
-        shown = self.learner.shown(features.test if rows is None else rows, features)
-        return self.learner.worth(self.models[side].predict(shown), self.truth)
+        shown = self.learner.encode_rows(features.test if rows is None else rows, features)
+        return self.learner.score_predictions(self.models[side].predict(shown), self.truth)
 
 
 @dataclass(frozen=True)
@@ -103,11 +110,13 @@ class _LearnedModel(Measure):
         fold = assign_folds(original, self.held_out, original.schema.of_role("stratum"), rng)
         came = np.arange(len(masked)) if masked.origin is None else masked.origin
         refits = [Refit(masked.take(np.flatnonzero(fold[came] != k)), fold == k) for k in range(self.folds)]
-        return self._graded(original, refits, rng, [in_released_categories(original, masked, names)] * self.folds)
+        return self._graded(
+            original, refits, rng, [recode_to_released_categories(original, masked, names)] * self.folds
+        )
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         names = self.check_variables(original)
-        asked = [in_released_categories(original, making.released, names) for making in refits]
+        asked = [recode_to_released_categories(original, making.released, names) for making in refits]
         return self._graded(original, refits, rng, asked)
 
     def _features(self, data: Microdata, name: str) -> tuple[str, ...]:
@@ -118,7 +127,7 @@ class _LearnedModel(Measure):
     ) -> Estimate:
         """The value from every column and fold; `asked`: the original in the categories of each release."""
         seed = int(rng.integers(2**31))
-        with learning():
+        with limit_learning_threads():
             sittings = {
                 name: [self._exam(original, *pair, name, seed) for pair in zip(refits, asked, strict=True)]
                 for name in self.predicts
@@ -141,19 +150,19 @@ class _LearnedModel(Measure):
         told = released.take(np.flatnonzero(~released.missing(name)))
         if min(len(test), len(inside), len(told)) < self.fewest:
             raise Undefined(f"fewer than {self.fewest} people are left to train on, or to test with.")
-        check_told(test, as_released, released, names)
+        check_categories_known(test, as_released, released, names)
         files = [inside, told, test]
         answers = [data.numbers(name) for data in files] if numeric else joint_codes(files, name)[0]
-        seen = features_of(inside, test, names), features_of(told, as_released, names)
+        seen = build_features(inside, test, names), build_features(told, as_released, names)
         learner = Learner(self.model, numeric, seed)
-        models = learner.fitted(seen[0], answers[0]), learner.fitted(seen[1], answers[1])
+        models = learner.fit(seen[0], answers[0]), learner.fit(seen[1], answers[1])
         return Exam(name, learner, models, seen, answers[2], _naive(answers[0], answers[2], learner))
 
 
 def _naive(seen: Array, truth: Array, learner: Learner) -> float:
     """The worth of one answer for everybody: the mean, or the most frequent category, of the original."""
     guess = seen.mean() if learner.numeric else np.bincount(seen).argmax()
-    return float(learner.worth(np.full(len(truth), guess), truth).mean())
+    return float(learner.score_predictions(np.full(len(truth), guess), truth).mean())
 
 
 @dataclass(frozen=True)
@@ -194,7 +203,7 @@ class TrainOnRelease(_LearnedModel):
         errors: list[float] = []
         losses: dict[str, list[float]] = {}  # by kind
         for name, exams in sittings.items():
-            before, after = (np.concatenate([exam.worth(side) for exam in exams]) for side in (0, 1))
+            before, after = (np.concatenate([exam.score_predictions(side) for exam in exams]) for side in (0, 1))
             naive = float(np.mean([exam.naive for exam in exams]))
             scores = {"original": float(before.mean()), "release": float(after.mean()), "naive": naive}
             told = {what: max(0.0, score) for what, score in scores.items()}
@@ -250,13 +259,13 @@ class ImportanceAgreement(_LearnedModel):
 def _agreements(exam: Exam, rng: Generator) -> Array:
     """The overlap of both models' importances in each shuffle; NaN where the original's model needs no feature."""
     lost = np.zeros((SHUFFLES, 2, len(exam.seen[0].levels)))
-    whole = [exam.worth(side).mean() for side in (0, 1)]
+    whole = [exam.score_predictions(side).mean() for side in (0, 1)]
     for shuffle in range(SHUFFLES):
         order = rng.permutation(len(exam.truth))
         for side, place in np.ndindex(2, lost.shape[2]):
             rows = exam.seen[side].test.copy()
             rows[:, place] = rows[order, place]
-            lost[shuffle, side, place] = max(0.0, whole[side] - exam.worth(side, rows).mean())
+            lost[shuffle, side, place] = max(0.0, whole[side] - exam.score_predictions(side, rows).mean())
     total = lost.sum(axis=2, keepdims=True)
     shares = lost / np.where(total > 0, total, 1.0)
     return np.where(total[:, 0, 0] > 0, shares.min(axis=1).sum(axis=1), np.nan)

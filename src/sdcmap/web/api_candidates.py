@@ -191,7 +191,7 @@ def relations(
 ) -> Relations:  # fmt: skip
     """Correlations of the numbers and the table of two categorical columns, before and after masking, as heat maps."""
     _, data, masked, names = made_again(bench, name, candidate)
-    shared = [name for name in data.describing if name in masked.names]  # those that were masked first
+    shared = [name for name in data.content_columns if name in masked.names]  # those that were masked first
     shared.sort(key=lambda name: (name not in names, data.names.index(name)))
     numbers = [n for n in shared if n in data.numeric and masked.column(n).levels is None][:MOST_CORRELATED]
     named = [n for n in shared if data.column(n).levels is not None and masked.column(n).levels is not None]

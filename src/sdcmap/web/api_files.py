@@ -10,9 +10,9 @@ from fastapi import APIRouter, UploadFile
 from pydantic import BaseModel, Field, StringConstraints
 
 from sdcmap.data.microdata import Microdata
-from sdcmap.explore.bars import Bars
-from sdcmap.explore.looking import ColumnSummary, source_of
-from sdcmap.files.reading import Source
+from sdcmap.explore.column_bars import Bars
+from sdcmap.explore.first_look import ColumnSummary, source_of
+from sdcmap.files.reader import Source
 from sdcmap.web.models import Answer
 from sdcmap.web.workbench import Bench
 from sdcmap.web.workspace import DataFile
@@ -120,7 +120,7 @@ def look(bench: Bench, stated: Stated) -> SeenFile:
     rows = [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()]
     columns = [SeenColumn(**vars(v), spread=bars[v.name], missing_codes=_codes(data, v.name)) for v in seen.variables]
     return SeenFile(
-        stated.file, seen.rows, columns, seen.cells, seen.sizes, seen.alone, seen.class_sizes, seen.codes, seen.mixed,
+        stated.file, seen.rows, columns, seen.cells, seen.sizes, seen.unique, seen.class_sizes, seen.codes, seen.mixed,
         seen.census, Preview(frame.columns, rows),
     )  # fmt: skip
 
@@ -130,7 +130,7 @@ def telling(bench: Bench, stated: Stated) -> TellingColumns:
     """Which columns tell the most: the sets of up to three, and the pairs, that leave the most records alone."""
     _, sets, pairs = bench.views.telling(stated.source)
     named = [TellingSet(names, count) for names, count in sets.sets]
-    return TellingColumns(named, sets.words, pairs.names, pairs.alone.tolist(), pairs.words)
+    return TellingColumns(named, sets.words, pairs.names, pairs.unique.tolist(), pairs.words)
 
 
 def _codes(data: Microdata, name: str) -> list[str]:

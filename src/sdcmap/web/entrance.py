@@ -22,7 +22,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from sdcmap.data.private_folder import write_whole
+from sdcmap.data.private_folder import write_atomically
 
 BYTES = 24  # of a secret
 KEPT_SECONDS = 3 * 24 * 3600.0  # since a browser came in: a sweep over a weekend
@@ -60,7 +60,7 @@ class Kept:
         return Kept(found.port, found.place, young) if sound and young else Kept()
 
     def write(self, path: Path) -> None:
-        write_whole(path, json.dumps(vars(self)))
+        write_atomically(path, json.dumps(vars(self)))
 
 
 @dataclass

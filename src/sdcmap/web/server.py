@@ -16,9 +16,9 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from sdcmap.data.private_folder import private_folder, remove_left
+from sdcmap.data.private_folder import private_folder, remove_abandoned
 from sdcmap.errors import SdcmapError
-from sdcmap.files.apart import import_nothing_from
+from sdcmap.files.subprocesses import remove_from_import_path
 from sdcmap.web.entrance import Entrance, Kept
 from sdcmap.web.pages import render
 from sdcmap.web.safety import OWNER
@@ -117,7 +117,7 @@ def serve(
     """Serve until stopped. The first line printed is the address for one browser, the second the token for programs; when
     the address was used, one for the next browser is printed."""
     os.umask(0o077)  # uploads, plans and studies are private
-    import_nothing_from(room.folder)
+    remove_from_import_path(room.folder)
     listening, entrance = _door(room, host, port)
     port = entrance.port
     shown = f"[{host}]" if ":" in host else host
@@ -132,7 +132,7 @@ def serve(
     entrance.used = used
     app = make_app(room, entrance, workers=workers)
     print(address(entrance.once), f"token for programs: {entrance.token}", sep="\n", flush=True)
-    remove_left(room.notes)
+    remove_abandoned(room.notes)
     opening = _browser(room, entrance, address) if open_browser else nullcontext()
     with opening, suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
         uvicorn.Server(settings(app)).run(sockets=[listening])

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import sdcmap
-from sdcmap.data.private_folder import remove_left
+from sdcmap.data.private_folder import remove_abandoned
 from sdcmap.errors import SdcmapError
 from sdcmap.web import pages
 from sdcmap.web.answers import Problem, asked_path, of_error
@@ -121,6 +121,6 @@ class LateService:
 def _warm(app: App) -> None:
     """Draw a chart's script before somebody waits for it, and clean up after a kill."""
 
-    remove_left(app.bench.room.folder)
+    remove_abandoned(app.bench.room.folder)
     with suppress(Exception):  # the first page with a chart will say what is wrong
         app.bench.drawing.vega()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from sdcmap.data.private_folder import private_folder, write_whole
+from sdcmap.data.private_folder import private_folder, write_atomically
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.web.sweeps import Sweeps
 from sdcmap.web.workspace import RELEASES, Overtaken, Workspace
@@ -48,7 +48,7 @@ class Shelf:
             place = self.room.free_name(new)
             if scores:
                 copy_study(self.room.study(name), self.room.place_of(new))
-            write_whole(place, text)
+            write_atomically(place, text)
 
     def rename(self, name: str, new: str) -> None:
         """Another name for a study and all that belongs to it. The folder goes first: it holds a plan of its own."""
@@ -92,7 +92,7 @@ class Shelf:
                 saved = datetime.fromtimestamp(place.stat().st_mtime, UTC).isoformat(timespec="seconds")
                 plans = [EarlierPlan(saved, before), *self.earlier_plans(name)][:MOST_PLANS]
                 self.room.write_note(f"{name}.plans", plans)
-            write_whole(self.room.place_of(f"{name}.toml"), text)
+            write_atomically(self.room.place_of(f"{name}.toml"), text)
 
     def earlier_plans(self, name: str) -> list[EarlierPlan]:
         """What was saved before the plan that counts, the newest first; none where the note of it is damaged."""
@@ -122,7 +122,7 @@ class Shelf:
         if version and version != version_of(self.notes(name)):
             raise Overtaken("the notes were saved elsewhere meanwhile: look at those first.")
         self.room.plan(name)
-        write_whole(self.room.notes_of(name), text)
+        write_atomically(self.room.notes_of(name), text)
 
     def _parts(self, name: str, *, releases: bool = True) -> Iterator[Path]:
         """Every file and folder of a study that is there."""

@@ -19,7 +19,7 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 from sdcmap.core.named_files import restrict_files_to, with_current_file_root
-from sdcmap.files.apart import environment, python
+from sdcmap.files.subprocesses import python_command, subprocess_environment
 from sdcmap.web.workspace import Busy, Workspace
 
 Wish = Literal["running", "searching", "paused", "cancelled"]
@@ -138,11 +138,11 @@ class Sweeps:
     def _start(self, name: str, task: Task) -> None:
         plan, study = self.room.plan(name), self.room.place_of(name)
         self.room.kept(f"{name}.phase").unlink(missing_ok=True)
-        command = python("sdcmap.web.child:main", plan, study, self.workers, task)
+        command = python_command("sdcmap.web.child:main", plan, study, self.workers, task)
         with self.room.kept(f"{name}.errors").open("wb") as errors:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors,
-                start_new_session=True, env=environment(),
+                start_new_session=True, env=subprocess_environment(),
             )  # fmt: skip
         self._running[name] = Running(process, task, time.monotonic())
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_json
 
 from sdcmap.core.named_files import digest_of, restrict_files_to
-from sdcmap.data.private_folder import private_folder, write_whole
+from sdcmap.data.private_folder import private_folder, write_atomically
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.formats import endings, is_data_file
 
@@ -135,7 +135,7 @@ class Workspace:
 
     def write_note(self, name: str, value: object) -> None:
         """Note a value under this name, whole or not at all."""
-        write_whole(self.kept(name), to_json(value).decode())
+        write_atomically(self.kept(name), to_json(value).decode())
 
     @property
     def notes(self) -> Path:
@@ -184,7 +184,7 @@ class Workspace:
     # ---- what comes in ----------------------------------------------------------------------------------------
     def take(self, name: str, source: BinaryIO) -> Path:
         """Keep an upload under its name, whole or not at all, after a look at what it decodes to."""
-        from sdcmap.files.weighing import check_decoded
+        from sdcmap.files.decoded_size import check_decoded
 
         path = self.place_of(self.file_name(name))
         if path.exists():
@@ -216,7 +216,7 @@ class Workspace:
                 raise Busy("there is a file of that name already: take another name, or open that one to change it.")
             if version and version != digest_of(name, "file"):
                 raise Overtaken("the file was changed elsewhere meanwhile: open it again, or save under another name.")
-            return write_whole(path, content)
+            return write_atomically(path, content)
 
     def _one_upload(self) -> FileLock:
         return FileLock(self.notes / "uploads.lock", mode=0o600)

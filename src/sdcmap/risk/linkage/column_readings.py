@@ -14,7 +14,7 @@ import numpy as np
 
 from sdcmap.core import Array, Infeasible, Method, Microdata, SchemaError, Stream, Undefined
 from sdcmap.data.cells import joint_codes
-from sdcmap.data.label_layers import ReadLabels, read_column
+from sdcmap.data.label_layers import ReadLabels, read_labels
 from sdcmap.risk.linkage.field_costs import CATEGORY, Cost
 from sdcmap.risk.linkage.file_pair import Pair, finite
 from sdcmap.risk.linkage.learned_evidence import Evidence, category_evidence, number_evidence
@@ -61,7 +61,7 @@ def _codes_of(pair: Pair, place: int) -> LabelCodes | None:
 
 
 def _label_codes(pair: Pair, place: int) -> LabelCodes | None:
-    read = read_column(pair.known_file, pair.released_file, pair.names[place])
+    read = read_labels(pair.known_file, pair.released_file, pair.names[place])
     if read is None:
         return None
     value, label = read.value[pair.known_rows], read.label[pair.released_rows]
@@ -84,7 +84,7 @@ def _with_the_note(pair: Pair, value: Array, label: Array, read: ReadLabels) -> 
     them."""
     held = np.flatnonzero((pair.truth >= 0) & (label >= 0))
     own = value[pair.truth[held]]
-    told = read.unread[label[held]] & (own >= 0)
+    told = read.unreadable[label[held]] & (own >= 0)
     matches = read.matches.copy()
     matches[own[told], label[held][told]] = True
     return matches
@@ -220,7 +220,7 @@ def _binned(known: Microdata, released: Microdata, lesson: Microdata, name: str)
 
 def _labeled(known: Microdata, released: Microdata, lesson: Microdata, name: str) -> Iterator[Reading]:
     """A number that was released as a label, by the labels that it may be behind."""
-    read = read_column(known, released, name)
+    read = read_labels(known, released, name)
     if read is None or not read.matches.any():
         return
     classes, of_value = value_classes(read.matches)
