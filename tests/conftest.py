@@ -63,7 +63,7 @@ def casc_census(shared: Path) -> sm.Microdata:
 def read_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sound SPSS, Stata and SAS files are read in this process: the process apart finds the same, later, as
     files/test_statistics_files.py holds."""
-    monkeypatch.setattr("sdcmap.files.stat.read_apart", read_statfile)
+    monkeypatch.setattr("sdcmap.files.stat.read_in_subprocess", read_statfile)
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sdcmap as sm
 from sdcmap.explore.first_look import source_of
-from sdcmap.explore.plan_differences import MOST_NAMED, plan_differences
+from sdcmap.explore.plan_differences import MAX_NAMES, plan_differences
 
 MEASURES = [sm.SmallCells(), sm.Hellinger()]
 
@@ -34,4 +34,4 @@ def test_every_kind_of_difference_is_listed() -> None:
 
 def test_long_differences_are_shortened_and_counted() -> None:
     (difference,) = plan_differences(plan([0.1]), plan([0.1, *(n / 100 for n in range(20, 40))]))
-    assert difference.second.count(";") == MOST_NAMED and difference.second.endswith(f"and {20 - MOST_NAMED} more")
+    assert difference.second.count(";") == MAX_NAMES and difference.second.endswith(f"and {20 - MAX_NAMES} more")

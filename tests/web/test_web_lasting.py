@@ -21,7 +21,7 @@ from sdcmap.explore.first_look import look, source_of
 from sdcmap.files import reader
 from sdcmap.kernels.tables.identifying_columns import alone_on_pairs
 from sdcmap.web import shelf
-from sdcmap.web.child import IdentifyingSets, _run
+from sdcmap.web.child import Telling, _run
 from sdcmap.web.entrance import KEPT_SECONDS, Entrance, Kept
 from sdcmap.web.server import _door
 from sdcmap.web.sweeps import PACE_SECONDS, Pace, Phase, Sweeps, Wanted
@@ -63,13 +63,13 @@ def test_a_sweep_says_what_it_is_at_from_the_first_second(tmp_path: Path, monkey
     (tmp_path / "short.toml").write_text(plan_of(tmp_path, replicates=1, rates=(0.05,)).toml())
     room = Workspace(tmp_path.resolve())
     told: list[str] = []
-    really = IdentifyingSets.at
+    really = Telling.at
 
-    def at(self: IdentifyingSets, phase: str) -> None:
+    def at(self: Telling, phase: str) -> None:
         really(self, phase)
         told.append(Sweeps(room).phase("short").phase.partition(":")[0])  # as a server reads it
 
-    monkeypatch.setattr(IdentifyingSets, "at", at)
+    monkeypatch.setattr(Telling, "at", at)
     _run(room, tmp_path / "short.toml", room.folder / "short", 1, "sweep")
     assert list(dict.fromkeys(told)) == ["reading the file", "getting ready", "making and scoring candidates"]
 
@@ -466,7 +466,7 @@ def test_a_search_that_was_stopped_is_not_done_when_its_plan_is(
 
 def test_the_generations_of_a_search_are_told_as_they_come(tmp_path: Path) -> None:
     room = Workspace(tmp_path)
-    tell = IdentifyingSets(room, "found")
+    tell = Telling(room, "found")
     for evaluations, area in ((24, 0.25), (32, 0.5)):
         tell.searched(evaluations, 200, area)
     told = Sweeps(room).phase("found")
