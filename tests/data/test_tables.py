@@ -120,7 +120,7 @@ def test_sparse_table_equals_dense_table(monkeypatch: pytest.MonkeyPatch) -> Non
     fresh = Microdata(data.schema, data.columns)
     few = fresh.take(np.arange(12))  # 36 possible cells are more than twice the records
     few = Microdata(few.schema, few.columns)
-    assert few.view(cells, NAMES).met is not None
+    assert few.view(cells, NAMES).observed is not None
     changed = sm.Swap(on=["a", "c"], rate=0.25, pairing="greedy").apply(few, Stream.of_seed(2))
     fast, plain = moves(few, changed, NAMES), _moves_between(few, changed, NAMES)
     assert fast.rows.tolist() == plain.rows.tolist() or sorted(fast.rows) == sorted(plain.rows)

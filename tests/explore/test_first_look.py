@@ -198,5 +198,5 @@ def test_published_tables_add_an_attack_with_the_profile_limit(tmp_path: Path) -
     assert attack.text in plan.risk and plan.limits[attack.text] == plan.limits["WorstLinkage"]  # type: ignore[call-overload, index]
     assert sm.Plan.from_toml(plan.toml()) == plan
     pl.DataFrame({"color": ["red"], "count": [3]}).write_csv(tmp_path / "other.csv")
-    with pytest.raises(SchemaError, match="of none of the keys"):
+    with pytest.raises(SchemaError, match="contain none of the keys"):
         sm.look(data).plan("people.csv", tables=[tmp_path / "other.csv"])

@@ -298,7 +298,7 @@ def test_wrong_roles_and_kinds(arguments: dict[str, Any], message: str) -> None:
 
 def test_error_for_enum_does_not_quote_categories() -> None:
     frame = pl.DataFrame({"x": pl.Series([SECRET], dtype=pl.Enum([SECRET]))})
-    with pytest.raises(sm.errors.SchemaError, match="column 'x' is Enum, not numbers"):
+    with pytest.raises(sm.errors.SchemaError, match="column 'x' is Enum, not numeric"):
         sm.read(frame, kinds={"x": "numeric"})
 
 

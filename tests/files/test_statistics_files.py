@@ -353,7 +353,7 @@ def test_frames_of_every_kind_can_be_written(tmp_path: Path, ending: str) -> Non
 
 def test_a_type_no_format_holds_is_named(tmp_path: Path) -> None:
     data = sm.read(pl.DataFrame({"spell": [dt.timedelta(days=31)]}))
-    with pytest.raises(sm.errors.SchemaError, match=r"^column 'spell' is Duration, which a \.dta file cannot hold\.$"):
+    with pytest.raises(sm.errors.SchemaError, match=r"^column 'spell' is Duration, which a \.dta file cannot store\.$"):
         sm.write(data, tmp_path / "x.dta")
 
 
