@@ -13,7 +13,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.methods._gower_groups import group_means, optimal_groups
 from sdcmap.methods._mdav import mdav_groups, squared_distances
-from sdcmap.methods.household_swap import moving_pairs
+from sdcmap.methods.household_swap import draw_moving_pairs
 
 
 def numbers(n: int, variables: int = 8) -> np.ndarray:
@@ -125,8 +125,8 @@ def partners(n: int) -> tuple[float, float]:
     rng = np.random.default_rng(1)
     kind, area = rng.integers(0, 20, n), rng.integers(0, 80, n)
     visit = rng.permutation(n)[: n // 10]
-    moving_pairs(visit[:9], [kind], area, np.zeros(n, dtype=bool), 9, rng)
-    ours = seconds(lambda: moving_pairs(visit, [kind], area, np.zeros(n, dtype=bool), len(visit), rng))
+    draw_moving_pairs(visit[:9], [kind], area, np.zeros(n, dtype=bool), 9, rng)
+    ours = seconds(lambda: draw_moving_pairs(visit, [kind], area, np.zeros(n, dtype=bool), len(visit), rng))
 
     def plain() -> None:
         free = np.ones(n, dtype=bool)

@@ -27,7 +27,7 @@ limit = int(sys.argv[3])
 if limit:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 import sdcmap as sm
-from sdcmap.files.blocks import read_in_blocks
+from sdcmap.files.block_reader import read_in_blocks
 from sdcmap.study.sweep import sweep
 
 peak = [0]

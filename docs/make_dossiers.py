@@ -18,7 +18,7 @@ from typing import NamedTuple
 import polars as pl
 
 import sdcmap as sm
-from sdcmap.explore.looking import look
+from sdcmap.explore.first_look import look
 
 FOLDER = Path(__file__).parent / "dossiers"
 SEED = 0x5A3B_1E0D_0551_E250_0000_0000_0000_0000_0000_0001  # the data are public, so it need not be secret
@@ -65,7 +65,7 @@ def write(name: str, sample: Sample, source: Path, room: Path) -> None:
     data = sample.read(source)
     proposed = look(data).plan("", sample.profile)
     plan = replace(proposed, seed=SEED, data=None)
-    sm.sweep(data if proposed.data is None else proposed.data.applied(data), plan, room / name)
+    sm.sweep(data if proposed.data is None else proposed.data.apply_to(data), plan, room / name)
     for audience in ("internal", "external"):
         page = sm.report(room / name, audience=audience, title=sample.title, owner=sample.owner)
         page.save(FOLDER / f"{name}-{audience}.html").chmod(0o644)

@@ -17,7 +17,7 @@ from sdcmap.cli import app
 from sdcmap.core.docstring import one_line
 from sdcmap.core.grid import grid
 from sdcmap.explore.plan_schema import plan_schema
-from sdcmap.files.reading import Source
+from sdcmap.files.reader import Source
 from sdcmap.methods import RankSwap, Swap
 from sdcmap.risk import SmallCells
 from sdcmap.study.plan import Plan

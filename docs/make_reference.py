@@ -20,7 +20,7 @@ from sdcmap.core.docstring import docstring, one_line, parameter_sentences
 from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.value import Range, Value, field_types
-from sdcmap.files.reading import read
+from sdcmap.files.reader import read
 from sdcmap.map import RUMap
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS

@@ -1,4 +1,4 @@
-"""The command line inside this process: its own `main`, the same words and exit codes, without a start of Python."""
+"""Run the command line in this process, with the same output and exit codes, without starting Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sdcmap.cli import main
 
 @dataclass(frozen=True)
 class Said:
-    """What a command printed, and its exit code."""
+    """The output of a command, and its exit code."""
 
     code: int
     stdout: str

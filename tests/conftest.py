@@ -1,4 +1,4 @@
-"""What tests share: the reference folder, its two most used files, a browser, and how hard Hypothesis tries."""
+"""Shared fixtures: the reference folder, its two most used files, a browser, and Hypothesis profiles."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The reference folder (data/, golden/): $SDCMAP_DATA, or the folder `shared` beside the repository."""
+    """Return the reference folder (data/, golden/): $SDCMAP_DATA, or the folder `shared` beside the repository."""
     beside = Path(__file__).resolve().parents[2] / "shared"
     folder = Path(os.environ.get("SDCMAP_DATA") or beside)
     if not (folder / "data").is_dir():
@@ -62,13 +62,13 @@ def casc_census(shared: Path) -> sm.Microdata:
 @pytest.fixture
 def read_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sound SPSS, Stata and SAS files are read in this process: the process apart finds the same, later, as
-    files/test_stat.py holds."""
-    monkeypatch.setattr("sdcmap.files.stat.read_apart", read_statfile)
+    files/test_statistics_files.py holds."""
+    monkeypatch.setattr("sdcmap.files.stat.read_in_subprocess", read_statfile)
 
 
 @pytest.fixture(autouse=True)
 def own_draws(request: pytest.FixtureRequest) -> None:
-    """A module's generator RNG begins anew in each test: what a test draws does not depend on those before it."""
+    """Reset a module's generator RNG in each test, so that tests do not depend on each other."""
     rng = getattr(request.module, "RNG", None)
     if rng is not None:
         rng.bit_generator.state = request.module.__dict__.setdefault("RNG_BEGINS", rng.bit_generator.state)
@@ -76,7 +76,7 @@ def own_draws(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """A real browser; that without windows does the same for two thirds of the processor's time."""
+    """Return a browser; headless mode takes two thirds of the processor time."""
     names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:

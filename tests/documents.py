@@ -1,4 +1,4 @@
-"""Code that documents show, run as they show it by the tests that have what it needs."""
+"""Helpers to run the code in the documentation."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PYTHON_BLOCK = re.compile(r"^[ \t]*```python[^\n]*\n(.*?)^[ \t]*```", re.MULTILI
 
 
 def python_blocks(text: str) -> list[str]:
-    """The ```python blocks of a Markdown text."""
+    """Return the ```python blocks of a Markdown text."""
     return [textwrap.dedent(block) for block in PYTHON_BLOCK.findall(text)]
 
 
 def script(name: str) -> ModuleType:
-    """A script of docs/ as a module."""
+    """Import a script of docs/ as a module."""
     sys.path.insert(0, str(ROOT / "docs"))
     try:
         return importlib.import_module(name)
@@ -35,7 +35,7 @@ def script(name: str) -> ModuleType:
 
 @cache
 def all_pages() -> dict[Path, str]:
-    """Path -> text of every page: those written by hand, and those of docs/reference as `make docs` builds them."""
+    """Return path -> text of every page: handwritten ones, and those of docs/reference as built by `make docs`."""
     built = script("make_reference").pages()
     return {page: page.read_text(encoding="utf-8") for page in WRITTEN} | {
         ROOT / "docs" / "reference" / name: text for name, text in built.items()
@@ -43,7 +43,7 @@ def all_pages() -> dict[Path, str]:
 
 
 def links(text: str) -> Iterator[str]:
-    """The links of a Markdown text that stay inside the repository."""
+    """Return the links of a Markdown text to files in the repository."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     for match in LINK.finditer(re.sub(r"`[^`\n]*`", "", text)):
         link = match[1] or match[2]
@@ -52,13 +52,13 @@ def links(text: str) -> Iterator[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a page's headings, as they are made of their words."""
+    """Return the anchors of a page's headings."""
     heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 def broken_links(page: Path, pages: Mapping[Path, str]) -> list[str]:
-    """The links of a page to no file, or to no heading of another page."""
+    """Return the links of a page to a missing file or heading."""
     broken = []
     for link in links(pages[page]):
         path, _, anchor = link.partition("#")

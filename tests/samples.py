@@ -1,4 +1,4 @@
-"""Data, plans and comparisons that several tests share."""
+"""Data, plans and helpers shared by several tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sdcmap.study.plan import Candidate
 
 # ---- rows of sweeps -------------------------------------------------------------------------------------------
 def rows(scores: sm.Scores) -> tuple[pl.DataFrame, ...]:
-    """Everything but `seconds`, the one column that two runs of the same sweep do not share."""
+    """Return all columns except `seconds`, the only one that differs between two runs of a sweep."""
     return scores.candidate.drop("seconds"), scores.score, scores.measure
 
 
@@ -25,7 +25,7 @@ def same_rows(first: sm.Scores, second: sm.Scores) -> bool:
 
 
 def with_file(scores: sm.Scores, name: str, estimates: Mapping[str, sm.Estimate]) -> sm.Scores:
-    """The same scores with a file made elsewhere beside our candidates."""
+    """Return the scores with an external file added to the candidates."""
     key = f"file {name}"
     row = {"id": key, "kind": "file", "method": name, "replicate": 0, "status": "ok", "reason": "", "stream_id": ""}
     row |= {"seconds": 0.0} if "seconds" in scores.candidate.columns else {}
@@ -46,7 +46,7 @@ SWAP_AND_NOISE = sm.Chain([sm.Swap(on=["region"], rate=0.2), sm.Noise(on=["incom
 
 
 def people(count: int = 600, seed: int = 1) -> pl.DataFrame:
-    """Persons with everything a release must look after."""
+    """Return persons with every role that a release has to handle."""
     rng = np.random.default_rng(seed)
     return pl.DataFrame(
         {
@@ -64,25 +64,25 @@ def people(count: int = 600, seed: int = 1) -> pl.DataFrame:
 
 
 def plan_of(*methods: sm.Method, **parts: Any) -> sm.Plan:
-    """A plan whose line (SmallCells at most 0.9) everything passes, unless stated otherwise."""
+    """Return a plan whose limit (SmallCells at most 0.9) every candidate meets, unless stated otherwise."""
     given: dict[str, Any] = {"rule": sm.Threshold(risk=0.9), "seed": SEED, "replicates": 2} | parts
     measures = given.pop("measures", [sm.SmallCells(on=KEYS), sm.Hellinger(), sm.IL1s(on=["income"])])
     return sm.Plan(list(methods), measures, **given)
 
 
 def chosen(plan: sm.Plan, place: int = 0) -> Candidate:
-    """The first draw of a plan's method, `Identity` not counted."""
+    """Return the first draw of a plan's first method other than `Identity`."""
     return Candidate(plan.all_methods[1 + place])
 
 
 PROFILE_OVERRIDES = dict.fromkeys(("unmasked", "profile"), "made-up people: a test of other checks")
 
 
-def release_with_overrides(data: sm.Microdata, plan: sm.Plan, choice: Any, **given: Any) -> Release:
-    """Return a release with the checks of its profile overridden, for tests of everything else."""
+def past_the_gate(data: sm.Microdata, plan: sm.Plan, choice: Any, **given: Any) -> Release:
+    """Release with the release checks overridden by a written reason, for tests of other parts."""
     return release(data, plan, choice, **{**given, "override": {**PROFILE_OVERRIDES, **(given.get("override") or {})}})
 
 
 def failed(found: Release) -> dict[str, str]:
-    """Return the reason of each failed check of a release, by name."""
+    """Return the sentence of each failed release check."""
     return {check.name: check.reason for check in found.check() if not check.passed}

@@ -17,14 +17,14 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def is_same_number(stored: object, computed: object, relative: float = RELATIVE, near_zero: float = NEAR_ZERO) -> bool:
-    """Whether two values are equal, numbers up to rounding."""
+    """Return whether two values are equal, numbers up to rounding."""
     if isinstance(stored, int | float) and isinstance(computed, int | float):
         return math.isclose(stored, computed, rel_tol=relative, abs_tol=near_zero)
     return stored == computed
 
 
 def changed_lines(shown: Iterable[str], computed: Iterable[str]) -> list[tuple[str, str]]:
-    """The lines of a page that differ from those computed here by more than one unit in the third digit of a number."""
+    """Return the lines of a page that differ from the computed ones by more than one unit in the third digit."""
     return [(one, two) for one, two in zip(shown, computed, strict=True) if not _is_same_line(one, two)]
 
 

@@ -22,7 +22,7 @@ def test_every_job_is_found_and_has_three_sizes() -> None:
 
 
 def test_every_name_that_a_benchmark_takes_is_there() -> None:
-    """Benchmarks on other machines are not run here, so their imports are read."""
+    """Benchmarks for other machines are not run here, so their imports are checked in the source."""
     taken = [(path.name, *names) for path in (*BENCH.glob("*.py"), *BENCH.glob("gpu/*.py")) for names in imported(path)]
     assert len(taken) > 40
     assert [(file, room, name) for file, room, name in taken if not there(room, name)] == []

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md, acted out: the method and the measure it shows keep the laws, and a study sweeps them."""
+"""The method and the measure in CONTRIBUTING.md pass the law tests and can be swept."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def blocks(heading: str) -> list[str]:
-    """The Python below a heading of the page."""
+    """Return the Python code below a heading of the page."""
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     return BLOCK.findall(page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0])
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the two files, as the text has them, offered as a plug-in of that name would be."""
+    """Create the two files of the text in a folder and register them as a plug-in."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "jitter.py").write_text(blocks("A method")[0])
     (folder / "median_shift.py").write_text(blocks("A measure")[0])
@@ -43,13 +43,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(("heading", "module"), [("A method", "jitter"), ("A measure", "median_shift")])
-def test_what_the_text_shows_keeps_the_laws(home: Path, heading: str, module: str) -> None:
-    """The test that the text shows is run as it stands, on the class that it shows."""
+def test_documented_plug_ins_pass_the_law_tests(home: Path, heading: str, module: str) -> None:
+    """The test in the text is run unchanged on the class in the text."""
     names = dict(vars(__import__(module)))
     exec(compile(blocks(heading)[1], f"CONTRIBUTING.md, {heading}", "exec"), names)
 
 
-def test_a_plan_sweeps_them(home: Path) -> None:
+def test_plan_sweeps_documented_plug_ins(home: Path) -> None:
     plan = sm.Plan.from_toml(
         '[[methods]]\ntype = "jitter:Jitter"\non = "wage"\ngrid.width = [0.0, 500.0]\n'
         '[[measures]]\ntype = "median_shift:MedianShift"\non = "wage"\n[[measures]]\ntype = "IntervalDisclosure"\n',
@@ -82,7 +82,7 @@ def test_the_version_is_stated_once() -> None:
 
 
 def test_hooks_fetch_nothing() -> None:
-    """Every hook runs a program of the project's own environment, the ones that make test runs."""
+    """Every hook runs a program of the project's environment, as `make test` does."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
     assert [repo["repo"] for repo in hooks] == ["local"]
     entries = [hook["entry"] for hook in hooks[0]["hooks"]]

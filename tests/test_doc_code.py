@@ -1,4 +1,4 @@
-"""What pages of the documents show is true: their code runs, the calls they name exist, their links lead somewhere."""
+"""The documentation is correct: its code runs, the calls it names exist, its links are valid."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CALL = re.compile(r"^(?:sm\.)?([A-Z]\w+)\(")
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_code_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks in their order and in one namespace; what a console block shows is what it prints."""
+    """Run blocks in order in one namespace; the output of a console block must equal the shown one."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     runner = doctest.DocTestRunner(verbose=False)
@@ -44,7 +44,7 @@ def test_code_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
 
 
 def offered_calls(page: Path) -> Iterator[str]:
-    """The calls in the last column of the page's tables."""
+    """Return the calls in the last column of the page's tables."""
     for line in page.read_text(encoding="utf-8").splitlines():
         if line.startswith("| ") and line.endswith(" |"):
             for code in re.findall(r"`([^`]+)`", line.split(" | ")[-1]):
@@ -53,8 +53,8 @@ def offered_calls(page: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", DOORS, ids=lambda page: page.name)
-def test_calls_that_a_page_names_exist(page: Path) -> None:
-    """Every `Class(parameter=...)` of ours is a class with that parameter."""
+def test_calls_named_on_pages_exist(page: Path) -> None:
+    """Every `Class(parameter=...)` is a class with that parameter."""
     calls = [*offered_calls(page)]
     assert len(calls) > 10
     wrong = []
@@ -69,7 +69,7 @@ def test_calls_that_a_page_names_exist(page: Path) -> None:
 
 
 def named_in_passing(page: Path) -> Iterator[ast.AST]:
-    """What stands in code marks or in an indented line and begins with `sm.`, taken apart."""
+    """Return the parsed code in backticks or indented lines that begins with `sm.`."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     lines = re.findall(r"^    ((?:\w[\w, ]* = )?sm\..*)$", text, re.MULTILINE)
     for code in [*re.findall(r"`(sm\.[^`]+)`", text), *lines]:
@@ -84,7 +84,7 @@ def is_ours(node: ast.AST) -> bool:
 
 
 def ours(node: ast.AST) -> Any:
-    """The thing of that name, None where there is none."""
+    """Return the object of that name; None if there is none."""
     try:
         return attrgetter(ast.unparse(node).removeprefix("sm."))(sm)
     except AttributeError:
@@ -99,7 +99,7 @@ def takes(called: Any, given: list[ast.keyword]) -> bool:
     return True
 
 
-def test_what_pages_name_in_passing_exists() -> None:
+def test_names_mentioned_on_pages_exist() -> None:
     """Each `sm.name` is there, and a call gives it no parameter that it does not have; CHANGELOG.md also names what was."""
     calls, wrong = 0, []
     for page in WRITTEN:
@@ -114,12 +114,12 @@ def test_what_pages_name_in_passing_exists() -> None:
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
-    """Links inside the repository: the file is there or is built by `make docs`, and the heading in it."""
+def test_links_are_valid(page: Path) -> None:
+    """Links inside the repository lead to an existing or built file, and to an existing heading."""
     assert broken_links(page, all_pages()) == []
 
 
-def test_a_broken_link_is_seen(tmp_path: Path) -> None:
+def test_broken_link_is_detected(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     text = "# One two\n[a](other.md) [b](#one-two) [c](#three) `[d](e)` [f](https://example.org)\n"
     assert [*links(text)] == ["other.md", "#one-two", "#three"]
@@ -127,14 +127,14 @@ def test_a_broken_link_is_seen(tmp_path: Path) -> None:
     assert broken_links(page, {page: text}) == ["other.md", "#three"]
 
 
-def test_first_lines_say_what_a_page_is_for() -> None:
-    """A door says in its first sentence for whom it is."""
+def test_pages_begin_with_their_purpose() -> None:
+    """The first sentence of an entry page states its audience."""
     for page in RUN:
         lead = page.read_text(encoding="utf-8").split("\n\n")[1]
         assert re.match(r"(For people who know|How) ", lead), page.name
 
 
-def test_plans_on_the_doors_are_plans() -> None:
+def test_plans_on_entry_pages_are_valid() -> None:
     blocks = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
     found = [block for page in DOORS for block in blocks.findall(page.read_text(encoding="utf-8"))]
     assert found and all(sm.Plan.from_toml(block).count > 1 for block in found)

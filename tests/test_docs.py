@@ -1,4 +1,4 @@
-"""Reference pages are built from the source, one for each class, and code in documents and docstrings is right."""
+"""Reference pages are built from the source, one per class, and code in documents and docstrings is correct."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PAGES = ("concepts", "correct", "decision", "global-risk", "information-loss", "
 
 
 @pytest.mark.parametrize("cls", MEMBERS, ids=lambda cls: cls.__name__)
-def test_every_member_has_a_page_that_tells_all(cls: type) -> None:
+def test_every_class_has_a_complete_page(cls: type) -> None:
     pages, doc = all_pages(), docstring(cls)
     page = pages[REFERENCE / f"{cls.__name__}.md"]
     formula, reference, _ = script("make_reference").notes_of(cls)
@@ -53,7 +53,7 @@ def test_every_member_has_a_page_that_tells_all(cls: type) -> None:
 
 @pytest.mark.parametrize("cls", MEMBERS, ids=lambda cls: cls.__name__)
 def test_a_sentence_of_an_inherited_field_is_not_repeated(cls: type) -> None:
-    """Below the class that declares a field, a sentence is written only where it says something else."""
+    """A subclass documents an inherited field only if the sentence differs."""
     (written,) = [
         ast.get_docstring(node) or ""
         for node in ast.parse(inspect.getsource(sys.modules[cls.__module__])).body
@@ -64,8 +64,8 @@ def test_a_sentence_of_an_inherited_field_is_not_repeated(cls: type) -> None:
     assert [name for name, words in own.items() if inherited.get(name) == words] == []
 
 
-def test_the_reference_is_built_whole(tmp_path: Path) -> None:
-    """A page for each class and no other but the nouns and the pages of make_pages.py; every link leads somewhere."""
+def test_reference_is_built_completely(tmp_path: Path) -> None:
+    """There is one page per class, the nouns and the pages of make_pages.py; every link is valid."""
     script("make_reference").write(tmp_path / "reference")
     built = {page.name for page in (tmp_path / "reference").iterdir()}
     nouns = {"README", "read", "Study", "Scores", "RUMap", "cli", "toml", "raised"}
@@ -81,7 +81,7 @@ def test_no_reference_page_is_committed() -> None:
     assert listed.stdout == ""
 
 
-def test_docstring_is_taken_apart() -> None:
+def test_docstring_is_parsed() -> None:
     class Sample:
         """One sentence.
 

@@ -1,4 +1,4 @@
-"""The glossary says what the code says: what it names exists, and the workbench explains a word in the same sentence."""
+"""The glossary agrees with the code: the names exist, and the workbench explains a word with the same sentence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MARK = re.compile(r"`([^`]+)`")
 
 
 def marked(*words: str) -> set[str]:
-    """What entries name in code marks."""
+    """Return the names in backticks in the entries."""
     return {code for word in words for code in MARK.findall(ENTRIES[word])}
 
 
@@ -38,7 +38,7 @@ def is_there(code: str, columns: set[str]) -> bool:
     return code in columns or any(hasattr(room, code) for room in (sm, sm.methods, sm.risk, sm.utility, sm.recordwise))
 
 
-def test_what_the_glossary_names_exists() -> None:
+def test_names_in_the_glossary_exist() -> None:
     columns = {*sm.sweep(sm.demo.population(30), sm.Plan([], [sm.SmallCells()], seed=1), workers=1).candidate.columns}
     named = marked(*(word for word in ENTRIES if word not in LISTS))
     assert len(named) > 5
@@ -47,17 +47,17 @@ def test_what_the_glossary_names_exists() -> None:
 
 
 @pytest.mark.parametrize("word", LISTS)
-def test_a_list_is_the_whole_list(word: str) -> None:
+def test_lists_in_the_glossary_are_complete(word: str) -> None:
     assert marked(word) == LISTS[word]
 
 
 @pytest.mark.parametrize("word", MEANINGS)
 def test_the_workbench_explains_a_word_as_the_glossary_does(word: str) -> None:
-    """Its sentence is how the entry begins; the entry may tell more."""
+    """The sentence of the workbench is the beginning of the entry."""
     means = MEANINGS[word].removesuffix(".")
     assert ENTRIES[word].startswith(means[0].lower() + means[1:])
 
 
-def test_words_stand_in_order() -> None:
+def test_glossary_is_sorted() -> None:
     assert list(ROWS) == sorted(ROWS, key=str.casefold)
     assert len(MEANINGS) == SCRIPT.count('": "') + len(re.findall(r'^  \w+: "', SCRIPT, re.MULTILINE)) > 20

@@ -22,7 +22,7 @@ FEW = st.integers(0, 5).map(float) | st.sampled_from([math.inf, -math.inf, math.
 
 
 @given(st.lists(st.tuples(FEW, FEW), max_size=30))
-def test_undominated_matches_definition(points: list[tuple[float, float]]) -> None:
+def test_undominated_equals_definition(points: list[tuple[float, float]]) -> None:
     first, second = np.array([p[0] for p in points]), np.array([p[1] for p in points])
 
     def dominated(i: int) -> bool:
@@ -50,7 +50,7 @@ KIND = pl.when(pl.col("method") == "Identity").then(pl.lit("identity")).otherwis
 
 
 def scores_of(values: dict[str, list[tuple[float | None, float]]], **facts: Any) -> Scores:
-    """Scores made by hand: method -> (risk, utility) of each replicate; risk None: infeasible."""
+    """Return artificial scores: method -> (risk, utility) of each replicate; risk None: infeasible."""
     candidate, score = [], []
     for method, draws in values.items():
         for replicate, (risk, utility) in enumerate(draws):
@@ -129,7 +129,7 @@ def test_membership_is_share_of_replicates(ru: sm.RUMap) -> None:
     )  # Wilson, 1 of 2
 
 
-def test_deterministic_method_takes_part_in_every_replicate() -> None:
+def test_deterministic_method_is_in_every_replicate() -> None:
     scores = scores_of({"N": [(0.2, 0.2)], "A": [(0.1, 0.9), (0.3, 0.3), (0.1, 0.1)]})
     shares = dict(sm.RUMap(scores, "R", "U").membership.select("method", "membership").iter_rows())
     assert shares == {"N": pytest.approx(2 / 3), "A": pytest.approx(2 / 3)}
@@ -171,7 +171,7 @@ def test_worst_of_several_risks_is_on_axis() -> None:
 
 
 def with_measure(scores: Scores, name: str, values: dict[str, float | None], **facts: Any) -> Scores:
-    """Return the scores with one more measure by candidate; None: it compares records, and the file is synthetic."""
+    """Return the scores with one more measure: candidate -> value; None if it does not apply to a synthetic file."""
     rows = [
         (candidate, name, value, None, "{}", "unpaired" if value is None else "ok", "")
         for candidate, value in values.items()
@@ -182,8 +182,8 @@ def with_measure(scores: Scores, name: str, values: dict[str, float | None], **f
     return replace(scores, score=scores.score.vstack(more), measure=scores.measure.vstack(measure))
 
 
-def test_rules_choose_within_limits_of_all_measures() -> None:
-    """A loses least and is over the limit of M; B is within; C has no value of M and D too much R."""
+def test_rules_choose_what_is_within_the_limit_of_every_measure() -> None:
+    """A has the least loss but exceeds the limit of M; B is within it; C has no value of M; D has too much R."""
     draws = {"Identity": [(0.9, 0.0)], "A": [(0.2, 0.1)], "B": [(0.2, 0.3)], "C": [(0.1, 0.2)], "D": [(0.8, 0.05)]}
     plain = scores_of({name: [*rows] for name, rows in draws.items()})
     scores = with_measure(plain, "M", {"Identity-0": 1.0, "A-0": 0.7, "B-0": 0.6, "D-0": 0.5})
@@ -208,8 +208,8 @@ def test_rules_choose_within_limits_of_all_measures() -> None:
             sm.RUMap(scores, "R", "U", wrong)
 
 
-def test_synthetic_file_is_judged_by_applicable_limits() -> None:
-    """L compares records, so it does not apply to S; M applies to both. If only L is limited, S cannot be chosen."""
+def test_synthetic_file_is_judged_by_applicable_measures() -> None:
+    """L compares records and does not apply to S; M applies to both. With limits only on L, S has no applicable limit."""
     scores = scores_of({"A": [(0.5, 0.3)], "S": [(0.5, 0.1)]})
     scores = with_measure(scores, "L", {"A-0": 0.02, "S-0": None})
     scores = with_measure(scores, "M", {"A-0": 0.55, "S-0": 0.6})
@@ -223,8 +223,8 @@ def test_synthetic_file_is_judged_by_applicable_limits() -> None:
     assert sm.RUMap(scores, "L", "U").points["method"].to_list() == ["A"]
 
 
-def test_methods_are_compared_over_equal_numbers_of_draws() -> None:
-    """A has four draws, B two: the third and fourth of A are not compared, however good."""
+def test_the_best_of_many_draws_is_compared_over_as_many_draws_of_each() -> None:
+    """A has four draws, B two: the third and fourth draw of A are ignored."""
     draws = [(0.5, 0.5), (0.5, 0.4), (0.1, 0.1), (0.0, 0.0)]
     ru = sm.RUMap(scores_of({"Identity": [(0.9, 0.0)], "A": draws, "B": [(0.3, 0.3), (None, 0.0)]}), "R", "U")
     assert ru.frontier["id"].to_list() == ["B-0"]
@@ -233,8 +233,8 @@ def test_methods_are_compared_over_equal_numbers_of_draws() -> None:
     assert len(ru.points) == 6
 
 
-def test_method_of_any_kind_is_on_same_axes() -> None:
-    """The paper's conclusion: other methods, where the same risk and distortion make sense."""
+def test_all_methods_share_the_axes() -> None:
+    """As the paper concludes, other methods can use the same measures of risk and distortion."""
     frame = sm.demo.population(400, seed=5).frame().with_columns(age=pl.arange(400) % 60 + 20)
     data = sm.read(frame, keys=["Sex", "Educ", "age"], kinds={"age": "numeric"}, weight="weight")
     methods = [sm.Swap(on="Sex", rate=0.1), sm.RankSwap(on="age", p=0.1), sm.Noise(on="age", variance=0.05)]
@@ -253,7 +253,7 @@ def test_method_of_any_kind_is_on_same_axes() -> None:
 
 
 # ---- rules ----------------------------------------------------------------------------------------------------
-def test_threshold_chooses_best_utility_within_limit(ru: sm.RUMap) -> None:
+def test_threshold_takes_best_utility_within_limit(ru: sm.RUMap) -> None:
     choice = ru.choose(sm.Threshold(risk=0.3))
     assert (choice.candidate, choice.method, choice.replicate) == ("B-0", "B", 0)
     assert choice.reason.startswith("Recommended: B, draw 1. Of 8 candidates, 5 have a risk (")
@@ -335,6 +335,6 @@ def test_expectations_choose_method_and_draw_zero() -> None:
     assert "fixed in advance" in choice.reason
 
 
-def test_file_made_elsewhere_is_on_the_map(ru: sm.RUMap) -> None:
+def test_external_file_is_compared_with_candidates(ru: sm.RUMap) -> None:
     more = with_file(ru.scores, "argus.csv", {"R": sm.Estimate(value=0.05), "U": sm.Estimate(value=0.2)})
     assert sm.RUMap(more, "R", "U").frontier["method"].to_list() == ["argus.csv"]

@@ -1,4 +1,4 @@
-"""A newcomer's path: from a file nobody here has seen to a release, by commands that the README names and no others."""
+"""The path of a new user: from an unknown file to a release, only with commands from the README."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEED = 2**255 + 1  # in place of 256 random bits, so that the test does the same
 
 @pytest.fixture
 def unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A survey in the manner of another country: semicolons, decimal commas, a column of names."""
+    """Write a survey in another locale: semicolons, decimal commas, a column of names."""
     rng = np.random.default_rng(5)
     people = {
         "name": [f"Person {i}" for i in range(200)],
@@ -35,7 +35,7 @@ def unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def documented(*words: object) -> tuple[object, ...]:
-    """The words of a command, which the README must name with the options used here."""
+    """Return the arguments of a command; the README must name it with these options."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8") + script("make_pages").cli_page()
     assert re.search(rf"^ *sdcmap {words[0]}\b", readme, re.MULTILINE), words[0]
     assert [word for word in words if str(word).startswith("--") and f"`{word}`" not in readme] == []

@@ -43,7 +43,7 @@ PASSED_ON = {  # methods and functions that hand on the texts that they are give
 
 
 def parsed_texts(source: str) -> Iterator[tuple[int, str]]:
-    """Every place that parses a rendered text: its line, and the code."""
+    """Yield every place that parses a rendered text: its line, and the code."""
     tree = ast.parse(source)
     for scope in ast.walk(tree):
         if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module | ast.Lambda):
@@ -64,7 +64,7 @@ def _in_scope(scope: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _texts_given(scope: ast.AST) -> Iterator[str]:
-    """The parameters that hold the text of a measure or a method."""
+    """Return the parameters that contain the text of a measure or a method."""
     if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
         for one in (*scope.args.args, *scope.args.kwonlyargs):
             if one.arg in ("measure", "method") and isinstance(one.annotation, ast.Name) and one.annotation.id == "str":
@@ -72,7 +72,7 @@ def _texts_given(scope: ast.AST) -> Iterator[str]:
 
 
 def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function without those of functions inside it."""
+    """Yield the nodes of a function without those of nested functions."""
     for child in ast.iter_child_nodes(scope):
         yield child
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -80,7 +80,7 @@ def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def _assigned(node: ast.AST, rendered: set[str]) -> Iterator[str]:
-    """The names that a statement or a loop gives a rendered text."""
+    """Return the names that a statement or a loop assigns to a rendered text."""
     if isinstance(node, ast.Assign):
         pairs = [(target, node.value) for target in node.targets]
     elif isinstance(node, ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and node.value is not None:
@@ -147,7 +147,7 @@ def _parses(node: ast.AST, rendered: set[str]) -> bool:
 
 
 def _is_one_text(node: ast.expr) -> bool:
-    """Whether this is one rendered text, and not a list of some: only `.text` and its like are sure to be one."""
+    """Return whether this is a single rendered text, such as `.text`, and not a list of them."""
     match node:
         case ast.Call(ast.Name("str"), [given]):
             return _is_one_text(given)
@@ -159,7 +159,7 @@ def _is_one_text(node: ast.expr) -> bool:
 ALLOWED: dict[str, str] = {}  # "file: code" -> why it is no parsing
 
 
-def test_no_code_parses_what_sdcmap_rendered() -> None:
+def test_no_code_parses_rendered_text() -> None:
     found = [
         f"{path.relative_to(SOURCE)}:{line}: {code}"
         for path in sorted(SOURCE.rglob("*.py"))
@@ -202,5 +202,5 @@ def test_the_check_finds_parsing(code: str) -> None:
         "def f(plan, name): return name in plan.risk or name == plan.utility",
     ],
 )
-def test_the_check_leaves_other_texts_alone(code: str) -> None:
+def test_check_ignores_other_texts(code: str) -> None:
     assert not list(parsed_texts(code))

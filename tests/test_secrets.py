@@ -45,7 +45,7 @@ from sdcmap.core.measure import Estimate, Measure
 
 @dataclass(frozen=True)
 class Leaky(Method):
-    """A method that fails, and whose error quotes what it saw."""
+    """A method that fails with an error that quotes its data."""
     def mask(self, data, rng):
         raise ValueError(f"{data.numbers('Wage')[:9].tolist()} {data.column('Town').levels[0]} {rng.bit_generator.state}")
 
@@ -131,7 +131,7 @@ Secrets = dict[str, set[bytes]]
 
 
 def forms_of_number(number: int) -> set[bytes]:
-    """A large number as somebody might write it."""
+    """Return the ways to write a large number."""
     size = (number.bit_length() + 7) // 8
     whole = {number.to_bytes(length, order) for length in {size, 32} for order in ("big", "little")}  # type: ignore[arg-type]
     text = {f"{number:x}", f"{number:X}", str(number), f"{number:,}", f"{number:o}"}
@@ -147,13 +147,13 @@ def forms_of_key(key: bytes) -> set[bytes]:
 
 
 def forms_of_amount(value: float) -> set[bytes]:
-    """An amount as text and as the bytes of a number."""
+    """Return an amount as text and as bytes."""
     whole = {struct.pack("<d", value), struct.pack(">d", value)}
     return {form.encode() for form in (f"{value:.2f}", f"{value:,.2f}", repr(value))} | whole
 
 
 def forms_of_order(order: Sequence[int]) -> set[bytes]:
-    """A permutation: twelve neighbors of it, as text or as integers of any width."""
+    """Return twelve consecutive entries of a permutation, as text and as integers of any width."""
     found = set()
     for start in (0, 50, 100):
         part = list(order[start : start + 12])
@@ -165,7 +165,7 @@ def forms_of_order(order: Sequence[int]) -> set[bytes]:
 
 
 def unpacked(name: str, content: bytes) -> Iterator[bytes]:
-    """The content of a file, and what is packed inside it."""
+    """Yield the content of a file, and of compressed content inside it."""
     yield content
     if content[:16] == b"SQLite format 3\\0".replace(b"\\0", b"\0"):
         yield dumped(content)
@@ -189,7 +189,7 @@ def unpacked(name: str, content: bytes) -> Iterator[bytes]:
 
 
 def table_texts(frame: pl.DataFrame) -> Iterator[bytes]:
-    """A table as text, row by row and column by column, and its numbers as bytes."""
+    """Yield a table as text, by rows and by columns, and its numbers as bytes."""
     yield repr(frame.rows()).encode()
     for column in frame.get_columns():
         yield repr(column.to_list()).encode()
@@ -218,7 +218,7 @@ def leaks(files: dict[str, bytes], secrets: Secrets) -> set[tuple[str, str]]:
 
 # ---- a whole run ----------------------------------------------------------------------------------------------
 class Workspace:
-    """A folder in which everything is done, with everything that was printed."""
+    """A folder for the whole run, with everything that was printed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -230,7 +230,7 @@ class Workspace:
         self.environment.pop("SDCMAP_TRACEBACK", None)
 
     def run(self, script: str, *arguments: object) -> str:
-        """Run a script of the folder; what it prints is kept."""
+        """Run a script of the folder and store its output."""
         command = [sys.executable, script, *map(str, arguments)]
         result = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, timeout=600)
         self.printed[f"printed by {script}"] = result.stdout + result.stderr
@@ -238,14 +238,14 @@ class Workspace:
         return result.stdout.decode()
 
     def cli(self, commands: Sequence[tuple[int, Sequence[object]]]) -> None:
-        """Run commands of the command line one after the other, each with the exit code it must have."""
+        """Run commands of the command line, each with its expected exit code."""
         (self.folder / "commands.json").write_text(json.dumps([[c, list(map(str, words))] for c, words in commands]))
         (self.folder / "line.py").write_text(LINE)
         self.run("line.py", "commands.json")
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Every file that was written, and every line that was printed."""
+        """Yield every written file and every printed line."""
         inputs = {
             "people.csv",
             "leaky.py",
@@ -309,7 +309,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 def provoke(folder: Path) -> None:
-    """Files with which something is wrong."""
+    """Write invalid files."""
     frame = people()
     (folder / "broken.csv").write_text(frame.write_csv() + "Wombat9999Xq,old,f,1,2,3,4,5,6,7\n")
     frame.with_columns(Weight=-pl.col("Weight")).write_csv(folder / "other.csv")
@@ -351,7 +351,7 @@ COPY = ("data.bin", "schema.arrow")
 
 
 def may_be(file: str, secret: str) -> bool:
-    """Whether a secret may be in a file."""
+    """Return whether a secret may be in a file."""
     path = Path(file)
     inside = path.parts[0] in ("study", "damaged", "failing")
     if secret in ("seed", "digest"):
@@ -372,12 +372,12 @@ def found(room: Workspace, secrets: Secrets) -> set[tuple[str, str]]:
     return leaks(room.files, secrets)
 
 
-def test_nothing_secret_is_where_it_must_not_be(found: set[tuple[str, str]]) -> None:
+def test_no_secret_leaks(found: set[tuple[str, str]]) -> None:
     assert {leak for leak in found if not may_be(*leak)} == set()
 
 
-def test_the_search_finds_what_may_be_there(room: Workspace, secrets: Secrets, found: set[tuple[str, str]]) -> None:
-    """The seed in the manifest, the data in the working copy and in the release: else the search would prove nothing."""
+def test_leak_search_finds_allowed_values(room: Workspace, secrets: Secrets, found: set[tuple[str, str]]) -> None:
+    """The search finds the seed in the manifest and the data in the working copy and the release, so it works."""
     assert {("study/manifest.json", "seed"), ("study/data.bin", "wage"), ("study/schema.arrow", "town"),
             ("public/data.csv", "town"), ("study/manifest.json", "digest")} <= found  # fmt: skip
     assert any(name.startswith("study/kept/") and secret == "town" for name, secret in found), "inside Parquet"
@@ -387,7 +387,7 @@ def test_the_search_finds_what_may_be_there(room: Workspace, secrets: Secrets, f
 
 
 def planted(place: str, form: bytes) -> bytes:
-    """A file with a secret put into it."""
+    """Write a secret into a file."""
     text = form.decode("latin-1")
     if place == "sqlite":
         connection = sqlite3.connect(":memory:")
@@ -426,8 +426,8 @@ def test_an_origin_kept_as_a_column_is_found(secrets: Secrets, tmp_path: Path) -
     assert leaks({"x.parquet": (tmp_path / "x.parquet").read_bytes()}, {"origin": secrets["origin"]}) == set()
 
 
-def test_the_run_was_what_it_claims(room: Workspace) -> None:
-    """Errors were provoked, a release and reports were made, and the plug-ins failed with their type and place alone."""
+def test_run_used_the_expected_options(room: Workspace) -> None:
+    """The run provoked errors, made a release and reports, and plug-in failures showed only type and location."""
     files = room.files
     assert {"public/data.csv", "public/note.json", "internal.html", "external.html", "map.png"} <= set(files)
     connection = sqlite3.connect(room.folder / "failing" / "scores.sqlite")

@@ -1,4 +1,4 @@
-"""The pages of the site: worked numbers, computed tables, a gallery of every chart, a link checker that finds faults."""
+"""The site: worked numbers, computed tables, a gallery of every chart, and a link checker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOCS = ROOT / "docs"
 
 
 def loaded(path: Path) -> ModuleType:
-    """A script as a module."""
+    """Import a script as a module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

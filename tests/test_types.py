@@ -1,4 +1,4 @@
-"""Types at the seams, read from the source itself: no public function gives, takes or holds `Any`.
+"""Public types, read from the source: no public function returns or takes `Any`, and no class stores it.
 
 The service's answers (web/) follow with the workbench. Kernels of the GPU (kernels/gpu/) hold arrays of CuPy, which has no
 types where it is not installed; what calls them does so through kernels/device.py.
@@ -34,7 +34,7 @@ EXCEPTIONS = {  # "file: place" -> why it stays
 
 
 def untyped(source: str) -> list[str]:
-    """Places of a module where `Any` crosses a seam: results and parameters of public functions, fields of classes."""
+    """Return where `Any` is public in a module: results and parameters of public functions, fields of classes."""
     return list(_untyped(ast.parse(source), ""))
 
 
@@ -71,7 +71,7 @@ def _is_any(annotation: ast.expr | None) -> bool:
     return annotation is not None and ast.unparse(annotation).strip("'\"") in ("Any", "typing.Any", "Optional[Any]")
 
 
-def test_no_any_crosses_a_public_seam() -> None:
+def test_public_signatures_have_no_any() -> None:
     places = []
     for file in sorted(SOURCE.rglob("*.py")):
         name = file.relative_to(SOURCE).as_posix()
@@ -93,5 +93,5 @@ def test_no_any_crosses_a_public_seam() -> None:
         ("def f(x: dict[str, Any]) -> dict[str, Any]: ...\nx: Any = 1", []),
     ],
 )
-def test_any_is_seen_where_it_is(source: str, places: list[str]) -> None:
+def test_any_is_detected(source: str, places: list[str]) -> None:
     assert untyped(source) == places

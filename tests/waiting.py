@@ -1,4 +1,4 @@
-"""Waiting for an event, not for a time; and processes below a process."""
+"""Wait for an event instead of a time, and list child processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Event = TypeVar("Event")
 
 
 def until(event: Callable[[], Event], what: str = "the event") -> Event:
-    """Ask until the answer is true; the guard of minutes is against hanging alone."""
+    """Call a function until it returns true; the limit of minutes only prevents hanging."""
     end = time.monotonic() + GUARD
     while not (answer := event()):
         assert time.monotonic() < end, f"{what} never came"
@@ -23,7 +23,7 @@ def until(event: Callable[[], Event], what: str = "the event") -> Event:
 
 
 def children(pid: int) -> list[int]:
-    """Every process below `pid`, whatever their depth."""
+    """Return all descendants of the process `pid`."""
     below = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):

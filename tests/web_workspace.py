@@ -19,7 +19,7 @@ import httpx
 import uvicorn
 
 import sdcmap as sm
-from sdcmap.explore.looking import source_of
+from sdcmap.explore.first_look import source_of
 from sdcmap.web.server import uvicorn_config
 from sdcmap.web.service import make_app
 from sdcmap.web.sessions import Authenticator

@@ -1,4 +1,4 @@
-"""A client made of nothing but the OpenAPI document: what it cannot find there, it does not know."""
+"""A client that uses only the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-# Data frames in and out: columns travel as bytes of doubles, with their labels beside them (see sdcmap/files/r_door.py).
+# Data frames in and out: columns travel as bytes of doubles, with their labels beside them (see sdcmap/files/r_bridge.py).
 
 is_microdata <- function(x) inherits(x, "sdcmap.data.microdata.Microdata")
 
 as_microdata <- function(x, ...) {
   if (is_microdata(x) && ...length() == 0) return(x)
-  if (is.data.frame(x)) x <- ask(door()$from_r, handed_over(x))
+  if (is.data.frame(x)) x <- ask(bridge()$from_r, handed_over(x))
   ask(python()$read, x, ...)
 }
 
@@ -60,7 +60,7 @@ format_of <- function(x) {
 
 # ---- back ---------------------------------------------------------------------------------------------------------
 data_frame <- function(table) {
-  columns <- door()$to_r(table)
+  columns <- bridge()$to_r(table)
   made <- lapply(columns, column_in)
   names(made) <- vapply(columns, function(column) column$name, character(1))
   rows <- if (length(made)) length(made[[1]]) else 0L

@@ -8,13 +8,13 @@ sdcmap_python <- NULL
 
 python <- function() sdcmap_python
 
-door <- function() reticulate::import("sdcmap.files.r_door")
+bridge <- function() reticulate::import("sdcmap.files.r_bridge")
 
 # A verb of Python; what it refuses is a condition of R of the same name: tryCatch(..., Refused = function(e) ...).
 ask <- function(.verb, ...) {
   given <- arguments(...)
   named <- if (is.null(names(given))) logical(length(given)) else nzchar(names(given))
-  answer <- door()$called(.verb, unname(given[!named]), if (any(named)) given[named] else reticulate::dict())
+  answer <- bridge()$call_verb(.verb, unname(given[!named]), if (any(named)) given[named] else reticulate::dict())
   if (length(answer) == 1) return(answer[[1]])
   stop(structure(class = c(answer[[1]], "SdcmapError", "error", "condition"), list(message = answer[[2]], call = NULL)))
 }

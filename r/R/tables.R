@@ -18,11 +18,11 @@ as.data.frame.sdcmap.study.scores.Scores <- function(x, row.names = NULL, option
   )
 }
 
-as.data.frame.sdcmap.explore.comparing.Comparison <- function(x, row.names = NULL, optional = FALSE, ...) {
+as.data.frame.sdcmap.explore.method_comparison.Comparison <- function(x, row.names = NULL, optional = FALSE, ...) {
   data_frame(x$table)
 }
 
-as.data.frame.sdcmap.explore.looking.Look <- function(x, row.names = NULL, optional = FALSE, ...) {
+as.data.frame.sdcmap.explore.first_look.Look <- function(x, row.names = NULL, optional = FALSE, ...) {
   seen <- x$variables
   column <- function(name, kind) vapply(seen, function(one) kind(one[[name]]), kind(0))
   data.frame(

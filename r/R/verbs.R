@@ -44,7 +44,7 @@ mask <- function(data, method, seed) ask(python()$mask, as_microdata(data), meth
 
 score <- function(original, masked, measures, ...) {
   found <- ask(python()$score, as_microdata(original), as_microdata(masked), several(measures), ...)
-  data_frame(door()$estimates(found))
+  data_frame(bridge()$estimates_table(found))
 }
 
 sweep <- function(data, plan, study = NULL, workers = 1, ...) {

@@ -26,11 +26,11 @@ from .core.rule import Choice as Choice
 from .corrections.correction import correct as correct
 from .data.microdata import Microdata as Microdata
 from .explore import demo as demo
-from .explore.comparing import compare as compare
-from .explore.looking import look as look
-from .files.reading import Source as Source
-from .files.reading import read as read
-from .files.writing import write as write
+from .explore.first_look import look as look
+from .explore.method_comparison import compare as compare
+from .files.reader import Source as Source
+from .files.reader import read as read
+from .files.writer import write as write
 from .map import RUMap as RUMap
 from .methods import PRAM as PRAM
 from .methods import AverageWeights as AverageWeights

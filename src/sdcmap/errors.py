@@ -8,7 +8,7 @@
     |- StudyMismatch    the folder belongs to other data or another seed (a plan may grow)
     |- StudyDamaged     the folder cannot be read as a study
     |- Refused          a release would be unsafe: identifier present, risk above its limit, weak seed
-    |- MissingExtra     "a pandas frame needs pyarrow: pip install pyarrow"
+    |- MissingExtra     "reading a pandas frame needs pyarrow: pip install pyarrow"
     |- ContractBroken   a method or measure class has a bug: "MyRisk returned float, not an Estimate"
 
 Every message says what is wrong, where, and what to do. It never contains a data value.

@@ -20,7 +20,7 @@ from sdcmap.core.limit import Limit, Verdict, axis_scales
 from sdcmap.core.map_options import MapOptions
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import Choice, LimitColumn, Rule
-from sdcmap.data import html
+from sdcmap.data import notebook_html
 from sdcmap.kernels.decision.pareto import is_undominated, linear_optima
 from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.study.plan import Plan
@@ -93,7 +93,9 @@ class RUMap:
         rows = self.means.filter("frontier").sort("risk").select("method", "count", "risk", "utility", "membership")
         cells = [(self.scores.name_of(method), *rest) for method, *rest in rows.iter_rows()]
         header = ["on the frontier", "draws", "risk", "utility", "share of draws on it"]
-        return f'<img alt="R-U map" src="data:image/png;base64,{picture}">' + html.table(header, cells, "methods")
+        return f'<img alt="R-U map" src="data:image/png;base64,{picture}">' + notebook_html.table(
+            header, cells, "methods"
+        )
 
     # ---- axes -------------------------------------------------------------------------------------------------
     @cached_property

@@ -16,7 +16,7 @@ from sdcmap.bundle.round_trip import align_with_original, check_round_trip, read
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
-from sdcmap.files.writing import write
+from sdcmap.files.writer import write
 from sdcmap.methods import Sample
 
 STREAM = Stream.of_seed(SEED, "read back")

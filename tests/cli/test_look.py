@@ -37,14 +37,14 @@ def test_look_prints_dialect_roles_and_codes(file: Path, tmp_path: Path, monkeyp
     assert set(source.proposed) == {"lfd_nr", "alter", "ort:[b]:", "lohn", "geboren", "pond"}
     facts = json.loads(sdcmap("look", file, "--missing", "lohn=-8,k.A.", "--json").stdout)
     assert {v["name"]: v["kind"] for v in facts["variables"]}["lohn"] == "numeric"
-    assert facts["alone"]["all released columns"][1] == facts["rows"] == 300
+    assert facts["unique"]["all released columns"][1] == facts["rows"] == 300
 
 
 def test_look_rejects_malformed_files(tmp_path: Path) -> None:
     cases = {
         "1;2\n3;4\n": "seems to have no header",
         "a;b\n1;2\n3\n": "rows with more or fewer fields",
-        "a;a\n1;2\n": "two columns of one name",
+        "a;a\n1;2\n": "columns with the same name",
     }
     for text, message in cases.items():
         (tmp_path / "x.csv").write_text(text)

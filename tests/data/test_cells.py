@@ -1,4 +1,4 @@
-"""Counting by difference equals counting anew, value for value."""
+"""Counting by difference gives the same tables as counting all records."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def file_of(rows: list[tuple[int, ...]]) -> Microdata:
     on=st.sets(st.sampled_from(NAMES), min_size=1, max_size=3),
     seed=st.integers(0, 1000),
 )
-def test_by_difference_is_the_plain_count(rows: list[tuple[int, ...]], on: set[str], seed: int) -> None:
+def test_moves_equal_plain_counts(rows: list[tuple[int, ...]], on: set[str], seed: int) -> None:
     data = file_of(rows)
     method = sm.Swap(on=tuple(sorted(on)), rate=0.3)
     try:
@@ -52,7 +52,7 @@ def test_by_difference_is_the_plain_count(rows: list[tuple[int, ...]], on: set[s
     assert distance == pytest.approx(hellinger(f, g), abs=1e-14)
 
 
-def test_a_huge_table_holds_met_cells_only() -> None:
+def test_huge_table_stores_only_observed_cells() -> None:
     rng = np.random.default_rng(3)
     frame = pl.DataFrame({f"v{i}": rng.integers(0, 9, 500).astype(str) for i in range(30)})
     data = sm.read(frame, keys="all")
@@ -63,7 +63,7 @@ def test_a_huge_table_holds_met_cells_only() -> None:
     assert len(moved.rows) == 100
 
 
-def test_dense_and_compressed_codes_make_the_same_cells() -> None:
+def test_dense_and_compressed_codes_give_the_same_cells() -> None:
     rng = np.random.default_rng(1)
     codes = [rng.integers(0, size, 400) for size in (3, 5, 2)]
     dense, _ = cell_numbers(codes, (3, 5, 2))
@@ -72,7 +72,7 @@ def test_dense_and_compressed_codes_make_the_same_cells() -> None:
     assert np.array_equal(np.bincount(met), counts)
 
 
-def test_new_categories_and_other_rows_are_counted_too() -> None:
+def test_moves_handle_new_categories_and_other_rows() -> None:
     data = file_of([(0, 0, 0, 0), (0, 1, 0, 0), (1, 1, 1, 1), (0, 0, 0, 0)])
     merged = data.change(None, {"a": np.zeros(4, dtype=np.uint8)}, {"a": pl.Series("a", ["any"])})
     moved = moves(data, merged, ("a", "b"))

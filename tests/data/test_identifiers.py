@@ -1,4 +1,4 @@
-"""What tells who somebody is: names, labels, patterns and checksums, each with its Safe Harbor class."""
+"""Identifiers are detected by names, labels, patterns and checksums, each with its Safe Harbor class."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.data.identifiers import CHECKSUMS, NAMES, SAFE_HARBOR, VALUES, Mark, iso_7064, scan
+from sdcmap.data.identifiers import CHECKSUMS, NAMES, SAFE_HARBOR, VALUES, Mark, detect_identifier, is_german_tax_id
 
 N = 60
 RNG = np.random.default_rng(3)
 
 
 def seen(name: str, values: list[object]) -> Mark | None:
-    return scan(sm.read(pl.DataFrame({name: values})), name)
+    return detect_identifier(sm.read(pl.DataFrame({name: values})), name)
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,13 @@ def seen(name: str, values: list[object]) -> Mark | None:
         ("R", [f"The person number {i} told us at length what she thought." for i in range(N)]),
     ],
 )
-def test_values_tell(letter: str, values: list[object]) -> None:
+def test_identifiers_are_detected_by_values(letter: str, values: list[object]) -> None:
     mark = seen("v17", values)
     assert mark is not None and (mark.letter, mark.role) == (letter, "identifier")
 
 
 def numbers(check: Callable[[str], bool], length: int) -> list[int]:
-    """Numbers of this length that pass a checksum, found by trying the last digits."""
+    """Return numbers of this length that pass a checksum, found by trying the last digits."""
     stems = RNG.integers(10 ** (length - 3), 10 ** (length - 2), 400)
     return [int(f"{s}{d:02}") for s in stems for d in range(100) if check(f"{s}{d:02}")][::3][:N]
 
@@ -47,7 +47,7 @@ def numbers(check: Callable[[str], bool], length: int) -> list[int]:
 @pytest.mark.parametrize(
     ("name", "length"), [("Dutch citizen numbers", 9), ("German tax numbers", 11), ("Norwegian birth numbers", 11)]
 )
-def test_checksums_tell_numbers_and_texts(name: str, length: int) -> None:
+def test_checksums_are_detected_in_numbers_and_texts(name: str, length: int) -> None:
     passing = numbers(CHECKSUMS[name], length)
     for values in (passing, [str(number) for number in passing]):
         mark = seen("v17", list(values))
@@ -57,7 +57,7 @@ def test_checksums_tell_numbers_and_texts(name: str, length: int) -> None:
 
 def test_random_numbers_pass_no_checksum() -> None:
     assert seen("v17", RNG.integers(10**10, 10**11, 300).tolist()) is None
-    assert not iso_7064("86095742718")
+    assert not is_german_tax_id("86095742718")
 
 
 @pytest.mark.parametrize(
@@ -68,19 +68,19 @@ def test_random_numbers_pass_no_checksum() -> None:
         ("patient_id", "H", "identifier"), ("PLZ", "B", "key"), ("zip_code", "B", "key"), ("date_of_birth", "C", "key"),
     ],
 )  # fmt: skip
-def test_names_tell(name: str, letter: str, role: str) -> None:
+def test_identifiers_are_detected_by_names(name: str, letter: str, role: str) -> None:
     mark = seen(name, [f"x{i}" for i in range(N)])
     assert mark is not None and (mark.letter, mark.role) == (letter, role)
 
 
-def test_plain_columns_are_not_marked() -> None:
+def test_ordinary_columns_are_not_detected() -> None:
     for name, values in {"income": RNG.lognormal(8, 1, N).tolist(), "age": list(range(N)), "town_size": [1, 2] * 30,
                          "name": ["a", "b"] * 30, "opinion": ["agree", "disagree"] * 30}.items():  # fmt: skip
         mark = seen(name, list(values))
         assert mark is None or mark.role == "key", name
 
 
-def test_every_class_has_words() -> None:
+def test_every_safe_harbor_class_has_a_description() -> None:
     assert list(SAFE_HARBOR) == [chr(ord("A") + place) for place in range(18)]
     assert {row[0] for row in (*NAMES, *VALUES)} <= set(SAFE_HARBOR)
     assert set(SAFE_HARBOR) - {row[0] for row in NAMES} == {"R"}

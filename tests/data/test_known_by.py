@@ -1,4 +1,4 @@
-"""Who could know a column: stated with a reason, and refused where others always may know it."""
+"""`known_by` needs a reason, and is refused for columns that others may always know."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FRAME = pl.DataFrame(
 @pytest.mark.parametrize(
     ("name", "words", "sentence"),
     [
-        ("q", "respondent only", "needs a reason in words"),
+        ("q", "respondent only", "needs a reason"),
         ("q", "respondent", "must be one of register, acquaintance, respondent only"),
         ("age", "respondent only: so", "it is a key"),
         ("born", "respondent only: so", "it is a date"),
@@ -33,13 +33,13 @@ FRAME = pl.DataFrame(
         ("qq", "register", "no column 'qq'"),
     ],
 )
-def test_what_cannot_be_stated(name: str, words: str, sentence: str) -> None:
+def test_invalid_known_by_is_rejected(name: str, words: str, sentence: str) -> None:
     with pytest.raises(SchemaError, match=sentence):
         sm.read(FRAME, keys="age", other="all", known_by={name: words})
 
 
-def test_an_opinion_is_no_part_of_what_others_know() -> None:
+def test_respondent_only_columns_are_not_knowable() -> None:
     data = sm.read(FRAME, keys="age", other="all", known_by="q=respondent only: an opinion")
-    assert data.knowable == ("age", "born", "canton", "pay") and data.describing == tuple(FRAME.columns)
+    assert data.knowable == ("age", "born", "canton", "pay") and data.content_columns == tuple(FRAME.columns)
     assert sm.WorstLinkage().variables(data) == data.knowable
     assert data.digest != sm.read(FRAME, keys="age", other="all").digest

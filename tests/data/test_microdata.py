@@ -28,7 +28,7 @@ def test_columns_are_arrays_and_keys_a_tuple(data: Microdata) -> None:
         data["wages"]
 
 
-def test_data_cannot_be_written_to(data: Microdata) -> None:
+def test_arrays_are_read_only(data: Microdata) -> None:
     with pytest.raises(ValueError, match="read-only"):
         data["wage"][0] = 9.0
     with pytest.raises(ValueError, match="read-only"):
@@ -37,7 +37,7 @@ def test_data_cannot_be_written_to(data: Microdata) -> None:
         data.schema = None  # type: ignore[misc, assignment]
 
 
-def test_changes_compose_and_leave_the_base_alone(data: Microdata) -> None:
+def test_changes_compose_and_do_not_modify_the_base(data: Microdata) -> None:
     rows = np.array([0, 1])
     swapped = data.change(rows, {"sex": data.codes("sex")[rows[::-1]]})
     again = swapped.change(np.array([1, 2]), {"sex": np.array([2, 2], dtype=np.uint8)})
@@ -51,7 +51,7 @@ def test_changes_compose_and_leave_the_base_alone(data: Microdata) -> None:
     assert whole["age"].tolist() == data["age"].tolist()
 
 
-def test_a_view_of_what_did_not_change_is_the_bases_own(data: Microdata) -> None:
+def test_view_of_unchanged_columns_is_shared_with_base(data: Microdata) -> None:
     masked = data.change(None, {"wage": np.zeros(4)})
     assert masked.view(cells, ("sex", "age")) is data.view(cells, ("sex", "age"))
     other = masked.change(np.array([0]), {"sex": np.array([1], dtype=np.uint8)})
@@ -65,14 +65,14 @@ def test_views_are_dropped_on_pickling(data: Microdata) -> None:
     assert back.digest == data.digest
 
 
-def test_views_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch, data: Microdata) -> None:
-    monkeypatch.setattr("sdcmap.data.view_cache.VIEW_BYTES", 100)
+def test_cached_views_are_limited_in_bytes(monkeypatch: pytest.MonkeyPatch, data: Microdata) -> None:
+    monkeypatch.setattr("sdcmap.data.view_cache.MAX_BYTES_PER_FILE", 100)
     for names in (("sex",), ("age",), ("sex", "age")):
         data.view(cells, names)
     assert sum((cells, names) in data._views for names in (("sex",), ("age",), ("sex", "age"))) <= 2
 
 
-def test_the_digest_tells_values_roles_and_missing_apart(data: Microdata) -> None:
+def test_digest_depends_on_values_roles_and_missing(data: Microdata) -> None:
     frame = data.frame()
     same = sm.read(frame, keys=["sex", "age"], numeric=["wage"])
     assert same.digest == data.digest
@@ -85,7 +85,7 @@ def test_the_digest_tells_values_roles_and_missing_apart(data: Microdata) -> Non
     assert sm.read(with_id, keys=["sex", "age"], numeric=["wage"], identifiers=["id"]).digest == data.digest
 
 
-def test_take_keeps_a_secret_origin(data: Microdata) -> None:
+def test_take_records_origin(data: Microdata) -> None:
     part = data.take(np.array([3, 0])).take(np.array([1]))
     assert part.origin is not None
     assert part.origin.tolist() == [0]
@@ -102,7 +102,7 @@ def test_new_levels_and_wider_codes_survive_later_changes() -> None:
     assert wide.change(np.array([1]), {"v": np.array([300], dtype=np.uint16)}).codes("v").tolist() == [0, 300, 2]
 
 
-def test_no_text_of_a_file_shows_a_value(data: Microdata) -> None:
+def test_repr_shows_no_values(data: Microdata) -> None:
     masked = data.change(np.array([1]), {"age": data.columns["age"].values[:1]})
     for shown in (repr(data.columns), repr(masked.changes), repr(data), data._repr_html_()):
         assert not any(value in shown for value in ("31", "44", "60", "1.5", "2.5"))

@@ -1,4 +1,4 @@
-"""Measures of tables: against plain formulas, in margins, weighted, and in tables too large to hold."""
+"""Measures of tables equal plain formulas: as margins, weighted, and in sparse tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def persons(n: int = 400) -> Microdata:
 
 
 def counts(frame: pl.DataFrame, names: tuple[str, ...], weighted: bool) -> Array:
-    """The full table as an array, counted by numpy alone."""
+    """Return the full table as an array, counted by numpy."""
     digits = [frame[name].cast(pl.Int64).to_numpy() for name in names]
     found = np.zeros((4,) * len(names))
     np.add.at(found, tuple(digits), frame["w"].to_numpy() if weighted else 1.0)
@@ -50,8 +50,8 @@ def disorder(share: Array) -> float:
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("margins", [0, 1 << 14])
-def test_measures_are_their_formulas(weighted: bool, margins: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables_module, "MARGIN_CELLS", margins)
+def test_table_measures_equal_their_formulas(weighted: bool, margins: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables_module, "MAX_CELLS_FOR_MARGINS", margins)
     data = persons()
     masked = sm.Swap(on=["a", "c"], rate=0.2).apply(data, Stream.of_seed(1))
     before, after = data.frame(), masked.frame()
@@ -89,7 +89,7 @@ def test_measures_are_their_formulas(weighted: bool, margins: int, monkeypatch: 
 @pytest.mark.parametrize(
     ("measure", "method"), [(sm.utility.ContingencyChange, "pearson"), (sm.utility.CramersVChange, "cramer")]
 )
-def test_association_is_that_of_scipy(measure: type[sm.Measure], method: str) -> None:
+def test_association_equals_scipy(measure: type[sm.Measure], method: str) -> None:
     data = persons()
     masked = sm.Swap(on="b", rate=0.2).apply(data, Stream.of_seed(1))
 
@@ -102,16 +102,16 @@ def test_association_is_that_of_scipy(measure: type[sm.Measure], method: str) ->
     assert found.value == found.parts["mean"] == pytest.approx(np.mean(changes))
     assert found.parts["worst"] == pytest.approx(max(changes))
     merged = data.change(None, {"b": np.zeros(len(data), dtype=np.uint8)}, {"b": pl.Series("b", ["any"])})
-    alone = [of(data.frame(), ("a", "b")), of(data.frame(), ("b", "c")), 0.0]  # a constant tells nothing
+    alone = [of(data.frame(), ("a", "b")), of(data.frame(), ("b", "c")), 0.0]  # a constant has no association
     assert measure().score(data, merged, RNG).value == pytest.approx(np.mean(alone))
 
 
-def test_a_measure_says_how_many_variables_it_needs() -> None:
+def test_measure_reports_required_number_of_variables() -> None:
     with pytest.raises(sm.errors.SchemaError, match="CramersVChange needs at least 2 variables"):
         sm.utility.CramersVChange(on="a").score(persons(), persons(), RNG)
 
 
-def test_a_sparse_table_is_the_dense_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sparse_table_equals_dense_table(monkeypatch: pytest.MonkeyPatch) -> None:
     data = persons(60)
     masked = sm.Swap(on=["a", "c"], rate=0.2, pairing="greedy").apply(data, Stream.of_seed(2))
     measures = [sm.SmallCells(), sm.Hellinger(), sm.utility.EntropyChange(), sm.Hellinger(weighted=True)]
@@ -120,7 +120,7 @@ def test_a_sparse_table_is_the_dense_one(monkeypatch: pytest.MonkeyPatch) -> Non
     fresh = Microdata(data.schema, data.columns)
     few = fresh.take(np.arange(12))  # 36 possible cells are more than twice the records
     few = Microdata(few.schema, few.columns)
-    assert few.view(cells, NAMES).met is not None
+    assert few.view(cells, NAMES).observed is not None
     changed = sm.Swap(on=["a", "c"], rate=0.25, pairing="greedy").apply(few, Stream.of_seed(2))
     fast, plain = moves(few, changed, NAMES), _moves_between(few, changed, NAMES)
     assert fast.rows.tolist() == plain.rows.tolist() or sorted(fast.rows) == sorted(plain.rows)
@@ -136,7 +136,7 @@ def test_a_sparse_table_is_the_dense_one(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [measure.score(endless, again, RNG).value for measure in measures] == pytest.approx(dense)
 
 
-def test_changes_of_whole_columns_are_counted_by_difference() -> None:
+def test_whole_column_changes_are_counted_by_difference() -> None:
     data = persons()
     masked = sm.Swap(on=["a"], rate=0.2, within="c").apply(data, Stream.of_seed(2))
     assert masked.changed_rows(NAMES) is None

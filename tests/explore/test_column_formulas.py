@@ -1,10 +1,10 @@
-"""Columns that others give within rounding: which formula, and when none is told."""
+"""Formulas are found within rounding, and not by chance."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from sdcmap.explore.column_formulas import formulas, rounding
+from sdcmap.explore.column_formulas import find_formulas, rounding
 
 RNG = np.random.default_rng(2)
 N = 400
@@ -21,27 +21,27 @@ def test_each_kind_of_formula() -> None:
         "share": (100 * RENT / WAGE).round(1), "each": (WAGE / people).round(2), "year": (12 * RENT).round(2),
         "square": CM**2, "area": (KG * CM).round(),
     }  # fmt: skip
-    assert formulas(columns) == {
+    assert find_formulas(columns) == {
         "bmi": "10000 * kg / cm**2", "total": "wage + rent + other", "net": "wage - rent", "share": "100 * rent / wage",
         "each": "wage / people", "year": "12 * rent", "square": "cm**2", "area": "kg * cm",
     }  # fmt: skip
 
 
-def test_what_only_resembles_is_not_told() -> None:
+def test_similar_columns_are_not_formulas() -> None:
     noise = RNG.normal(0, 5, N)
-    assert formulas({"wage": WAGE, "rent": RENT, "near": (WAGE + RENT + noise).round(2)}) == {}
+    assert find_formulas({"wage": WAGE, "rent": RENT, "near": (WAGE + RENT + noise).round(2)}) == {}
     mostly_zero = np.where(RNG.random(N) < 0.02, RENT, 0.0)
-    assert formulas({"wage": WAGE, "gift": mostly_zero, "copy": (WAGE + mostly_zero).round(2)}) == {}
-    assert formulas({"nothing": np.full(N, np.nan), "same": np.ones(N), "wage": WAGE}) == {}
+    assert find_formulas({"wage": WAGE, "gift": mostly_zero, "copy": (WAGE + mostly_zero).round(2)}) == {}
+    assert find_formulas({"nothing": np.full(N, np.nan), "same": np.ones(N), "wage": WAGE}) == {}
 
 
-def test_the_sum_of_amounts_is_derived_wherever_it_stands() -> None:
-    benefits = np.where(RNG.random(N) < 0.3, RENT, 0.0)  # most people have none, and their total is their wage
+def test_sum_is_derived_in_any_column_order() -> None:
+    benefits = np.where(RNG.random(N) < 0.3, RENT, 0.0)  # most people have none, so their total equals their wage
     for names in (("wage", "benefits", "total"), ("total", "benefits", "wage"), ("benefits", "total", "wage")):
         given = {"wage": WAGE, "benefits": benefits, "total": (WAGE + benefits).round(2)}
-        ((derived, formula),) = formulas({name: given[name] for name in names}).items()
+        ((derived, formula),) = find_formulas({name: given[name] for name in names}).items()
         assert derived == "total" and set(formula.split(" + ")) == {"wage", "benefits"}
-    assert (WAGE < RENT).any() and formulas({"wage": WAGE, "rent": RENT, "net": (WAGE - RENT).round(2)}) == {
+    assert (WAGE < RENT).any() and find_formulas({"wage": WAGE, "rent": RENT, "net": (WAGE - RENT).round(2)}) == {
         "net": "wage - rent"
     }
 
@@ -50,23 +50,23 @@ def test_rounding_is_half_a_unit_of_the_last_decimal() -> None:
     assert [rounding(x) for x in (CM, KG, WAGE)] == [0.5, 0.05, 0.005]
 
 
-def test_sums_with_factors_are_told_with_the_factors() -> None:
+def test_sums_are_found_with_their_factors() -> None:
     known = {"wage": WAGE, "rent": RENT, "cm": CM}
     for words, values in {
         "wage + 12 * rent": WAGE + 12 * RENT, "0.19 * wage - 3 * cm": 0.19 * WAGE - 3 * CM,
         "1/12 * wage + 1/12 * rent": (WAGE + RENT) / 12, "1.95583 * wage": 1.95583 * WAGE,
     }.items():  # fmt: skip
-        assert formulas({**known, "made": values.round(2)}) == {"made": words}
-        assert formulas({**known, "made": (values + RNG.normal(0, 1, N)).round(2)}) == {}
-    assert formulas({"my wage": WAGE, "rent": RENT, "made": (WAGE + 12 * RENT).round(2)}) == {
+        assert find_formulas({**known, "made": values.round(2)}) == {"made": words}
+        assert find_formulas({**known, "made": (values + RNG.normal(0, 1, N)).round(2)}) == {}
+    assert find_formulas({"my wage": WAGE, "rent": RENT, "made": (WAGE + 12 * RENT).round(2)}) == {
         "made": "`my wage` + 12 * rent"
     }
 
 
-def test_whole_numbers_of_few_values_make_no_formula_by_chance() -> None:
+def test_small_whole_numbers_give_no_formula_by_chance() -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)
         counts = {
             name: rng.poisson(mean, N).astype(float) for name, mean in zip("abcde", (30, 5, 60, 2, 40), strict=True)
         }
-        assert formulas(counts) == {}
+        assert find_formulas(counts) == {}

@@ -1,4 +1,4 @@
-"""The demo population is what its docstring says."""
+"""The demo population agrees with its documentation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def persons() -> Microdata:
 
 
 def share(data: Microdata, name: str, category: str, rows: np.ndarray | None = None) -> float:
-    """Share of the rows that have this category."""
+    """Return the share of rows with this category."""
     hit = data[name] == category
     return float(hit.mean() if rows is None else hit[rows].mean())
 
@@ -31,7 +31,7 @@ def test_shape_roles_and_kinds(persons: Microdata) -> None:
     assert not any(persons.missing(name).any() for name in persons.names)
 
 
-def test_the_same_seed_gives_the_same_persons_and_another_seed_others() -> None:
+def test_population_depends_on_seed() -> None:
     first = demo.population(500, seed=3).frame()
     assert demo.population(500, seed=3).frame().equals(first)
     other = demo.population(500, seed=4).frame()
@@ -39,12 +39,12 @@ def test_the_same_seed_gives_the_same_persons_and_another_seed_others() -> None:
 
 
 @pytest.mark.parametrize("name", demo.SHARES)
-def test_margins_are_the_stated_ones(persons: Microdata, name: str) -> None:
+def test_margins_equal_stated_shares(persons: Microdata, name: str) -> None:
     for category, stated in demo.SHARES[name].items():
         assert share(persons, name, category) == pytest.approx(stated, abs=0.012)
 
 
-def test_stated_margins_are_those_of_cps8d(cps8d: Microdata) -> None:
+def test_stated_shares_equal_cps8d(cps8d: Microdata) -> None:
     for name, shares in demo.SHARES.items():
         for category, stated in shares.items():
             assert share(cps8d, name, category) == pytest.approx(stated, abs=0.001)
@@ -79,7 +79,7 @@ def test_amounts_have_their_zeros_and_are_skewed(persons: Microdata, name: str, 
     assert ((x - x.mean()) ** 3).mean() / x.std() ** 3 > 2
 
 
-def test_no_amount_follows_from_the_others(persons: Microdata) -> None:
+def test_no_amount_is_a_function_of_the_others(persons: Microdata) -> None:
     parts = persons.matrix(["wage", "interest", "benefits"])
     total = persons.numbers("total")
     assert (total >= parts.sum(axis=1)).all() and (total == parts.sum(axis=1)).mean() < 0.001
@@ -131,6 +131,6 @@ def test_small_populations(n: int) -> None:
 @pytest.mark.parametrize(
     ("n", "seed", "named"), [(0, 1, "n"), (-5, 1, "n"), (2.5, 1, "n"), (True, 1, "n"), (9, -1, "seed")]
 )
-def test_a_size_out_of_range_is_a_plan_error_that_names_the_range(n: int, seed: int, named: str) -> None:
+def test_population_rejects_invalid_size(n: int, seed: int, named: str) -> None:
     with pytest.raises(PlanError, match=rf"{named} must be a whole number in \[[01], inf\)"):
         demo.population(n, seed)

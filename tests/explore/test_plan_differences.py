@@ -1,10 +1,10 @@
-"""Two plans beside each other: what differs is said, and nothing else."""
+"""The list of differences between two plans is complete and contains nothing else."""
 
 from __future__ import annotations
 
 import sdcmap as sm
-from sdcmap.explore.looking import source_of
-from sdcmap.explore.plan_differences import MOST_NAMED, plan_differences
+from sdcmap.explore.first_look import source_of
+from sdcmap.explore.plan_differences import MAX_NAMES, plan_differences
 
 MEASURES = [sm.SmallCells(), sm.Hellinger()]
 
@@ -13,11 +13,11 @@ def plan(rates: list[float], **facts: object) -> sm.Plan:
     return sm.Plan(sm.grid(sm.Swap, on="Age", rate=rates), MEASURES, **facts)  # type: ignore[arg-type]
 
 
-def test_equal_plans_differ_in_nothing_whatever_their_seeds() -> None:
+def test_equal_plans_have_no_differences() -> None:
     assert plan_differences(plan([0.1], seed=1), plan([0.1], seed=2)) == []
 
 
-def test_every_kind_of_difference_is_told() -> None:
+def test_every_kind_of_difference_is_listed() -> None:
     first = plan([0.1], data=source_of("a.csv", {"Age": "key", "Sex": "key"}, {}), rule=sm.Threshold(risk=0.1))
     second = plan(
         [0.1, 0.2],
@@ -32,6 +32,6 @@ def test_every_kind_of_difference_is_told() -> None:
     }  # fmt: skip
 
 
-def test_of_many_methods_some_are_named_and_all_counted() -> None:
+def test_long_differences_are_shortened_and_counted() -> None:
     (difference,) = plan_differences(plan([0.1]), plan([0.1, *(n / 100 for n in range(20, 40))]))
-    assert difference.second.count(";") == MOST_NAMED and difference.second.endswith(f"and {20 - MOST_NAMED} more")
+    assert difference.second.count(";") == MAX_NAMES and difference.second.endswith(f"and {20 - MAX_NAMES} more")

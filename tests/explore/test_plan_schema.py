@@ -1,4 +1,4 @@
-"""The schema of a plan allows what a plan may be, and refuses what it may not."""
+"""The schema accepts valid plans and rejects invalid ones."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def schema() -> Draft202012Validator:
     return Draft202012Validator(made)
 
 
-PARTS = {field.name for field in fields(sm.Plan)} - {"names", "found", "seed", "seed_stated"}
+PARTS = {field.name for field in fields(sm.Plan)} - {"names", "search_methods", "seed", "seed_stated"}
 
 
 def problems(schema: Draft202012Validator, text: str) -> list[str]:
@@ -59,37 +59,37 @@ def problems(schema: Draft202012Validator, text: str) -> list[str]:
 
 
 def stated_plans() -> dict[str, str]:
-    """Every plan that a document shows."""
+    """Return every plan in the documentation."""
     found: dict[str, str] = {}
     for page in WRITTEN:
         for number, block in enumerate(TOML_BLOCK.findall(page.read_text(encoding="utf-8")), 1):
-            if "methods" in tomllib.loads(block):  # a fragment is no plan
+            if "methods" in tomllib.loads(block):  # skip fragments
                 found[f"{page.name} {number}"] = block
     return found
 
 
 @pytest.mark.parametrize("where", stated_plans())
-def test_plans_of_the_documents_are_allowed(schema: Draft202012Validator, where: str) -> None:
+def test_plans_in_the_documentation_are_valid(schema: Draft202012Validator, where: str) -> None:
     assert problems(schema, stated_plans()[where]) == []
 
 
-def test_the_plan_of_the_reference_is_allowed(schema: Draft202012Validator) -> None:
+def test_reference_plan_is_valid(schema: Draft202012Validator) -> None:
     (example,) = TOML_BLOCK.findall(script("make_pages").toml_page())
     assert problems(schema, example) == []
 
 
-def test_every_part_of_a_plan_is_in_it() -> None:
+def test_schema_contains_every_part_of_a_plan() -> None:
     made = plan_schema()
     assert set(made["properties"]) == PARTS and all(part["description"] for part in made["properties"].values())
     assert {cls.__name__ for cls in METHODS} <= set(made["$defs"])
 
 
-def test_what_look_writes_is_allowed(schema: Draft202012Validator) -> None:
+def test_plan_written_by_look_is_valid(schema: Draft202012Validator) -> None:
     plan = sm.look(sm.demo.population(100, seed=1)).plan("people.csv", "business")
     assert problems(schema, plan.toml()) == []
 
 
-def test_grids_names_parts_and_plug_ins_are_allowed(schema: Draft202012Validator) -> None:
+def test_grids_names_parts_and_plug_ins_are_valid(schema: Draft202012Validator) -> None:
     assert problems(schema, GOOD) == []
     assert problems(schema, GOOD.replace("rate = 0.1", 'name = "sexes"\ngrid.rate = [0.1, 0.2]')) == []
     assert problems(schema, '[[methods]]\ntype = "their.package:Jitter"\nwidth = 2\n') == []
@@ -98,14 +98,14 @@ def test_grids_names_parts_and_plug_ins_are_allowed(schema: Draft202012Validator
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_seen(schema: Draft202012Validator, what: str) -> None:
-    """The schema and the plan itself refuse the same."""
+def test_invalid_plans_are_rejected(schema: Draft202012Validator, what: str) -> None:
+    """The schema and `Plan` reject the same plans."""
     assert problems(schema, WRONG[what])
     with pytest.raises(PlanError):
         sm.Plan.from_toml(WRONG[what])
 
 
-def test_the_command_writes_it(tmp_path: Path) -> None:
+def test_command_writes_schema(tmp_path: Path) -> None:
     said = sdcmap("schema", "-o", tmp_path / "plan.schema.json")
     written: dict[str, Any] = json.loads((tmp_path / "plan.schema.json").read_text(encoding="utf-8"))
     assert written["$defs"]["Swap"]["properties"]["rate"]["maximum"] == 0.5

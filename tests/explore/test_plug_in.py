@@ -1,4 +1,4 @@
-"""A method of another package is one class: it is compared, has a form, a page and an entry in a plan by itself."""
+"""A method of another package is one class, and automatically gets comparisons, a form, a page and a place in plans."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Jitter(Method):
 
 @pytest.fixture(scope="module")
 def jitter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[type[Method]]:
-    """An installed package with one class, as pip leaves it: a module and its entry point."""
+    """Install a package with one class as pip does: a module and its entry point."""
     site = tmp_path_factory.mktemp("site")
     (site / "jitter_plug_in.py").write_text(SOURCE)
     facts = site / "jitter-1.0.dist-info"
@@ -75,15 +75,15 @@ def generator() -> ModuleType:
     return script("make_reference")
 
 
-def test_what_a_plug_in_imports_is_not_its_own(jitter: type[Method]) -> None:
+def test_imported_classes_are_not_plug_ins(jitter: type[Method]) -> None:
     assert plug_in_classes(Method) == (jitter,)
 
 
-def test_it_keeps_the_laws(jitter: type[Method]) -> None:
+def test_plug_in_passes_the_law_tests(jitter: type[Method]) -> None:
     check_method(jitter("wage", 2.0), sm.demo.population(50, seed=1))  # type: ignore[call-arg]
 
 
-def test_it_takes_part_in_a_comparison_with_its_own_trials(jitter: type[Method]) -> None:
+def test_plug_in_takes_part_in_a_comparison(jitter: type[Method]) -> None:
     data = sm.demo.population(120, seed=2).only(["wage"])
     compared = sm.compare(data, replicates=1, seed=1, workers=1)
     assert {"wage by jitter 10", "wage by jitter 1,000"} <= set(compared.table["name"])
@@ -91,7 +91,7 @@ def test_it_takes_part_in_a_comparison_with_its_own_trials(jitter: type[Method])
     assert 0 < loss["wage by jitter 10"] < loss["wage by jitter 1,000"]
 
 
-def test_it_has_a_form(jitter: type[Method]) -> None:
+def test_plug_in_has_a_form(jitter: type[Method]) -> None:
     form = next(form for form in forms()["methods"] if form.type == "jitter_plug_in:Jitter")
     assert form.summary.startswith("Add a number between -width and width")
     words = {entry.name: (entry.range, entry.help) for entry in form.entries}
@@ -99,12 +99,12 @@ def test_it_has_a_form(jitter: type[Method]) -> None:
     assert words["within"][1].startswith("mask each stratum")
 
 
-def test_it_has_a_page(jitter: type[Method], generator: ModuleType) -> None:
+def test_plug_in_has_a_page(jitter: type[Method], generator: ModuleType) -> None:
     page = generator.page(jitter)
     assert page.startswith("# Jitter") and "| `width` |" in page
 
 
-def test_it_has_an_entry_in_a_plan(jitter: type[Method]) -> None:
+def test_plug_in_can_be_used_in_a_plan(jitter: type[Method]) -> None:
     plan = sm.Plan([jitter("wage", 2.0)], [sm.IL1s(), sm.WorstLinkage()])  # type: ignore[call-arg]
     assert 'type = "jitter_plug_in:Jitter"' in plan.toml()
     assert Plan.from_toml(plan.toml()).digest == plan.digest

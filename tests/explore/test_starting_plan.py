@@ -1,4 +1,4 @@
-"""The starting plan: from an ordinary file to a release that holds, or to "release nothing"."""
+"""The starting plan leads from an ordinary file to a release within the limits, or to "release nothing"."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def personnel(rows: int = 700) -> pl.DataFrame:
     })  # fmt: skip
 
 
-def found_exactly(original: pl.DataFrame, released: pl.DataFrame) -> int:
-    """A snooper of a few plain lines: people alone with their values, whose values exactly one released row has."""
+def count_exact_matches(original: pl.DataFrame, released: pl.DataFrame) -> int:
+    """Return the number of unique people whose values exactly one released row has: a minimal attacker."""
     names = [name for name in released.columns if name != "weight"]
     text = pl.col(names).cast(pl.String).fill_null("none")
     before, after = (frame.select(text).filter(pl.struct(names).is_unique()) for frame in (original, released))
@@ -54,7 +54,7 @@ def found_exactly(original: pl.DataFrame, released: pl.DataFrame) -> int:
 @pytest.mark.parametrize(
     "made", [survey, personnel] if SOAK else [personnel]
 )  # a survey: the demo, and test_newcomer.py
-def test_look_sweep_release_ends_in_a_release_that_holds(made: type, tmp_path: Path) -> None:
+def test_look_sweep_release_gives_a_release_within_limits(made: type, tmp_path: Path) -> None:
     frame = made()
     frame.write_csv(tmp_path / "file.csv")
     plan = sm.Plan.from_toml(sm.look(tmp_path / "file.csv").plan(tmp_path / "file.csv").toml(), seed=SEED)
@@ -65,7 +65,7 @@ def test_look_sweep_release_ends_in_a_release_that_holds(made: type, tmp_path: P
     assert masked >= set(plan.data.read().knowable)  # type: ignore[union-attr]
     scores = sm.sweep(plan.data.read(), plan, tmp_path / "study", workers=1)  # type: ignore[union-attr]
     ru = sm.RUMap(scores, plan.risk, plan.utility, plan.limits)
-    assert ru.points.filter("anchor")["risk"][0] > 5  # unmasked it is many times over its limits
+    assert ru.points.filter("anchor")["risk"][0] > 5  # unmasked, it exceeds its limits many times
     assert plan.rule is not None
     choice = ru.choose(plan.rule)
     assert choice.candidate is not None, choice.reason
@@ -74,15 +74,15 @@ def test_look_sweep_release_ends_in_a_release_that_holds(made: type, tmp_path: P
     ready.write(tmp_path / "public")
     released = pl.read_csv(tmp_path / "public" / "data.csv")
     assert not {"id", "employee_id"} & set(released.columns) and released.height == frame.height
-    assert found_exactly(frame, frame.select(released.columns)) > 0.95 * frame.height
-    assert found_exactly(frame, released) <= 0.05 * frame.height
+    assert count_exact_matches(frame, frame.select(released.columns)) > 0.95 * frame.height
+    assert count_exact_matches(frame, released) <= 0.05 * frame.height
     if "weight" in frame.columns:
         assert released["weight"].sum() == pytest.approx(frame["weight"].sum())
         assert released.group_by("weight").len()["len"].min() >= 25  # type: ignore[operator]
         assert (released["spent"] == released["income"] + 12 * released["rent"]).all()
 
 
-def test_where_nothing_holds_nothing_is_released() -> None:
+def test_nothing_is_released_if_no_candidate_is_within_limits() -> None:
     data = sm.read(personnel(200), identifiers="employee_id", keys=["department", "gender", "age", "grade"],
                    numeric=["salary", "bonus"])  # fmt: skip
     plan = sm.Plan(
@@ -94,7 +94,7 @@ def test_where_nothing_holds_nothing_is_released() -> None:
     assert choice.candidate is None and choice.reason.startswith("Release nothing: ")
 
 
-def test_keys_that_are_all_unique_are_handled() -> None:
+def test_starting_plan_handles_unique_keys() -> None:
     rng = np.random.default_rng(3)
     frame = pl.DataFrame(
         {"street": [f"{c}{i}" for i, c in enumerate("ABCD" * 60)], "wage": rng.normal(0, 1, 240).round(3)}
@@ -105,7 +105,7 @@ def test_keys_that_are_all_unique_are_handled() -> None:
     assert plan.problems_with(data) == [] and first.level_count("street") <= 4
 
 
-def test_what_only_the_respondent_knows_is_left_open() -> None:
+def test_respondent_only_columns_are_not_masked() -> None:
     data = sm.read(survey(100), identifiers="id", keys=["age", "sex", "region", "education"], numeric=["income", "rent"],
                    weight="weight", other="trust", kinds={"trust": "ordinal"},
                    known_by={"trust": "respondent only: an opinion"})  # fmt: skip
@@ -113,6 +113,6 @@ def test_what_only_the_respondent_knows_is_left_open() -> None:
     assert "trust" not in plan.all_methods[1].masks(data)
 
 
-def test_a_file_without_anything_to_mask_is_said_in_one_sentence() -> None:
+def test_starting_plan_rejects_file_without_keys_and_numbers() -> None:
     with pytest.raises(PlanError, match="no keys and no numeric"):
         starting_plan(sm.read(pl.DataFrame({"w": [1.0, 2.0]}), weight="w"), PROFILES["public-use"])

@@ -1,4 +1,4 @@
-"""SAS files written by the ReadStat library itself: pyreadstat cannot write them."""
+"""Write SAS files with the ReadStat library, because pyreadstat cannot write them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ SAS_TEXT, SAS_NUMBER = 0, 5  # READSTAT_TYPE_STRING, READSTAT_TYPE_DOUBLE
 
 @contextmanager
 def readstat(path: Path) -> Iterator[tuple[Any, ctypes.c_void_p]]:
-    """The ReadStat library inside pyreadstat, and a writer of it into `path`: unlike pyreadstat's Python side it writes
-    .sas7bdat and .sas7bcat files, and special missings into .xpt."""
+    """Return the ReadStat library inside pyreadstat, and its writer for `path`.
+
+    Unlike the Python interface it writes .sas7bdat and .sas7bcat files, and special missing values in .xpt.
+    """
     lib, pointer = ctypes.CDLL(_readstat_writer.__file__), ctypes.c_void_p
     for function in (lib.readstat_writer_init, lib.readstat_add_variable, lib.readstat_add_label_set):
         function.restype = pointer
@@ -32,7 +34,7 @@ def readstat(path: Path) -> Iterator[tuple[Any, ctypes.c_void_p]]:
 
 
 def write_sas(path: Path, columns: Mapping[str, Sequence[float | str | None]], formats: Mapping[str, str]) -> Path:
-    """A .sas7bdat or .xpt file; a letter in a column of numbers is a special missing."""
+    """Write a .sas7bdat or .xpt file; a letter in a numeric column is a special missing value."""
     with readstat(path) as (lib, writer):
         variables = []
         for name, cells in columns.items():
@@ -62,7 +64,7 @@ def write_sas(path: Path, columns: Mapping[str, Sequence[float | str | None]], f
 
 
 def write_catalog(path: Path, name: str, labels: Mapping[float, str]) -> None:
-    """A .sas7bcat file with one format."""
+    """Write a .sas7bcat file with one format."""
     with readstat(path) as (lib, writer):
         labeled = ctypes.c_void_p(lib.readstat_add_label_set(writer, SAS_NUMBER, name.encode()))
         for code, words in labels.items():

@@ -1,4 +1,4 @@
-"""A column with codes for missing values that are stated later is the one that is read with them at once."""
+"""Codes for missing values give the same column whether they are stated later or when reading."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sdcmap as sm
-from sdcmap.files.reading import Source
+from sdcmap.files.reader import Source
 
 COLUMNS = {
     "whole": ["1", "2", "-8", "", "3"],
@@ -26,7 +26,7 @@ CODES = ("-8 (refused)", "N", "99.0")
 
 
 @pytest.mark.parametrize("sep", [",", ";"])
-def test_codes_that_are_stated_later_are_codes_that_were_stated_at_once(tmp_path: Path, sep: str) -> None:
+def test_codes_stated_later_equal_codes_stated_when_reading(tmp_path: Path, sep: str) -> None:
     path = tmp_path / "coded.csv"
     rows = [sep.join(row) for row in zip(*COLUMNS.values(), strict=True)]
     path.write_text("\n".join([sep.join(COLUMNS), *rows, "", *rows, ""]))  # an empty line in the middle
@@ -34,7 +34,7 @@ def test_codes_that_are_stated_later_are_codes_that_were_stated_at_once(tmp_path
     for name in COLUMNS:
         source = Source(str(path), missing=tuple(f"{name}={code}" for code in CODES))
         whole = source.read()
-        variable, column = source.coded(plain, name)
+        variable, column = source.read_coded_column(plain, name)
         assert variable == whole.schema[name], name
         np.testing.assert_array_equal(column.values, whole.column(name).values, name)
         np.testing.assert_array_equal(column.reasons, whole.column(name).reasons, name)
@@ -43,11 +43,11 @@ def test_codes_that_are_stated_later_are_codes_that_were_stated_at_once(tmp_path
         assert levels is None or (levels.dtype == wanted.dtype and levels.equals(wanted, null_equal=True)), name  # type: ignore[union-attr]
 
 
-def test_codes_of_a_file_that_tells_its_types(tmp_path: Path) -> None:
+def test_codes_stated_later_in_typed_files(tmp_path: Path) -> None:
     path = sm.write(sm.read({"x": [1.0, -8.0, 2.0], "y": ["a", "N", "b"]}), tmp_path / "typed.parquet")
     source = Source(str(path), missing=("x=-8", "y=N"))
-    plain, whole = source.unstated.read(), source.read()
+    plain, whole = source.without_roles.read(), source.read()
     for name in ("x", "y"):
-        variable, column = source.coded(plain, name)
+        variable, column = source.read_coded_column(plain, name)
         assert variable == whole.schema[name]
         np.testing.assert_array_equal(column.values, whole.column(name).values)

@@ -1,4 +1,4 @@
-"""DDI-Codebook on the way in: labels, universes and missing codes; and nothing that a hostile file asks for."""
+"""Reading a DDI-Codebook: labels, universes and missing codes; hostile files are rejected."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def survey(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("root", ['xmlns="ddi:codebook:2_5"', 'xmlns="http://www.icpsr.umich.edu/DDI"', ""])
-def test_what_the_file_does_not_say_the_codebook_does(survey: Path, root: str) -> None:
+def test_codebook_completes_metadata(survey: Path, root: str) -> None:
     data = sm.read(survey, keys=["sex", "town"], sensitive="income", ddi=book(survey.parent, root=root))
     sex, income, town = data.schema.variables
     assert (data.schema.title, data.schema.universe) == ("Wages", "Adults")
@@ -56,7 +56,7 @@ def test_what_the_file_does_not_say_the_codebook_does(survey: Path, root: str) -
     assert town.missing == ("XX",) and dict(town.values)["007"] == "Bonn" and int(data.missing("town").sum()) == 1
 
 
-def test_the_codebook_stays_in_the_plan_and_in_the_working_copy(survey: Path, tmp_path: Path) -> None:
+def test_codebook_is_kept_in_plan_and_working_copy(survey: Path, tmp_path: Path) -> None:
     from sdcmap.files.working_copy import open_copy, write_copy
 
     source = sm.Source("survey.csv", keys=("sex",), ddi=book(tmp_path).name)
@@ -66,12 +66,12 @@ def test_the_codebook_stays_in_the_plan_and_in_the_working_copy(survey: Path, tm
     again = open_copy(write_copy(data, folder), data.digest).schema
     assert again == data.schema and again["income"].universe == "Employees alone"
     assert sm.read(data).schema.title == "Wages", "data that are read again keep it"
-    with pytest.raises(SchemaError, match="nor is a codebook"):
+    with pytest.raises(SchemaError, match="codebooks cannot be used"):
         pl.DataFrame({"sex": [1, 2]}).write_parquet(tmp_path / "survey.parquet")
         sm.files.read_in_blocks(sm.Source("survey.parquet", ddi="codebook.xml"), tmp_path / "blocks", below=tmp_path)
 
 
-def test_look_takes_a_codebook(survey: Path) -> None:
+def test_look_uses_a_codebook(survey: Path) -> None:
     path = book(survey.parent)
     plan = survey.parent / "plan.toml"
     said = CliRunner().invoke(app, ["look", str(survey), "--ddi", str(path), "--keys", "sex,town", "-o", str(plan)])
@@ -81,7 +81,7 @@ def test_look_takes_a_codebook(survey: Path) -> None:
     assert int(stated.read().missing("income").sum()) == 2
 
 
-def test_what_the_file_says_itself_stands(tmp_path: Path) -> None:
+def test_metadata_of_the_file_takes_precedence(tmp_path: Path) -> None:
     own = sm.read(pl.DataFrame({"sex": [1, 2, 1]}), missing={"sex": {2: "our own"}})
     sex = sm.read(own, ddi=book(tmp_path)).schema["sex"]
     assert dict(sex.values) == {2.0: "our own"} and sex.missing == (2.0,)
@@ -94,18 +94,18 @@ OUTSIDE = '<!DOCTYPE x SYSTEM "http://example.invalid/x.dtd">'
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (HEAD + LAUGHS + "<codeBook>&b;</codeBook>", "has a DOCTYPE, and none is read"),
-        (HEAD + OUTSIDE + "<codeBook/>", "has a DOCTYPE, and none is read"),
-        ("<codeBook>&LEAKED;</codeBook>", "is no well-formed XML"),
-        ("<codeBook><LEAKED></codeBook>", "is no well-formed XML"),
-        ("", "is no well-formed XML"),
-        ("age,sex\nLEAKED,2\n", "is no well-formed XML"),
-        ('<?xml version="1.0" encoding="LEAKED"?><codeBook/>', "is no well-formed XML"),
-        ("<DDIInstance>LEAKED</DDIInstance>", "is no DDI-Codebook: its first element must be codeBook"),
+        (HEAD + LAUGHS + "<codeBook>&b;</codeBook>", "has a DOCTYPE, which is not allowed"),
+        (HEAD + OUTSIDE + "<codeBook/>", "has a DOCTYPE, which is not allowed"),
+        ("<codeBook>&LEAKED;</codeBook>", "is not well-formed XML"),
+        ("<codeBook><LEAKED></codeBook>", "is not well-formed XML"),
+        ("", "is not well-formed XML"),
+        ("age,sex\nLEAKED,2\n", "is not well-formed XML"),
+        ('<?xml version="1.0" encoding="LEAKED"?><codeBook/>', "is not well-formed XML"),
+        ("<DDIInstance>LEAKED</DDIInstance>", "is not a DDI-Codebook: its first element must be codeBook"),
         ("<codeBook>" + "<a>" * 100 + "LEAKED" + "</a>" * 100 + "</codeBook>", "more than 64 levels deep"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence_that_quotes_nothing(tmp_path: Path, text: str, said: str) -> None:
+def test_errors_do_not_quote_the_codebook(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "codebook.xml"
     path.write_text(text)
     with pytest.raises(SchemaError) as error:
@@ -115,13 +115,13 @@ def test_what_is_wrong_is_said_in_one_sentence_that_quotes_nothing(tmp_path: Pat
     assert error.value.__cause__ is None
 
 
-def test_size_and_number_of_variables_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codebook_size_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = book(tmp_path)
-    monkeypatch.setattr(ddi, "MOST_COLUMNS", 2)
+    monkeypatch.setattr(ddi, "MAX_COLUMNS", 2)
     with pytest.raises(SchemaError, match="describes more than 2 variables"):
         read_ddi(path)
-    monkeypatch.setattr(ddi, "MOST_BYTES", 100)
-    with pytest.raises(SchemaError, match="a codebook of at most 0 is read"):
+    monkeypatch.setattr(ddi, "MAX_BYTES", 100)
+    with pytest.raises(SchemaError, match="a codebook may have at most 0 MiB"):
         read_ddi(path)
     with pytest.raises(SchemaError, match=r"other\.xml cannot be read"):
         read_ddi(tmp_path / "other.xml")

@@ -1,4 +1,4 @@
-"""Text files as agencies have them: marks, quoting and encoding are sensed, and can be stated."""
+"""Typical text files of agencies: marks, quoting and encoding are detected, and can be stated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.files.dialect import Dialect, sensed
+from sdcmap.files.dialect import Dialect, detect_dialect
 
 GERMAN = (
     "Alter;Ort;Lohn;Tag\n31;M\u00fcnchen;1.234,50;01.02.2020\n44;K\u00f6ln \u20ac;-8;29.02.2020\n"
@@ -25,8 +25,8 @@ def written(folder: Path, text: str, encoding: str = "utf-8", name: str = "x.csv
 
 def test_a_german_file_in_cp1252(tmp_path: Path) -> None:
     path = written(tmp_path, GERMAN, "cp1252")
-    assert sensed(path) == Dialect(";", ",", ".", '"', "cp1252")
-    assert sensed(path).words == "semicolons, decimal commas, thousands by dots, CP1252"
+    assert detect_dialect(path) == Dialect(";", ",", ".", '"', "cp1252")
+    assert detect_dialect(path).words == "semicolons, decimal commas, thousands by dots, CP1252"
     data = sm.read(path, missing={"Lohn": [-8]})
     assert data.frame().to_dict(as_series=False) == {
         "Alter": [31, 44, 25],
@@ -54,19 +54,19 @@ def test_a_german_file_in_cp1252(tmp_path: Path) -> None:
         ("a\n1.5\n", "utf-8", Dialect(",", ".", "none", '"', "utf-8")),
     ],
 )
-def test_what_is_sensed_reads_the_file(tmp_path: Path, text: str, encoding: str, dialect: Dialect) -> None:
+def test_detected_dialect_reads_the_file(tmp_path: Path, text: str, encoding: str, dialect: Dialect) -> None:
     path = written(tmp_path, text, encoding)
-    assert sensed(path) == dialect
+    assert detect_dialect(path) == dialect
     frame = sm.read(path).frame()
     assert frame["a"].dtype.is_numeric() and frame.columns == ["a", "b"][: frame.width]
 
 
-def test_decimals_that_come_late_are_sensed(tmp_path: Path) -> None:
+def test_late_decimals_are_detected(tmp_path: Path) -> None:
     rows = "".join(f"{i};name {i}\n" for i in range(60_000)) + "".join(f"{i},5;late\n" for i in range(60_000))
-    assert sensed(written(tmp_path, "a;b\n" + rows)).decimal == ","
+    assert detect_dialect(written(tmp_path, "a;b\n" + rows)).decimal == ","
 
 
-def test_what_is_stated_holds(tmp_path: Path) -> None:
+def test_stated_dialect_is_used(tmp_path: Path) -> None:
     path = written(tmp_path, "a;b\n1,5;2\n")
     data = sm.read(path, sep=";", decimal=".")
     assert data.frame()["a"].to_list() == ["1,5"]
@@ -74,13 +74,13 @@ def test_what_is_stated_holds(tmp_path: Path) -> None:
     assert sm.read(written(tmp_path, "a\tb\n1\t2\n", name="t.tsv"), sep="tab").names == ("a", "b")
     with pytest.raises(sm.errors.PlanError, match=r"(?s)sep must be one of ',', ';'.*encoding must be one of 'utf-8'"):
         sm.read(path, sep="x", encoding="ebcdic")
-    with pytest.raises(sm.errors.PlanError, match="decimal and thousands must be two marks"):
+    with pytest.raises(sm.errors.PlanError, match="decimal and thousands must be different marks"):
         sm.read(path, decimal=",", thousands=",")
 
 
-def test_a_source_keeps_what_was_sensed_and_the_codes(tmp_path: Path) -> None:
+def test_source_stores_dialect_and_codes(tmp_path: Path) -> None:
     written(tmp_path, GERMAN, "cp1252")
-    source = sm.Source("x.csv", missing=("Lohn=-8 (entf\u00e4llt)", "k.A."), keys=("Ort",)).sensed(tmp_path)
+    source = sm.Source("x.csv", missing=("Lohn=-8 (entf\u00e4llt)", "k.A."), keys=("Ort",)).with_dialect(tmp_path)
     plan = sm.Plan(sm.Swap("Ort"), [sm.SmallCells()], data=source)
     again = sm.Plan.from_toml(plan.toml()).data
     assert again == source and again is not None
@@ -107,14 +107,14 @@ def test_a_source_keeps_what_was_sensed_and_the_codes(tmp_path: Path) -> None:
         (["12", "x"], pl.String),
     ],
 )
-def test_texts_become_what_they_all_are(tmp_path: Path, texts: list[str], dtype: pl.DataType) -> None:
+def test_types_of_texts_are_inferred(tmp_path: Path, texts: list[str], dtype: pl.DataType) -> None:
     frame = sm.read(
         written(tmp_path, "x,y\n" + "".join(f"{text},a\n" for text in texts)), kinds={"x": "nominal"}
     ).frame()
     assert frame["x"].dtype == dtype
 
 
-def test_empty_lines_are_no_records_and_all_missing_columns_are_read(tmp_path: Path) -> None:
+def test_empty_lines_are_ignored_and_empty_columns_are_read(tmp_path: Path) -> None:
     frame = sm.read(written(tmp_path, "a,b,c\n1,,2\n\n,,\n3,,\n\n")).frame()
     assert frame.to_dict(as_series=False) == {"a": [1, None, 3], "b": [None] * 3, "c": [2, None, None]}
 

@@ -1,4 +1,4 @@
-"""Files in every dialect, drawn at random: what is read, stated or sensed, is what was written."""
+"""Random files in every dialect are read as they were written, with a stated or detected dialect."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ DATES = ["%d.%m.%Y", "%Y-%m-%d", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d"]
 
 
 def amount(value: float, decimal: str, thousands: str) -> str:
-    """A number with two decimals as the dialect writes it."""
+    """Return a number with two decimals in a dialect."""
     plain = f"{value:_.2f}".replace(".", "d").replace("_", "" if thousands == "none" else thousands)
     return plain.replace("d", decimal)
 
 
 def case(dice: random.Random) -> tuple[dict[str, list[Any]], dict[str, list[str]], dict[str, str]]:
-    """A table, its texts, and the dialect."""
+    """Draw a table, its texts, and a dialect."""
     decimal = dice.choice(".,")
     thousands = dice.choice([mark for mark in ("none", "none", ".", ",", "'", " ") if mark != decimal])
     encoding = dice.choice(["utf-8", "utf-8", "latin-1", "cp1252", "utf-16"])
@@ -51,7 +51,7 @@ def case(dice: random.Random) -> tuple[dict[str, list[Any]], dict[str, list[str]
     return table, texts, dialect
 
 
-def test_every_dialect_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_every_dialect_round_trips(tmp_path: Path) -> None:
     for number in range(CASES):
         dice = random.Random(number)
         table, texts, dialect = case(dice)

@@ -1,4 +1,4 @@
-"""One table of formats: everything that knows an ending reads it, so a new format is a row, a reader and a writer."""
+"""All code uses one table of formats, so a new format needs only a row, a reader and a writer."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 import sdcmap as sm
 from sdcmap.data.schema import Variable
 from sdcmap.files import formats
+from sdcmap.files.csv_parquet import ReadOptions
+from sdcmap.files.decoded_size import check_decoded
 from sdcmap.files.formats import FORMATS, Format, endings, format_named, format_of
-from sdcmap.files.plain import Asked
-from sdcmap.files.weighing import check_decoded
 from sdcmap.web.workspace import Workspace
 
 
-def read_lines(path: Path, asked: Asked) -> tuple[pl.DataFrame, dict[str, Variable]]:
-    """A line of names, then a record a line; fields between bars, an empty one is missing."""
+def read_lines(path: Path, asked: ReadOptions) -> tuple[pl.DataFrame, dict[str, Variable]]:
+    """Read a line of names, then one record per line; fields are separated by bars, empty ones are missing."""
     names, *records = (line.split("|") for line in path.read_text().splitlines())
     columns = zip(*records, strict=True)
     texts = {name: [cell or None for cell in cells] for name, cells in zip(names, columns, strict=True)}
@@ -47,7 +47,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("bars")
-def test_a_new_format_is_a_row_a_reader_and_a_writer(file: Path, tmp_path: Path) -> None:
+def test_new_format_needs_a_row_a_reader_and_a_writer(file: Path, tmp_path: Path) -> None:
     data = sm.read(file, keys=["region", "sex"], numeric="wage")
     assert data.schema.format == "bars" and data.missing("sex").sum() == 1
     plan = sm.Plan([sm.Swap("sex", 0.1), sm.Noise("wage", 0.1)], [sm.SmallCells(), sm.Hellinger()], seed=1)
@@ -68,17 +68,17 @@ def test_the_workbench_knows_a_new_format(file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("bars")
-def test_what_a_row_says_is_told(tmp_path: Path) -> None:
+def test_format_table_is_used(tmp_path: Path) -> None:
     (tmp_path / "x.bars").write_text("a|b\n1\n")
     with pytest.raises(sm.errors.SchemaError, match=r"x\.bars cannot be read as bars .*Fields stand between bars\.$"):
         sm.read(tmp_path / "x.bars")
     with pytest.raises(sm.errors.SchemaError, match=r"must be one of .*\.rds, \.bars\."):
         sm.read(tmp_path / "x.xlsx")
-    with pytest.raises(sm.errors.SchemaError, match="only a Parquet file is read in blocks"):
+    with pytest.raises(sm.errors.SchemaError, match="only a Parquet file can be read in blocks"):
         sm.files.read_in_blocks(sm.Source("x.bars"), tmp_path / "copy", below=tmp_path)
 
 
-def test_endings_and_names_are_told_once() -> None:
+def test_endings_and_names_are_unique() -> None:
     assert len(set(endings())) == len(endings())
     assert len({form.name for form in FORMATS}) == len(FORMATS)
     for form in FORMATS:
@@ -89,11 +89,11 @@ def test_endings_and_names_are_told_once() -> None:
 
 @pytest.mark.parametrize("ending", [ending for form in FORMATS if form.write for ending in form.endings])
 @pytest.mark.usefixtures("read_here")
-def test_every_ending_that_is_written_is_weighed_and_read(tmp_path: Path, ending: str) -> None:
+def test_every_written_ending_is_checked_and_read(tmp_path: Path, ending: str) -> None:
     frame = pl.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "x"]})
     path = sm.write(sm.read(frame), tmp_path / f"x{ending}")
     assert sm.read(path).frame().equals(frame)
     form = format_of(path)
-    # the header of .xpt tells none, and a text has no header
+    # .xpt headers do not state the number of rows, and text files have no such header
     assert form.cells(path) in ((0, 6) if form.name == "xpt" else (6,) if form.packed else (0,))
     check_decoded(path, 1 << 20)

@@ -1,4 +1,4 @@
-"""Fuzzing of every reader: whatever the bytes, only our own errors come out; no hang, no memory blow-up, no crash.
+"""Fuzzing of every reader: for any bytes only errors of sdcmap are raised; no hang, no excessive memory, no crash.
 
 Each reader gets valid files with seeded damage (bytes flipped, put in, taken out, cut off, copied elsewhere, overwritten by
 awkward integers) and structured nonsense from Hypothesis, in a process with limits on processor time and memory; how many
@@ -7,7 +7,7 @@ says `sizes.FUZZ_CASES`, minutes of them in a soak. Case number i is a function 
     python tests/files/test_fuzz.py sav 1234          one case again, in this process, with its traceback
     python tests/files/test_fuzz.py sav 1234 5000     5000 cases from there on
 
-Statistics files are read by a C library in a process apart (statfiles/apart.py). Here the library runs in the fuzzing
+Statistics files are read by a C library in a subprocess (files/stat/reader_process.py). Here it runs in the fuzzing
 process itself, thousands of times faster; a case that ends that process is read again as a user reads it, and must be
 refused.
 """
@@ -51,7 +51,7 @@ from sdcmap.core.method import Method
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import decode, parse
 from sdcmap.errors import PlanError, SdcmapError
-from sdcmap.explore.looking import look
+from sdcmap.explore.first_look import look
 from sdcmap.files.stat.statfile_reader import read_statfile
 from sdcmap.files.working_copy import open_copy
 from sdcmap.study.database_repair import repair
@@ -62,9 +62,9 @@ sys.path[:0] = (
 from sizes import FUZZ_CASES, GUARD  # noqa: E402
 
 pytestmark = pytest.mark.slow
-CASE_SECONDS = 10  # of processor time that one case may take; each is a file of a few kilobytes
-MEMORY = 1 << 30  # bytes that one case may add to the process
-MARK = "Quokka"  # in every text value of the valid files, in no name: an error must not hold it
+CASE_SECONDS = 10  # processor time per case; each is a file of a few kilobytes
+MEMORY = 1 << 30  # bytes that one case may allocate
+MARK = "Quokka"  # in every text value of the valid files, but in no name: errors must not contain it
 AWKWARD = [-1, 0, 1, 2, 3, 7, 8, 127, 128, 255, 256, 1000, 32767, 32768, 65535, 65536, 10**6, 2**24, 2**31 - 1, 2**31,
            2**32 - 1, 2**40, 2**53, 2**62, 2**63 - 1]  # fmt: skip
 Case = Callable[[], object]
@@ -86,7 +86,7 @@ def people(rows: int = 23) -> pl.DataFrame:
 
 @cache
 def valid(reader: str) -> list[tuple[str, bytes]]:
-    """(ending, content) of valid files."""
+    """Return (ending, content) of valid files."""
     with tempfile.TemporaryDirectory() as name:
         return [(path.name, path.read_bytes()) for path in made(reader, Path(name))]
 
@@ -152,7 +152,7 @@ def made(reader: str, folder: Path) -> Iterator[Path]:
             Ledger.open_locked(folder / "ledger") as ledger,
             ledger.record_release(data(), sweep, first, "public-use", Path("public"), part),
         ):
-            part.rmdir()  # it has its name
+            part.rmdir()  # the release has been renamed
         for name in ("ledger.sqlite", "key"):
             yield folder / "ledger" / name
     else:
@@ -184,7 +184,7 @@ def plan() -> sm.Plan:
 
 # ---- damage ---------------------------------------------------------------------------------------------------
 def damaged(content: bytes, dice: random.Random, others: list[bytes]) -> bytes:
-    """A valid content with one to six kinds of damage; places near its begin are hit more often, for headers are there."""
+    """Damage a valid content in one to six ways, more often near the beginning, where headers are."""
     found = bytearray(content)
     for _ in range(dice.choice((1, 1, 1, 2, 3, 6))):
         size = len(found)
@@ -251,7 +251,7 @@ def read_study(folder: Path, *, report: bool = False) -> None:
 
 
 def file_case(reader: str, dice: random.Random, folder: Path) -> Case:
-    """A damaged file, and what reads it."""
+    """Return a damaged file and its reader."""
     files = valid(reader)
     name, content = dice.choice(files)
     path = folder / name
@@ -325,7 +325,7 @@ def without_null(value: Any) -> Any:
 
 @st.composite
 def replaced(draw: Any, whole: Any) -> Any:
-    """A valid tree with some of its parts replaced, taken out or put in."""
+    """Return a valid tree with some parts replaced, removed or added."""
     for _ in range(draw(st.integers(1, 3))):
         places = list(places_in(whole))
         whole = put(whole, draw(st.sampled_from(places)), draw(NESTED))
@@ -340,7 +340,7 @@ RAGGED = st.lists(st.lists(st.text(alphabet='ab,"\n\r01.-\x00é;e', max_size=5),
 
 
 def structured(reader: str, folder: Path) -> tuple[Any, Callable[[Any], object]] | None:
-    """What Hypothesis draws for a reader, and what reads it."""
+    """Return the Hypothesis strategy for a reader, and the reader."""
     import tomllib
 
     if reader == "plan":
@@ -383,7 +383,7 @@ def read_valid_study(folder: Path) -> None:
 
 
 def read_note(spec: Any) -> None:
-    """A method note's `method`, as somebody gives it back to us: as a table and as a text."""
+    """Read the `method` of a method note, as a table and as a text."""
     refused = []
     for base in (Method, Measure, Rule):
         try:
@@ -400,13 +400,13 @@ def read_note(spec: Any) -> None:
 
 # ---- one process ----------------------------------------------------------------------------------------------
 def told(error: SdcmapError) -> None:
-    """Our own error: one that may be shown."""
+    """Return whether an error is one of sdcmap that may be shown."""
     assert str(error).strip(), "an error without a text"
     assert len(str(error)) < 5000, "an error as long as a file"
 
 
 def run_case(reader: str, number: int, folder: Path) -> str:
-    """Run one case; the word for what came out, or the traceback of what should not have."""
+    """Run one case; return a word for its outcome, or the traceback of an unexpected error."""
     dice = random.Random(f"{reader}/{number}")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -429,7 +429,7 @@ def run_case(reader: str, number: int, folder: Path) -> str:
     bad = [one for one in found if len(one) > 40]
     if bad:
         return bad[0]
-    return "read" if "read" in found and number % 2 else max(set(found), key=found.count)  # both kinds are told
+    return "read" if "read" in found and number % 2 else max(set(found), key=found.count)  # both outcomes are reported
 
 
 def outcome(case: Case, *, quotes: bool) -> str:
@@ -450,7 +450,7 @@ def outcome(case: Case, *, quotes: bool) -> str:
 def work(todo: list[Task], report: Path) -> None:
     """Run the cases; each begins with its reader and number in `report` and ends with a line of JSON."""
     warnings.simplefilter("error")
-    sdcmap.files.stat.read_apart = read_statfile
+    sdcmap.files.stat.read_in_subprocess = read_statfile
     size = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()  # data and stack
     resource.setrlimit(resource.RLIMIT_DATA, (size + 2 * MEMORY, size + 2 * MEMORY))
     with tempfile.TemporaryDirectory() as name, report.open("a") as lines:
@@ -476,7 +476,7 @@ Task = tuple[str, int, int]  # a reader, its first case, and how many
 
 @dataclass
 class Tally:
-    """What came out of a reader's cases: what should not have, and how often each word did."""
+    """The outcomes of a reader's cases: unexpected ones, and the count of each word."""
 
     bad: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
@@ -489,7 +489,7 @@ class Tally:
 
 
 def fuzz(todo: list[Task], folder: Path) -> dict[str, Tally]:
-    """The tally of each reader; the cases after one that ends its process go on in another."""
+    """Return the tally of each reader; after a case that ends its process, the rest runs in another."""
     report, tallies = folder / "report", {reader: Tally() for reader, _, _ in todo}
     while todo:
         report.write_text("")
@@ -514,14 +514,14 @@ def fuzz(todo: list[Task], folder: Path) -> dict[str, Tally]:
 
 
 def _after(todo: list[Task], reader: str, number: int) -> list[Task]:
-    """The cases that follow this one."""
+    """Return the cases after this one."""
     place = [task[0] for task in todo].index(reader)
     _, first, count = todo[place]
     return [(reader, number + 1, first + count - number - 1), *todo[place + 1 :]]
 
 
 def apart(reader: str, number: int) -> str:
-    """What comes out of a case in a process of its own that reads as a user reads."""
+    """Return the outcome of a case in a separate process that reads as a user would."""
     command = [sys.executable, __file__, reader, str(number)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=GUARD)
     return result.stdout.strip() if result.returncode == 0 else f"and then with {result.returncode}"
@@ -548,7 +548,7 @@ def tallies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tally]:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_only_our_own_errors_come_out(tallies: dict[str, Tally], reader: str) -> None:
+def test_only_sdcmap_errors_are_raised(tallies: dict[str, Tally], reader: str) -> None:
     tally = tallies[reader]
     assert not tally.bad, "\n".join(tally.bad)
     assert sum(tally.counts.values()) == cases(reader) and len(tally.counts) >= 2, "none was read, or none refused"
@@ -561,7 +561,7 @@ DEEP = 100_000
 @pytest.mark.parametrize(
     "text", ["x = " + "[" * DEEP, "x = " + "{a=" * DEEP, "replicates = " + "9" * DEEP, "a." * 3000 + "b=1"]
 )
-def test_a_plan_of_brackets_is_no_plan(text: str) -> None:
+def test_deeply_nested_plan_is_rejected(text: str) -> None:
     with pytest.raises(sm.errors.PlanError):
         sm.Plan.from_toml(text)
 
@@ -569,7 +569,7 @@ def test_a_plan_of_brackets_is_no_plan(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["(" * DEEP, "-" * DEEP + "1", "Noise(on=" + "[" * 80 + "]" * 80 + ")", "Noise(on=1+1)"]
 )
-def test_a_method_of_brackets_is_no_method(text: str) -> None:
+def test_deeply_nested_method_is_rejected(text: str) -> None:
     with pytest.raises(sm.errors.PlanError):
         parse(text, Method)
 

@@ -1,4 +1,4 @@
-"""Codes that mean "missing": stated for a column or for all, kept apart, and written back as what they were."""
+"""Codes for missing values are stated for one or all columns, stay distinct, and survive a round trip."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.files.aligning import align
-from sdcmap.files.missing_codes import codes_of
+from sdcmap.files.alignment import align
+from sdcmap.files.missing_codes import parse_codes
 
 TEXT = "income,job,born,n\n100,clerk,2020-01-01,1\n-8,N,N,N\nN,,2020-01-02,3\n,-8,,4\n250,cook,2020-01-03,5\n"
 STATED = {"income": {-8: "not applicable"}, "*": ["N"]}
@@ -31,14 +31,14 @@ def test_codes_are_missing_and_stay_codes(tmp_path: Path) -> None:
     assert sm.write(sm.read(data, keys="job"), tmp_path / "z.csv").read_text() == TEXT
 
 
-def test_texts_and_mappings_say_the_same() -> None:
-    texts = [str(code) for code in codes_of(STATED)]
+def test_texts_and_mappings_are_equivalent() -> None:
+    texts = [str(code) for code in parse_codes(STATED)]
     assert texts == ["income=-8 (not applicable)", "N"]
-    assert codes_of(texts) == codes_of(STATED)
-    assert str(codes_of({"*": ["a=b"]})[0]) == "*=a=b" and codes_of("*=a=b") == codes_of({"*": ["a=b"]})
+    assert parse_codes(texts) == parse_codes(STATED)
+    assert str(parse_codes({"*": ["a=b"]})[0]) == "*=a=b" and parse_codes("*=a=b") == parse_codes({"*": ["a=b"]})
 
 
-def test_frames_and_parquet_take_codes_too(tmp_path: Path) -> None:
+def test_frames_and_parquet_accept_codes(tmp_path: Path) -> None:
     frame = pl.DataFrame({"x": [1, -9, 3], "e": pl.Series(["lo", "*", "hi"], dtype=pl.Enum(["lo", "hi", "*"]))})
     data = sm.read(frame, missing={"x": [-9], "e": ["*"]})
     assert data.missing("x").tolist() == data.missing("e").tolist() == [False, True, False]
@@ -50,7 +50,7 @@ def test_frames_and_parquet_take_codes_too(tmp_path: Path) -> None:
     [
         ({"incom": [-8]}, "no column 'incom'. Did you mean 'income'?"),
         ({"income": [True]}, "a code for missing values must be a number or a text."),
-        ([-8], "missing takes texts, such as 'N' or 'income=-8', or a mapping of columns to codes."),
+        ([-8], "missing must be texts, such as 'N' or 'income=-8', or a mapping of columns to codes."),
     ],
 )
 def test_wrong_codes(tmp_path: Path, stated: object, message: str) -> None:
@@ -60,7 +60,7 @@ def test_wrong_codes(tmp_path: Path, stated: object, message: str) -> None:
     assert str(error.value) == message
 
 
-def test_a_masked_file_has_the_codes_of_its_original(tmp_path: Path) -> None:
+def test_masked_file_uses_codes_of_original(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text(TEXT)
     data = sm.read(path, missing=STATED, keys="job", numeric="income")

@@ -1,4 +1,4 @@
-"""R's .rds and .RData: numbers, factors, texts, NA and dates come in; a release goes out as CSV."""
+"""R files: numbers, factors, texts, NA and dates are read; a release is written as CSV."""
 
 from __future__ import annotations
 
@@ -35,23 +35,25 @@ def test_a_data_frame(tmp_path: Path) -> None:
     }  # fmt: skip
     assert data.frame()["sex"].dtype == pl.Enum(["m", "f", "x"])
     assert data.schema.format == "csv"
-    with pytest.raises(sm.errors.SchemaError, match=r"a \.rds file can only be read; write a \.csv file"):
+    with pytest.raises(sm.errors.SchemaError, match=r"a \.rds file can be read but not written. Write a \.csv file"):
         sm.write(data, tmp_path / "y.rds")
 
 
-def test_the_one_frame_of_a_workspace(tmp_path: Path) -> None:
+def test_rdata_file_needs_exactly_one_data_frame(tmp_path: Path) -> None:
     rdata.write_rda(tmp_path / "x.RData", {"people": PEOPLE, "limit": np.array([1.0, 2.0])})
     assert sm.read(tmp_path / "x.RData").names == tuple(PEOPLE.columns)
     rdata.write_rda(tmp_path / "two.rda", {"a": PEOPLE, "b": PEOPLE})
-    with pytest.raises(sm.errors.SchemaError, match=r"two\.rda holds 2 data frames, and one is read"):
+    with pytest.raises(sm.errors.SchemaError, match=r"two\.rda contains 2 data frames, but needs exactly one"):
         sm.read(tmp_path / "two.rda")
     (tmp_path / "bad.rds").write_bytes(b"no R at all")
-    with pytest.raises(sm.errors.SchemaError, match=r"bad\.rds cannot be read as rds .*It holds one data frame\."):
+    with pytest.raises(
+        sm.errors.SchemaError, match=r"bad\.rds cannot be read as rds .*An R file must contain one data frame\."
+    ):
         sm.read(tmp_path / "bad.rds")
 
 
 def vector(value: object, **attributes: list[str]) -> object:
-    """An R vector with text attributes, as the parser gives it."""
+    """Return an R vector with text attributes, as the parser does."""
     from rdata.parser import RObject, RObjectInfo, RObjectType
 
     def made(kind: RObjectType, value: object, tag: object = None) -> RObject:

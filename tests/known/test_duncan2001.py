@@ -12,8 +12,14 @@ import pytest
 import sdcmap as sm
 from commands import sdcmap
 from sdcmap.papers.duncan2001 import run
+from sdcmap.papers.duncan2001_incomes import (
+    RISK_LIMIT,
+    generate_incomes,
+    load_incomes,
+    noise_variances,
+    truncated_efficiency,
+)
 from sdcmap.papers.reference import Result, errata
-from sdcmap.papers.teachers import LIMIT, generated, incomes, noise_variances, truncated_efficiency
 
 RNG = np.random.default_rng(0)
 
@@ -57,7 +63,7 @@ def test_rank_of_a_percentile_is_not_shifted_by_rounding() -> None:
 
 def test_index_of_an_isolated_maximum_is_one_over_the_noise_variance(shared: Path) -> None:
     """Untruncated, R = 1/(share S^2); 2,000 replicates, within 4 standard errors."""
-    data, _ = incomes(shared)
+    data, _ = load_incomes(shared)
     measures = [sm.risk.Index(on="income"), sm.utility.MeanPrecision(on="income")]
     plan = sm.Plan(sm.Noise(on="income", variance=0.2), measures, replicates=2000, seed=3)
     pooled = sm.sweep(data, plan, workers=1).pooled(measures[0].text)
@@ -67,14 +73,14 @@ def test_index_of_an_isolated_maximum_is_one_over_the_noise_variance(shared: Pat
 
 @pytest.mark.parametrize(("share", "efficiency"), [(0.05, 0.95549), (0.12, 0.90198), (0.5, 0.63835), (1.0, 0.37015)])
 def test_exact_truncated_efficiency(shared: Path, share: float, efficiency: float) -> None:
-    x = incomes(shared)[0]["income"]
+    x = load_incomes(shared)[0]["income"]
     assert truncated_efficiency(x, noise_variances(x, share, "equal")) == pytest.approx(efficiency, abs=5e-6)
 
 
 def test_mean_precision_with_its_bias_meets_the_exact_value(found: Result, shared: Path) -> None:
     """Eq. 13-14 with truncation, 400 replicates: efficiency within .06 of the exact one at every level, where
     the squared bias is estimated with its own error."""
-    x = incomes(shared)[0]["income"]
+    x = load_incomes(shared)[0]["income"]
     for row in found.document["figures"]["6"]:
         exact = truncated_efficiency(x, noise_variances(x, row["noise_share"], "equal"))
         assert row["efficiency"] == pytest.approx(exact, abs=0.06)
@@ -125,12 +131,12 @@ def test_every_figure_is_drawn_and_every_erratum_named(found: Result) -> None:
 
 
 def test_the_generated_stand_in_has_the_published_summaries() -> None:
-    x = generated()
+    x = generate_incomes()
     assert len(x) == 177
     assert np.sort(x)[[0, 1, 17, 159, 175, 176]] == pytest.approx([2000, 2000, 7200, 35_000, 70_000, 95_200])
     assert x.mean() == pytest.approx(20_100, rel=0.02)
     assert x.std(ddof=1) == pytest.approx(13_300, rel=0.02)
-    assert pytest.approx(1 / 5000**2) == LIMIT
+    assert pytest.approx(1 / 5000**2) == RISK_LIMIT
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:

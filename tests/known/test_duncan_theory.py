@@ -130,7 +130,7 @@ def test_erratum_3_eq_5_for_normal_data_is_eq_8() -> None:
     assert found == pytest.approx([14.350236, 7.223444, 0.936413], abs=1e-6)
 
 
-def test_risk_rises_with_a_little_noise_and_all_intervals_are_told() -> None:
+def test_risk_rises_with_little_noise_and_all_intervals_are_reported() -> None:
     """8x at n = 200, p = .99: 15.17 without noise, 16.34 at l2 = .05, then it falls."""
     found = MODEL.solve(16, "percentile_exact")
     assert found.status == "already safe" and len(found.intervals) == 2
@@ -175,14 +175,14 @@ def test_record_knowledge_over_samples(
         assert abs(float(MODEL.risk(l2, knowledge)) - value) < 4 * se
 
 
-def test_erratum_6_where_the_maximum_stops_to_help_more_than_the_index() -> None:
+def test_erratum_6_noise_above_which_the_maximum_helps_less_than_the_index() -> None:
     """It was known to lie between .21 and .5; at l2 = 0 both risks are infinite."""
     (at,) = MODEL.crossings("extreme_in_sample", "index")
     assert at == pytest.approx(0.2573142, abs=1e-6)
     assert MODEL.risk(0, "extreme_in_sample") == np.inf
 
 
-def test_the_best_of_the_papers_snoopers() -> None:
+def test_most_harmful_knowledge_of_the_paper() -> None:
     found = [(switch.before, switch.after) for switch in MODEL.switches(theory.PAPER)]
     assert found == [("index", "percentile"), ("percentile", "index"), ("index", "population")]
     at = [switch.noise_variance for switch in MODEL.switches(theory.PAPER)]

@@ -15,7 +15,7 @@ import pytest
 import sdcmap as sm
 from commands import sdcmap
 from sdcmap.papers.reference import reference_file
-from sdcmap.papers.seri2005 import FACTS, like_the_paper, run
+from sdcmap.papers.seri2005 import FACTS, run, simulate_firms
 from sizes import IN_CI
 
 KEYS = ("turnover", "employees")
@@ -73,7 +73,7 @@ def test_firms_like_the_papers_fit_its_delta_and_links_in_reach() -> None:
     where the paper's model-based masking gave 5. Bands: 4 standard errors of 60 draws."""
     found = []
     for seed in range(60):
-        x, y = like_the_paper(np.random.default_rng(seed))
+        x, y = simulate_firms(np.random.default_rng(seed))
         table = sm.records(frame(x), frame(y), KEYS)
         found.append((table.delta, table.links_in_reach, table.nearest_links))
     delta, in_reach, nearest = np.mean(found, axis=0)

@@ -132,13 +132,13 @@ def test_intersected_rank_windows_undo_a_rank_swap(casc_census: Microdata, p: fl
 
 
 @pytest.mark.parametrize("variance", [0.1, 0.2])
-def test_a_mixture_of_noise_falls_completely_to_who_has_read_the_note(casc_census: Microdata, variance: float) -> None:
+def test_mixture_noise_is_broken_by_a_reader_of_the_method_note(casc_census: Microdata, variance: float) -> None:
     method = sm.methods.MixtureNoise(on=casc_census.numeric, variance=variance)
     masked = sm.mask(casc_census, method, seed=1)
     assert sm.risk.Informed().for_informed_attacker(method).score(casc_census, masked, RNG).value == 1
 
 
-def test_the_papers_attack_understates_what_a_snooper_can_do(casc_census: Microdata) -> None:
+def test_attack_of_the_paper_understates_the_risk(casc_census: Microdata) -> None:
     """mixadd05: .35 by the paper's linkage, .98 by whitened distances, 1 by the note."""
     method = sm.methods.MixtureNoise(on=casc_census.numeric, variance=0.05)
     masked = sm.mask(casc_census, method, seed=1)

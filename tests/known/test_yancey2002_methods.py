@@ -168,11 +168,11 @@ def test_intersected_rank_windows_undo_a_rank_swap(casc_census: Microdata, p: fl
 
 @pytest.mark.parametrize("options", [{}, {"rescale": True}, {"root": "cholesky"}, {"joint": True, "components": 14}])
 @pytest.mark.parametrize("d", [0.1, 0.2])
-def test_a_mixture_falls_completely(casc_census: Microdata, d: float, options: dict[str, object]) -> None:
+def test_mixture_noise_is_broken_completely(casc_census: Microdata, d: float, options: dict[str, object]) -> None:
     assert reidentified(casc_census, sm.methods.MixtureNoise(on=casc_census.numeric, variance=d, **options), 3) == 1.0
 
 
-def test_the_informed_are_as_good_as_mahalanobis_on_normal_noise(casc_census: Microdata) -> None:
+def test_informed_attack_equals_mahalanobis_on_normal_noise(casc_census: Microdata) -> None:
     """add10: .905 one-to-one by Mahalanobis distance in the prototype (5 seeds); add01: .999."""
     on = casc_census.numeric
     assert reidentified(casc_census, sm.Noise(on=on, variance=0.1, correlated=True), 3) == pytest.approx(

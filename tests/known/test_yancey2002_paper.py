@@ -15,9 +15,9 @@ import pytest
 import sdcmap as sm
 from commands import sdcmap
 from sdcmap.papers import yancey2002
-from sdcmap.papers.tax_incomes import CATEGORIES, EIGHT, PARTS, tax_units
-from sdcmap.papers.yancey2002 import ATTACKS, ROWS, Draws, census, exact_statements
+from sdcmap.papers.yancey2002 import ATTACKS, ROWS, Draws, exact_statements, load_census
 from sdcmap.papers.yancey2002_tables import LOSSES, TABLES, WRONG_CELLS, beside, mark, method_of
+from sdcmap.papers.yancey2002_tax_file import CATEGORIES, EIGHT_INCOMES, SUBPOPULATIONS, tax_units
 
 SEEDS = 20
 BAND = 4 * np.sqrt(1 / SEEDS + 1 / 50)
@@ -41,7 +41,7 @@ GOLDEN = {
 
 @pytest.fixture(scope="module")
 def losses(shared: Path) -> Draws:
-    data, which = census(shared)
+    data, which = load_census(shared)
     assert "reference file" in which
     methods = [method_of(row, data.numeric) for row in ROWS]
     plan = sm.Plan(methods, [sm.utility.S0(), sm.utility.S1(), sm.utility.S2()], replicates=SEEDS, seed=2**150 + 5)
@@ -66,7 +66,7 @@ def test_printed_cells_beside_our_means(losses: Draws) -> None:
 
 
 def test_statements_that_need_one_draw(shared: Path) -> None:
-    data, _ = census(shared)
+    data, _ = load_census(shared)
     found = exact_statements(data.matrix(data.numeric), np.random.default_rng(3))
     assert set(found) == {"IL2 grows as sqrt(d)", "IL2 of scaled equals unscaled", "IL5 of scaled equals unscaled"}
     assert max(found.values()) < 1e-9
@@ -127,11 +127,14 @@ def test_subpopulations_of_the_large_file(shared: Path) -> None:
     units, which = tax_units(shared, every=20)
     assert len(units) == -(-59_315 // 20)
     assert "stand-in" in which
-    for part, (name, value) in PARTS.items():
+    for part, (name, value) in SUBPOPULATIONS.items():
         members = (units[part] == part).sum()
         assert members == (units.numbers(name) == value).sum() > 30
         assert (
-            sm.utility.IL4(on=EIGHT, by=part).score(units, units.change(None, {}), np.random.default_rng(0)).value == 0
+            sm.utility.IL4(on=EIGHT_INCOMES, by=part)
+            .score(units, units.change(None, {}), np.random.default_rng(0))
+            .value
+            == 0
         )
         assert units.level_count(part) == len(units) - members + 1  # everybody else is alone
     assert set(CATEGORIES) <= set(units.names)
@@ -139,9 +142,9 @@ def test_subpopulations_of_the_large_file(shared: Path) -> None:
 
 def test_on_the_command_line_with_stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of the small file's stand-in: the document is the same, and WorstLinkage takes its time."""
-    small, which = census(tmp_path)
+    small, which = load_census(tmp_path)
     quarter = sm.read(small.frame().gather_every(4), numeric="all")
-    monkeypatch.setattr(yancey2002, "census", lambda data: (quarter, which))
+    monkeypatch.setattr(yancey2002, "load_census", lambda data: (quarter, which))
     options = ("--seeds", 1, "--seed", 1, "--json", "--workers", 1, "--data", tmp_path)
     document = json.loads(sdcmap("paper", "yancey2002", *options).stdout)
     assert "stand-in" in document["data"]

@@ -16,7 +16,7 @@ from sdcmap.core.likelihood import block
 from sdcmap.core.method import Method
 from sdcmap.core.steps import remove_steps, split_steps
 from sdcmap.core.streams import Stream
-from sdcmap.data.label_layers import interval_read
+from sdcmap.data.label_layers import parse_interval
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Undefined
 from sdcmap.kernels.arrays import Array
@@ -181,7 +181,7 @@ def test_intervals_after_noise_are_parsed_from_labels(way: dict[str, object]) ->
     x, sd = data.numbers("wage"), np.std(data.numbers("wage"), ddof=1) * math.sqrt(0.2)
     stated = {"l": (-np.inf, 15.0), "m": (15.0, 25.0), "h": (25.0, np.inf)}
     for j, label in enumerate(released["wage"]):
-        low, high = stated[label] if label in stated else (interval_read(label) or (0.0, 0.0))[:2]
+        low, high = stated[label] if label in stated else (parse_interval(label) or (0.0, 0.0))[:2]
         wanted = norm.cdf((high - x) / sd) - norm.cdf((low - x) / sd)
         np.testing.assert_allclose(np.exp(field.block(slice(None))[:, j]), wanted, atol=1e-12)
 

@@ -115,7 +115,7 @@ def test_recoded_number_is_ordinal(persons: sm.Microdata) -> None:
     assert persons.schema["wage"].kind == "numeric"
     assert masked.frame()["wage"].dtype == pl.String
     row = score_row(sm.IL1s(on="wage"), persons, masked, Stream.of_seed(1))
-    assert (row.status, row.reason) == ("undefined", "column 'wage' is ordinal, and a numeric one is needed.")
+    assert (row.status, row.reason) == ("undefined", "column 'wage' is ordinal, but a numeric column is needed here.")
     tables = sm.score(persons, masked, [sm.Hellinger(on=["wage"]), sm.SmallCells(on=["wage"], counting="all")])
     assert tables["Hellinger(on='wage')"].value == pytest.approx(1)  # no number equals a label
 
@@ -161,7 +161,7 @@ def test_recode_to_hierarchy_level(tmp_path: Path, ages: sm.Microdata) -> None:
         assert set(recoded(ages, name, hierarchy=path, level=3)) == {"*", None}
     method = sm.Recode(on="age", hierarchy=path)
     check_method(method, ages)
-    with pytest.raises(sm.errors.SchemaError, match="levels 0 to 3, and level 4 is asked for"):
+    with pytest.raises(sm.errors.SchemaError, match="levels 0 to 3, but level 4 was requested"):
         recoded(ages, "age", hierarchy=path, level=4)
     sm.data.Hierarchy.intervals([1, 9], widths=[10]).write(path)
     with pytest.raises(sm.errors.SchemaError, match="is not the file that was named"):
@@ -186,7 +186,7 @@ def test_parse_hierarchy_file(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("a;x\nb\n", "rows have unequal lengths"),
-        ("a;x\na;y\n", "names a value twice"),
+        ("a;x\na;y\n", "has the same value twice"),
         ("a;x;p\nb;x;q\n", "level 2 of the hierarchy splits a label of level 1"),
         ("", "needs at least one value"),
     ],

@@ -1,4 +1,4 @@
-"""An agency that knows no better: random files of a random population, masked by random chains, and released."""
+"""A careless agency: random files of a random population, masked by random chains, and released."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Outcome:
 
 # ---- files ----------------------------------------------------------------------------------------------------
 def population(rng: np.random.Generator) -> tuple[pl.DataFrame, int]:
-    """People in households, those of a random half of the households first; and how many these are."""
+    """Return people in households, those of a random half of the households first, and the size of that half."""
     homes = int(rng.integers(120, 260))
     home = np.repeat(np.arange(homes), rng.integers(1, 5, homes))
     count, place = len(home), rng.choice([3, 6, 12])
@@ -83,7 +83,7 @@ def population(rng: np.random.Generator) -> tuple[pl.DataFrame, int]:
 
 
 def read(frame: pl.DataFrame, rng: np.random.Generator, folder: Path) -> sm.Microdata:
-    """The file as an agency reads it: from a frame or a CSV file, with or without what surveys have."""
+    """Return the file as an agency reads it: from a frame or a CSV file, with or without survey columns."""
     survey: dict[str, Any] = {"household": "home"} if rng.random() < 0.6 else {"drop": "home"}
     if rng.random() < 0.5:
         survey["weight"] = "weight"
@@ -103,12 +103,12 @@ def read(frame: pl.DataFrame, rng: np.random.Generator, folder: Path) -> sm.Micr
 
 # ---- plans ----------------------------------------------------------------------------------------------------
 def some(rng: np.random.Generator, names: tuple[str, ...], least: int = 1) -> list[str]:
-    """A few of these names, or all."""
+    """Return a few of these names, or all."""
     return sorted(rng.choice(names, rng.integers(min(least, len(names)), len(names) + 1), replace=False).tolist())
 
 
 def methods(rng: np.random.Generator, data: sm.Microdata) -> dict[str, Callable[[], sm.Method]]:
-    """One random method of each class that is released."""
+    """Return one random method of each class."""
     m, amounts, keys, whole = sm.methods, data.numeric, data.keys, data.knowable
     share, size = float(rng.choice([0.01, 0.05, 0.2, 0.5])), int(rng.choice([3, 5, 10]))
     pick = lambda *choices: choices[int(rng.integers(len(choices)))]
@@ -152,7 +152,7 @@ def methods(rng: np.random.Generator, data: sm.Microdata) -> dict[str, Callable[
 
 
 def chain(rng: np.random.Generator, data: sm.Microdata) -> sm.Method:
-    """One to five random steps; one time in two they begin with strong ones on every column."""
+    """Return one to five random steps; half of the time they begin with strong steps on every column."""
     makers = methods(rng, data)
     steps = [makers[name]() for name in rng.choice(list(makers), rng.integers(1, 5), replace=False)]
     if rng.random() < 0.5:
@@ -161,7 +161,7 @@ def chain(rng: np.random.Generator, data: sm.Microdata) -> sm.Method:
 
 
 def strong(rng: np.random.Generator, data: sm.Microdata) -> list[sm.Method]:
-    """Two steps that leave no column open."""
+    """Return two steps that mask every column."""
     m, amounts, keys = sm.methods, data.numeric, data.keys
     numbers: list[sm.Method] = [
         m.Noise(on=amounts, variance=float(rng.choice([0.5, 2.0]))), m.RankSwap(on=amounts, p=0.3), m.Shuffle(on=amounts),
@@ -176,7 +176,7 @@ def strong(rng: np.random.Generator, data: sm.Microdata) -> list[sm.Method]:
 
 # ---- releases -------------------------------------------------------------------------------------------------
 def released(rng: np.random.Generator, folder: Path) -> Outcome | None:
-    """A random release; None where the draw cannot be made, or is refused for good."""
+    """Return a random release; None if it cannot be made, or is rejected by the release checks."""
     folder.mkdir()
     everybody, inside = population(rng)
     data = read(everybody[:inside], rng, folder)

@@ -1,4 +1,4 @@
-"""The standing attacker: he reads a released folder and an archive of what he knows of people; nothing of the package.
+"""The standing attacker: they read a released folder and an archive about people, and use nothing of the package.
 
 Each attack gives a share: of tries, how many succeeded. What the agency stated is the bound that no attack may beat.
 """
@@ -30,7 +30,7 @@ FAR = 1e6
 
 
 class Try(NamedTuple):
-    """An attack: what it was, how many of how many tries succeeded, and what was stated."""
+    """The result of an attack: its name, successes and tries, and the stated bound."""
 
     attack: str
     successes: float
@@ -40,7 +40,7 @@ class Try(NamedTuple):
 
     @property
     def chance(self) -> float:
-        """The probability of as much success where the bound holds: of a binomial, or, of a difference, of a normal."""
+        """The probability of at least this success if the bound is true: binomial, or normal for a difference."""
         if self.spread:
             return float(ndtr((self.bound - self.successes / self.tries) / self.spread))
         whole = math.floor(self.successes + 1e-9)
@@ -50,7 +50,7 @@ class Try(NamedTuple):
 # ---- what he reads --------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Bundle:
-    """A released folder as anybody reads it."""
+    """A released folder as a data user reads it."""
 
     folder: Path
 
@@ -64,7 +64,7 @@ class Bundle:
 
     @cached_property
     def data(self) -> pl.DataFrame:
-        """The file, missing codes as missing values."""
+        """Return the file with missing codes as missing values."""
         [path] = self.folder.glob("data.*")
         frame = pl.read_csv(path, infer_schema_length=None) if path.suffix == ".csv" else pl.read_parquet(path)
         for name, entry in self.codebook.items():
@@ -78,14 +78,14 @@ class Bundle:
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """The methods that the note states, in their order."""
+        """Return the methods that the note states, in order."""
         method = self.note["method"]
         return method["methods"] if method["type"] == "Chain" else [method]
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """What he knows of a column, and what was released of it: as numbers, or as codes (-1: missing) of the same values."""
+    """A column as the attacker knows it and as it was released: numbers, or codes (-1: missing) of the same values."""
 
     name: str
     known: np.ndarray
@@ -104,7 +104,7 @@ class Column:
 
     @cached_property
     def ranks(self) -> np.ndarray:
-        """The same for shares of ranks."""
+        """Return the column as shares of ranks."""
         if not self.numeric:
             return self.differences
         a, b = (_shares(values) for values in (self.known, self.released))
@@ -119,7 +119,7 @@ def _shares(values: np.ndarray) -> np.ndarray:
 
 
 def columns(bundle: Bundle, archive: pl.DataFrame) -> list[Column]:
-    """Every column that both have, but for what the survey made."""
+    """Return every column of both files, without survey columns."""
     names = [name for name, entry in bundle.codebook.items() if name in archive.columns and not entry.get("use")]
     return [_column(name, archive[name], bundle.data[name]) for name in names]
 
@@ -145,7 +145,7 @@ def _text(value: Any) -> str | None:
 
 
 def _category(value: Any, alphabet: Mapping[str, int]) -> str | None:
-    """The released category of a known value: itself, the interval that holds it, or how it begins."""
+    """Return the released category of a known value: itself, the interval that contains it, or its prefix."""
     text = None if value == -9.0 else _text(value)
     if text is None or text in alphabet:
         return text
@@ -168,13 +168,13 @@ def _holds(label: str, value: float) -> bool:
 
 # ---- who is who -----------------------------------------------------------------------------------------------
 def right(cost: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Of each released row (rows of cost), the chance that the cheapest known person is the true one; of t ties, one."""
+    """Return for each released row (rows of `cost`) the chance that the cheapest person is the true one; 1/t for t ties."""
     least = cost <= cost.min(axis=1, keepdims=True) + 1e-9
     return least[np.arange(len(truth)), truth] / least.sum(axis=1)
 
 
 def costs(bundle: Bundle, parts: list[Column]) -> Iterator[tuple[str, np.ndarray]]:
-    """What each pair of a released row and a known person costs, in several ways."""
+    """Return several cost matrices of released rows and known people."""
     plain = {
         "nearest": sum(part.differences**2 for part in parts),
         "city block": sum(part.differences for part in parts),
@@ -191,7 +191,7 @@ def costs(bundle: Bundle, parts: list[Column]) -> Iterator[tuple[str, np.ndarray
 
 
 def _shut(bundle: Bundle, parts: list[Column]) -> np.ndarray:
-    """Infinite, as it were, where a column that nothing masked differs, or a value left its window of ranks."""
+    """Return a prohibitive cost where an unmasked column differs, or a value is outside its rank window."""
     shape = (len(parts[0].released), len(parts[0].known))
     cost = np.zeros(shape)
     for part in parts:
@@ -232,7 +232,7 @@ def one_to_one(cost: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 
 def households(cost: np.ndarray, truth: np.ndarray, theirs: np.ndarray, ours: np.ndarray) -> np.ndarray:
-    """Households as wholes: each released one is the known one of its size whose members cost least in their best order."""
+    """Link whole households: each released one to the known one of its size with the least cost in the best order."""
     found = np.zeros(len(truth))
     known = {home: np.flatnonzero(ours == home) for home in np.unique(ours)}
     for home in np.unique(theirs):
@@ -253,7 +253,7 @@ def households(cost: np.ndarray, truth: np.ndarray, theirs: np.ndarray, ours: np
 
 
 def linkage(bundle: Bundle, archive: pl.DataFrame, origin: np.ndarray, bound: float) -> Iterator[Try]:
-    """Who is who, in every way that he has; the archive is of the people in the file."""
+    """Run all linkage attacks; the archive contains the people in the file."""
     for name, cost in costs(bundle, columns(bundle, archive)):
         yield Try(f"linkage: {name}", right(cost, origin).sum(), len(origin), bound)
         if not name.startswith("learned"):
@@ -267,7 +267,7 @@ def linkage(bundle: Bundle, archive: pl.DataFrame, origin: np.ndarray, bound: fl
 
 # ---- who is in it, and what is learned of him ------------------------------------------------------------------
 def membership(bundle: Bundle, everybody: pl.DataFrame, inside: int, bound: float) -> Iterator[Try]:
-    """Of one in the file and one not, which is which: by the closest record, by density, and by own values."""
+    """Run membership attacks, member against non-member: by the closest record, by density, and by unique values."""
     parts = columns(bundle, everybody)
     gap = sum(part.differences for part in parts) / len(parts)
     scores = {
@@ -281,7 +281,7 @@ def membership(bundle: Bundle, everybody: pl.DataFrame, inside: int, bound: floa
 
 
 def _own(part: Column) -> np.ndarray:
-    """How much it tells that somebody's value is in the file: the rarer among all people, the more."""
+    """Return the evidence of a person's value in the file: more if fewer people have it."""
     values, place, count = np.unique(part.known, return_inverse=True, return_counts=True)
     return np.isin(values, part.released)[place] * -np.log(count[place] / len(place))
 
@@ -292,7 +292,7 @@ def _auc(inside: np.ndarray, outside: np.ndarray) -> float:
 
 
 def inference(bundle: Bundle, everybody: pl.DataFrame, inside: int, secret: str, bound: float) -> Iterator[Try]:
-    """What somebody's secret is: that of the nearest record, or of the nearest few; beyond what outsiders' are told."""
+    """Run attribute inference by the nearest records, compared with non-members."""
     parts = {part.name: part for part in columns(bundle, everybody)}
     target = parts.pop(secret)
     gap = sum(part.differences for part in parts.values()) / len(parts)
@@ -314,7 +314,7 @@ def inference(bundle: Bundle, everybody: pl.DataFrame, inside: int, secret: str,
 
 # ---- looking up -----------------------------------------------------------------------------------------------
 def looked_up(parts: list[Column], origin: np.ndarray, most: int) -> np.ndarray:
-    """Whether each released row is found by its person's values in all these columns, among fewer than so many."""
+    """Return whether each released row is found by its person's values in these columns, in a small enough group."""
     both = np.column_stack([np.concatenate([_codes(part, place) for place in ("known", "released")]) for part in parts])
     cell = np.unique(both, axis=0, return_inverse=True)[1].ravel()
     ours, theirs = cell[: len(parts[0].known)], cell[len(parts[0].known) :]
@@ -323,7 +323,7 @@ def looked_up(parts: list[Column], origin: np.ndarray, most: int) -> np.ndarray:
 
 
 def _codes(part: Column, which: str) -> np.ndarray:
-    """Values as whole numbers, equal where values are; missing ones are one more value."""
+    """Return values as codes, equal where values are equal; missing is one more value."""
     both = np.concatenate([part.known, part.released]).astype(float)
     code = np.unique(np.where(np.isnan(both), -1e300, both), return_inverse=True)[1].ravel()
     return code[: len(part.known)] if which == "known" else code[len(part.known) :]
@@ -345,14 +345,14 @@ def special(parts: list[Column], origin: np.ndarray) -> tuple[int, int]:
 
 
 def alone(bundle: Bundle, names: list[str]) -> int:
-    """Released rows that are alone on these columns."""
+    """Return the released rows that are unique on these columns."""
     if not names:
         return 0
     return int((bundle.data.select(pl.len().over(names).alias("count"))["count"] == 1).sum())
 
 
 def largest(part: Column, origin: np.ndarray, count: int = 10) -> int:
-    """How many of the largest units have the rank of their size in the release too."""
+    """Return how many of the largest units keep their rank in the release."""
     known, released = (
         np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable") for values in (part.known, part.released)
     )
@@ -388,7 +388,7 @@ def digits(part: Column, origin: np.ndarray) -> Iterator[tuple[str, float, int, 
 
 
 def given_back(parts: list[Column], masked: list[str], origin: np.ndarray) -> Iterator[tuple[str, int, int]]:
-    """Masked amounts that a formula of open ones gives back: changed cells that it hits, of how many."""
+    """Return how many changed cells of masked amounts a formula of unmasked ones recovers, and of how many."""
     numbers = [part for part in parts if part.numeric]
     shown = [part for part in numbers if part.name not in masked]
     for target in (part for part in numbers if part.name in masked):

@@ -1,4 +1,4 @@
-"""A red team and the files of a room: code that lies beside the data, paths that lead outside, texts that cost too much."""
+"""Red team, files: code beside the data, paths outside the workspace, texts that are expensive to parse."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from fastapi import Request
 import sdcmap as sm
 from commands import sdcmap
 from sdcmap.core import value
-from sdcmap.files import formats, reading
-from sdcmap.files.weighing import check_decoded
+from sdcmap.files import formats, reader
+from sdcmap.files.decoded_size import check_decoded
 from sdcmap.web.responses import response_to_error
 from sdcmap.web.workspace import Workspace
 from waiting import until
@@ -39,7 +39,7 @@ import tomllib
 import sdcmap as sm
 from pathlib import Path
 from typing import Any
-from sdcmap.files.weighing import check_decoded
+from sdcmap.files.decoded_size import check_decoded
 if __name__ == "__main__":
     data = sm.read("data.sav", keys=["a"])
     check_decoded(Path("data.parquet"), 1 << 28)
@@ -49,7 +49,7 @@ if __name__ == "__main__":
 
 
 def trapped(folder: Path) -> Path:
-    """A folder with modules that leave a mark when a process imports them; the mark that none may leave."""
+    """Create a folder with modules that write a mark file when imported; return the mark, which must not appear."""
     mark = folder / "ran"
     for name in TRAPS:
         (folder / f"{name}.py").write_text(f"open({str(mark)!r}, 'a').write({name!r} + ' ')\n")
@@ -57,8 +57,8 @@ def trapped(folder: Path) -> Path:
 
 
 # ---- 1: code from a folder runs -------------------------------------------------------------------------------
-def test_reading_weighing_and_sweeping_import_nothing_from_the_folder_they_stand_in(tmp_path: Path) -> None:
-    """The attacker puts pickle.py, sdcmap.py, ... beside the data and waits for somebody to work in that folder."""
+def test_nothing_is_imported_from_the_working_folder(tmp_path: Path) -> None:
+    """An attacker may put pickle.py, sdcmap.py, ... beside the data and wait for a user to work in that folder."""
     folder, script = tmp_path / "data", tmp_path / "elsewhere" / "line.py"
     folder.mkdir(), script.parent.mkdir()
     data = sm.read({"a": ["x", "y"] * 30})  # type: ignore[arg-type]
@@ -70,22 +70,22 @@ def test_reading_weighing_and_sweeping_import_nothing_from_the_folder_they_stand
     assert done.stdout.split() == ["4"], done.stderr
 
 
-def test_a_relative_entry_of_the_python_path_does_not_lead_a_helper_into_the_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """PYTHONPATH=. was meant for another folder; a helper that starts beside the data must not read it anew."""
-    from sdcmap.files.apart import environment, python
+def test_relative_python_path_is_not_used_by_subprocesses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PYTHONPATH=. refers to another folder; a subprocess that starts beside the data must not resolve it again."""
+    from sdcmap.files.subprocesses import python_command, subprocess_environment
 
     mark = trapped(tmp_path)
     monkeypatch.setenv("PYTHONPATH", ".")
-    command = python("sdcmap.files.weighing:main", "no.parquet", "1")
-    assert subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True).returncode == 4  # UNREADABLE
+    command = python_command("sdcmap.files.decoded_size:main", "no.parquet", "1")
+    assert (
+        subprocess.run(command, cwd=tmp_path, env=subprocess_environment(), capture_output=True).returncode == 4
+    )  # UNREADABLE
     assert not mark.exists(), mark.read_text()
 
 
 # ---- 2: a plan opens any file ---------------------------------------------------------------------------------
 def namings(path: str) -> dict[str, dict[str, object]]:
-    """Every way in which a plan can name a file: plain, as text or table in another value, in a grid, in a measure."""
+    """Return every way in which a plan can name a file: directly, in another value, in a grid, in a measure."""
     recode = {"type": "Recode", "on": ["Sex"], "hierarchy": path}
     text = f"Recode(on='Sex', hierarchy={path!r})"
     archive = f"Linkage(on='wage', archive={path!r})"
@@ -106,7 +106,7 @@ def namings(path: str) -> dict[str, dict[str, object]]:
 
 
 def stated(table: Any, digest: str) -> Any:
-    """The same with a digest in every table and text that names a file."""
+    """Return the plans with a digest in every table and text that names a file."""
     if isinstance(table, dict):
         named = {"hierarchy", "matrix", "archive", "control_file"} & set(table)
         return {key: stated(part, digest) for key, part in table.items()} | ({"sha256": digest} if named else {})
@@ -119,7 +119,7 @@ def stated(table: Any, digest: str) -> Any:
 
 @pytest.fixture
 def room(tmp_path: Path) -> Path:
-    """A served folder with a file, a hierarchy of it, a study, and a link that leads outside."""
+    """Create a workspace with a file, a hierarchy, a study, and a link to a file outside."""
     home = tmp_path.resolve()
     inside = home / "inside"
     inside.mkdir()
@@ -133,8 +133,8 @@ def room(tmp_path: Path) -> Path:
     return inside
 
 
-def test_a_plan_of_the_workbench_names_no_file_outside_the_room(room: Path) -> None:
-    """The attacker writes a plan that names /etc/shadow, and reads its digest, or whether it exists, off the answer."""
+def test_workbench_plan_cannot_name_files_outside_the_workspace(room: Path) -> None:
+    """An attacker's plan names /etc/shadow; the answer must not reveal its digest or existence."""
     secret = room.parent / "secret.csv"
     digest = hashlib.sha256(secret.read_bytes()).hexdigest()[:16]
     base = tomllib.loads((room / "cps.toml").read_text())
@@ -156,7 +156,7 @@ def test_a_plan_of_the_workbench_names_no_file_outside_the_room(room: Path) -> N
         assert digest not in client.put("/api/studies/cps/plan", json={"toml": tomli_w.dumps(draft)}).text
 
 
-def test_a_sweep_of_the_workbench_reads_files_of_its_room_and_runs_none(room: Path) -> None:
+def test_workbench_sweep_reads_workspace_files_and_runs_no_code(room: Path) -> None:
     """The owner's own files are found in the room, wherever the server stands, by the sweep's process too; and the
     attacker's module that lies in the served folder (item 1) is not imported."""
     mark = trapped(room)
@@ -173,7 +173,7 @@ def test_a_sweep_of_the_workbench_reads_files_of_its_room_and_runs_none(room: Pa
 
 
 def test_only_one_module_opens_what_a_value_names() -> None:
-    """A new method that opens a file by itself would pass the resolver: paths are opened in core/named_files.py alone."""
+    """Only core/named_files.py may open paths; a method that opens files itself would bypass its checks."""
     rooms = (Path(sm.__file__).parent / room for room in ("methods", "risk", "utility"))
     opening = re.compile(r"\bPath\(|\bopen\(|\.read_text\(|read_csv\(|scan_(?:csv|parquet|ipc|ndjson)")
     assert [str(path) for room in rooms for path in room.rglob("*.py") if opening.search(path.read_text())] == []
@@ -184,7 +184,7 @@ def nested(levels: int, inside: str = "Identity") -> str:
     return "Chain(methods=" * levels + inside + ")" * levels
 
 
-def test_a_text_is_read_once_however_deep_it_nests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nested_text_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """462 bytes of Chain(methods=Chain(... took more than a minute: each level was read twice."""
     read: list[object] = []
     decode = value.decode
@@ -197,7 +197,7 @@ DEEP = [nested(17), nested(500), nested(5, "'" * 3), "Chain(methods=" + "[" * 90
 
 
 @pytest.mark.parametrize("text", DEEP, ids=lambda text: text[:30])
-def test_a_text_that_nests_too_deep_is_refused_in_a_sentence(text: str) -> None:
+def test_deeply_nested_text_is_rejected(text: str) -> None:
     with pytest.raises(sm.errors.PlanError) as refused:
         value.parse(text, sm.Method)
     assert len(str(refused.value)) < 500
@@ -228,7 +228,7 @@ SAID |= dict.fromkeys(("digits", "more digits", "hexadecimal"), "at most 64 bits
 
 
 @pytest.mark.parametrize("name", HOSTILE_TOML)
-def test_a_plan_that_would_cost_too_much_is_refused_before_it_does(name: str) -> None:
+def test_too_expensive_plan_is_rejected_early(name: str) -> None:
     """Deep keys and brackets, endless numbers, endless grids: one sentence, or a short list of them; and for its reason,
     not because it is no plan anyway."""
     with pytest.raises(sm.errors.PlanError, match=SAID.get(name)) as refused:
@@ -236,7 +236,7 @@ def test_a_plan_that_would_cost_too_much_is_refused_before_it_does(name: str) ->
     assert len(refused.value.problems) <= 101 and len(str(refused.value)) < 50_000
 
 
-def test_a_number_that_no_machine_holds_is_refused() -> None:
+def test_overflowing_numbers_are_rejected() -> None:
     """10**400 is whole and finite, and no float, no count and no index can be made of it."""
     for number in (10**400, -(10**400)):
         for made, given in (
@@ -250,8 +250,8 @@ def test_a_number_that_no_machine_holds_is_refused() -> None:
         sm.SmallCells(n=1 << 64)
 
 
-def test_the_service_knows_what_is_too_much(room: Path) -> None:
-    """Deep tables, endless numbers and plans without end came back as faults of ours, or never."""
+def test_service_limits_requests(room: Path) -> None:
+    """Regression test: deep tables, huge numbers and huge plans gave internal errors, or no answer."""
     deep: Any = 1
     for _ in range(600):
         deep = {"a": deep}
@@ -271,18 +271,18 @@ def test_the_service_knows_what_is_too_much(room: Path) -> None:
         assert len(said) == 1 and "at most 20,000 methods" in said[0]
 
 
-def test_a_file_of_very_many_columns_is_refused_by_its_header(tmp_path: Path) -> None:
+def test_file_with_too_many_columns_is_rejected_by_header(tmp_path: Path) -> None:
     """100,000 columns took minutes: names were compared with each other, one by one."""
     wide = tmp_path / "wide.csv"
     wide.write_text(",".join(f"c{i}" for i in range(100_000)) + "\n")
-    with pytest.raises(sm.errors.SchemaError, match="100,000 columns, and at most 10,000 are read"):
+    with pytest.raises(sm.errors.SchemaError, match="100,000 columns; at most 10,000 can be read"):
         sm.read(wide)
     with pytest.raises(sm.errors.SchemaError, match="at most 10,000 are read"):
         sm.read({f"c{i}": [1] for i in range(10_001)})  # type: ignore[arg-type]
 
 
-def test_hints_are_not_looked_for_without_end() -> None:
-    """Which of a million names is meant is not worth an hour."""
+def test_search_for_hints_is_limited() -> None:
+    """The search for a similar name among a million names must not take an hour."""
 
     class Counted(list[str]):
         asked = 0
@@ -303,33 +303,33 @@ PACKERS = {"gzip": gzip.compress, "zlib": zlib.compress}
 
 
 @pytest.mark.parametrize("packer", PACKERS)
-def test_a_packed_text_is_not_unpacked_whatever_its_name_says(tmp_path: Path, packer: str) -> None:
+def test_compressed_text_is_rejected(tmp_path: Path, packer: str) -> None:
     """8 MB of gzip named people.csv became 4.5 GB in the server: only .parquet, .sav, ... were weighed."""
     path = tmp_path / "people.csv"
     path.write_bytes(PACKERS[packer](b"a\n" + b"1\n" * 1_000_000))
     for look in (lambda: check_decoded(path, 15 << 20), lambda: sm.read(path), lambda: sm.read(path, **STATED)):
-        with pytest.raises(sm.errors.SchemaError, match="is packed .* unpack it first"):
+        with pytest.raises(sm.errors.SchemaError, match="is compressed .* decompress it first"):
             look()
 
 
 STATED = {"sep": ",", "decimal": ".", "thousands": "none", "quote": '"', "encoding": "utf-8"}
 
 
-def test_an_error_holds_no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """After a file that could not be read the server kept its gigabytes: the error still held what had been read."""
+def test_error_does_not_keep_data_alive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Regression test: after a failed read, the error kept gigabytes of data alive."""
 
     class Large:
-        """What a reader had in its hands."""
+        """Data of a reader."""
 
     held: list[weakref.ref[Large]] = []
 
-    def reader(path: Path, missing: tuple[str, ...]) -> Any:
+    def failing_reader(path: Path, missing: tuple[str, ...]) -> Any:
         table = Large()
         held.append(weakref.ref(table))
         raise ValueError(table)
 
     (tmp_path / "people.csv").write_text("a\n1\n")
-    monkeypatch.setattr(reading, "format_of", lambda path: replace(formats.format_of(path), read=reader))
+    monkeypatch.setattr(reader, "format_of", lambda path: replace(formats.format_of(path), read=failing_reader))
     gc.disable()
     try:
         with pytest.raises(sm.errors.SchemaError) as kept:
@@ -346,11 +346,11 @@ def test_an_error_holds_no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 # ---- 5: a column that the format cannot hold ------------------------------------------------------------------
-def test_a_duration_has_no_place_in_a_csv_file(tmp_path: Path) -> None:
+def test_csv_rejects_durations(tmp_path: Path) -> None:
     """`sdcmap mask` on a file with a Duration column ended with a fault of ours, exit code 1."""
     spans = [timedelta(days=day % 7, seconds=day) for day in range(60)]
     pl.DataFrame({"stay": spans, "a": ["x", "y"] * 30}).write_parquet(tmp_path / "stays.parquet")
     out = tmp_path / "stays.study.csv"
     said = sdcmap("mask", tmp_path / "stays.parquet", "--method", "Swap(on='a', rate=0.1)", "-o", out, code=2)
-    assert "column 'stay' is Duration, which a .csv file cannot hold" in said.stderr
+    assert "column 'stay' is a Duration, which CSV cannot store" in said.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["stays.parquet"]

@@ -1,4 +1,4 @@
-"""A red team and what leaves the room: small counts by difference, and the files of the agency."""
+"""Red team, published files: small counts by difference, and names of internal files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PERCENT = re.compile(r"<td class=\"n\">([\d.]+) %</td>")
 
 
 def rare(uniques: int, pairs: int) -> pl.DataFrame:
-    """Records of one variable, of which so many stand alone and so many in pairs."""
+    """Return records of one variable with these numbers of unique records and pairs."""
     places = [f"u{i}" for i in range(uniques)] + [f"p{i // 2}" for i in range(2 * pairs)]
     places += [f"c{i % 20}" for i in range(ROWS - len(places))]
     return pl.DataFrame(
@@ -36,8 +36,8 @@ def rare(uniques: int, pairs: int) -> pl.DataFrame:
 
 
 # ---- 13: small counts by difference ---------------------------------------------------------------------------
-def test_no_two_shares_outside_tell_a_count_under_ten(tmp_path: Path) -> None:
-    """On 600 records k = 2 and k = 3 were told as .023 and .027: 14 and 16 records, so 2 people were one pair."""
+def test_published_shares_do_not_reveal_counts_below_ten(tmp_path: Path) -> None:
+    """Regression test: on 600 records, shares 0.023 and 0.027 for k = 2 and 3 revealed 14 and 16 records, so one pair."""
     data = sm.read(rare(14, 1), keys=["place"], other="all", numeric=["flag"])
     measures = [sm.risk.KAnonymity(k=2), sm.risk.KAnonymity(k=3), sm.SmallCells(), sm.Hellinger()]
     rule = sm.Threshold(risk=1.0)
@@ -54,7 +54,7 @@ def test_no_two_shares_outside_tell_a_count_under_ten(tmp_path: Path) -> None:
 # ---- 13: files of the agency ----------------------------------------------------------------------------------
 @pytest.fixture
 def planted(tmp_path: Path) -> tuple[sm.Plan, sm.Microdata, list[str]]:
-    """A plan that names a hierarchy and an archive, data for it, and the words that nobody outside may read."""
+    """Return a plan that names a hierarchy and an archive, its data, and the words that must not be published."""
     data = sm.read(people(240), keys=KEYS, sensitive=["income", "rent"], identifiers="pid", other="all")
     room = tmp_path / "dept-of-secrets"
     room.mkdir()
@@ -71,10 +71,10 @@ def planted(tmp_path: Path) -> tuple[sm.Plan, sm.Microdata, list[str]]:
     return plan, data, ["zanzibar", "dept-of-secrets", recode.sha256, link.sha256]
 
 
-def test_outside_nobody_reads_the_names_of_our_files(
+def test_public_files_do_not_name_internal_files(
     planted: tuple[sm.Plan, sm.Microdata, list[str]], tmp_path: Path
 ) -> None:
-    """Path and digest of a hierarchy or an archive stood in the external report and in the public note."""
+    """Regression test: path and digest of a hierarchy or an archive were in the external report and the public note."""
     plan, data, secrets = planted
     sm.sweep(data, plan, tmp_path / "study", workers=1)
     study = sm.Study.open(tmp_path / "study")
@@ -88,7 +88,7 @@ def test_outside_nobody_reads_the_names_of_our_files(
     assert all(word in unescape(sm.report(study).html) for word in secrets)  # the board reads them
 
 
-def test_outside_nobody_reads_what_replacing_texts_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_public_files_have_no_unreplaced_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Words that were in no method's text, so that replacing these texts left them in place.
 
     Two recodings that differ in their file alone are told apart by that file; a name may mention a file; a file made
@@ -132,7 +132,7 @@ def test_outside_nobody_reads_what_replacing_texts_missed(tmp_path: Path, monkey
     )
 
 
-def test_a_note_without_our_files_can_be_read(planted: tuple[sm.Plan, sm.Microdata, list[str]], tmp_path: Path) -> None:
+def test_public_note_can_be_decoded(planted: tuple[sm.Plan, sm.Microdata, list[str]], tmp_path: Path) -> None:
     """`correct` reads the method off the note, where none of our files is."""
     plan, data, _ = planted
     chosen = next(made for made in plan.candidates if made.method.random)
@@ -141,8 +141,8 @@ def test_a_note_without_our_files_can_be_read(planted: tuple[sm.Plan, sm.Microda
     assert isinstance(method, sm.Chain) and method.methods[1] == chosen.method.methods[1]
 
 
-def test_every_file_that_a_value_names_goes_by_its_role() -> None:
-    """A class that holds a digest holds a path, in a field that `PublicValues` knows."""
+def test_named_files_are_replaced_by_their_role() -> None:
+    """A class with a digest has a path in a field that `PublicValues` knows."""
     for kind in (*METHODS, *RISKS, *UTILITIES):
         fields = set(field_types(kind))
         assert "sha256" not in fields or fields & set(PATH_FIELDS), kind.__name__
@@ -152,7 +152,7 @@ def test_every_file_that_a_value_names_goes_by_its_role() -> None:
 JOBS = ["clerk", "smith", "baker"]
 
 
-def test_outside_nobody_reads_a_category_that_few_had(tmp_path: Path) -> None:
+def test_public_files_do_not_show_rare_categories(tmp_path: Path) -> None:
     """Labels, codebook and dictionaries forgot the lighthouse keeper, whom the plan merged with others; the note and the
     external report named him."""
     job = pl.Series("job", JOBS * 80).scatter([7, 8], ["lighthouse keeper", "bishop"])

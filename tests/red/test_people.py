@@ -1,4 +1,4 @@
-"""A red team and people: ten releases of the same persons under ten disguises, so that the noise averages away."""
+"""Red team, repeated releases: ten releases of the same people in ten disguises, so that noise averages out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOISE = 0.3
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of the test's own, with the ledger where a user has it."""
+    """Return a home folder for the test, with the ledger in its usual location."""
     for name in ("SDCMAP_LEDGER", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -27,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def released(frame: pl.DataFrame, seed: int = 0, income: str = "income", **options: object) -> Release:
-    """Noise on the income, under a seed of its own."""
+    """Return noise on the income with its own seed."""
     rest = [name for name in ("rent",) if name in frame.columns]
     data = sm.read(frame, **ROLES | {"sensitive": [income, *rest]})
     measures = [sm.SmallCells(on=["age", "sex", "region"]), sm.Hellinger(), sm.IL1s(on=[income])]
@@ -52,13 +52,13 @@ DISGUISES = {
 }  # fmt: skip
 
 
-def test_no_disguise_passes(tmp_path: Path) -> None:
+def test_modified_copies_are_recognized(tmp_path: Path) -> None:
     released(people()).write(tmp_path / "first")
     told = {disguise: failed(made()).get("earlier releases", "") for disguise, made in DISGUISES.items()}
     assert [disguise for disguise, sentence in told.items() if "1 earlier release " not in sentence] == []
 
 
-def test_another_ledger_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_ledger_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     released(people()).write(tmp_path / "first")
     for elsewhere in (released(people(), 1, ledger=tmp_path / "new ledger"), released(people(), 1)):
         assert "1 earlier release " in failed(elsewhere)["earlier releases"]
@@ -67,7 +67,7 @@ def test_another_ledger_hides_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_study_remembers_its_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the first ledger cannot be found any more, the study says that there was one."""
+    """If the first ledger is gone, the study still reports that there was one."""
     plan = plan_of(sm.Noise(on=["income"], variance=NOISE))
     data = sm.read(people(), **ROLES)
     sm.sweep(data, plan, tmp_path / "study", workers=1)
@@ -80,8 +80,8 @@ def test_a_study_remembers_its_ledger(tmp_path: Path, monkeypatch: pytest.Monkey
         assert "ledger" not in failed(release_with_overrides(data, plan, chosen(plan), study=study, override=reason))
 
 
-def test_averaging_is_counted(tmp_path: Path) -> None:
-    """One release leaves an error of sqrt(.3) sd, ten of .17: the line that one is under, five are not."""
+def test_averaging_over_releases_is_counted(tmp_path: Path) -> None:
+    """One release has an error of sqrt(0.3) sd, ten of 0.17: one is within the limit, five are not."""
     sd, income = float(np.std(people()["income"].to_numpy())), sm.risk.KnownIndex(on="income")
     line = sm.Threshold(risk=2.5 / (NOISE * sd**2))
     refused = 0

@@ -1,4 +1,4 @@
-"""A red team and the service: many uploads at once, guests that stay, secrets in command lines and cookies."""
+"""Red team, service: concurrent uploads, connections that stay open, secrets in command lines and cookies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PEOPLE = b"a,b\n1,2\n"
 
 
 class Interrupted(io.BytesIO):
-    """A file that comes in while something else happens."""
+    """An upload during which something else happens."""
 
     def __init__(self, content: bytes, meanwhile: Callable[[], object]) -> None:
         super().__init__(content)
@@ -46,12 +46,12 @@ class Interrupted(io.BytesIO):
 
 
 def kept(folder: Path) -> list[str]:
-    """What lies in a folder, the server's own notes apart."""
+    """Return the names in a folder, without the server's own files."""
     return [path.name for path in folder.iterdir() if path.name != STATE_FOLDER]
 
 
 # ---- 8: uploads of one name -----------------------------------------------------------------------------------
-def test_of_two_uploads_of_one_name_the_first_to_be_whole_is_kept(tmp_path: Path) -> None:
+def test_first_complete_upload_of_a_name_is_kept(tmp_path: Path) -> None:
     """Of 12 uploads of one name at once two were lost and two left empty files: they shared the name of their parts, and
     each took the other's away."""
     workspace = Workspace(tmp_path.resolve())
@@ -62,8 +62,8 @@ def test_of_two_uploads_of_one_name_the_first_to_be_whole_is_kept(tmp_path: Path
     assert kept(tmp_path) == ["people.csv"]
 
 
-def test_a_disk_without_hard_links_takes_uploads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sticks and shares of other systems have none."""
+def test_upload_works_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """USB sticks and network shares may not support hard links."""
 
     def no_links(*_: object, **__: object) -> None:
         raise OSError(errno.EPERM, "Operation not permitted")
@@ -73,8 +73,8 @@ def test_a_disk_without_hard_links_takes_uploads(tmp_path: Path, monkeypatch: py
     assert (tmp_path / "people.csv").read_bytes() == PEOPLE and kept(tmp_path) == ["people.csv"]
 
 
-def test_an_upload_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    """Nor does the name of a file stand for an empty one at any time."""
+def test_failed_upload_leaves_no_file(tmp_path: Path) -> None:
+    """The file name never refers to an empty file."""
     workspace = Workspace(tmp_path.resolve())
     empty = Interrupted(b"", lambda: None)
     with pytest.raises(Exception, match="is empty"):
@@ -91,11 +91,11 @@ def connected(client: httpx.Client) -> socket.socket:
 
 
 def heard(guest: socket.socket) -> bytes:
-    """All that the server says until it hangs up."""
+    """Return everything the server sends until it closes the connection."""
     return b"".join(iter(lambda: guest.recv(1 << 16), b""))
 
 
-def test_a_guest_without_the_token_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_without_token_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """205 connections that got a 401 and sent one byte more stayed open, and the owner got a 503."""
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
     with serve_app(Workspace(tmp_path.resolve())) as client:
@@ -109,8 +109,8 @@ def test_a_guest_without_the_token_does_not_stay(tmp_path: Path, monkeypatch: py
             heard(owner)
 
 
-def crowd(client: httpx.Client, words: bytes, count: int = server.MAX_CONNECTIONS + 5) -> list[socket.socket]:
-    """So many guests who say this and wait."""
+def crowd(client: httpx.Client, words: bytes, count: int = server.MOST_AT_ONCE + 5) -> list[socket.socket]:
+    """Open this number of connections that send a text and wait."""
     guests = [connected(client) for _ in range(count)]
     for guest in guests:
         with suppress(OSError):  # the first may have been sent away
@@ -119,7 +119,7 @@ def crowd(client: httpx.Client, words: bytes, count: int = server.MAX_CONNECTION
 
 
 @pytest.mark.parametrize("words", [b"", b"G", b"POST /api/files HTTP/1.1\r\nhost: x\r\n"])
-def test_a_crowd_of_guests_does_not_shut_the_owner_out(tmp_path: Path, words: bytes) -> None:
+def test_many_connections_do_not_lock_out_the_owner(tmp_path: Path, words: bytes) -> None:
     """205 connections that said nothing, or not all, took every place, and the owner got a 503: now guests go first."""
     with serve_app(Workspace(tmp_path.resolve())) as client, ExitStack() as stack:
         assert client.get("/api/files").status_code == 200
@@ -129,8 +129,8 @@ def test_a_crowd_of_guests_does_not_shut_the_owner_out(tmp_path: Path, words: by
         assert httpx.get(client.base_url.join("/api/files"), headers=HEAD, timeout=GUARD).status_code == 200
 
 
-def test_a_body_that_trickles_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A byte now and then was enough to stay: every byte bought half a minute more."""
+def test_slow_request_body_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression test: one byte per half minute was enough to keep a connection open."""
     clock = iter(range(0, 10_000, 20))  # a byte every twenty seconds
     monkeypatch.setattr(request_guard, "now", lambda: float(next(clock)), raising=False)
     with serve_app(Workspace(tmp_path.resolve())) as client, connected(client) as owner:
@@ -159,7 +159,7 @@ with open({file!r}, "w") as file:
 
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file in which a browser writes what its command line said."""
+    """Return the file in which a fake browser records its command line."""
     told, browser = tmp_path / "told", tmp_path / "browser"
     browser.write_text(RECORD.format(python=sys.executable, file=str(told)))
     browser.chmod(0o700)
@@ -167,7 +167,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return told
 
 
-def test_no_command_line_holds_the_token(tmp_path: Path, told: Path) -> None:
+def test_token_is_not_on_a_command_line(tmp_path: Path, told: Path) -> None:
     """With `--open` the browser was started with the token as its argument, which every user of a machine can read. And
     what a killed server left of that, the next one takes away."""
 
@@ -198,8 +198,8 @@ def test_no_command_line_holds_the_token(tmp_path: Path, told: Path) -> None:
         running.end()
 
 
-def test_a_file_leads_in_for_a_short_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no browser came, the file and its token stayed as long as the server."""
+def test_login_file_expires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression test: without a browser, the file with the token existed as long as the server."""
     late, authenticator = Authenticator(TOKEN), Authenticator(TOKEN)
     assert late.exchange(late.issue_short_token(0.0)) is None
     assert authenticator.exchange("") is None and authenticator.exchange(authenticator.issue_short_token(60.0))
@@ -211,8 +211,8 @@ def test_a_file_leads_in_for_a_short_time(tmp_path: Path, monkeypatch: pytest.Mo
         until(lambda: not list(tmp_path.rglob("open.html")), "the end of its time")
 
 
-def test_a_token_that_was_used_opens_nothing(tmp_path: Path) -> None:
-    """An address in a history, or one that somebody else has seen, let in whoever had it."""
+def test_used_token_is_rejected(tmp_path: Path) -> None:
+    """Regression test: an address from a browser history could be used again."""
     authenticator = Authenticator(TOKEN)
     with serve_app(Workspace(tmp_path.resolve()), authenticator, headers={}) as client:
         address = client.base_url.join(f"{authenticator.base_path}/?token={authenticator.browser_token}")
@@ -222,8 +222,8 @@ def test_a_token_that_was_used_opens_nothing(tmp_path: Path) -> None:
         assert httpx.get(fresh, timeout=GUARD).status_code == 200
 
 
-def test_the_cookie_goes_to_no_other_server(tmp_path: Path) -> None:
-    """Browsers send a cookie to every port of a machine: another server on 127.0.0.1 got the token with it."""
+def test_cookie_is_not_sent_to_other_servers(tmp_path: Path) -> None:
+    """Regression test: browsers send cookies to every port, so another server on 127.0.0.1 received the token."""
     heard: list[str] = []
 
     class Neighbor(BaseHTTPRequestHandler):
@@ -233,7 +233,7 @@ def test_the_cookie_goes_to_no_other_server(tmp_path: Path) -> None:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Silence."""
+            """Log nothing."""
 
     authenticator = Authenticator(TOKEN)
     with (

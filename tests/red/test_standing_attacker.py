@@ -47,7 +47,7 @@ STATED = r"(.*) \({}\): (-?[\d.e-]+)(?: \(upper confidence limit (-?[\d.e-]+))?"
 
 
 def named(outcome: Outcome, measure: str) -> Iterator[tuple[str, float]]:
-    """Yield what the release checks state for measures of a class, and the upper confidence limit of each."""
+    """Return the checks of the measures of a class, with the upper confidence limit of each."""
     for check in outcome.stated:
         found = re.match(STATED.format(measure), check.reason) if check.name == "profile" else None
         if found:
@@ -55,7 +55,7 @@ def named(outcome: Outcome, measure: str) -> Iterator[tuple[str, float]]:
 
 
 def tried(outcome: Outcome) -> Iterator[Try]:
-    """Every attack whose success is a share, with what was stated of it."""
+    """Yield every attack whose success is a share, with the stated bound."""
     bundle, inside = Bundle(outcome.folder), outcome.everybody[: outcome.inside]
     linked = next((bound for _, bound in named(outcome, "WorstLinkage")), None)
     if outcome.origin is not None and linked is not None:
@@ -74,7 +74,7 @@ def tried(outcome: Outcome) -> Iterator[Try]:
 
 
 def traces(bundle: Bundle, parts: list[Column], origin: np.ndarray) -> Iterator[Try]:
-    """What masking left: digits that tell masked cells, amounts that others give back."""
+    """Yield attacks on traces of masking: revealing digits, and amounts recovered from others."""
     for part in (part for part in parts if part.numeric and partly(bundle, part.name)):
         for name, hits, flagged, share in digits(part, origin):
             yield Try(f"digits: {name}", hits, flagged, max(share, 0.5))
@@ -83,7 +83,7 @@ def traces(bundle: Bundle, parts: list[Column], origin: np.ndarray) -> Iterator[
 
 
 def counted(outcome: Outcome) -> Iterator[tuple[str, float, float]]:
-    """What is counted exactly: the attack, its count, and the stated one."""
+    """Yield exact counts: the attack, its count, and the stated count."""
     bundle, inside = Bundle(outcome.folder), outcome.everybody[: outcome.inside]
     rows, known = len(bundle.data), columns(bundle, inside)
     shown = [part.name for part in known if part.name in bundle.note["not_masked"]]
@@ -99,14 +99,14 @@ def counted(outcome: Outcome) -> Iterator[tuple[str, float, float]]:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No ledger but the release's own."""
+    """Use no ledger except that of the release."""
     for name in ("SDCMAP_LEDGER", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
 def outcomes(folder: Path) -> Iterator[Outcome]:
-    """Random releases, one after the other; what cannot be made is drawn again."""
+    """Yield random releases; those that cannot be made are drawn again."""
     made = draw = 0
     while made < RELEASES:
         outcome = released(np.random.default_rng([17, draw]), folder / str(draw))
@@ -117,7 +117,7 @@ def outcomes(folder: Path) -> Iterator[Outcome]:
         shutil.rmtree(folder / str(draw - 1))
 
 
-def test_nothing_beats_what_was_stated(tmp_path: Path) -> None:
+def test_attacks_do_not_exceed_stated_risks(tmp_path: Path) -> None:
     attacks: list[list[Try]] = []
     for outcome in outcomes(tmp_path):
         attacks.append(list(tried(outcome)))
@@ -131,12 +131,12 @@ def test_nothing_beats_what_was_stated(tmp_path: Path) -> None:
 
 
 def most_by_chance(releases: int) -> int:
-    """So many of the releases, or fewer, are beaten with probability .99, where every bound holds."""
+    """Return the number of releases that exceed their bounds at most with probability 0.99, if every bound is true."""
     return int(np.ceil(bdtrik(0.99, releases, EACH)))
 
 
-def test_the_attacker_sees_a_release_that_says_less_than_it_tells(tmp_path: Path) -> None:
-    """Half of what was stated, and he beats it: a test that nothing is beaten tells something."""
+def test_attacker_detects_understated_risk(tmp_path: Path) -> None:
+    """With half of the stated bounds the attacker exceeds them, so the other test has power."""
     outcome = next(outcomes(tmp_path))
     halved = [attack._replace(bound=attack.bound / 2) for attack in tried(outcome)]
     assert halved

@@ -1,4 +1,4 @@
-"""A red team and what is kept: flipped bits, two writers at once, full disks, modes of files, versions."""
+"""Red team, stored files: flipped bits, concurrent writers, full disks, file modes, versions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import pytest
 import sdcmap as sm
 from samples import KEYS, PROFILE_OVERRIDES, people, plan_of, release_with_overrides
 from sdcmap.bundle import Release, releasing
-from sdcmap.data.private_folder import private_folder, write_whole
+from sdcmap.data.private_folder import private_folder, write_atomically
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def flipped(path: Path, place: int, bit: int) -> None:
 
 # ---- 9: flipped bits ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["scores.sqlite", "plan.toml", "manifest.json"])
-def test_a_flipped_bit_is_told_or_changes_nothing(study: Path, name: str) -> None:
+def test_flipped_bit_is_detected_or_harmless(study: Path, name: str) -> None:
     """71 of 150 flips of one bit changed scores, and two a plan, without a word; no flip may pass for a number."""
     with sm.Study.open(study) as opened:
         before, plan, seed = opened.scores(), opened.plan.toml(), opened.seed
@@ -62,7 +62,7 @@ def test_a_flipped_bit_is_told_or_changes_nothing(study: Path, name: str) -> Non
 
 
 # ---- 10: two first sweeps -------------------------------------------------------------------------------------
-def test_of_two_first_sweeps_one_is_the_first(tmp_path: Path, data: sm.Microdata) -> None:
+def test_concurrent_first_sweeps_are_serialized(tmp_path: Path, data: sm.Microdata) -> None:
     """1 of 40 studies held scores of another seed than its manifest's. The lock comes before the seed."""
     for number in range(5):
         study, start, fates = tmp_path / str(number), threading.Barrier(3), []
@@ -91,7 +91,7 @@ def test_of_two_first_sweeps_one_is_the_first(tmp_path: Path, data: sm.Microdata
 
 # ---- 12: full disks, modes, versions --------------------------------------------------------------------------
 def writers(folder: Path, data: sm.Microdata, study: Path) -> list[tuple[Path, object]]:
-    """Everything that writes a file which may be there already."""
+    """Return every function that overwrites a file."""
     with sm.Study.open(study) as opened:
         plan = opened.plan
         ru = sm.RUMap(opened.scores(), plan.risk, plan.utility)
@@ -108,8 +108,8 @@ def writers(folder: Path, data: sm.Microdata, study: Path) -> list[tuple[Path, o
     ]
 
 
-def test_a_full_disk_leaves_the_old_file(tmp_path: Path, data: sm.Microdata, study: Path) -> None:
-    """A full disk cut an existing report to 8 kB; now every writer writes aside and renames."""
+def test_full_disk_keeps_the_old_file(tmp_path: Path, data: sm.Microdata, study: Path) -> None:
+    """Regression test: a full disk truncated an existing report to 8 kB; every writer must write and rename."""
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
@@ -126,8 +126,8 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, data: sm.Microdata, stu
         signal.signal(signal.SIGXFSZ, before)
 
 
-def test_what_shows_data_is_private(tmp_path: Path, data: sm.Microdata, study: Path) -> None:
-    """Reports, maps, record pages and study files could be read by every user of the machine."""
+def test_files_that_show_data_are_private(tmp_path: Path, data: sm.Microdata, study: Path) -> None:
+    """Regression test: reports, maps, record pages and study files were readable by every user."""
     for path, write in writers(tmp_path, data, study):
         write(path)  # type: ignore[operator]
         assert path.name == "zips.csv" or stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
@@ -138,8 +138,8 @@ def test_what_shows_data_is_private(tmp_path: Path, data: sm.Microdata, study: P
     assert stat.S_IMODE(study.stat().st_mode) == 0o700
 
 
-def test_a_study_of_a_newer_version_is_not_continued_without_a_word(study: Path, data: sm.Microdata) -> None:
-    """What a newer version wrote may mean something else by the same name."""
+def test_study_of_newer_version_is_not_continued_silently(study: Path, data: sm.Microdata) -> None:
+    """A newer version may use the same name with another meaning."""
     with sm.Study.open(study) as opened:
         opened.note(version="99.0.0")
         plan = opened.plan
@@ -157,8 +157,8 @@ main()
 """
 
 
-def test_a_release_that_is_told_to_go_leaves_neither_data_nor_an_entry(study: Path, tmp_path: Path) -> None:
-    """SIGTERM left the bundle in a `.part-*` folder (7 of 7) and an entry in the ledger for a release that never was."""
+def test_terminated_release_leaves_neither_data_nor_entry(study: Path, tmp_path: Path) -> None:
+    """Regression test: SIGTERM left a `.part-*` folder and a ledger entry for a release that did not exist."""
     with sm.Study.open(study) as opened:
         name = next(made.id for made in opened.plan.candidates if made.method.random)
     words = ["release", study, name, "-o", tmp_path / "public", "--ledger", tmp_path / "ledger"]
@@ -199,7 +199,7 @@ else:
 
 
 def killed(where: str, tmp_path: Path) -> None:
-    """A process of its own, killed in the middle of this; its temporary folder is tmp_path/tmp."""
+    """Run code in a subprocess and kill it; its temporary folder is tmp_path/tmp."""
     (tmp_path / "tmp").mkdir(exist_ok=True)
     command = [sys.executable, "-c", KILLED, where, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, env=os.environ | {"TMPDIR": str(tmp_path / "tmp")})
@@ -207,12 +207,12 @@ def killed(where: str, tmp_path: Path) -> None:
 
 
 def readable(folder: Path) -> list[str]:
-    """Files below a folder that hold something."""
+    """Return the nonempty files below a folder."""
     return [path.name for path in folder.rglob("*") if path.exists() and path.is_file() and path.stat().st_size]
 
 
 def another(study: Path, tmp_path: Path) -> Release:
-    """The release of another draw."""
+    """Release another draw."""
     with sm.Study.open(study) as opened:
         plan, data = opened.plan, opened.data
     chosen = [made for made in plan.candidates if made.method.random][1]
@@ -224,11 +224,11 @@ def entries(tmp_path: Path) -> int:
         return int(ledger.execute("select count(*) from release").fetchone()[0])
 
 
-def test_the_next_release_takes_back_the_entry_of_one_that_was_killed(study: Path, tmp_path: Path) -> None:
-    """A kill left the bundle, and an entry for a release that never was: the next one was refused as a second."""
+def test_next_release_removes_entry_of_killed_release(study: Path, tmp_path: Path) -> None:
+    """Regression test: a kill left the bundle and a ledger entry, so the next release was rejected as a second one."""
     killed("release", tmp_path)
     assert entries(tmp_path) == 1 and len(list(tmp_path.glob(".part-*"))) == 1
-    write_whole(
+    write_atomically(
         tmp_path / "other.txt", ""
     )  # any other run in that folder takes the data away, and the ledger still knows
     assert list(tmp_path.glob(".part-*/kept/*")) == []
@@ -236,10 +236,8 @@ def test_the_next_release_takes_back_the_entry_of_one_that_was_killed(study: Pat
     assert entries(tmp_path) == 1 and list(tmp_path.glob(".part-*")) == []
 
 
-def test_an_interrupt_after_the_last_step_leaves_the_entry(
-    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The release was out and the ledger had forgotten it."""
+def test_interrupt_after_last_step_keeps_entry(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression test: the release existed, but its ledger entry was removed."""
     place = releasing.release_folder.put_in_place
 
     def interrupted(*given: Any) -> None:
@@ -252,10 +250,10 @@ def test_an_interrupt_after_the_last_step_leaves_the_entry(
     assert (tmp_path / "public" / "data.parquet").exists() and entries(tmp_path) == 1
 
 
-def test_what_a_killed_check_leaves_goes_with_the_next_run(
+def test_next_run_removes_leftovers_of_killed_check(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The checked file stayed in the temporary folder for good."""
+    """Regression test: the checked file stayed in the temporary folder."""
     killed("check", tmp_path)
     assert readable(tmp_path / "tmp")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
@@ -263,14 +261,14 @@ def test_what_a_killed_check_leaves_goes_with_the_next_run(
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_a_killed_sweep_leaves_no_working_copy(study: Path, tmp_path: Path) -> None:
+def test_killed_sweep_leaves_no_working_copy(study: Path, tmp_path: Path) -> None:
     """`data.bin`, the original, stayed in the temporary folder; where the system allows, it has no name any more."""
     killed("sweep", tmp_path)
     left = readable(tmp_path / "tmp")
     assert left == [] or sys.platform != "linux", left
 
 
-def test_a_living_runs_folder_is_not_touched(tmp_path: Path) -> None:
+def test_folder_of_running_process_is_not_removed(tmp_path: Path) -> None:
     with private_folder(tmp_path) as mine, private_folder(tmp_path) as other:
         assert mine.is_dir() and other.is_dir() and mine != other
         stranger = tmp_path / ".part-of-somebody"
@@ -280,8 +278,8 @@ def test_a_living_runs_folder_is_not_touched(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [stranger]
 
 
-def test_a_program_that_is_told_to_go_takes_its_folders_with_it(tmp_path: Path) -> None:
-    """SIGTERM ended a script that uses the package, and a sweep of the workbench, on the spot."""
+def test_terminated_program_removes_its_folders(tmp_path: Path) -> None:
+    """Regression test: SIGTERM ended scripts and workbench sweeps without cleaning up."""
     code = f"""
 import os, pathlib, signal
 from sdcmap.data.private_folder import private_folder

@@ -1,4 +1,4 @@
-"""A red team and traces of masking: digits that flag masked cells, averages of one, identifiers that go out as amounts."""
+"""Red team, traces of masking: digits that reveal masked cells, averages of one value, identifiers released as amounts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sdcmap.recordwise import Unsafe
 from sdcmap.study.plan import Candidate
 
 
-def test_no_last_digit_flags_what_protect_masked() -> None:
-    """Rounded incomes end in 00; 92 % of the cells that Protect masked did not."""
+def test_last_digits_do_not_reveal_protected_values() -> None:
+    """Regression test: rounded incomes end in 00, but 92 % of the cells masked by Protect did not."""
     data = sm.read(people(), **ROLES)
     more = sm.methods.Protect(Unsafe(on="income", k=15), sm.Noise(on="income", variance=0.5))
     first, chain = sm.methods.Round(on="income", base=100), sm.Chain([sm.methods.Round(on="income", base=100), more])
@@ -55,7 +55,7 @@ UNSAFE = sm.methods.Protect(
 )
 
 
-def test_no_last_digit_flags_what_was_masked_before_a_sample() -> None:
+def test_last_digits_do_not_reveal_values_masked_before_sampling() -> None:
     """Of a file whose rows were taken after masking no number was rounded: 55 of 55 amounts of four decimals or more had
     been masked."""
     data = incomes(RNG.lognormal(9, 1, 600).round(2))
@@ -70,24 +70,24 @@ WITHIN = sm.methods.TopCode(on="income", top_share=0.1, replaced_by="mean")
 
 
 @pytest.mark.parametrize("step", [50.0, 0.25, 300.0])
-def test_no_last_digit_flags_on_a_grid_that_is_no_power_of_ten(step: float) -> None:
-    """Where incomes are multiples of 50, those that Protect alone had masked ended in any ten: 88 of 106 were flagged."""
+def test_last_digits_do_not_reveal_masking_on_other_grids(step: float) -> None:
+    """Regression test: among multiples of 50, values masked by Protect were multiples of 10: 88 of 106 were revealed."""
     data = incomes(step * np.rint(RNG.lognormal(9, 1, 600) / step))
     written = round_like_original(data, UNSAFE.apply(data, Candidate(UNSAFE).stream(SEED))).numbers("income")
     assert (written != data.numbers("income")).sum() > 20
     np.testing.assert_array_equal(written % step, 0.0)
 
 
-def test_no_last_digit_flags_among_numbers_that_people_round() -> None:
-    """Nine of ten state whole thousands; hardly a masked income was one, and three of four that were none were masked."""
+def test_last_digits_do_not_reveal_masking_among_rounded_numbers() -> None:
+    """Regression test: 9 of 10 people report whole thousands; masked incomes hardly ever were."""
     size = RNG.lognormal(9, 1, 600)
     heaped = np.where(RNG.random(600) < 0.9, 1000 * np.rint(size / 1000), np.rint(size))
     chances = flagged(incomes(heaped), UNSAFE)
     assert chances and min(chances) > 1e-6
 
 
-def test_the_attacker_sees_digits_that_tell() -> None:
-    """What he looks for is there, where whole hundreds are masked by whole numbers."""
+def test_attacker_detects_revealing_digits() -> None:
+    """The attack succeeds if whole hundreds are masked by whole numbers."""
     known = 100.0 * RNG.integers(10, 400, 600)
     released = np.where(RNG.random(600) < 0.2, known + RNG.integers(1, 99, 600), known)
     [first, *_] = digits(Column("income", known, released, True, known), np.arange(600))
@@ -95,7 +95,7 @@ def test_the_attacker_sees_digits_that_tell() -> None:
 
 
 @pytest.mark.parametrize("replaced_by", ["mean", "median"])
-def test_no_coded_value_is_that_of_one_or_two(replaced_by: str) -> None:
+def test_coded_values_are_shared_by_at_least_three(replaced_by: str) -> None:
     income = np.concatenate([np.arange(100.0), [5000.0]])
     data = sm.read(pl.DataFrame({"income": income}), sensitive="income")
     coded = sm.TopCode(on="income", top=200.0, replaced_by=replaced_by)  # type: ignore[arg-type]
@@ -120,16 +120,16 @@ KINDS |= {
 }
 
 
-def test_a_number_that_identifies_is_no_amount() -> None:
-    """Random numbers, shuffled 1 .. n, telephone numbers and time stamps went out as amounts."""
+def test_identifying_numbers_are_not_amounts() -> None:
+    """Regression test: random numbers, shuffled 1 to n, telephone numbers and time stamps were released as amounts."""
     frame = people().with_columns(pl.Series(kind, values) for kind, values in KINDS.items())
     checked = check_identifiers(sm.read(frame, **ROLES, other=list(KINDS)), DEFAULT_POLICY)
     assert [kind for kind in KINDS if repr(kind) not in checked.reason] == []
     assert not {"'income'", "'rent'", "'age'"} & set(re.findall(r"'[^']*'", checked.reason))
 
 
-def test_coordinates_are_no_amounts() -> None:
-    """Two columns of five decimals within 180 degrees, of people who share a home by two."""
+def test_coordinates_are_not_amounts() -> None:
+    """Two columns with five decimals within 180 degrees, of people who share a home in pairs."""
     home = np.repeat(np.arange(300), 2)
     east, north = RNG.normal(16.3, 0.07, 300).round(5)[home], RNG.normal(48.2, 0.05, 300).round(5)[home]
     data = sm.read(people().with_columns(pl.Series("x", east), pl.Series("y", north)), **ROLES, other=["x", "y"])
@@ -137,8 +137,8 @@ def test_coordinates_are_no_amounts() -> None:
     assert check_identifiers(sm.read(people(), **ROLES), DEFAULT_POLICY).passed
 
 
-def test_an_identifier_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check is one of a release."""
+def test_identifier_cannot_be_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check is part of a release."""
     monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "ledger"))
     data = sm.read(people().with_columns(pl.Series("number", KINDS["random"])), **ROLES, other="number")
     plan = plan_of(sm.Noise(on=["income"], variance=0.3))
@@ -146,7 +146,7 @@ def test_an_identifier_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("model", ["trees", "copula"])
-def test_no_own_value_tells_who_was_in_a_synthetic_file(model: Any) -> None:
+def test_synthetic_file_contains_no_unique_values_of_members(model: Any) -> None:
     """Of those whose income nobody else has, .60 found it in the synthetic file, and nobody outside did: that told who was
     in it. Now no such value is drawn; as often as it comes by chance is what people outside see too: over ten draws within
     three of a hundred."""

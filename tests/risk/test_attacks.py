@@ -382,7 +382,7 @@ def test_sweep_fills_in_the_method() -> None:
 
 
 def test_worst_linkage_is_proposed_for_numeric_files() -> None:
-    from sdcmap.explore.looking import look
+    from sdcmap.explore.first_look import look
 
     plan = look(numeric(range(60), range(60, 0, -1))).plan("x.csv")
     assert sm.WorstLinkage() in plan.measures

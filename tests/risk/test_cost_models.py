@@ -21,7 +21,7 @@ from sdcmap.core.limit import Limit
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
-from sdcmap.files.aligning import align
+from sdcmap.files.alignment import align
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk import Calibrated, HouseholdLink, Informed, Linkage, NearestRecord
 from sdcmap.risk.linkage import cost_models

@@ -509,13 +509,13 @@ def test_global_risk_page_is_up_to_date() -> None:
 
 def test_worked_choice_of_trottini(monkeypatch: pytest.MonkeyPatch) -> None:
     """On generated data: the document has the inputs of the criterion, and the choice is the nearest of region D."""
-    from sdcmap.papers import trottini_choice
+    from sdcmap.papers import trottini2001_choice
 
     monkeypatch.delenv("SDCMAP_DATA", raising=False)
-    result = trottini_choice.worked_choice(seed=3, replicates=1)
+    result = trottini2001_choice.worked_choice(seed=3, replicates=1)
     assert result.document["file"] == "a generated stand-in"
     rows = result.document["candidates"]
-    assert set(rows) == {"as it is", *trottini_choice.METHODS}
+    assert set(rows) == {"as it is", *trottini2001_choice.METHODS}
     assert rows["as it is"]["region"] == "B" and rows["as it is"]["IEK"] == pytest.approx(0, abs=1e-12)
     safe = {name: row["distance"] for name, row in rows.items() if row["region"] == "D"}
     assert result.document["choice"] == min(safe, key=lambda name: safe[name])

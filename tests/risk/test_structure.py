@@ -15,7 +15,7 @@ import pytest
 import sdcmap as sm
 from sdcmap.core.measure import Estimate
 from sdcmap.core.streams import Stream
-from sdcmap.data.cells import in_released_categories
+from sdcmap.data.cells import recode_to_released_categories
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
@@ -292,7 +292,7 @@ def test_area_from_design_needs_design_columns() -> None:
 # ---- the largest units ----------------------------------------------------------------------------------------
 def largest_by_brute_force(data: Microdata, masked: Microdata, measure: LargestUnits) -> tuple[float, float]:
     """Return the shares re-identified by rank and by value."""
-    known = in_released_categories(data, masked, measure.within)
+    known = recode_to_released_categories(data, masked, measure.within)
     group = [tuple(known[name][row] for name in measure.within) for row in range(len(data))]
     theirs = [tuple(masked[name][row] for name in measure.within) for row in range(len(masked))]
     size, shown, people_of = data["wage"], masked["wage"], origin(masked)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sdcmap as sm
-from sdcmap.data.cells import in_released_categories
+from sdcmap.data.cells import recode_to_released_categories
 from sdcmap.errors import PlanError, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.attribution import ANY, closer_share, nearest
@@ -395,7 +395,7 @@ def test_recoded_file_is_attacked_in_released_categories() -> None:
     merged = sm.mask(data, sm.Recode(on="secret", merge=[["0", "1"]]), seed=1)
     result = scored(sm.risk.CorrectAttribution(on="key"), data, merged)
     assert result.value == result.parts["naive"] == 1  # one category is left, and it tells nothing
-    assert in_released_categories(data, data.change(None, {}), ("key", "age")) is data
+    assert recode_to_released_categories(data, data.change(None, {}), ("key", "age")) is data
 
 
 def test_synthetic_files_need_control_people(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.data.microdata import Microdata
-from sdcmap.files.aligning import align
+from sdcmap.files.alignment import align
 from sdcmap.study.early_stop import EarlyStop
 from sdcmap.study.jobs import Job, run_job, score_file
 from sdcmap.study.plan import Candidate
@@ -62,7 +62,7 @@ def test_masked_file_with_other_rows_or_columns_is_refused(people: Microdata, ma
         sm.score(people, masked.frame().head(299), MEASURES)
     with pytest.raises(sm.errors.SchemaError, match="no column in common"):
         sm.score(people, pl.DataFrame({"other": range(300)}), MEASURES)
-    with pytest.raises(sm.errors.SchemaError, match="'wage' is ordinal, and a numeric one is needed"):
+    with pytest.raises(sm.errors.SchemaError, match="'wage' is ordinal, but a numeric column is needed here"):
         sm.score(people, masked.frame().with_columns(wage=pl.lit("a lot")), MEASURES)
 
 
@@ -104,7 +104,7 @@ def test_unpaired_file_has_no_record_comparison(people: Microdata, tmp_path: Pat
         sm.score(people, copy, sm.IL1s(), paired=False)
     with pytest.raises(sm.errors.Undefined, match="the released file has no column 'Race'"):
         sm.score(people, copy.drop("Race"), sm.Hellinger(), paired=False)
-    with pytest.raises(sm.errors.SchemaError, match="unpaired files have no such records"):
+    with pytest.raises(sm.errors.SchemaError, match="unpaired files have no matching records"):
         sm.score(people, copy, sm.Hellinger(), paired=False, by="household")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.core.edit_rule import parse_edit
-from sdcmap.explore.proposed_edits import proposed_edits
+from sdcmap.explore.edit_proposals import propose_edits
 
 RULE = 'age < 18 -> marital = "never"'
 
@@ -57,10 +57,10 @@ def test_recoded_column_of_rule_is_undefined() -> None:
 def test_proposed_rules_match_generator() -> None:
     """The proposed rules are those that generated the file, and no record breaks them."""
     data = family()
-    rules = proposed_edits(data)
+    rules = propose_edits(data)
     assert set(rules) == {RULE, 'sex = "m" -> pregnant = "no"', 'pregnant = "yes" -> sex = "f"'}
     assert not any(parse_edit(rule).violations(data).any() for rule in rules)
 
 
 def test_small_file_proposes_no_rules() -> None:
-    assert proposed_edits(family(100)) == []
+    assert propose_edits(family(100)) == []

@@ -20,7 +20,7 @@ import pytest
 
 import sdcmap as sm
 from samples import PROFILE_OVERRIDES
-from sdcmap.explore.looking import look, source_of
+from sdcmap.explore.first_look import look, source_of
 from sdcmap.methods import METHODS
 from sdcmap.web import pages
 from sdcmap.web.workspace import Workspace

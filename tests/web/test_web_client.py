@@ -12,7 +12,7 @@ import pytest
 import sdcmap as sm
 from documents import run_page
 from samples import PROFILE_OVERRIDES
-from sdcmap.explore.looking import source_of
+from sdcmap.explore.first_look import source_of
 from sdcmap.web.service import make_app
 from sdcmap.web.workspace import Workspace
 from waiting import until

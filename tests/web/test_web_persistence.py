@@ -15,10 +15,10 @@ import pytest
 import sdcmap as sm
 from samples import PROFILE_OVERRIDES
 from sdcmap.bundle.checks import CHECK_KINDS
-from sdcmap.explore import bars, looking
-from sdcmap.explore.bars import bars_of
-from sdcmap.explore.looking import look, source_of
-from sdcmap.files import reading
+from sdcmap.explore import column_bars, first_look
+from sdcmap.explore.column_bars import summarize_column
+from sdcmap.explore.first_look import look, source_of
+from sdcmap.files import reader
 from sdcmap.kernels.tables.identifying_columns import count_unique_on_pairs
 from sdcmap.web import study_store
 from sdcmap.web.server import _bind
@@ -220,7 +220,12 @@ def test_merge_of_unknown_categories_is_reported(client: httpx.Client, folder: P
 def counts(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Record which columns and column sets are counted from now on."""
     counted: set[str] = set()
-    glance, spread, sets, pairs = looking._glance, bars.bars_of, looking.telling_sets, looking.telling_pairs
+    glance, spread, sets, pairs = (
+        first_look._summarize,
+        column_bars.summarize_column,
+        first_look.find_identifying_sets,
+        first_look.count_unique_by_pair,
+    )
 
     def record_column(data: Any, name: str, proposal: Any, known: Any = None) -> Any:
         counted.update([name] if known is None else [])
@@ -231,10 +236,12 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         counted.update(name for name in names if not any(data.column(name) is column for column in old))
         return pairs(data, names, before)
 
-    monkeypatch.setattr(looking, "_glance", record_column)
-    monkeypatch.setattr(bars, "bars_of", lambda data, name: counted.add(name) or spread(data, name))
-    monkeypatch.setattr(looking, "telling_sets", lambda *given: counted.add("sets of columns") or sets(*given))
-    monkeypatch.setattr(looking, "telling_pairs", record_pairs)
+    monkeypatch.setattr(first_look, "_summarize", record_column)
+    monkeypatch.setattr(column_bars, "summarize_column", lambda data, name: counted.add(name) or spread(data, name))
+    monkeypatch.setattr(
+        first_look, "find_identifying_sets", lambda *given: counted.add("sets of columns") or sets(*given)
+    )
+    monkeypatch.setattr(first_look, "count_unique_by_pair", record_pairs)
     return counted
 
 
@@ -243,8 +250,8 @@ def test_change_of_roles_reuses_cached_results(
 ) -> None:
     (folder / "once.csv").write_bytes((folder / "people.csv").read_bytes())
     read: list[Path] = []
-    really = reading._frame_of_file
-    monkeypatch.setattr(reading, "_frame_of_file", lambda path, asked: read.append(path) or really(path, asked))
+    really = reader._frame_of_file
+    monkeypatch.setattr(reader, "_frame_of_file", lambda path, asked: read.append(path) or really(path, asked))
     counted = counts(monkeypatch)
     for roles, codes, new in (
         ({}, [], set(ROLES)), (ROLES, [], set(ROLES)), (ROLES | {"Income": "sensitive"}, [], set()),
@@ -258,7 +265,7 @@ def test_change_of_roles_reuses_cached_results(
         data = source_of("people.csv", roles, {}, codes).read(folder)
         fresh = look(data)
         for v in seen["variables"]:
-            assert v["spread"] == json.loads(json.dumps(asdict(bars_of(data, v["name"]))))
+            assert v["spread"] == json.loads(json.dumps(asdict(summarize_column(data, v["name"]))))
             assert v["missing_codes"] == [code.partition("=")[2] for code in codes if code.startswith(f"{v['name']}=")]
         assert [v["role"] for v in seen["variables"]] == [v.role for v in fresh.variables]
         assert [(v["distinct"], v["missing"], v["once"]) for v in seen["variables"]] == [

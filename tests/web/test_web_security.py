@@ -22,8 +22,8 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.errors import SchemaError
+from sdcmap.files.decoded_size import check_decoded
 from sdcmap.files.formats import format_of
-from sdcmap.files.weighing import check_decoded
 from sdcmap.web import request_guard, server
 from sdcmap.web.service import make_app
 from sdcmap.web.sessions import Authenticator

@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 import sdcmap as sm
 from browser_pages import LoggedInBrowser, Visitor, ready, until
-from sdcmap.explore.bars import column_counts
-from sdcmap.explore.looking import source_of
+from sdcmap.explore.column_bars import count_values
+from sdcmap.explore.first_look import source_of
 from sdcmap.study.sweep import read_progress
 from web_workspace import KEYS, ROLES, Server, endless_plan, people
 
@@ -159,7 +159,7 @@ def test_plan_editor_keeps_unsaved_changes(browser_session: LoggedInBrowser, ser
 def test_hierarchy_editor_saves_and_uses_file(browser_session: LoggedInBrowser, server: Server) -> None:
     data = source_of("people.csv", ROLES, {}).read(server.folder)
     counts = dict(data.frame()["Educ"].value_counts().iter_rows())
-    educ = [bar.label for bar in column_counts(data.column("Educ"))]
+    educ = [bar.label for bar in count_values(data.column("Educ"))]
     with browser_session.at("/studies/small/plan", height=1400) as page:
         page.select_option("#new-method", "Recode")
         page.click("#add-method")

@@ -12,8 +12,8 @@ from sdcmap.core.edit_rule import parse_edit
 from sdcmap.core.formatting import format_percent
 from sdcmap.core.limit import Verdict
 from sdcmap.core.release_policy import ReleasePolicy
-from sdcmap.data.identifiers import coordinates, numbers_records
-from sdcmap.data.schema import NEVER_RELEASED, UNSERVED
+from sdcmap.data.identifiers import find_coordinates, is_record_number
+from sdcmap.data.schema import NEVER_RELEASED, UNSUPPORTED_ROLES
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.marked_records import find_marked_rows
 from sdcmap.study.plan import Plan
@@ -248,7 +248,7 @@ def check_roles(data: Microdata, proposed: Sequence[str] = (), confirmed: bool =
     if unstated := data.schema.of_role(None):
         problem = f"No role is stated for {_first_names(unstated)}."
         return Check("roles", False, f"{problem} State it when reading the data.")
-    if unserved := [*data.schema.unserved(*UNSERVED)]:
+    if unserved := [*data.schema.unsupported_roles(*UNSUPPORTED_ROLES)]:
         return Check("roles", False, " ".join(unserved))
     if proposed and not confirmed:
         problem = f"Nobody has confirmed the proposed roles of {_first_names(proposed)}."
@@ -276,7 +276,7 @@ def check_identifiers(released: Microdata, policy: ReleasePolicy) -> Check:
     numbers = {name: _nonmissing_numbers(before, name) for name in released.numeric if name in before.numeric}
     alike = [v.name for v in released.schema.variables if _looks_like_identifier(released, before, v.name, policy)]
     problems = [f"Nearly every record has its own value of {', '.join(map(repr, alike))}."] if alike else []
-    if pair := coordinates(numbers):
+    if pair := find_coordinates(numbers):
         problems.append(f"{', '.join(map(repr, pair))} look like coordinates.")
     if not problems:
         return Check("identifier", True, "No released column looks like an identifier.")
@@ -293,7 +293,7 @@ def _looks_like_identifier(data: Microdata, before: Microdata, name: str, policy
     if variable.role in ("household", "stratum", "weight", *NEVER_RELEASED):
         return False
     if data.column(name).levels is None:
-        return numbers_records(_nonmissing_numbers(before, name))
+        return is_record_number(_nonmissing_numbers(before, name))
     codes = data.codes(name)[~data.missing(name)]
     is_text = variable.storage in ("String", "Categorical", "Enum")
     return len(codes) > 1 and len(np.unique(codes)) >= (policy.distinct_values if is_text else 1.0) * len(codes)

@@ -33,7 +33,7 @@ from filelock import FileLock
 from sdcmap.bundle.sketch import People, Sketch, recognition_columns
 from sdcmap.core import Microdata, SdcmapError
 from sdcmap.core.value import Spec
-from sdcmap.data.private_folder import PROMISED
+from sdcmap.data.private_folder import CLAIMED_NAME
 from sdcmap.study.plan import Candidate, Plan
 
 TABLES = (
@@ -156,7 +156,7 @@ class Ledger:
                 for s in sketches
             ]
             connection.executemany("insert into sketch values (?,?,?,?,?,?,?,?)", facts)
-            (part.parent / PROMISED).touch(mode=0o600)  # from now on only the ledger removes this folder
+            (part.parent / CLAIMED_NAME).touch(mode=0o600)  # from now on only the ledger removes this folder
             connection.execute("insert into promise values (?,?)", (entry, str(part)))
             connection.commit()
             try:

@@ -19,7 +19,7 @@ from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.value import Spec
 from sdcmap.corrections import correct
 from sdcmap.files.formats import format_named
-from sdcmap.files.missing_codes import codes_of
+from sdcmap.files.missing_codes import parse_codes
 from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.public_view import PublicView
 
@@ -129,7 +129,7 @@ def method_note(
         "example": example(data),
         "correction": correction(data, method),
         "written": format_named(data.schema.format).written,
-        "missing_codes": [str(code) for code in codes_of(codes_in(data))],
+        "missing_codes": [str(code) for code in parse_codes(codes_in(data))],
         "overrides": list(overrides),
     }
 

@@ -18,7 +18,7 @@ from sdcmap.core import Array, Generator, Method, PlanError, Stream, did_you_mea
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
 from sdcmap.files.formats import FORMATS
-from sdcmap.files.stat import code_in, rebuilt
+from sdcmap.files.stat import drop_unused, format_code
 from sdcmap.kernels.masking.granularity import align_changes_to_grid, granularity, round_to_decimals
 from sdcmap.methods import Derive
 from sdcmap.study.jobs import UNUSED_RNG
@@ -105,7 +105,7 @@ def _free_code(variable: Variable, column: Column, form: str) -> Code | None:
     choices = _letters(form) if form in ("dta", "xpt") else choices
     values = pl.Series(column.values).unique() if column.levels is None else column.levels.drop_nulls()
     taken = {*values.to_list(), *variable.missing, *(str(code).lower() for code in variable.missing)}
-    return next((code for code in choices if code not in taken and code_in(form, dtype, code) is not None), None)
+    return next((code for code in choices if code not in taken and format_code(form, dtype, code) is not None), None)
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def in_format(data: Microdata, form: str) -> Microdata:
 def masked_names(data: Microdata, method: Method, masked: Microdata) -> tuple[str, ...]:
     """Return the released variables that the method may have changed, in file order."""
     touched = {*method.masks(data), *masked.changes} - ({data.weight} if method.reweights else set())
-    return tuple(name for name in data.names if name in touched and name not in data.unreleased)
+    return tuple(name for name in data.names if name in touched and name not in data.unreleased_columns)
 
 
 def round_like_original(data: Microdata, masked: Microdata) -> Microdata:
@@ -252,7 +252,7 @@ def prepare(data: Microdata, method: Method, masked: Microdata, stream: Stream) 
         if variable.role in RENUMBERED_ROLES:
             rng = stream.child(f"release {variable.role} {variable.name}").rng()
             variable, column = renumber_ids(variable, column, rng)
-        variable, columns[variable.name] = rebuilt(variable, column)
+        variable, columns[variable.name] = drop_unused(variable, column)
         variables.append(variable)
     schema = Schema(tuple(variables), data.schema.format, title=data.schema.title, universe=data.schema.universe)
     origin = order if masked.origin is None else masked.origin[order]

@@ -163,7 +163,7 @@ class ProfileChecks:
         levels = {
             "the keys": self.data.keys,
             "all columns that others could know": self.data.knowable,
-            "every column except weights, households and strata, as a yardstick": self.data.describing,
+            "every column except weights, households and strata, as a yardstick": self.data.content_columns,
         }
         if not self.released.paired:
             reason = "Record linkage was not tested because the file is fully synthetic"

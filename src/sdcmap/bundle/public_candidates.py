@@ -24,10 +24,10 @@ from sdcmap.bundle.note import SearchEffort, method_note
 from sdcmap.bundle.prepared_file import prepare_candidate
 from sdcmap.bundle.readme import About
 from sdcmap.core import Choice, Microdata, PlanError, SdcmapError, Stream
-from sdcmap.data.private_folder import write_whole
+from sdcmap.data.private_folder import write_atomically
 from sdcmap.errors import Refused, StudyDamaged, StudyMismatch
-from sdcmap.files.reading import Source
-from sdcmap.files.writing import write as write_file
+from sdcmap.files.reader import Source
+from sdcmap.files.writer import write as write_file
 from sdcmap.map import RUMap
 from sdcmap.study.folder import lock_folder
 from sdcmap.study.jobs import ScoreRow, absent_row
@@ -70,7 +70,7 @@ def open_pair_cache(
         def recall(key: str, measure: MeasurePair) -> PairMeasurement:
             if key not in pairs:
                 pairs[key] = measure()
-                write_whole(path, json.dumps({"whose": owner, "pairs": pairs}, indent=1))
+                write_atomically(path, json.dumps({"whose": owner, "pairs": pairs}, indent=1))
             return pairs[key]
 
         yield recall
@@ -173,7 +173,7 @@ class PublicStudies:
         note = method_note(view, method, prepared, parent.profile.name, SearchEffort(1, 1, 0))
         entries = codebook(prepared, method, view.method(method.text))
         about = About(prepared.data.schema.title or "Microdata", "", datetime.now(UTC).date().isoformat())
-        book = write_whole(folder / "codebook.xml", codebook_xml(about, entries, prepared, note))
+        book = write_atomically(folder / "codebook.xml", codebook_xml(about, entries, prepared, note))
         stated = source_of(self.public.data or Source(""), prepared.data.names)
         return replace(stated, path=str(path), ddi=str(book), within=str(self.within))
 

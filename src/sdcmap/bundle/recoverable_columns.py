@@ -30,7 +30,7 @@ def check_recoverable(data: Microdata, released: Microdata, masked: Sequence[str
     data : the original. released : the masked file in the row order of the original. masked : names of masked columns.
     """
     ids = data.schema.of_role(*RENUMBERED_ROLES)
-    unmasked = [name for name in data.names if name not in (*masked, *data.unreleased, *ids)]
+    unmasked = [name for name in data.names if name not in (*masked, *data.unreleased_columns, *ids)]
     exact = dict([*_determining_columns(data, masked, unmasked), *_linear_relations(data, masked, unmasked)])
     learned = [relation for relation in relations(data, released, masked, ids) if relation.name not in exact]
     weaker = [f"{relation}." for relation in learned if not relation.is_recovered(policy)]

@@ -100,7 +100,7 @@ class _Pair(NamedTuple):
         first = rng.random(int(unit.max(initial=0)) + 1)[unit] < 0.5
         order = rng.permutation(len(released))
         pair = _Pair(data, released, rows, (order[first[order]], order[~first[order]]), ())
-        named = [n for n in data.names if n in released.names and n not in (*data.unreleased, *ids)]
+        named = [n for n in data.names if n in released.names and n not in (*data.unreleased_columns, *ids)]
         sources = [
             n for n in named if n == data.weight or (len(rows) and pair.is_changed(n).mean() <= MAX_CHANGED_SHARE)
         ]

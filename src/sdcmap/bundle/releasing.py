@@ -31,7 +31,7 @@ from sdcmap.core import Choice, Estimate, Infeasible, Measure, Microdata, PlanEr
 from sdcmap.core.limit import Limit
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import Refused, StudyMismatch
-from sdcmap.files.writing import write as write_file
+from sdcmap.files.writer import write as write_file
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.plan import Candidate, Plan

@@ -15,14 +15,14 @@ from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.core import Array, Column, Microdata, SchemaError
 from sdcmap.data.schema import Variable
 from sdcmap.files.formats import format_of
-from sdcmap.files.missing_codes import codes_of
-from sdcmap.files.reading import read
+from sdcmap.files.missing_codes import parse_codes
+from sdcmap.files.reader import read
 
 
 def read_released(path: Path, prepared: Prepared) -> Microdata:
     """Read the written file with the kinds of the prepared one; a format without types gets those of the codebook."""
     kinds, form = {v.name: v.kind for v in prepared.data.schema.variables}, format_of(path)
-    missing = codes_of(codes_in(prepared.data))
+    missing = parse_codes(codes_in(prepared.data))
     types = {name: dtype for name, dtype in prepared.data.frame().schema.items() if dtype != pl.Null}
     try:
         source = path if form.read_typed is None else form.read_typed(path, types, missing)
@@ -70,7 +70,7 @@ def align_with_original(original: Microdata, back: Microdata, prepared: Prepared
             if column.levels is not None and column.levels.dtype != getattr(before[name], "dtype", None)
         }  # fmt: skip
         every = {**original.take(prepared.origin).columns, **columns}
-        released = Microdata(original.schema.recoded(new_types), every, prepared.origin)
+        released = Microdata(original.schema.with_categories(new_types), every, prepared.origin)
     return replace(released, paired=prepared.data.paired)
 
 

@@ -51,9 +51,9 @@ def main() -> None:
         with _exit_on_sigterm():
             # Temporary folders of a killed command contain data.
             if any(Path(tempfile.gettempdir()).glob("sdcmap-*/lock")):
-                from sdcmap.data.private_folder import remove_left
+                from sdcmap.data.private_folder import remove_abandoned
 
-                remove_left()
+                remove_abandoned()
             _run()
 
 

@@ -11,7 +11,7 @@ from sdcmap.cli import options
 from sdcmap.cli.app import ROLES, add_file_options, app, note, print_json
 
 if TYPE_CHECKING:
-    from sdcmap.explore.comparing import Comparison
+    from sdcmap.explore.method_comparison import Comparison
 
 
 @app.command()

@@ -42,14 +42,14 @@ def draw_map(
 
     Example: sdcmap map cps-study --risk SmallCells --utility Hellinger -o map.html
     """
-    from sdcmap.data.private_folder import write_whole
+    from sdcmap.data.private_folder import write_atomically
     from sdcmap.workflow import open_map, own_choice
 
     ru = open_map(study, risk, utility)
     curve = _subsamples(ru, study) if as_subsample else None
     if out.suffix == ".csv":
         table = ru.means if by == "mean" else ru.points
-        write_whole(out, (table if curve is None else curve).write_csv())
+        write_atomically(out, (table if curve is None else curve).write_csv())
     else:
         ru.draw(mark=own_choice(study, ru), by=by or None, facet=facet or None, subsamples=curve).save(out)
     print(out)

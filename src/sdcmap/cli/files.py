@@ -130,7 +130,7 @@ def mask(
         raise sm.errors.PlanError(f"{out.name} must be named *.study.*, so that it is not mistaken for a release.")
     data = sm.read(file, **given)
     masked = sm.mask(data, parse(method, Method), seed=secrets.randbits(256) if seed is None else seed)
-    sm.write(masked.only(name for name in masked.names if name not in data.unreleased), out)
+    sm.write(masked.only(name for name in masked.names if name not in data.unreleased_columns), out)
     print(f"{out}: {len(masked):,} rows, for study only.")
 
 

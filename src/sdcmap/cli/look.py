@@ -16,7 +16,7 @@ from sdcmap.cli.app import ROLES, add_file_options, app, note, print_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sdcmap.explore.looking import ColumnSummary, Look
+    from sdcmap.explore.first_look import ColumnSummary, Look
 
 MAX_COLUMNS_SHOWN = 60  # in the table of columns; --json lists all
 MAX_CODES_SHOWN = 20  # codes that look like missing values, and columns with mixed values
@@ -66,11 +66,11 @@ def _unique_record_tables(overview: Look) -> tuple[Table, Table]:
     from rich.table import Table
 
     by_knowledge = Table("the attacker knows", "columns", "unique records", "share", title="Unique records")
-    for knowledge, (columns, count) in overview.alone.items():
+    for knowledge, (columns, count) in overview.unique.items():
         by_knowledge.add_row(knowledge, f"{columns:,}", f"{count:,}", f"{count / overview.rows:.1%}")
-    caption = overview.telling.words
+    caption = overview.identifying.words
     by_columns = Table("columns", "unique records", "share", title="Most identifying columns", caption=caption)
-    for names, count in overview.telling.sets:
+    for names, count in overview.identifying.sets:
         by_columns.add_row(", ".join(names), f"{count:,}", f"{count / overview.rows:.1%}")
     return by_knowledge, by_columns
 
@@ -128,21 +128,21 @@ def look(
     Example: sdcmap look suf/data.csv --ddi suf/codebook.xml --within suf-study --profile public-use -o puf.toml
     """
     import sdcmap as sm
-    from sdcmap.data.private_folder import write_whole
-    from sdcmap.explore.looking import look as look_at
-    from sdcmap.explore.proposed_edits import proposed_edits
+    from sdcmap.data.private_folder import write_atomically
+    from sdcmap.explore.edit_proposals import propose_edits
+    from sdcmap.explore.first_look import look as look_at
     from sdcmap.study.profiles import to_profile
 
     has_all = any(names == "all" for names in given.values())
     paths = {name: str(path.resolve()) for name, path in (("ddi", ddi), ("within", within)) if path is not None}
     named = {name: names for name, names in given.items() if names != "all"}
-    source = sm.Source(str(file), **named, **paths, census=census, known_by=tuple(known_by)).sensed()  # type: ignore[arg-type]
+    source = sm.Source(str(file), **named, **paths, census=census, known_by=tuple(known_by)).with_dialect()  # type: ignore[arg-type]
     release_profile = to_profile(profile)
     overview = look_at(
         source if not has_all else sm.read(file, **given, census=census, known_by=known_by, ddi=source.ddi)
     )
     overview = replace(overview, source=source)
-    rules = proposed_edits(overview.data) if edits and overview.data is not None else []
+    rules = propose_edits(overview.data) if edits and overview.data is not None else []
     if as_json:
         print_json(overview.facts)
     else:
@@ -152,10 +152,10 @@ def look(
             print(head, *(rules or ["none."]), sep="\n  ")
     if out is not None:
         plan = overview.plan(file.resolve(), release_profile, [table.resolve() for table in tables])
-        write_whole(out, _header(overview, rules) + plan.toml())
+        write_atomically(out, _header(overview, rules) + plan.toml())
         # A plan with one candidate masks nothing: explain why.
         is_empty = plan.count == 1 and plan.data is not None and overview.data is not None
-        problems = plan.problems_with(plan.data.applied(overview.data)) if is_empty else []  # type: ignore[union-attr, arg-type]
+        problems = plan.problems_with(plan.data.apply_to(overview.data)) if is_empty else []  # type: ignore[union-attr, arg-type]
         next_steps = f"sdcmap check {out}; sdcmap sweep {out} -o study; sdcmap release study"
         advice = f"Review every proposed role and limit, then run: {next_steps}"
         advice = f"It cannot be swept yet: {' '.join(problems)}" if problems else advice

@@ -75,14 +75,14 @@ def schema(
 
     Example: sdcmap schema -o plan.schema.json
     """
-    from sdcmap.data.private_folder import write_whole
+    from sdcmap.data.private_folder import write_atomically
     from sdcmap.explore.plan_schema import plan_schema
 
     text = json.dumps(plan_schema(), indent=1) + "\n"
     if out is None:
         print(text, end="")
     else:
-        write_whole(out, text)
+        write_atomically(out, text)
         note(f"{out}: {SCHEMA_HINT}")
 
 
@@ -108,11 +108,11 @@ def sweep(
     Example: sdcmap sweep census.toml -o census-study --memory 4GB
     """
     import sdcmap as sm
-    from sdcmap.files.blocks import bytes_of
+    from sdcmap.files.block_reader import parse_bytes
     from sdcmap.study.device_choice import resolve_device
     from sdcmap.study.progress import progress_bar
 
-    limit, where = bytes_of(memory) if memory else 0, resolve_device(device)
+    limit, where = parse_bytes(memory) if memory else 0, resolve_device(device)
     data, parsed = data_and_plan(plan, out / "incoming", limit)
     with progress_bar(False if quiet else None, where.gpu) as progress:
         scores = sm.sweep(

@@ -117,19 +117,19 @@ def _write_linked(study: Study, rule: Unsafe, folder: Path) -> None:
 def _show(table: RecordTable, out: Path, unsafe: Path | None, figure: str, external: bool, as_json: bool) -> None:
     import polars as pl
 
-    from sdcmap.data.private_folder import write_whole
+    from sdcmap.data.private_folder import write_atomically
     from sdcmap.errors import PlanError
 
     if external and (figure != "plot" or out.suffix == ".csv" or unsafe is not None or as_json):
         raise PlanError("--external allows only the binned plot: no table, list, zoom or density.")
     if out.suffix == ".csv":
-        write_whole(out, table.frame().write_csv())
+        write_atomically(out, table.frame().write_csv())
     elif figure == "plot":
         table.draw(audience="external" if external else "internal").save(out)
     else:
         (table.draw_zoom() if figure == "zoom" else table.draw_densities()).save(out)
     if unsafe is not None:
-        write_whole(unsafe, pl.DataFrame({"row": table.unsafe}).write_csv())
+        write_atomically(unsafe, pl.DataFrame({"row": table.unsafe}).write_csv())
         note(f"{unsafe}: {len(table.unsafe):,} rows of the masked file, counted from 0. Do not publish this file.")
     facts = table.summary()
     if as_json:

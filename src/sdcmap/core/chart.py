@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sdcmap.data.private_folder import write_whole
+from sdcmap.data.private_folder import write_atomically
 from sdcmap.errors import MissingExtra, SdcmapError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def vega_script() -> str:
         script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
         with suppress(OSError, SdcmapError):  # the home folder cannot be written to
             _cache_path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(_cache_path(), script)
+            write_atomically(_cache_path(), script)
     return script
 
 
@@ -117,7 +117,7 @@ class Chart:
         if form not in (".html", ".svg", ".png"):
             raise SdcmapError(f"{path.name}: the name of a chart file must end in .html, .svg or .png.")
         content = self.png(scale=scale) if form == ".png" else (self.svg() if form == ".svg" else self.html()).encode()
-        return write_whole(path, content)
+        return write_atomically(path, content)
 
     def svg(self) -> str:
         """Return the chart as SVG."""

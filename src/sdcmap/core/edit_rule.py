@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core.measure import Measure
-from sdcmap.data.amounts import amounts, holds_numbers
+from sdcmap.data.amounts import amounts, has_numbers
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
@@ -51,7 +51,7 @@ class Comparison:
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         if self.name not in data.schema:
             yield f"no column {self.name!r}.{did_you_mean(self.name, data.names)}"
-        elif isinstance(self.value, float) and not holds_numbers(data.column(self.name)):
+        elif isinstance(self.value, float) and not has_numbers(data.column(self.name)):
             yield f"{self.name!r} contains no numbers."
         elif isinstance(self.value, str) and data.column(self.name).levels is None:
             yield f"{self.name!r} contains numbers, not texts."

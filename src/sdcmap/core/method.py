@@ -19,9 +19,9 @@ from sdcmap.core.likelihood import Fields, fields_by_part
 from sdcmap.core.roles import Roles, Strengths, format_strength
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value
-from sdcmap.data.cells import common_codes, rows_by_cell, stacked
+from sdcmap.data.cells import common_codes, rows_by_cell, stack_columns
 from sdcmap.data.microdata import Microdata
-from sdcmap.data.schema import UNSERVED, Schema
+from sdcmap.data.schema import UNSUPPORTED_ROLES, Schema
 from sdcmap.errors import ContractBroken, Infeasible, SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
@@ -192,7 +192,7 @@ class Method(Value):
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Yield every reason why this method does not fit these data, one sentence each."""
-        yield from data.schema.unserved("wave", "case")
+        yield from data.schema.unsupported_roles("wave", "case")
         for name in self._columns():
             if name not in data.schema:
                 yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
@@ -202,7 +202,13 @@ class Method(Value):
             variable = data.schema[name]
             if variable.kind not in self.kinds:
                 yield f"{type(self).__name__} masks {' and '.join(self.kinds)} variables; {name!r} is {variable.kind}."
-            unmasked = ("identifier", "household", "drop", *UNSERVED, *(() if self.masks_weight else ("weight",)))
+            unmasked = (
+                "identifier",
+                "household",
+                "drop",
+                *UNSUPPORTED_ROLES,
+                *(() if self.masks_weight else ("weight",)),
+            )
             if variable.role in unmasked:
                 yield f"{type(self).__name__} cannot mask {name!r}: it is the file's {variable.role}."
             if self.missing == "refused" and data.missing(name).any():
@@ -280,7 +286,7 @@ def _join(data: Microdata, parts: list[tuple[Array, Microdata]]) -> Microdata:
     order = np.argsort(rows, kind="stable")
     same_rows = all(part.origin is None for _, part in parts)
     names = dict.fromkeys(name for _, part in parts for name in part.changes)
-    joined = {name: stacked([part.column(name) for _, part in parts]) for name in names}
+    joined = {name: stack_columns([part.column(name) for _, part in parts]) for name in names}
     whole = data if same_rows else data.take(rows[order])
     levels = {n: c.levels for n, c in joined.items() if c.levels is not None and c.levels is not data.column(n).levels}
     masked = whole.change(None, {name: column.values[order] for name, column in joined.items()}, levels)

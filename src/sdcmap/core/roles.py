@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sdcmap.data.microdata import Microdata
-from sdcmap.data.schema import UNSERVED
+from sdcmap.data.schema import UNSUPPORTED_ROLES
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Roles:
     @cached_property
     def descriptive_columns(self) -> tuple[str, ...]:
         """All variables that describe a record."""
-        excluded = ("identifier", "weight", "household", "drop", *UNSERVED)
+        excluded = ("identifier", "weight", "household", "drop", *UNSUPPORTED_ROLES)
         return tuple(v.name for v in self.data.schema.variables if v.role not in excluded)
 
     def of(self, names: Iterable[str]) -> Roles:

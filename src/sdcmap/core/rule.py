@@ -12,7 +12,7 @@ import polars as pl
 from sdcmap.core.limit import Limit, Verdict
 from sdcmap.core.measure import Measure
 from sdcmap.core.value import Value
-from sdcmap.data import html
+from sdcmap.data import notebook_html
 
 
 class LimitColumn(NamedTuple):
@@ -151,5 +151,9 @@ class Choice:
 
     def _repr_html_(self) -> str:
         """Return the reason and the runners-up for a notebook."""
-        others = html.table(["runners-up"], [(str(runner),) for runner in self.runners_up]) if self.runners_up else ""
-        return html.paragraph(self.reason) + others
+        others = (
+            notebook_html.table(["runners-up"], [(str(runner),) for runner in self.runners_up])
+            if self.runners_up
+            else ""
+        )
+        return notebook_html.paragraph(self.reason) + others

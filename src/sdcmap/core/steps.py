@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
-from sdcmap.data.amounts import on_one_grid
+from sdcmap.data.amounts import snap_to_column_grid
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 
@@ -57,7 +57,7 @@ def redo_steps(known: Microdata, steps: Sequence[Method], *, in_chain: bool) -> 
     for step in steps:
         try:
             after = step.apply(file, UNUSED_STREAM)
-            file = on_one_grid(file, after) if in_chain else after
+            file = snap_to_column_grid(file, after) if in_chain else after
         except (SchemaError, Infeasible) as reason:
             failed |= dict.fromkeys(step.masked_names, str(reason))
     return file, failed

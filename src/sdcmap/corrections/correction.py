@@ -18,7 +18,7 @@ from sdcmap.corrections.estimates import Corrected, Group, Records, estimate_mom
 from sdcmap.corrections.formula import Formula, Predictors, build_predictors, check_linear, parse_nested_formula
 from sdcmap.data.cells import rows_by_cell
 from sdcmap.data.readable import Readable
-from sdcmap.files.reading import read
+from sdcmap.files.reader import read
 from sdcmap.kernels.masking.granularity import granularity
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.kernels.statistics.precision import NORMAL_95

@@ -1,4 +1,4 @@
-"""What a file is: columns with their schema, cells and tables of them, hierarchies of their categories."""
+"""Microdata in memory: columns and their schema, tables of cells, hierarchies of categories."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The names of the room, resolved on first use: private folders and whole files need no numpy."""
+"""The public names of the package, imported on first use: private folders and atomic writes need no numpy."""
 
 from .hierarchy import Hierarchy as Hierarchy
 from .microdata import Microdata as Microdata

@@ -1,4 +1,4 @@
-"""Numbers of a column, also where a file holds them as ordered categories, and the grid that they lie on."""
+"""Read and replace the numbers of a column, including columns whose categories are numbers."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import align_changes_to_grid
 
 
-def holds_numbers(column: Column) -> bool:
-    """Whether the values, or the categories, are numbers."""
+def has_numbers(column: Column) -> bool:
+    """Return whether the values of a column, or its categories, are numbers."""
     return column.levels is None or column.levels.dtype.is_numeric()
 
 
 def amounts(data: Microdata, name: str) -> Array:
-    """The numbers of one variable, NaN where missing; of categories that are numbers, these."""
+    """Return the numbers of a variable, NaN where missing; categories that are numbers are converted."""
     column = data.column(name)
     if column.levels is None:
         return data.numbers(name)
-    if not holds_numbers(column):
-        raise SchemaError(f"the categories of {name!r} are not numbers.")
+    if not has_numbers(column):
+        raise SchemaError(f"the categories of {name!r} are not numbers: choose a numeric column.")
     return column.levels.cast(pl.Float64).fill_null(float("nan")).to_numpy()[column.values]
 
 
-def changed_amounts(data: Microdata, values: dict[str, Array]) -> Microdata:
-    """The file with new numbers in place; a variable held as categories gets the categories of the new numbers."""
+def replace_amounts(data: Microdata, values: dict[str, Array]) -> Microdata:
+    """Return the file with new numbers in some columns; a column of categories gets one category for each new number."""
     columns: dict[str, Array] = {}
     levels: dict[str, pl.Series] = {}
     for name, new in values.items():
@@ -40,28 +40,32 @@ def changed_amounts(data: Microdata, values: dict[str, Array]) -> Microdata:
 
 def _as_categories(new: Array, old: pl.Series, codes: Array) -> tuple[Array, pl.Series]:
     known = ~np.isnan(new)
-    distinct, place = np.unique(new[known], return_inverse=True)
+    distinct, index = np.unique(new[known], return_inverse=True)
+    # Integer categories stay integers while all new numbers are whole.
     whole = old.dtype.is_float() or bool((distinct == np.floor(distinct)).all())
     levels = pl.Series(old.name, distinct).cast(old.dtype if whole else pl.Float64)
     null = old.is_null().to_numpy()
-    places = np.empty(len(new), dtype=np.int64)
-    places[known] = place
-    places[~known] = len(distinct) + (np.cumsum(null) - 1)[codes[~known]]  # each kind of missing keeps its place
+    new_codes = np.empty(len(new), dtype=np.int64)
+    new_codes[known] = index
+    # Each reason for a missing value has a null level of its own. They come after the numbers, in their old order.
+    new_codes[~known] = len(distinct) + (np.cumsum(null) - 1)[codes[~known]]
     levels = levels.extend_constant(None, int(null.sum())) if null.any() else levels
-    return places.astype(smallest_unsigned(len(levels))), levels
+    return new_codes.astype(smallest_unsigned(len(levels))), levels
 
 
-# The grid that the numbers of a column lie on, kept by what a step of a chain makes of some of them.
+def snap_to_column_grid(before: Microdata, after: Microdata) -> Microdata:
+    """Return the file after a step, with changed numbers rounded to the grid of their column.
 
-
-def on_one_grid(before: Microdata, after: Microdata) -> Microdata:
-    """What a step made, its new numbers on the grid of the others in their column."""
+    A chain may change only some numbers of a column. If the others lie on a grid (whole dollars, say), numbers off that
+    grid would mark the changed records.
+    """
     if before.origin is not after.origin or not after.paired:
         return after
     new: dict[str, Array] = {}
     for name in after.changes:
-        made, left = after.column(name), before.column(name)
-        if made.levels is None and left.levels is None and made.values is not left.values and name != after.weight:
-            moved = align_changes_to_grid(made.values, left.values)
-            new |= {} if moved is made.values else {name: moved}
+        changed, original = after.column(name), before.column(name)
+        are_numbers = changed.levels is None and original.levels is None
+        if are_numbers and changed.values is not original.values and name != after.weight:
+            rounded = align_changes_to_grid(changed.values, original.values)
+            new |= {} if rounded is changed.values else {name: rounded}
     return after.change(None, new) if new else after

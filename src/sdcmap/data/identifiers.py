@@ -1,6 +1,6 @@
-"""Columns that tell who somebody is: by their names, labels and values, with their class of the HIPAA Safe Harbor.
+"""Detect columns that identify people by their names, labels and values, with their class of the HIPAA Safe Harbor.
 
-The 18 classes are those of 45 CFR 164.514(b)(2)(i), A to R. What is found is a proposal: a person decides.
+The 18 classes, A to R, are those of 45 CFR 164.514(b)(2)(i). The results are proposals: a person decides.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ SAFE_HARBOR = {
     "L": "vehicle identifiers and plates", "M": "device identifiers", "N": "web addresses", "O": "IP addresses",
     "P": "biometric identifiers", "Q": "photographs", "R": "any other unique number, mark or code",
 }  # fmt: skip
-LOOKED_AT = 1000  # distinct values of a column
-LONGEST_NUMBER = 1e18  # numbers of more digits are no telephone or case numbers
-FEWEST = 20  # distinct values below which a checksum says nothing
-MOSTLY = 0.9  # share of the values that must look alike
-MOSTLY_DISTINCT = 0.95
-FINE = 5e5  # places of a grid that no amount fills evenly
-COORDINATE_DECIMALS = range(5, 9)  # a metre or less; wages have four
-SURELY_REPEATED = 10  # repetitions that chance must promise before having none is a sign
-LONG = 40  # characters of a text that may tell anything
+MAX_DISTINCT_VALUES = 1000  # of a column that are checked: enough to recognize a pattern
+MAX_ID_NUMBER = 1e18  # larger numbers are neither telephone nor case numbers
+MIN_DISTINCT_VALUES = 20  # with fewer values, a checksum may hold by chance
+MIN_MATCHING_SHARE = 0.9  # share of the values that must match a pattern
+MIN_DISTINCT_SHARE = 0.95  # share of the records with a value of their own, for a column of record numbers
+MIN_FINE_GRID_POINTS = 5e5  # amounts are skewed; they do not fill a grid of so many points evenly
+COORDINATE_DECIMALS = range(5, 9)  # of degrees: a meter or less; hourly wages have up to four decimals
+MIN_EXPECTED_REPEATS = 10  # only if chance would give so many repeated values, having none is a sign
+MIN_PROSE_CHARACTERS = 40  # mean length of free text, which may contain any information
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What a column looks like: its class, the role to propose, and by what it is told."""
+    """The result of a detection: the Safe Harbor class, the role to propose, and the reason."""
 
     letter: str
     role: str  # "identifier", or "key" for places and dates
@@ -48,7 +48,7 @@ class Mark:
         return SAFE_HARBOR[self.letter]
 
 
-NAMES = (  # class, role, pattern of a name or label in words joined by _
+NAMES = (  # class, role, pattern of a column name or label in snake case
     ("E", "identifier", r"fax(nummer|number)?"),
     ("D", "identifier", r"(tele)?(phone|fon)(_?(number|nummer|no|nr))?|mobile|handy(nr)?|tel|cell_?phone|telefono"),
     ("F", "identifier", r"e?_?mail(_?adress?e?|_?address)?"),
@@ -73,7 +73,7 @@ NAMES = (  # class, role, pattern of a name or label in words joined by _
     ("C", "key", r"dob|(date_of_birth|birth_?(date|day))|geburts(datum|tag)|fecha_nacimiento|date_naissance"
      r"|(admission|discharge|death|entry|exit)_?date|sterbedatum"),
 )  # fmt: skip
-VALUES = (  # class, what it is called, pattern of a value
+VALUES = (  # class, what the values are, pattern of a value
     ("F", "e-mail addresses", r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}"),
     ("N", "web addresses", r"(https?://|www\.)\S+"),
     ("O", "IP addresses", r"\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){3,7}"),
@@ -89,8 +89,8 @@ VALUES = (  # class, what it is called, pattern of a value
 
 
 @lru_cache(maxsize=100_000)
-def tokens(text: str) -> str:
-    """A name in lower case with _ between its words.
+def snake_case(text: str) -> str:
+    """Return a name in lower case with _ between its words.
 
     >>> tokens("firstName"), tokens("E-Mail Adresse"), tokens("PWGTP")
     ('first_name', 'e_mail_adresse', 'pwgtp')
@@ -99,10 +99,10 @@ def tokens(text: str) -> str:
     return re.sub(r"[^0-9a-z\u00df-\u024f]+", "_", spaced.lower()).strip("_")
 
 
-def says(pattern: str, *texts: str) -> bool:
-    """Whether a name or label has the words of the pattern, whole."""
+def has_words(pattern: str, *texts: str) -> bool:
+    """Return whether a name or label contains the pattern as whole words."""
     whole = _whole(pattern)
-    return any(whole.search(tokens(text)) is not None for text in texts if text)
+    return any(whole.search(snake_case(text)) is not None for text in texts if text)
 
 
 @cache
@@ -110,15 +110,15 @@ def _whole(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(^|_)({pattern})(_|\d*$|\d*_)")
 
 
-def scan(data: Microdata, name: str) -> Mark | None:
-    """What one column looks like, by its values first, then by its name and label; None: nothing that identifies."""
+def detect_identifier(data: Microdata, name: str) -> Mark | None:
+    """Return what kind of identifier a column seems to be, by its values, then its name and label; None if it is none."""
     if (mark := _by_values(data, name)) is not None:
         return mark
     label = data.schema[name].label
-    few = min(10, len(data) / 2)  # `name` of a column with two categories names no person
+    few = min(10, len(data) / 2)  # a column `name` with two categories does not hold names of people
     for letter, role, pattern in NAMES:
-        if says(pattern, name, label) and (role == "key" or data.level_count(name) > few):
-            return Mark(letter, role, "name" if says(pattern, name) else "label")
+        if has_words(pattern, name, label) and (role == "key" or data.level_count(name) > few):
+            return Mark(letter, role, "name" if has_words(pattern, name) else "label")
     return None
 
 
@@ -127,89 +127,99 @@ def _by_values(data: Microdata, name: str) -> Mark | None:
     if len(texts) < 2:
         return None
     for letter, words, pattern in VALUES if texts.dtype == pl.String else ():
-        if float(texts.str.contains(rf"^\s*(?:{pattern})\s*$").mean() or 0) >= MOSTLY:  # type: ignore[arg-type]
+        if float(texts.str.contains(rf"^\s*(?:{pattern})\s*$").mean() or 0) >= MIN_MATCHING_SHARE:  # type: ignore[arg-type]
             return Mark(letter, "identifier", f"values look like {words}")
     numbers = [re.sub(r"[ ./-]", "", text) for text in texts.cast(pl.String).to_list()]
     for words, check in CHECKSUMS.items():
-        if len(numbers) >= FEWEST and np.mean([check(text) for text in numbers]) >= 0.95:
+        if len(numbers) >= MIN_DISTINCT_VALUES and np.mean([check(text) for text in numbers]) >= 0.95:
             return Mark("G", "identifier", f"values pass the checksum of {words}")
     if texts.dtype == pl.String and _is_prose(texts, len(data)):
-        return Mark("R", "identifier", "long free text, which may tell anything")
+        return Mark("R", "identifier", "long free text, which may contain anything")
     return None
 
 
 def _distinct_texts(data: Microdata, name: str) -> pl.Series:
-    """Some distinct values: texts of categories, and numbers of at least eight digits."""
+    """Return some distinct values: texts, or numbers if most have at least eight digits."""
     column = data.column(name)
     if column.levels is not None:
         levels = column.levels.drop_nulls()
         texts = levels.dtype in (pl.String, pl.Categorical, pl.Enum)
-        return levels.cast(pl.String).head(LOOKED_AT) if texts else pl.Series([], dtype=pl.String)
-    known = column.values[np.abs(column.values) < LONGEST_NUMBER][: 10 * LOOKED_AT]
-    long = len(known) > 0 and bool((known[:LOOKED_AT] >= 1e7).mean() > MOSTLY) and bool((known == np.rint(known)).all())
-    return pl.Series(np.unique(known)[:LOOKED_AT].astype(np.int64) if long else [], dtype=pl.Int64)
+        return levels.cast(pl.String).head(MAX_DISTINCT_VALUES) if texts else pl.Series([], dtype=pl.String)
+    known = column.values[np.abs(column.values) < MAX_ID_NUMBER][: 10 * MAX_DISTINCT_VALUES]
+    long = (
+        len(known) > 0
+        and bool((known[:MAX_DISTINCT_VALUES] >= 1e7).mean() > MIN_MATCHING_SHARE)
+        and bool((known == np.rint(known)).all())
+    )
+    return pl.Series(np.unique(known)[:MAX_DISTINCT_VALUES].astype(np.int64) if long else [], dtype=pl.Int64)
 
 
 def _is_prose(texts: pl.Series, rows: int) -> bool:
-    many = len(texts) > min(rows, LOOKED_AT) / 4
-    return many and float(texts.str.len_chars().mean() or 0) >= LONG  # type: ignore[arg-type]
+    many = len(texts) > min(rows, MAX_DISTINCT_VALUES) / 4
+    return many and float(texts.str.len_chars().mean() or 0) >= MIN_PROSE_CHARACTERS  # type: ignore[arg-type]
 
 
-# ---- numbers that number ------------------------------------------------------------------------------------------
-def numbers_records(values: Array) -> bool:
-    """Whether known numbers tell records apart rather than measure anything.
+# ---- record numbers and coordinates -------------------------------------------------------------------------------
+def is_record_number(values: Array) -> bool:
+    """Return whether known numbers identify records rather than measure something.
 
-    So do numbers, each of another value, that fill half a grid, or evenly a tenth of it, where as many drawn with
-    repetition would repeat (n values on a grid of m places: about n^2 / 2m times): 1 .. n in any order, every second one,
-    case numbers. And numbers of which nearly all differ, where all have the same seven or more digits (telephone numbers,
-    time stamps), or where they lie evenly over half a million places or more, or on no grid at all (random numbers,
-    hashes): amounts are skewed.
+    Three kinds of columns do:
+
+    - Consecutive or sampled numbers (1 to n, case numbers): no value repeats, and they fill half of a grid, or a tenth of
+      it evenly. Chance would repeat some: n values on a grid of m points repeat about n^2 / 2m times.
+    - Numbers that nearly all differ and have the same seven or more digits (telephone numbers, time stamps).
+    - Numbers that nearly all differ and spread evenly over half a million points or more (random numbers, hashes).
+      Amounts are skewed.
 
     >>> numbers_records(np.array([3.0, 1, 2, 5, 4])), numbers_records(np.array([1.0, 2, 2, 4, 5]))
     (True, False)
     """
     known = np.unique(values)
-    if len(known) < max(3, MOSTLY_DISTINCT * len(values)) or not np.isfinite(known).all():
+    if len(known) < max(3, MIN_DISTINCT_SHARE * len(values)) or not np.isfinite(known).all():
         return False
-    places = np.ptp(known) / (common_step(known) or np.inf) or np.inf
-    most = max(len(known), min(10 * len(known), len(known) ** 2 / (2 * SURELY_REPEATED)))
-    if places < most:
-        return len(known) == len(values) and bool(places < 2 * len(known) or _spread_evenly(known))
-    if len(known) < FEWEST:
+    grid_points = np.ptp(known) / (common_step(known) or np.inf) or np.inf
+    # On a grid so coarse, n amounts would repeat: the birthday bound n^2 / 2m is above MIN_EXPECTED_REPEATS.
+    coarse = max(len(known), min(10 * len(known), len(known) ** 2 / (2 * MIN_EXPECTED_REPEATS)))
+    if grid_points < coarse:
+        return len(known) == len(values) and bool(grid_points < 2 * len(known) or _is_evenly_spread(known))
+    if len(known) < MIN_DISTINCT_VALUES:
         return False
     low, high = float(np.abs(known).min()), float(np.abs(known).max())
-    alike = low >= 1e6 and int(np.log10(low)) == int(np.log10(high))
-    return alike or (places >= FINE and _spread_evenly(known))
+    same_digits = low >= 1e6 and int(np.log10(low)) == int(np.log10(high))
+    return same_digits or (grid_points >= MIN_FINE_GRID_POINTS and _is_evenly_spread(known))
 
 
-def coordinates(columns: Mapping[str, Array]) -> list[str]:
-    """Names of the columns of known numbers, in file order, that may be geographical coordinates: two or more within 180
-    degrees with five to eight decimals each, as many in both, that mostly differ (one household, one place)."""
+def find_coordinates(columns: Mapping[str, Array]) -> list[str]:
+    """Return the columns that may be geographical coordinates, in file order.
+
+    These are two or more columns of known numbers within 180 degrees, with the same five to eight decimals, that mostly
+    differ: the members of a household share one location.
+    """
     decimals = {name: _decimals(values) for name, values in columns.items()}
     fine = {name: k for name, k in decimals.items() if k in COORDINATE_DECIMALS}
     return [name for name, k in fine.items() if list(fine.values()).count(k) > 1]
 
 
 def _decimals(values: Array) -> int | None:
-    """How many decimals numbers within 180 degrees have; None where they are others, or few."""
+    """Return the number of decimals of values within 180 degrees; None for other values, or too few."""
     distinct = np.unique(values)
-    if len(distinct) < max(FEWEST, len(values) / 4) or not np.abs(distinct).max() <= 180:
+    if len(distinct) < max(MIN_DISTINCT_VALUES, len(values) / 4) or not np.abs(distinct).max() <= 180:
         return None
     power = granularity(distinct)
     return None if power is None else -power
 
 
-def _spread_evenly(ordered: Array) -> bool:
-    """Whether the distribution function leaves a straight line by less than a tenth: amounts are skewed."""
+def _is_evenly_spread(ordered: Array) -> bool:
+    """Return whether the distribution function stays within 0.1 of a straight line, as that of amounts does not."""
     straight = (ordered - ordered[0]) / np.ptp(ordered)
     return bool(np.abs(straight - np.linspace(0, 1, len(ordered))).max() < 0.1)
 
 
 # ---- checksums of national numbers ------------------------------------------------------------------------------
-def luhn(text: str) -> bool:
-    """The digits doubled in turn sum to a multiple of 10: personnummer (10 digits), Canadian SIN (9).
+def is_luhn_number(text: str) -> bool:
+    """Return whether the Luhn sum is a multiple of 10: Swedish personnummer (10 digits), Canadian SIN (9).
 
-    >>> luhn("8112189876"), luhn("8112189875")
+    >>> is_luhn_number("8112189876"), is_luhn_number("8112189875")
     (True, False)
     """
     if not text.isdecimal() or len(text) not in (9, 10, 15, 16):
@@ -218,30 +228,30 @@ def luhn(text: str) -> bool:
     return sum(d - 9 if d > 9 else d for d in doubled) % 10 == 0
 
 
-def eleven_test(text: str) -> bool:
-    """The Dutch BSN: 9 d1 + 8 d2 + ... + 2 d8 - d9 is a multiple of 11.
+def is_dutch_bsn(text: str) -> bool:
+    """Return whether 9 d1 + 8 d2 + ... + 2 d8 - d9 is a multiple of 11, as for a Dutch BSN.
 
-    >>> eleven_test("111222333"), eleven_test("111222334")
+    >>> is_dutch_bsn("111222333"), is_dutch_bsn("111222334")
     (True, False)
     """
-    return _weighted(text, 9, (9, 8, 7, 6, 5, 4, 3, 2, -1), 11)
+    return _has_check_digit(text, 9, (9, 8, 7, 6, 5, 4, 3, 2, -1), 11)
 
 
-def norwegian(text: str) -> bool:
-    """The Norwegian fodselsnummer: both check sums are multiples of 11."""
+def is_norwegian_id(text: str) -> bool:
+    """Return whether both checksums of a Norwegian fodselsnummer are multiples of 11."""
     first, second = (3, 7, 6, 1, 8, 9, 4, 5, 2, 1, 0), (5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1)
-    return _weighted(text, 11, first, 11) and _weighted(text, 11, second, 11)
+    return _has_check_digit(text, 11, first, 11) and _has_check_digit(text, 11, second, 11)
 
 
-def pesel(text: str) -> bool:
-    """The Polish PESEL: weights 1, 3, 7, 9, ... and the check digit, a multiple of 10."""
-    return _weighted(text, 11, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1), 10)
+def is_polish_pesel(text: str) -> bool:
+    """Return whether the sum with weights 1, 3, 7, 9, ... is a multiple of 10, as for a Polish PESEL."""
+    return _has_check_digit(text, 11, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1), 10)
 
 
-def iso_7064(text: str) -> bool:
-    """The German tax number: ISO 7064, MOD 11,10.
+def is_german_tax_id(text: str) -> bool:
+    """Return whether a number passes ISO 7064, MOD 11,10, as a German tax number does.
 
-    >>> iso_7064("86095742719"), iso_7064("86095742718")
+    >>> is_german_tax_id("86095742719"), is_german_tax_id("86095742718")
     (True, False)
     """
     if not text.isdecimal() or len(text) != 11:
@@ -252,29 +262,34 @@ def iso_7064(text: str) -> bool:
     return (11 - product) % 10 == int(text[-1])
 
 
-def nir(text: str) -> bool:
-    """The French NIR: 97 minus the number modulo 97 is its key."""
+def is_french_nir(text: str) -> bool:
+    """Return whether the key of a French NIR is 97 minus the number modulo 97."""
     return text.isdecimal() and len(text) == 15 and 97 - int(text[:13]) % 97 == int(text[13:])
 
 
-def dni(text: str) -> bool:
-    """The Spanish DNI: its letter is given by the number modulo 23."""
+def is_spanish_dni(text: str) -> bool:
+    """Return whether the letter of a Spanish DNI is that of the number modulo 23."""
     known = len(text) == 9 and text[:8].isdecimal() and text[8].isalpha()
     return known and "TRWAGMYFPDXBNJZSQVHLCKE"[int(text[:8]) % 23] == text[8].upper()
 
 
-def swiss(text: str) -> bool:
-    """The Swiss AHV number: 756 and the check digit of EAN-13."""
-    return text.startswith("756") and _weighted(text, 13, (1, 3) * 6 + (1,), 10)
+def is_swiss_ahv(text: str) -> bool:
+    """Return whether a number begins with 756 and has the check digit of EAN-13, as a Swiss AHV number does."""
+    return text.startswith("756") and _has_check_digit(text, 13, (1, 3) * 6 + (1,), 10)
 
 
-def _weighted(text: str, length: int, weights: Sequence[int], modulus: int) -> bool:
+def _has_check_digit(text: str, length: int, weights: Sequence[int], modulus: int) -> bool:
     known = text.isdecimal() and len(text) == length and len(set(text)) > 1
     return known and sum(w * int(d) for w, d in zip(weights, text, strict=True)) % modulus == 0
 
 
 CHECKSUMS: dict[str, Callable[[str], bool]] = {
-    "Dutch citizen numbers": eleven_test, "Norwegian birth numbers": norwegian, "Polish PESEL numbers": pesel,
-    "German tax numbers": iso_7064, "French NIR numbers": nir, "Spanish DNI numbers": dni, "Swiss AHV numbers": swiss,
-    "personal numbers by Luhn": luhn,
-}  # fmt: skip
+    "Dutch citizen numbers": is_dutch_bsn,
+    "Norwegian birth numbers": is_norwegian_id,
+    "Polish PESEL numbers": is_polish_pesel,
+    "German tax numbers": is_german_tax_id,
+    "French NIR numbers": is_french_nir,
+    "Spanish DNI numbers": is_spanish_dni,
+    "Swiss AHV numbers": is_swiss_ahv,
+    "personal numbers by Luhn": is_luhn_number,
+}

@@ -1,4 +1,4 @@
-"""Microdata: immutable columns with a schema, memoized views, and changes against a base."""
+"""Microdata: immutable columns with a schema, cached views, and changes relative to a base file."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sdcmap.data import html
+from sdcmap.data import notebook_html
 from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
-from sdcmap.data.view_cache import Result, Views
+from sdcmap.data.view_cache import Result, ViewCache
 from sdcmap.errors import SchemaError, did_you_mean
 from sdcmap.kernels.arrays import Array
 
-MOST_NAMED = 8  # columns that a repr names
+MAX_NAMES_SHOWN = 8  # column names in a repr
 
 
 @dataclass(frozen=True, repr=False)
 class Column:
-    """One column's values; its text tells how many, and shows none.
+    """The values of one column. Its repr shows their number, never a value.
 
     values : numeric: float64 with NaN for missing; else unsigned codes into `levels`.
     levels : the categories in order, in the type they came in; a column with missing values ends with a null level,
@@ -44,7 +44,7 @@ class Column:
 
 @dataclass(frozen=True, repr=False)
 class Change:
-    """New values of one column in some rows (rows None: in all), with new levels where a method made new ones."""
+    """New values of one column in some rows (None: all rows), with new levels if a method created categories."""
 
     rows: Array | None
     values: Array
@@ -56,11 +56,11 @@ class Change:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Microdata:
-    """A file of records: columns, their schema, and the secret row `origin`.
+    """A file of records: columns, their schema, and the secret `origin` of its rows.
 
-    A masked file is its base plus changes, so what did not change is the base's own. `origin` holds, for each
-    row, the row of the original it came from; it is None while row i is row i, and never leaves the program. A fully
-    synthetic file is not `paired`: none of its rows came from a row of the original.
+    A masked file is its base plus changes, so unchanged columns are shared with the base. `origin` holds, for each row,
+    the row of the original that it came from. It is None if row i came from row i, and it never leaves the program. A
+    fully synthetic file is not `paired`: its rows do not correspond to rows of the original.
     """
 
     schema: Schema
@@ -69,24 +69,27 @@ class Microdata:
     base: Microdata | None = None
     changes: Mapping[str, Change] = field(default_factory=dict)
     paired: bool = True
-    _views: Views = field(default_factory=Views, init=False)  # of this very file: a changed copy has its own
+    _views: ViewCache = field(default_factory=ViewCache, init=False)  # a copy has its own
 
     # ---- facts ------------------------------------------------------------------------------------------------
     def __len__(self) -> int:
         return 0 if not self.columns else len(next(iter(self.columns.values())).values)
 
     def __repr__(self) -> str:
-        more = f" and {len(self.names) - MOST_NAMED:,} more" if len(self.names) > MOST_NAMED else ""
-        return f"Microdata({len(self):,} rows, {len(self.names):,} columns: {', '.join(self.names[:MOST_NAMED])}{more})"
+        more = f" and {len(self.names) - MAX_NAMES_SHOWN:,} more" if len(self.names) > MAX_NAMES_SHOWN else ""
+        names = ", ".join(self.names[:MAX_NAMES_SHOWN]) + more
+        return f"Microdata({len(self):,} rows, {len(self.names):,} columns: {names})"
 
     def _repr_html_(self) -> str:
-        """For a notebook: names, kinds, roles and how many values are missing. No value of the data is shown: what stands
-        on a screen, or in a notebook that is passed on, is out of the data steward's hands."""
+        """Return a table for notebooks: names, kinds, roles and numbers of missing values.
+
+        No value of the data is shown, because a notebook may be passed on to people who must not see the data.
+        """
         missing = [int(self.missing(name).sum()) for name in self.names]
         pairs = zip(self.schema.variables, missing, strict=True)
         rows = [(v.name, v.kind, v.role or "not stated", count) for v, count in pairs]
-        shape = html.paragraph(f"Microdata: {len(self):,} rows, {len(self.names):,} columns")
-        return shape + html.table(["column", "kind", "role", "missing"], rows, "columns")
+        shape = notebook_html.paragraph(f"Microdata: {len(self):,} rows, {len(self.names):,} columns")
+        return shape + notebook_html.table(["column", "kind", "role", "missing"], rows, "columns")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,7 +97,7 @@ class Microdata:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of the variables a snooper may know."""
+        """Names of the key variables, which an attacker may know."""
         return self.schema.of_role("key")
 
     @property
@@ -106,24 +109,24 @@ class Microdata:
         return self.schema.of_role("identifier")
 
     @property
-    def unreleased(self) -> tuple[str, ...]:
-        """Names of the columns that no release and no working copy carries: identifiers, and those to drop."""
+    def unreleased_columns(self) -> tuple[str, ...]:
+        """Names of the columns that no release and no working copy contains: identifiers, and columns to drop."""
         return self.schema.of_role(*NEVER_RELEASED)
 
     @property
-    def describing(self) -> tuple[str, ...]:
-        """Names of the released columns that say something of a record: all but weight, household, stratum and the like."""
+    def content_columns(self) -> tuple[str, ...]:
+        """Names of the released columns that describe people: not weight, household, stratum and other survey columns."""
         return tuple(v.name for v in self.schema.variables if v.role in ("key", "sensitive", "other", None))
 
     @property
     def knowable(self) -> tuple[str, ...]:
-        """Those of them that somebody beside the respondent could know."""
-        return tuple(name for name in self.describing if self.schema[name].knowable)
+        """Names of the content columns that somebody other than the respondent could know."""
+        return tuple(name for name in self.content_columns if self.schema[name].knowable)
 
     @property
     def numeric(self) -> tuple[str, ...]:
         """Names of the numeric variables that are neither weight, household, stratum nor identifier."""
-        return tuple(name for name in self.describing if self.schema[name].kind == "numeric")
+        return tuple(name for name in self.content_columns if self.schema[name].kind == "numeric")
 
     @property
     def weight(self) -> str | None:
@@ -135,92 +138,95 @@ class Microdata:
 
     # ---- values -----------------------------------------------------------------------------------------------
     def column(self, name: str) -> Column:
-        """The column as it stands, changes included."""
+        """Return the column with changes applied."""
         if (change := self.changes.get(name)) is not None:
-            return self.remember(("column", name), lambda: self._changed(name, change))
+            return self.remember(("column", name), lambda: self._apply_change(name, change))
         try:
             return self.columns[name]
         except KeyError:
             raise SchemaError(f"no column {name!r}.{did_you_mean(name, self.names)}") from None
 
-    def _changed(self, name: str, change: Change) -> Column:
+    def _apply_change(self, name: str, change: Change) -> Column:
         before = self.columns[name]
-        values = change.values if change.rows is None else _with(before.values, change.rows, change.values)
-        kept = (before.levels, before.reasons) if change.levels is None else (change.levels,)
-        return Column(read_only(values), *kept)
+        values = change.values if change.rows is None else _replace_rows(before.values, change.rows, change.values)
+        levels = (before.levels, before.reasons) if change.levels is None else (change.levels,)
+        return Column(read_only(values), *levels)
 
     def __getitem__(self, name: str) -> Array:
-        """The values as an array: numbers with NaN for missing, or the categories themselves."""
+        """Return the values as an array: numbers with NaN for missing, or the categories."""
         column = self.column(name)
         if column.levels is None:
             return read_only(column.values)
         return column.levels.gather(column.values).to_numpy()
 
     def codes(self, name: str) -> Array:
-        """Category codes 0, 1, ... of one variable; of a numeric one, the rank of each distinct value (NaN last)."""
+        """Return category codes 0, 1, ... of a variable; for a numeric one, the rank of each distinct value (NaN last)."""
         column = self.column(name)
         if column.levels is not None:
             return read_only(column.values)
         return self.view(distinct_codes, name)[0]
 
     def level_count(self, name: str) -> int:
-        """Number of categories of one variable (missing counts as one); of a numeric one, of distinct values."""
+        """Return the number of categories of a variable, missing included; for a numeric one, of distinct values."""
         column = self.column(name)
         return self.view(distinct_codes, name)[1] if column.levels is None else len(column.levels)
 
     def numbers(self, name: str) -> Array:
-        """The values of one numeric variable, NaN for missing."""
+        """Return the values of a numeric variable, NaN for missing."""
         column = self.column(name)
         if column.levels is not None:
-            raise SchemaError(f"column {name!r} is {self.schema[name].kind}, and a numeric one is needed.")
+            raise SchemaError(f"column {name!r} is {self.schema[name].kind}, but a numeric column is needed here.")
         return read_only(column.values)
 
     def matrix(self, names: Sequence[str]) -> Array:
-        """The numeric variables `names` as an n x m array."""
+        """Return the numeric variables `names` as an n x m array."""
         columns = [self.numbers(name) for name in names]
         return columns[0][:, np.newaxis] if len(columns) == 1 else np.column_stack(columns)
 
     @property
     def weights(self) -> Array:
-        """The survey weights, or ones."""
+        """The survey weights, or ones if the file has no weight."""
         return np.ones(len(self)) if self.weight is None else self.numbers(self.weight)
 
     def missing(self, name: str) -> Array:
-        """True where the value is missing."""
+        """Return True where the value is missing."""
         column = self.column(name)
         if column.levels is None:
             return np.isnan(column.values)
         return column.levels.is_null().to_numpy()[column.values]
 
     def frame(self) -> pl.DataFrame:
-        """The file as a polars frame, in the types it came in; missing values are null."""
+        """Return the file as a polars frame with its original types; missing values are null."""
         return pl.DataFrame([series(self.column(v.name), v) for v in self.schema.variables])
 
     # ---- views and changes ------------------------------------------------------------------------------------
     def view(self, function: Callable[..., Result], names: str | tuple[str, ...]) -> Result:
-        """`function(self, names)`, computed once and kept; of columns that did not change it is the base's own."""
+        """Return `function(self, names)`, cached. If none of these columns changed, the base's result is reused."""
         touched = (names,) if isinstance(names, str) else names
         if self.base is not None and self.origin is None and self.changes.keys().isdisjoint(touched):
             return self.base.view(function, names)
         return self.remember((function, names), lambda: function(self, names))
 
     def remember(self, key: Hashable, compute: Callable[[], Result]) -> Result:
-        """What `compute` gives, computed once per `key` and kept with the file (see `Views`)."""
+        """Return `compute()`, computed once per `key` and cached with the file (see `ViewCache`)."""
         return self._views.get(key, compute)
 
     def take_views(self, other: Microdata, functions: Iterable[Callable[..., object]]) -> None:
-        """Take over what `functions` of columns alone, whatever their roles, gave for columns that both files share; their
-        keys are the function, the names, and whatever else it was given."""
+        """Copy cached results of `functions` from another file, for columns that both files share.
+
+        The results of these functions must not depend on roles. A cache key is the function, the names, and any further
+        arguments.
+        """
         same = {name for name in self.names if name in other.columns and self.columns[name] is other.columns[name]}
         for key, result in other._views.items():
             function, names = key[:2] if isinstance(key, tuple) else (None, ())
             if function in functions and same.issuperset((names,) if isinstance(names, str) else names):
-                self.remember(key, partial(_itself, result))
+                self.remember(key, partial(_return_result, result))
 
     def change(
         self, rows: Array | None, values: Mapping[str, Array], levels: Mapping[str, pl.Series] | None = None
     ) -> Microdata:
-        """This file with new `values` of some columns in some `rows` (None: all); numbers given `levels` are ordinal."""
+        """Return the file with new `values` in some `rows` (None: all). Numbers with new `levels` become ordinal."""
         changes = dict(self.changes)
         for name, new in values.items():
             before = changes.get(name)
@@ -228,17 +234,18 @@ class Microdata:
             if rows is None or before is None or before.rows is rows:
                 changes[name] = Change(rows, new, new_levels)
                 continue
-            merged = _with(self.column(name).values, rows, new)
+            # The column changed before in other rows: keep one change that covers both sets of rows.
+            merged = _replace_rows(self.column(name).values, rows, new)
             both = None if before.rows is None else np.union1d(before.rows, rows)
             changes[name] = Change(both, merged if both is None else merged[both], new_levels)
         base = self if self.base is None else self.base
         schema = self.schema
         if levels:
-            schema = schema.recoded({name: str(new.dtype.base_type()) for name, new in levels.items()})
+            schema = schema.with_categories({name: str(new.dtype.base_type()) for name, new in levels.items()})
         return Microdata(schema, self.columns, self.origin, base, changes, paired=self.paired)
 
     def changed_rows(self, names: Iterable[str]) -> Array | None:
-        """Rows where one of these columns may differ from the base; None: any row."""
+        """Return the rows where one of these columns may differ from the base; None if any row may."""
         changes = [self.changes[name] for name in names if name in self.changes]
         rows = [change.rows for change in changes if change.rows is not None]
         if len(rows) < len(changes):
@@ -248,45 +255,45 @@ class Microdata:
         return rows[0] if all(other is rows[0] for other in rows) else np.unique(np.concatenate(rows))
 
     def take(self, rows: Array) -> Microdata:
-        """These rows, in this order, as a file of their own with its `origin`."""
+        """Return these rows, in this order, as a file with its own `origin`."""
         columns = {name: self.column(name).take(rows) for name in self.names}
         origin = rows if self.origin is None else self.origin[rows]
         return Microdata(self.schema, columns, origin, paired=self.paired)
 
     def only(self, names: Iterable[str]) -> Microdata:
-        """The same records with these columns alone."""
+        """Return the same records with only these columns."""
         schema = self.schema.only(names)
         return Microdata(schema, {name: self.column(name) for name in schema.names}, self.origin, paired=self.paired)
 
     def with_roles(self, **roles: str) -> Microdata:
-        """The same file with other roles: `data.with_roles(income="sensitive")`."""
+        """Return the file with other roles: `data.with_roles(income="sensitive")`."""
         return replace(self, schema=self.schema.with_roles(roles))
 
     @property
     def digest(self) -> str:
-        """SHA-256 of names, kinds, roles and values, identifiers left out: it tells studies apart. Secret."""
+        """SHA-256 of names, kinds, roles and values without identifiers. It distinguishes studies, and is secret."""
         return self.view(_digest, self.names)
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_views"}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, _views=Views())
+        self.__dict__.update(state, _views=ViewCache())
 
 
-def _itself(result: Result) -> Result:
+def _return_result(result: Result) -> Result:
     return result
 
 
-def _with(old: Array, rows: Array, new: Array) -> Array:
-    """The old values with new ones in some rows."""
+def _replace_rows(old: Array, rows: Array, new: Array) -> Array:
+    """Return a copy of the old values with new ones in some rows."""
     values = old.astype(np.result_type(old, new))
     values[rows] = new
     return values
 
 
 def read_only(values: Array) -> Array:
-    """The same array, closed to writing: data are immutable."""
+    """Return a view of the array that cannot be written to, because data are immutable."""
     if values.flags.writeable:
         values = values.view()
         values.flags.writeable = False
@@ -294,7 +301,7 @@ def read_only(values: Array) -> Array:
 
 
 def series(column: Column, variable: Variable) -> pl.Series:
-    """One column in the type it came in; numbers that no longer fit that type are written as Float64."""
+    """Return a column in its original type; numbers that no longer fit that type become Float64."""
     if column.levels is not None:
         values = column.levels.gather(column.values).alias(variable.name)
         if variable.storage == "Enum":
@@ -303,17 +310,18 @@ def series(column: Column, variable: Variable) -> pl.Series:
     numbers = pl.Series(variable.name, column.values, nan_to_null=True)
     name, _, sizes = variable.storage.rstrip(")").partition("(")  # "Int64", or "Decimal(10, 2)"
     stored = getattr(pl, name, pl.Float64)
+    # Use the original type only if every number survives the conversion.
     typed = numbers.cast(stored(*map(int, sizes.split(","))) if sizes else stored, strict=False)
     return typed if bool(typed.cast(pl.Float64).eq_missing(numbers).all()) else numbers
 
 
 def smallest_unsigned(count: int) -> type[np.unsignedinteger[Any]]:
-    """The narrowest unsigned type that holds `count` codes."""
+    """Return the narrowest unsigned type for `count` codes."""
     return np.uint8 if count <= 1 << 8 else np.uint16 if count <= 1 << 16 else np.uint32
 
 
 def distinct_codes(data: Microdata, name: str) -> tuple[Array, int]:
-    """The rank of each distinct value of a numeric column (NaN last), and how many there are."""
+    """Return the rank of each distinct value of a numeric column (NaN last), and their number."""
     distinct, codes = np.unique(data.column(name).values, return_inverse=True)
     return codes.astype(smallest_unsigned(len(distinct))), len(distinct)
 
@@ -335,7 +343,7 @@ def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
 
 
 def without_reasons(data: Microdata, names: tuple[str, ...]) -> Microdata:
-    """The same file without the reasons of missing numbers: they belong to the values of the original."""
+    """Return the file without the reasons for missing numbers, which belong to the values of the original."""
     plain = {name: replace(data.columns[name], reasons=None) for name in names}
     base = data if data.base is None else data.base
     return replace(data, columns={**data.columns, **plain}, base=base)

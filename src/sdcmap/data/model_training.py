@@ -1,4 +1,4 @@
-"""Models that are trained on one file and asked about another: features, fitting, and what each answer was worth."""
+"""Train models on one file and test them on another: features, fitting, and the score of each prediction."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.errors import MissingExtra, Undefined
 from sdcmap.kernels.arrays import Array
 
-EXTRA = "models that learn need: pip install 'sdcmap[learn]'"
-MOST_LEVELS = 100  # of a feature; rarer categories of the file that trains are one
-TREES = 60  # rounds of boosting
-RIDGE = 1.0
-MOST_UNTOLD = 0.05  # of the people who are asked about
+EXTRA = "this measure trains models: install the extra with pip install 'sdcmap[learn]'"
+MAX_FEATURE_LEVELS = 100  # categories of a feature; the rarer ones of the training file are merged
+BOOSTING_ROUNDS = 60  # trees of a boosted model: enough on files of a few thousand records, and fast
+RIDGE_PENALTY = 1.0
+MAX_UNKNOWN_SHARE = 0.05  # of the people in the test, whose released category may be unknown
 
 
 @contextmanager
-def learning() -> Iterator[None]:
-    """One thread for all that learns in this block, as for every task; MissingExtra without scikit-learn."""
+def limit_learning_threads() -> Iterator[None]:
+    """Limit training in this block to one thread, as every task is; MissingExtra without scikit-learn."""
     try:
-        import sklearn.ensemble  # noqa: F401  before the limit, so that its threads are seen
+        import sklearn.ensemble  # noqa: F401  imported before the limit, so that the limit covers its threads
     except ImportError:
         raise MissingExtra(EXTRA) from None
     with threadpool_limits(1):
@@ -34,15 +34,18 @@ def learning() -> Iterator[None]:
 
 
 class Features(NamedTuple):
-    """Features of two files in the same terms: numbers, and codes of categories from 0 on, with their number a column."""
+    """Features of two files in the same coding: numbers, and category codes from 0 on.
+
+    levels : the number of categories of each column, 0 for a number.
+    """
 
     train: Array
     test: Array
-    levels: tuple[int, ...]  # 0: a number
+    levels: tuple[int, ...]
 
 
-def features_of(train: Microdata, test: Microdata, names: tuple[str, ...]) -> Features:
-    """Both files by these columns; a category of the released file that nobody has is like any other."""
+def build_features(train: Microdata, test: Microdata, names: tuple[str, ...]) -> Features:
+    """Return the features of both files, coded together so that equal categories have equal codes."""
     columns, levels = [], []
     for name in names:
         pair = [data.column(name).levels is None for data in (train, test)]
@@ -50,99 +53,113 @@ def features_of(train: Microdata, test: Microdata, names: tuple[str, ...]) -> Fe
             columns.append((train.numbers(name), test.numbers(name)))
             levels.append(0)
         elif any(pair):
-            raise Undefined(f"{name!r} is a number in one file and a category in the other, and nobody can tell which.")
+            raise Undefined(
+                f"{name!r} is a number in one file and a category in the other, so the two cannot be compared."
+            )
         else:
             (mine, theirs), count = joint_codes([train, test], name)
-            kept = _most_frequent(mine, count)
-            columns.append((kept[mine], kept[theirs]))
-            levels.append(int(kept.max()) + 1)
+            recode = _merge_rare(mine, count)
+            columns.append((recode[mine], recode[theirs]))
+            levels.append(int(recode.max()) + 1)
     both = [np.column_stack([pair[side] for pair in columns]).astype(np.float64) for side in (0, 1)]
     return Features(both[0], both[1], tuple(levels))
 
 
-def check_told(people: Microdata, asked: Microdata, released: Microdata, names: tuple[str, ...]) -> None:
-    """Undefined where the released category of too many of these people cannot be told, or labels of the release are of
-    several depths; asked: the same people in the categories of the release."""
+def check_categories_known(people: Microdata, asked: Microdata, released: Microdata, names: tuple[str, ...]) -> None:
+    """Raise Undefined if the released category of too many people is unknown.
+
+    people : the people of the test. asked : the same people in the categories of the release.
+    """
     for name in names:
-        untold = float((asked.missing(name) & ~people.missing(name)).mean())
-        if max(untold, _strange(asked, released, name)) > MOST_UNTOLD:
-            raise Undefined(f"{name!r} was recoded, and nobody can say into which category people would go.")
+        unknown = float((asked.missing(name) & ~people.missing(name)).mean())
+        if max(unknown, _unknown_category_share(asked, released, name)) > MAX_UNKNOWN_SHARE:
+            raise Undefined(
+                f"{name!r} was recoded, and the release does not show which category each value belongs to."
+            )
 
 
-def _strange(asked: Microdata, released: Microdata, name: str) -> float:
-    """The share of released records with a category that is none of the people's."""
+def _unknown_category_share(asked: Microdata, released: Microdata, name: str) -> float:
+    """Return the share of released records with a category that no person in the test has."""
     ours, theirs = asked.column(name).levels, released.column(name).levels
     if ours is None or theirs is None:
         return 0.0
     known = {None if level is None else str(level) for level in (*ours.to_list(), None)}
-    strange = np.array([level is not None and str(level) not in known for level in theirs.to_list()], dtype=np.bool_)
-    return float(strange[released.column(name).values].mean())
+    unknown = np.array([level is not None and str(level) not in known for level in theirs.to_list()], dtype=np.bool_)
+    return float(unknown[released.column(name).values].mean())
 
 
-def _most_frequent(codes: Array, count: int) -> Array:
-    """New codes: those of the most frequent categories, and one for all others."""
+def _merge_rare(codes: Array, count: int) -> Array:
+    """Return new codes: one for each of the most frequent categories, and one for all others together."""
+    # Rank categories by frequency in the training file; ties keep the order of codes.
     order = np.argsort(-np.bincount(codes, minlength=count), kind="stable")
-    kept = np.full(count, min(count, MOST_LEVELS) - 1, dtype=np.int64)
-    kept[order[: MOST_LEVELS - 1]] = np.arange(min(count, MOST_LEVELS - 1))
-    return kept
+    recode = np.full(count, min(count, MAX_FEATURE_LEVELS) - 1, dtype=np.int64)
+    recode[order[: MAX_FEATURE_LEVELS - 1]] = np.arange(min(count, MAX_FEATURE_LEVELS - 1))
+    return recode
 
 
 class Model(Protocol):
-    """What was learned."""
+    """A trained model."""
 
     def predict(self, rows: Array) -> Array: ...
 
 
 @dataclass(frozen=True)
 class Learner:
-    """How a model is trained: gradient-boosted trees or a linear model, of a number or of a category."""
+    """How to train a model: gradient-boosted trees or a linear model, for a number or a category."""
 
     model: str
     numeric: bool
     seed: int
 
-    def fitted(self, features: Features, truth: Array) -> Model:
-        """A model with `predict`, of rows as `shown` gives them."""
-        learner = self._made(features, constant=not self.numeric and len(np.unique(truth)) < 2)
-        model: Model = learner.fit(self.shown(features.train, features), truth)
+    def fit(self, features: Features, truth: Array) -> Model:
+        """Return a model trained on `truth`; it predicts rows encoded by `encode_rows`."""
+        learner = self._build_model(features, constant=not self.numeric and len(np.unique(truth)) < 2)
+        model: Model = learner.fit(self.encode_rows(features.train, features), truth)
         return model
 
-    def shown(self, rows: Array, features: Features) -> Array:
-        """Rows as the model wants them: as they are for trees; numbers in standard deviations and categories as
-        indicators for a linear model, a missing number at the mean."""
+    def encode_rows(self, rows: Array, features: Features) -> Array:
+        """Return rows as the model needs them.
+
+        Trees take them unchanged. A linear model takes standardized numbers, with missing ones at the mean, and an
+        indicator for each category.
+        """
         if self.model == "boosting":
             return rows
         parts = []
-        for place, count in enumerate(features.levels):
+        for column, count in enumerate(features.levels):
             if count:
-                parts.append(rows[:, [place]] == np.arange(count))
+                parts.append(rows[:, [column]] == np.arange(count))
                 continue
-            known = features.train[:, place][np.isfinite(features.train[:, place])]
+            known = features.train[:, column][np.isfinite(features.train[:, column])]
             mean, spread = (known.mean(), known.std() or 1.0) if len(known) else (0.0, 1.0)
-            parts.append(np.nan_to_num((rows[:, [place]] - mean) / spread))
+            parts.append(np.nan_to_num((rows[:, [column]] - mean) / spread))
         return np.hstack(parts).astype(np.float64)
 
-    def chances(self, model: Model, rows: Array, count: int) -> Array:
-        """The probability of each category from 0 to count - 1, for rows as `shown` gives them; 0 of one that the training
-        file lacks."""
-        found, classifier = np.zeros((len(rows), count)), cast(Any, model)
-        found[:, classifier.classes_.astype(np.int64)] = classifier.predict_proba(rows)
-        return found
+    def probabilities(self, model: Model, rows: Array, count: int) -> Array:
+        """Return the probability of each category from 0 to count - 1, for rows encoded by `encode_rows`.
 
-    def _made(self, features: Features, *, constant: bool) -> Any:
-        """An untrained model; constant: of a file with one answer."""
+        A category that does not occur in the training file has probability 0.
+        """
+        result, classifier = np.zeros((len(rows), count)), cast(Any, model)
+        result[:, classifier.classes_.astype(np.int64)] = classifier.predict_proba(rows)
+        return result
+
+    def _build_model(self, features: Features, *, constant: bool) -> Any:
+        """Return an untrained model; `constant`: the training file has only one category."""
         from sklearn import dummy, ensemble, linear_model
 
         if constant:
             return dummy.DummyClassifier()
         if self.model == "linear":
-            return linear_model.Ridge(RIDGE) if self.numeric else linear_model.LogisticRegression(max_iter=1000)
+            return linear_model.Ridge(RIDGE_PENALTY) if self.numeric else linear_model.LogisticRegression(max_iter=1000)
         kind = ensemble.HistGradientBoostingRegressor if self.numeric else ensemble.HistGradientBoostingClassifier
-        marked = np.array(features.levels) > 0 if any(features.levels) else None
-        return kind(max_iter=TREES, early_stopping=False, categorical_features=marked, random_state=self.seed)
+        categorical = np.array(features.levels) > 0 if any(features.levels) else None
+        return kind(
+            max_iter=BOOSTING_ROUNDS, early_stopping=False, categorical_features=categorical, random_state=self.seed
+        )
 
-    def worth(self, predicted: Array, truth: Array) -> Array:
-        """What each answer was worth, at most 1: right or wrong; of a number 1 less its squared error over the variance."""
+    def score_predictions(self, predicted: Array, truth: Array) -> Array:
+        """Return the score of each prediction: 1 or 0 for a category, 1 - squared error / variance for a number."""
         if not self.numeric:
             return np.asarray(predicted == truth, dtype=np.float64)
         return np.asarray(1 - (predicted - truth) ** 2 / (truth.var() or 1.0))

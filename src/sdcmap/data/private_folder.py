@@ -1,7 +1,8 @@
-"""Private folders for what a run puts aside, such as a copy of the data: they go with the run, whatever ends it.
+"""Private temporary folders, such as for a copy of the data, and files that are written completely or not at all.
 
-A folder holds a lock for as long as its process lives. What a kill leaves has none, and is removed by the next run that
-makes a folder in the same place. A living run's folder, and what is not ours, is never touched.
+A folder is removed when its run ends. If the process is killed, the next run that creates a folder in the same location
+removes it. A lock shows that the process of a folder is alive; folders of living processes and of other users are never
+touched.
 """
 
 from __future__ import annotations
@@ -22,41 +23,43 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from sdcmap.errors import SdcmapError
 
-TEMPORARY, PART = "sdcmap-", ".part-"  # how names begin in the system's temporary folder, and elsewhere
-LOCK, KEPT, PROMISED = "lock", "kept", "promised"  # PROMISED: a ledger will ask whether KEPT got its name
+TEMPORARY_PREFIX = "sdcmap-"  # of folders in the system's temporary folder
+STAGING_PREFIX = ".part-"  # of folders beside the file that is being written
+LOCK_NAME, CONTENT_NAME = "lock", "kept"
+CLAIMED_NAME = "promised"  # present while a ledger may still ask whether the content was renamed to its final name
 
 
 @contextmanager
 def private_folder(home: Path | None = None) -> Iterator[Path]:
-    """An empty folder that its owner alone can read, below `home` (None: the temporary folder); gone after the block.
+    """Create an empty folder that only its owner can read, below `home` (None: the temporary folder).
 
-    It may be renamed in the block, and then stays. SIGTERM ends the block as an exception does, in the main thread and
-    where nobody else takes care of it.
+    It is removed after the block. If the block renames it, it stays. In the main thread SIGTERM ends the block like an
+    exception, unless the process handles SIGTERM itself.
     """
-    remove_left(home)
-    folder, lock = _born(*_place(home))
+    remove_abandoned(home)
+    folder, lock = _create(*_location(home))
     try:
-        with _ended_by_sigterm():
-            yield folder / KEPT
+        with _exit_on_sigterm():
+            yield folder / CONTENT_NAME
     finally:
-        shutil.rmtree(folder / KEPT, ignore_errors=True)
+        shutil.rmtree(folder / CONTENT_NAME, ignore_errors=True)
         lock.release()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_left(home: Path | None = None) -> None:
-    """Remove the private folders in `home` (None: the temporary folder) whose processes are gone."""
-    place, begin = _place(home)
-    with suppress(OSError), os.scandir(place) as entries:
+def remove_abandoned(home: Path | None = None) -> None:
+    """Remove the private folders in `home` (None: the temporary folder) whose processes have ended."""
+    parent, prefix = _location(home)
+    with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
-            if entry.name.startswith(begin) and entry.is_dir(follow_symlinks=False):
+            if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
                 with suppress(OSError):
-                    _remove_dead(Path(entry.path))
+                    _remove_if_abandoned(Path(entry.path))
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """In this block SIGTERM ends the process as an exception does, not on the spot: what is put aside goes."""
+def _exit_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM raise SystemExit in this block, so that the private folder is removed before the process ends."""
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -68,49 +71,50 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _place(home: Path | None) -> tuple[Path, str]:
-    return (Path(tempfile.gettempdir()), TEMPORARY) if home is None else (home, PART)
+def _location(home: Path | None) -> tuple[Path, str]:
+    return (Path(tempfile.gettempdir()), TEMPORARY_PREFIX) if home is None else (home, STAGING_PREFIX)
 
 
-def _born(place: Path, begin: str) -> tuple[Path, BaseFileLock]:
-    """A new folder and the lock that says that its process lives."""
+def _create(parent: Path, prefix: str) -> tuple[Path, BaseFileLock]:
+    """Create a folder, and hold a lock that shows that its process is alive."""
     while True:
-        folder = place / f"{begin}{secrets.token_hex(8)}"
+        folder = parent / f"{prefix}{secrets.token_hex(8)}"
         folder.mkdir(mode=0o700)
-        lock = FileLock(folder / LOCK, timeout=0, mode=0o600)
-        with suppress(Timeout, FileNotFoundError):  # one who cleans up came between
+        lock = FileLock(folder / LOCK_NAME, timeout=0, mode=0o600)
+        # Another process may remove the new folder before the lock is held: then try again.
+        with suppress(Timeout, FileNotFoundError):
             lock.acquire()
-            if (folder / LOCK).exists():
-                (folder / KEPT).mkdir(mode=0o700)
+            if (folder / LOCK_NAME).exists():
+                (folder / CONTENT_NAME).mkdir(mode=0o700)
                 return folder, lock
             lock.release()
 
 
-def _remove_dead(folder: Path) -> None:
+def _remove_if_abandoned(folder: Path) -> None:
     facts = folder.lstat()
     ours = not hasattr(os, "geteuid") or (facts.st_uid == os.geteuid() and not stat.S_IMODE(facts.st_mode) & 0o077)
-    if not ours or not (folder / LOCK).is_file():  # nobody else can have put a lock into it
+    # Only folders of this user without access for others: nobody else can have created the lock in it.
+    if not ours or not (folder / LOCK_NAME).is_file():
         return
     try:
-        with FileLock(folder / LOCK, timeout=0):
-            if (folder / PROMISED).exists():
-                for path in (folder / KEPT).iterdir():
+        with FileLock(folder / LOCK_NAME, timeout=0):
+            if (folder / CLAIMED_NAME).exists():
+                for path in (folder / CONTENT_NAME).iterdir():
                     path.unlink()
                 return
-            shutil.rmtree(folder / KEPT, ignore_errors=True)
-    except Timeout:  # its process lives
+            shutil.rmtree(folder / CONTENT_NAME, ignore_errors=True)
+    except Timeout:  # its process is alive
         return
     shutil.rmtree(folder, ignore_errors=True)
 
 
-# Files written whole or not at all: aside first, then renamed, so that a full disk or a kill leaves the old one.
-#
-# What shows data is private: its owner alone may read it (mode 0600).
+# Atomic writes: write to a private folder first, then rename, so that a full disk or a kill leaves the old file intact.
+# Files that show data are private: only their owner may read them (mode 0600).
 
 
 @contextmanager
-def aside(path: Path, *, private: bool = True) -> Iterator[Path]:
-    """Where to write the file `path`, and others beside it: in a private folder; its files take their places at the end."""
+def staging_path(path: Path, *, private: bool = True) -> Iterator[Path]:
+    """Yield a path in a private folder to write `path` to, and files beside it; they are moved into place at the end."""
     path = path.resolve()
     if path.exists() and not path.is_file():  # such as /dev/stdout
         yield path
@@ -123,10 +127,10 @@ def aside(path: Path, *, private: bool = True) -> Iterator[Path]:
             file.replace(path.with_name(file.name))
 
 
-def write_whole(path: Path, content: str | bytes, *, private: bool = True) -> Path:
-    """Write a file, whole or not at all; SdcmapError where the disk does not take it."""
+def write_atomically(path: Path, content: str | bytes, *, private: bool = True) -> Path:
+    """Write a file completely or not at all; SdcmapError if it cannot be written."""
     try:
-        with aside(path, private=private) as part:
+        with staging_path(path, private=private) as part:
             part.write_bytes(content.encode() if isinstance(content, str) else content)
     except OSError as error:
         raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None

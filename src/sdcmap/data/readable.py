@@ -1,4 +1,4 @@
-"""What can be read as a file of records."""
+"""The types that `read` accepts as a file of records."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from sdcmap.data.schema import Variable
 
 
 class Frame(Protocol):
-    """A table that hands out its columns as Arrow: of polars, pyarrow, pandas, DuckDB and others."""
+    """A table with the Arrow interface: of polars, pyarrow, pandas, DuckDB and others."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 @dataclass(frozen=True)
-class Labeled:
-    """A frame with what is said of its variables: labels, value labels, codes for missing values."""
+class LabeledFrame:
+    """A frame with metadata of its variables: labels, value labels, codes for missing values."""
 
     frame: pl.DataFrame
     facts: Mapping[str, Variable]
 
 
-Readable: TypeAlias = str | Path | Microdata | Labeled | Frame
+Readable: TypeAlias = str | Path | Microdata | LabeledFrame | Frame

@@ -1,4 +1,4 @@
-"""What the columns of a file are: names, kinds, roles and labels."""
+"""The schema of a file: names, kinds, roles and labels of its columns."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ ROLES = (
 )  # fmt: skip
 NEVER_RELEASED = ("identifier", "drop")
 RESPONDENT_ONLY = "respondent only"
-UNSERVED = {  # roles that are recognized, and that nothing serves yet: what to say of such columns
-    "replicate": "replicate weights are not masked along, and tell the sample's design",
-    "psu": "primary sampling units are not masked along, and tell where a record is from",
-    "wave": "records of several waves would be taken for several people (keep one wave)",
-    "case": "several records of one case would be taken for several people (keep one each)",
+UNSUPPORTED_ROLES = {  # roles that are recognized but not supported: the reason, for messages
+    "replicate": "replicate weights are not masked, and reveal the sample design",
+    "psu": "primary sampling units are not masked, and reveal where a record comes from",
+    "wave": "records of several waves would be treated as several people (keep one wave)",
+    "case": "several records of one person would be treated as several people (keep one of each)",
 }
 
 
 @dataclass(frozen=True)
 class Variable:
-    """One column: its name, kind and role, and what its file says about it.
+    """One column: its name, kind and role, and the metadata of its file.
 
     Parameters
     ----------
     name : the column's name.
     kind : "numeric" (amounts), "ordinal" (ordered categories) or "nominal" (categories).
-    role : one of ROLES, or None while nobody has stated one; a column without a stated role cannot be released.
-    label : the file's own words for the variable.
-    values : value labels, (code, words) each.
+    role : one of ROLES, or None if no role was stated; a column without a stated role cannot be released.
+    label : the variable label of the file.
+    values : value labels, a (code, label) pair each.
     missing : user-missing values of the file: a number, a letter ("a" to "z"), a text, or a (low, high) range.
-    reasons : the user-missing codes met in a numeric column; `Column.reasons` counts from 1 into them.
+    reasons : the user-missing codes that occur in a numeric column; `Column.reasons` counts from 1 into them.
     measure : SPSS measurement level. format : SPSS, Stata or SAS display format.
-    storage : the polars type the column came in, such as "Int64"; written back in it.
-    known_by : who could know it: "register", "acquaintance", or "respondent only: why"; unstated counts as knowable.
-    universe : of whom it was asked, in the words of a codebook.
+    storage : the original polars type, such as "Int64"; a release is written in this type.
+    known_by : who could know it: "register", "acquaintance", or "respondent only: why"; if unstated, others could.
+    universe : the people who were asked, as stated in a codebook.
     """
 
     name: str
@@ -59,11 +59,11 @@ class Variable:
 
     @property
     def knowable(self) -> bool:
-        """Whether somebody beside the respondent could know it."""
+        """Return whether somebody other than the respondent could know it."""
         return not self.known_by.startswith(RESPONDENT_ONLY)
 
-    def recoded(self, storage: str) -> Variable:
-        """The same variable with categories of this polars type: what the file said of the old values goes."""
+    def with_categories(self, storage: str) -> Variable:
+        """Return the variable with categories of this polars type; metadata of the old values is dropped."""
         if self.kind != "numeric" and self.storage in ("", "Enum", "Categorical", storage):
             return self
         kind = "ordinal" if self.kind == "numeric" else self.kind
@@ -73,9 +73,12 @@ class Variable:
 
 @dataclass(frozen=True)
 class Schema:
-    """The variables of a file, in file order, the file's format ("csv", "parquet", "sav", "dta", "xpt"), and whether it is
-    a census: everybody of its population is in it, so that being in it tells nothing. Title and universe of the study are
-    those of its codebook."""
+    """The variables of a file, in file order, and facts about the file.
+
+    format : "csv", "parquet", "sav", "dta" or "xpt".
+    census : the file contains the whole population, so membership is not a secret.
+    title, universe : of the study, as stated in its codebook.
+    """
 
     variables: tuple[Variable, ...]
     format: str = "parquet"
@@ -88,7 +91,7 @@ class Schema:
         return tuple(variable.name for variable in self.variables)
 
     def __contains__(self, name: object) -> bool:
-        """Whether a variable has that name."""
+        """Return whether a variable has that name."""
         return name in self._by_name
 
     @cached_property
@@ -106,38 +109,39 @@ class Schema:
             raise SchemaError(f"no column {name!r}.{did_you_mean(name, self.names)}") from None
 
     def of_role(self, *roles: str | None) -> tuple[str, ...]:
-        """Names of the variables that have one of these roles (None: no stated role)."""
+        """Return the names of the variables with one of these roles (None: no stated role)."""
         return tuple(name for role in roles for name in self._by_role[role])
 
     def with_roles(self, roles: dict[str, str]) -> Schema:
-        """The same schema with these roles stated."""
+        """Return the schema with these roles."""
         for name in roles:
             self[name]
         changed = (replace(v, role=roles[v.name]) if v.name in roles else v for v in self.variables)
         return replace(self, variables=tuple(changed))
 
-    def recoded(self, types: Mapping[str, str]) -> Schema:
-        """The same schema after these variables were given categories of these polars types; numeric become ordinal."""
-        changed = {name: self[name].recoded(storage) for name, storage in types.items()}
+    def with_categories(self, types: Mapping[str, str]) -> Schema:
+        """Return the schema with these variables as categories of these polars types; numeric ones become ordinal."""
+        changed = {name: self[name].with_categories(storage) for name, storage in types.items()}
         if all(variable is self[name] for name, variable in changed.items()):
             return self
         return replace(self, variables=tuple(changed.get(v.name, v) for v in self.variables))
 
-    def unserved(self, *roles: str) -> Iterator[str]:
-        """A sentence for each of these roles that some column has and that nothing serves yet."""
+    def unsupported_roles(self, *roles: str) -> Iterator[str]:
+        """Yield a sentence for each of these unsupported roles that a column has."""
         for role in roles:
             if names := self.of_role(role):
-                are, it = ("is", "it") if len(names) == 1 else ("are", "them")
-                yield f"{', '.join(map(repr, names))} {are} stated as {role}, and {UNSERVED[role]}: state {it} as drop."
+                is_are, it = ("is", "it") if len(names) == 1 else ("are", "them")
+                columns = f"{', '.join(map(repr, names))} {is_are} stated as {role}"
+                yield f"{columns}, but {UNSUPPORTED_ROLES[role]}: state {it} as drop."
 
     def only(self, names: Iterable[str]) -> Schema:
-        """The same schema with these variables alone, in file order."""
-        kept = set(names)
-        return replace(self, variables=tuple(v for v in self.variables if v.name in kept))
+        """Return the schema with only these variables, in file order."""
+        wanted = set(names)
+        return replace(self, variables=tuple(v for v in self.variables if v.name in wanted))
 
 
-def in_calendar(clean: pl.Series) -> bool:
-    """Whether dates lie in the years 1 to 9999, times in a day and durations below 10^9 days, as Python's do."""
+def is_in_calendar(clean: pl.Series) -> bool:
+    """Return whether dates lie in the years 1 to 9999, times in a day and durations below 10^9 days, as in Python."""
     if clean.dtype == pl.Time:
         return bool(clean.to_physical().is_between(0, 86_400 * 10**9 - 1).all())
     units = {"ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}

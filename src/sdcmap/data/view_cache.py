@@ -1,4 +1,4 @@
-"""What was computed of a file and is kept beside it: bounded by bytes, shared by threads, computed once per key."""
+"""A cache of results computed from a file: limited in bytes, shared by threads, each key computed once."""
 
 from __future__ import annotations
 
@@ -9,80 +9,80 @@ from typing import Any, TypeVar
 import numpy as np
 
 Result = TypeVar("Result")
-VIEW_BYTES = 1 << 30  # views of one file above this are dropped, oldest first
+MAX_BYTES_PER_FILE = 1 << 30  # beyond this the oldest results of a file are dropped
+
+# One lock for the tables of all caches. It is never held while a result is computed.
+_LOCK = threading.Lock()
+_COMPUTED = threading.Condition(_LOCK)  # notified when a result that a thread waits for is ready, or failed
 
 
-_LOCK = threading.Lock()  # of the tables of all views: held while they are looked into, never while a view is computed
-_SETTLED = threading.Condition(_LOCK)  # told when a view that somebody waits for is computed or given up
+class ViewCache:
+    """Results by key. If several threads ask for a key, the first computes the result and the others wait for it.
 
-
-class Views:
-    """Results by key. Several threads may ask for one key: the first computes it and the others wait for it.
-
-    Views of other keys, and views that a view is made of, go their way meanwhile.
+    Results of other keys can be computed at the same time, including those that a result depends on.
     """
 
-    __slots__ = ("_bytes", "_kept", "_underway", "_waiting")
+    __slots__ = ("_bytes", "_computing", "_results", "_waiting")
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, tuple[Any, int]] = {}  # key -> result and bytes, oldest first
-        self._underway: dict[Hashable, int] = {}  # key -> the thread that computes it at present
+        self._results: dict[Hashable, tuple[Any, int]] = {}  # key -> result and bytes, oldest first
+        self._computing: dict[Hashable, int] = {}  # key -> the thread that computes it
         self._bytes = self._waiting = 0
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._results)
 
     def __contains__(self, key: Hashable) -> bool:
-        return key in self._kept
+        return key in self._results
 
     def items(self) -> list[tuple[Hashable, Any]]:
-        """What is kept at present: keys and results."""
+        """Return the cached keys and results."""
         with _LOCK:
-            return [(key, result) for key, (result, _) in self._kept.items()]
+            return [(key, result) for key, (result, _) in self._results.items()]
 
     def get(self, key: Hashable, compute: Callable[[], Result]) -> Result:
-        """What `compute` gives, computed once per `key`; what raises is not kept, and the next to ask tries again."""
-        kept: tuple[Result, int] | None = self._kept.get(key) or self._claimed(key)
-        if kept is not None:
-            return kept[0]
+        """Return `compute()`, computed once per `key`. After an exception, the next caller computes it again."""
+        entry: tuple[Result, int] | None = self._results.get(key) or self._claim(key)
+        if entry is not None:
+            return entry[0]
         try:
             result = compute()
-            kept = result, _size(result)
+            entry = result, _bytes_of(result)
             return result
         finally:
             with _LOCK:
-                del self._underway[key]
-                if kept is not None:
-                    self._keep(key, kept)
+                del self._computing[key]
+                if entry is not None:
+                    self._store(key, entry)
                 if self._waiting:
-                    _SETTLED.notify_all()
+                    _COMPUTED.notify_all()
 
-    def _claimed(self, key: Hashable) -> tuple[Any, int] | None:
-        """What another thread has computed by now, or is computing; None: the view is this thread's to compute."""
+    def _claim(self, key: Hashable) -> tuple[Any, int] | None:
+        """Wait if another thread computes the key, and return its result; None if this thread has to compute it."""
         me = threading.get_ident()
         with _LOCK:
-            while key in self._underway:
-                if self._underway[key] == me:
-                    raise RecursionError("a view cannot be made of itself.")
+            while key in self._computing:
+                if self._computing[key] == me:
+                    raise RecursionError("a view cannot depend on itself.")
                 self._waiting += 1
-                _SETTLED.wait()
+                _COMPUTED.wait()
                 self._waiting -= 1
-            kept = self._kept.get(key)
-            if kept is None:
-                self._underway[key] = me
-            return kept
+            entry = self._results.get(key)
+            if entry is None:
+                self._computing[key] = me
+            return entry
 
-    def _keep(self, key: Hashable, kept: tuple[Any, int]) -> None:
-        self._kept[key] = kept
-        self._bytes += kept[1]
-        while self._bytes > VIEW_BYTES and len(self._kept) > 1:
-            self._bytes -= self._kept.pop(next(iter(self._kept)))[1]
+    def _store(self, key: Hashable, entry: tuple[Any, int]) -> None:
+        self._results[key] = entry
+        self._bytes += entry[1]
+        while self._bytes > MAX_BYTES_PER_FILE and len(self._results) > 1:
+            self._bytes -= self._results.pop(next(iter(self._results)))[1]
 
 
-def _size(result: object) -> int:
-    """Bytes of the arrays in a result; those that lie in files count nothing. It runs for every masked file."""
+def _bytes_of(result: object) -> int:
+    """Return the bytes of the arrays in a result, without memory-mapped ones. It must be fast: it runs for every view."""
     size, parts = 0, [result]
-    for part in parts:  # it grows meanwhile
+    for part in parts:  # the list grows during the loop
         kind = type(part)
         if kind is np.ndarray:
             size += part.nbytes  # type: ignore[attr-defined]

@@ -1,3 +1,3 @@
-"""Before a plan is settled: a first look at a file, every method on one map, a population to try things on."""
+"""Explore before planning: a first look at a file, every method on one map, and a demo population."""
 
 from sdcmap.explore import demo as demo

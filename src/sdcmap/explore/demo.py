@@ -1,4 +1,4 @@
-"""A synthetic population to try things on: made from stated shares and formulas, no record of it is anybody's."""
+"""A synthetic demo population, generated from stated shares and formulas; no record is a real person."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Generator, Microdata, PlanError
-from sdcmap.files.reading import read
+from sdcmap.files.reader import read
 
 # The categories of each key, in their order, and the share of persons in each: the margins of the file CPS-8d.
 SHARES = {
@@ -27,7 +27,7 @@ COUPLES = 0.35  # of the households with two or more
 MARRIED_ALONE_HEADS = 0.61  # of the other households
 WEIGHTS = (500.0, 1000.0, 1500.0, 2000.0, 2500.0, 3000.0)
 
-# What kind of member of the household a person is; it is not in the file, but most variables depend on it.
+# The kind of household member is not in the file, but most variables depend on it.
 COUPLE_HEAD, PARTNER, MARRIED_ALONE, SINGLE_HEAD, OTHER_MEMBER = range(5)
 MALE_OF_MEMBER = (0.97, 0.03, 0.95, 0.60, 0.60)
 AGE_OF_MEMBER = ((0.03, 0.79, 0.18), (0.03, 0.79, 0.18), (0.03, 0.79, 0.18), (0.15, 0.67, 0.18), (0.36, 0.60, 0.04))
@@ -50,7 +50,7 @@ HOURS_OF_AGE = ((0.509, 0.375, 0.116), (0.151, 0.500, 0.349), (0.356, 0.414, 0.2
 HOURS_OF_SEX = ((0.168, 0.473, 0.359), (0.382, 0.456, 0.162))
 HOURS_OF_WORK = ((0.202, 0.558, 0.240), (0.228, 0.490, 0.282), (0.213, 0.266, 0.521), (0.514, 0.368, 0.118))
 
-# log of usual yearly income: steps over the first category of each key, a household's part and a person's own part
+# log of usual yearly income: an effect of each category of each key, a household effect and a personal effect
 USUAL_INCOME = {
     "Age": (0.0, 0.55, 0.50), "Educ": (0.0, 0.22, 0.35, 0.70, 0.95), "MarStat": (0.30, 0.0), "Race": (0.0, -0.08),
     "Sex": (0.0, -0.22), "Hours": (-0.35, 0.0, 0.22), "WrkTyp": (0.0, 0.0, 0.05, -0.75),
@@ -59,42 +59,42 @@ USUAL_INCOME_START, HOUSEHOLD_SD, PERSON_SD = 9.46, 0.25, 0.40
 
 
 def population(n: int = 10_000, seed: int = 1) -> Microdata:
-    """`n` persons with an income of their own, in households; the same for the same `n` and `seed`.
+    """Return `n` persons with an income, in households; the same for the same `n` and `seed`.
 
     Parameters
     ----------
     n : number of persons, at least 1. A million take about a second.
-    seed : start of the random numbers, at least 0. The data are synthetic, so it need not be secret.
+    seed : of the random numbers, at least 0. The data are synthetic, so it need not be secret.
 
     Keys: the categories of CPS-8d (Gomatam, Karr, Sanil 2003, table 1), with its margins, given in `SHARES`.
 
     | variable | meaning | depends on |
     |---|---|---|
-    | Age | age group in years | place in the household |
+    | Age | age group in years | position in the household |
     | WrkTyp | class of worker: government, private, self-employed, other (not at work) | Age, Educ |
     | Educ | highest education, from below high school to above bachelor | Age, Race |
-    | MarStat | married or other | place in the household |
-    | Race | white or non-white; the head's, in 19 of 20 other members | household |
-    | Sex | male or female | place in the household |
+    | MarStat | married or other | position in the household |
+    | Race | white or non-white; 19 of 20 other members have that of the head | household |
+    | Sex | male or female | position in the household |
     | Hours | usual hours of work a week | Age, Sex, WrkTyp |
     | Income | group of usual income, US dollars a year | all other keys and the household |
 
-    Sensitive: amounts of the last year, in US dollars. They follow usual income with a deviation of their own, so
-    Income is not a function of any of them.
+    Sensitive: amounts of the last year, in US dollars. They deviate from usual income at random, so Income is not a
+    function of any of them.
 
     | variable | meaning | zeros |
     |---|---|---|
     | wage | wages and salaries, in hundreds | not at work; most self-employed (about 15 %) |
     | interest | interest received, strongly skewed; more with age, education, the household's means | about half |
     | benefits | pensions and social transfers, in twelves (they are paid monthly) | about three quarters |
-    | total | income from all sources, also those without a column here: more than the sum; in hundreds | none |
+    | total | income from all sources, more than the sum because some sources have no column; in hundreds | none |
 
     household : number of the household. Its members share the weight, the means behind incomes and mostly Race;
-        couples are of opposite sex and mostly of one age group. A spouse without an income of his or her own is not
-        in the file, so, as in CPS-8d, two thirds are men and some married persons are the only one of their household.
-    weight : persons that one record stands for, 500 to 3,000 in steps of 500; non-white households weigh less.
+        couples are of opposite sex and mostly of one age group. A spouse without an own income is not in the file,
+        so, as in CPS-8d, two thirds are men and some married persons are the only one of their household.
+    weight : the number of persons that a record represents, 500 to 3,000 in steps of 500; non-white households weigh less.
 
-    Nothing is missing.
+    No value is missing.
 
     >>> population(1000).keys
     ('Age', 'WrkTyp', 'Educ', 'MarStat', 'Race', 'Sex', 'Hours', 'Income')
@@ -122,44 +122,47 @@ def population(n: int = 10_000, seed: int = 1) -> Microdata:
 
 
 def _households(n: int, rng: Generator) -> tuple[Array, Array]:
-    """The household number of each person, and which kind of member of it the person is."""
+    """Return the household number of each person, and the kind of household member."""
+    # Draw one household per person, which is always enough, and use as many as hold n persons.
     size = _draw(rng, [HOUSEHOLD_SIZES], np.zeros(n, dtype=np.uint8)).astype(np.int64) + 1
     ends = np.cumsum(size)
-    count = int(np.searchsorted(ends, n)) + 1  # the last household is cut to fit
+    count = int(np.searchsorted(ends, n)) + 1  # the last household is truncated, so that there are n persons
     size = size[:count]
     size[-1] -= ends[count - 1] - n
     starts = np.concatenate([[0], ends[: count - 1]])
     couple = (size > 1) & (rng.random(count, dtype=np.float32) < COUPLES)
     married_alone = ~couple & (rng.random(count, dtype=np.float32) < MARRIED_ALONE_HEADS)
     member = np.full(n, OTHER_MEMBER, dtype=np.uint8)
+    # The first person is the head; in a couple the second is the partner, all others are further members.
     member[starts] = np.where(couple, COUPLE_HEAD, np.where(married_alone, MARRIED_ALONE, SINGLE_HEAD))
     member[starts[couple] + 1] = PARTNER
     return np.repeat(np.arange(count, dtype=np.int32), size), member
 
 
 def _keys(household: Array, member: Array, rng: Generator) -> dict[str, Array]:
-    """The codes of every key but Income."""
+    """Return the codes of every key except Income."""
     n = len(member)
     partners = np.flatnonzero(member == PARTNER)
     age = _draw(rng, AGE_OF_MEMBER, member)
-    alike = partners[rng.random(len(partners)) < 0.8]
-    age[alike] = age[alike - 1]
+    # A partner follows the head of the couple: mostly of the same age group, and of the opposite sex.
+    same_age = partners[rng.random(len(partners)) < 0.8]
+    age[same_age] = age[same_age - 1]
     sex = (rng.random(n, dtype=np.float32) >= np.array(MALE_OF_MEMBER, dtype=np.float32)[member]).astype(np.uint8)
     sex[partners] = 1 - sex[partners - 1]
     head_race = _draw(rng, [list(SHARES["Race"].values())], np.zeros(int(household[-1]) + 1, dtype=np.uint8))
     own_race = _draw(rng, [list(SHARES["Race"].values())], np.zeros(n, dtype=np.uint8))
-    apart = (member == PARTNER) | (member == OTHER_MEMBER)
-    apart &= rng.random(n, dtype=np.float32) < 0.05
-    race = np.where(apart, own_race, head_race[household])
-    educ = _draw(rng, _together("Educ", EDUC_OF_AGE, EDUC_OF_RACE), age, race)
-    work = _draw(rng, _together("WrkTyp", WORK_OF_AGE, WORK_OF_EDUC), age, educ)
-    hours = _draw(rng, _together("Hours", HOURS_OF_AGE, HOURS_OF_SEX, HOURS_OF_WORK), age, sex, work)
+    has_own_race = (member == PARTNER) | (member == OTHER_MEMBER)
+    has_own_race &= rng.random(n, dtype=np.float32) < 0.05
+    race = np.where(has_own_race, own_race, head_race[household])
+    educ = _draw(rng, _joint_shares("Educ", EDUC_OF_AGE, EDUC_OF_RACE), age, race)
+    work = _draw(rng, _joint_shares("WrkTyp", WORK_OF_AGE, WORK_OF_EDUC), age, educ)
+    hours = _draw(rng, _joint_shares("Hours", HOURS_OF_AGE, HOURS_OF_SEX, HOURS_OF_WORK), age, sex, work)
     unmarried = (member >= SINGLE_HEAD).astype(np.uint8)
     return {"Age": age, "WrkTyp": work, "Educ": educ, "MarStat": unmarried, "Race": race, "Sex": sex, "Hours": hours}
 
 
 def _usual_income(codes: dict[str, Array], means: Array, rng: Generator) -> tuple[Array, Array]:
-    """The group of usual income, and its logarithm."""
+    """Return the group of usual income, and the logarithm of usual income."""
     usual = USUAL_INCOME_START + means
     for name, steps in USUAL_INCOME.items():
         usual += np.array(steps, dtype=np.float32)[codes[name]]
@@ -168,53 +171,57 @@ def _usual_income(codes: dict[str, Array], means: Array, rng: Generator) -> tupl
 
 
 def _amounts(codes: dict[str, Array], means: Array, usual: Array, rng: Generator) -> dict[str, Array]:
-    """The amounts of the last year, whole US dollars."""
+    """Return the amounts of the last year, in whole US dollars."""
     n = len(usual)
     age, work = codes["Age"], codes["WrkTyp"]
     earned = np.exp(usual + 0.25 * rng.standard_normal(n, dtype=np.float32))
     at_work = np.array([1.0, 1.0, 0.25, 0.0], dtype=np.float32)[work] > rng.random(n, dtype=np.float32)
     wage = np.where(at_work, 100 * np.rint(earned / 100), 0)
 
+    # Interest is nonzero for savers only, who are more frequent and richer with wealth.
     wealth = means / HOUSEHOLD_SD + 0.5 * codes["Educ"] + 0.7 * age
     saver = wealth + 1.5 * rng.standard_normal(n, dtype=np.float32) > 1.6
     interest = np.rint(np.exp(4.6 + 0.6 * wealth + 1.2 * rng.standard_normal(n, dtype=np.float32))) * saver
 
+    # Old people and people without work receive benefits, paid monthly.
     need = np.array([0.12, 0.14, 0.62], dtype=np.float32)[age] + np.array([0, 0, 0, 0.30], dtype=np.float32)[work]
     receives = rng.random(n, dtype=np.float32) < need
     monthly = np.rint(np.exp(5.8 + 0.3 * age + 0.6 * rng.standard_normal(n, dtype=np.float32)))
     benefits = 12 * monthly * receives
 
+    # Income of the self-employed without a wage appears in the total only.
     business = np.where(at_work, 0, np.where(work == 2, earned, 0.3 * earned))
-    smaller = 1 + 0.05 * rng.standard_exponential(n, dtype=np.float32)  # sources that have no column of their own
-    total = 100 * np.ceil((wage + interest + benefits + business) * smaller / 100)
+    other_sources = 1 + 0.05 * rng.standard_exponential(n, dtype=np.float32)  # factor; they have no column
+    total = 100 * np.ceil((wage + interest + benefits + business) * other_sources / 100)
     return {"wage": wage, "interest": interest, "benefits": benefits, "total": total}
 
 
 def _weights(household: Array, race: Array, rng: Generator) -> Array:
-    """One weight a household; households whose first person is non-white were sampled more densely."""
+    """Return one weight per household; households whose first person is non-white are sampled at a higher rate."""
     first = np.flatnonzero(np.diff(household, prepend=-1))
     by_race = [(0.05, 0.10, 0.20, 0.30, 0.20, 0.15), (0.20, 0.30, 0.25, 0.15, 0.07, 0.03)]
     return np.array(WEIGHTS)[_draw(rng, by_race, race[first])][household]
 
 
-def _together(name: str, *tables: object) -> Array:
-    """P(y | a, b, ...), proportional to P(y) * P(y | a)/P(y) * P(y | b)/P(y) * ..., from one table a condition."""
+def _joint_shares(name: str, *tables: object) -> Array:
+    """Return P(y | a, b, ...), proportional to P(y) * P(y | a)/P(y) * P(y | b)/P(y) * ..., from one table per condition."""
     base = np.array(list(SHARES[name].values()))
     joint = base
-    for place, table in enumerate(tables):
+    for axis, table in enumerate(tables):
         ratio = np.asarray(table) / base
         shape = [1] * len(tables) + [len(base)]
-        shape[place] = len(ratio)
+        shape[axis] = len(ratio)
         joint = joint * ratio.reshape(shape)
     shares: Array = joint / joint.sum(axis=-1, keepdims=True)
     return shares
 
 
 def _draw(rng: Generator, shares: object, *given: Array) -> Array:
-    """A category for each record, with the shares of the row of the table that `given` points to."""
+    """Draw a category for each record, with the shares of the table row that `given` indexes."""
+    # Inverse transform sampling: the category is the number of cumulated shares below u.
     bounds = np.cumsum(np.asarray(shares), axis=-1).astype(np.float32)
     u = rng.random(len(given[0]), dtype=np.float32)
-    drawn = np.zeros(len(u), dtype=np.uint8)
+    category = np.zeros(len(u), dtype=np.uint8)
     for k in range(bounds.shape[-1] - 1):
-        drawn += u >= bounds[..., k][given]
-    return drawn
+        category += u >= bounds[..., k][given]
+    return category

@@ -1,4 +1,4 @@
-"""What a form needs to know of a method, a measure or a rule, read from its dataclass fields and its docstring."""
+"""Forms for methods, measures and rules, derived from their dataclass fields and docstrings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sdcmap.study.cost import Cost, price_of_measure, price_of_method
 from sdcmap.study.plan import Plan
 from sdcmap.utility import UTILITIES
 
-COLUMNS = frozenset(  # fields of text that name columns of the file
+COLUMN_FIELDS = frozenset(  # text fields that name columns of the file
     ("area", "blank", "by", "carry", "differ", "given", "importance", "left", "linked", "on", "replicates", "right",
      "risk_on", "same", "secret", "similar", "within")
 )  # fmt: skip
@@ -32,19 +32,22 @@ KINDS: dict[object, Kind] = {bool: "flag", int: "whole number", float: "number",
 
 @dataclass(frozen=True)
 class Entry:
-    """One field of a form. `kind`: flag, whole number, number, text, choice or part (another value, as a table or text).
+    """One field of a form.
 
-    nested : a list of lists. columns : it names columns of the file. group : of a part, the group of forms that it is from.
+    kind : flag, whole number, number, text, choice or part (another value, as a table or text).
+    nested : whether it is a list of lists.
+    columns : whether it names columns of the file.
+    group : for a part, the group of forms to choose it from.
     """
 
     name: str
     kind: Kind
-    several: bool  # a list
+    several: bool  # whether it is a list
     required: bool
     default: object
     range: str
     choices: tuple[str, ...]
-    open: bool  # another value than one of the choices may be given
+    open: bool  # whether values other than the choices are allowed
     help: str
     nested: bool = False
     columns: bool = False
@@ -53,7 +56,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Form:
-    """The form of one class: its label and description for people, its unit if it has one, and its fields."""
+    """The form of one class: the summary of its docstring, its unit if it has one, and its fields."""
 
     type: str
     label: str
@@ -65,7 +68,7 @@ class Form:
 
 
 def forms() -> dict[str, list[Form]]:
-    """The forms of every method, measure and rule; and those of values that a field takes as a part, such as attacks."""
+    """Return the forms of every method, measure and rule, and of values used as parts of others, such as attacks."""
     groups: dict[str, list[type[Value]]] = {
         "methods": [method for method in (*METHODS, *plug_in_classes(Method)) if not method.in_every_plan],
         "measures": [*RISKS, *UTILITIES, *plug_in_classes(Measure)],
@@ -79,15 +82,17 @@ def forms() -> dict[str, list[Form]]:
 
 
 def part_of(kind: object) -> type[Value] | None:
-    """The class of the values that a field takes as parts, one or a list of them; None where it takes none."""
+    """Return the class of the parts that a field takes, single or as a list; None if it takes none."""
     while arguments := [one for one in typing.get_args(kind) if one not in (type(None), ...)]:
         kind = arguments[0]
     return kind if isinstance(kind, type) and issubclass(kind, Value) else None
 
 
-def formed(spec: object) -> object:
-    """The spec of a value in which parts that were written as text, such as "Linkage(metric='l')", are specs too; what
-    cannot be read stays as it is."""
+def normalize_spec(spec: object) -> object:
+    """Return a spec in which parts written as text, such as "Linkage(metric='l')", are specs too.
+
+    Parts that cannot be parsed stay unchanged.
+    """
     if not isinstance(spec, dict) or not isinstance(spec.get("type"), str):
         return spec
     cls = find_class(spec["type"])
@@ -96,20 +101,20 @@ def formed(spec: object) -> object:
     parts = {
         name: part for name, kind in field_types(cls).items() if name in spec and (part := part_of(kind)) is not None
     }
-    return spec | {name: _formed(spec[name], part) for name, part in parts.items()}
+    return spec | {name: _normalize_part(spec[name], part) for name, part in parts.items()}
 
 
-def _formed(part: object, base: type[Value]) -> object:
+def _normalize_part(part: object, base: type[Value]) -> object:
     if isinstance(part, list):
-        return [_formed(one, base) for one in part]
+        return [_normalize_part(one, base) for one in part]
     try:
-        return parse(part, base).spec() if isinstance(part, str) else formed(part)
+        return parse(part, base).spec() if isinstance(part, str) else normalize_spec(part)
     except PlanError:
         return part
 
 
 def form_of(cls: type[Value]) -> Form:
-    """The form of one class.
+    """Return the form of one class.
 
     >>> from sdcmap import Swap
     >>> [entry.range for entry in form_of(Swap).entries if entry.name == "rate"]
@@ -118,18 +123,19 @@ def form_of(cls: type[Value]) -> Form:
     sentences = parameter_sentences(cls)
     kinds = field_types(cls)
     own = inspect.get_annotations(cls)
-    shown = sorted(fields(cls), key=lambda f: (f.kw_only, f.name not in own))  # what the class adds comes first
+    shown = sorted(fields(cls), key=lambda f: (f.kw_only, f.name not in own))  # own fields first, then inherited ones
     entries = tuple(_entry(f.name, kinds[f.name], f.default, sentences.get(f.name, "")) for f in shown)
-    facts = getattr(cls, "kinds", ()) if issubclass(cls, Measure | Method) else ()
-    masks = facts if isinstance(facts, tuple) else ()
+    stated = getattr(cls, "kinds", ()) if issubclass(cls, Measure | Method) else ()
+    masked_kinds = stated if isinstance(stated, tuple) else ()
     label, summary = getattr(cls, "label", ""), getattr(cls, "description", "") or docstring(cls).summary
     name = type_name(cls)
-    return Form(name, label or name, summary, getattr(cls, "axis", ""), getattr(cls, "unit", ""), masks, entries)
+    return Form(name, label or name, summary, getattr(cls, "axis", ""), getattr(cls, "unit", ""), masked_kinds, entries)
 
 
 def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
     limits: list[str] = []
     depth, is_open = 0, False
+    # Unwrap the annotation: Annotated gives ranges, a tuple a list, a union allows other values beside the choices.
     while True:
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)
         if origin is Annotated:
@@ -145,47 +151,57 @@ def _entry(name: str, kind: Any, default: object, words: str) -> Entry:
     word: Kind = "choice" if choices else KINDS.get(kind, "part")
     required = default is MISSING
     return Entry(
-        name, word, depth > 0, required, None if required else to_plain(default), limits[0] if limits else "", choices,
-        is_open, words, depth > 1, word == "text" and name in COLUMNS,
-        GROUPS.get(kind, type_name(kind)) if word == "part" and isinstance(kind, type) else "",
-    )  # fmt: skip
+        name=name,
+        kind=word,
+        several=depth > 0,
+        required=required,
+        default=None if required else to_plain(default),
+        range=limits[0] if limits else "",
+        choices=choices,
+        open=is_open,
+        help=words,
+        nested=depth > 1,
+        columns=word == "text" and name in COLUMN_FIELDS,
+        group=GROUPS.get(kind, type_name(kind)) if word == "part" and isinstance(kind, type) else "",
+    )
 
 
-# What a method or a measure would add to a plan, before anybody has filled in its fields: an example of it is priced.
-
-
+# ---- the cost of adding a method or measure to a plan, estimated for an example before the form is filled in ---------
 def example_of(cls: type[Value], data: Microdata) -> Value | None:
-    """A value of this class for this file: a method's own first trial, else needed fields that name columns filled with
-    those that fit, and all others at their defaults; None where that makes none."""
+    """Return an example value of this class for a file; None if there is none.
+
+    For a method it is its first trial. Otherwise required fields that name columns get columns that fit, and all other
+    fields their defaults.
+    """
     trials = cls.trials(Roles(data)).values() if issubclass(cls, Method) else ()
     for trial in trials:
         if isinstance(trial, cls):
             return trial
     form = form_of(cls)
-    given = {entry.name: _columns(entry, form.kinds, data) for entry in form.entries if entry.required}
+    given = {entry.name: _fitting_columns(entry, form.kinds, data) for entry in form.entries if entry.required}
     with suppress(SdcmapError):
         return decode({"type": form.type} | {name: value for name, value in given.items() if value}, cls)
     return None
 
 
-def _columns(entry: Entry, kinds: tuple[str, ...], data: Microdata) -> tuple[str, ...] | str:
-    """Columns that a field could name."""
-    apart = {*data.unreleased, data.weight, data.household}
-    fit = tuple(v.name for v in data.schema.variables if v.name not in apart and (not kinds or v.kind in kinds))
+def _fitting_columns(entry: Entry, kinds: tuple[str, ...], data: Microdata) -> tuple[str, ...] | str:
+    """Return the columns that a field could name."""
+    excluded = {*data.unreleased_columns, data.weight, data.household}
+    fit = tuple(v.name for v in data.schema.variables if v.name not in excluded and (not kinds or v.kind in kinds))
     if not entry.columns or not fit:
         return ()
     return fit if entry.several else fit[0]
 
 
 def price_of(value: Value, data: Microdata, plan: Plan, now: Cost) -> float | None:
-    """Seconds of one core that a method or measure would add to a plan that costs `now`; None where it cannot be told."""
+    """Return the core seconds that a method or measure would add to a plan that costs `now`; None if unknown."""
     if isinstance(value, Method):
         return price_of_method(data, plan, value, now)
     return price_of_measure(data, plan, value) if isinstance(value, Measure) else None
 
 
-def stated_price(cls: type[Measure], data: Microdata, plan: Plan) -> float | None:
-    """The same of a measure that states its seconds by a formula; None of those that must be timed, or do not fit."""
+def price_from_formula(cls: type[Measure], data: Microdata, plan: Plan) -> float | None:
+    """Return the core seconds of a measure that has a cost formula; None if it must be timed or does not fit."""
     example = example_of(cls, data)
     if not isinstance(example, Measure) or any(example.incompatibilities(data)):
         return None

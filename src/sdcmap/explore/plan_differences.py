@@ -1,4 +1,4 @@
-"""What two plans state differently, in words."""
+"""List the differences between two plans in words."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sdcmap.core.formatting import join_names
-from sdcmap.files.reading import Source
+from sdcmap.files.reader import Source
 from sdcmap.study.plan import Plan
 
-ROLES = {  # fields of a source -> the word for the role
+ROLE_OF_FIELD = {  # field of a source -> role
     "keys": "key", "numeric": "numeric", "sensitive": "sensitive", "identifiers": "identifier", "weight": "weight",
     "household": "household", "stratum": "stratum", "other": "other", "drop": "drop",
 }  # fmt: skip
-MOST_NAMED = 8  # methods or measures that only one plan has
+MAX_NAMES = 8  # methods or measures listed by name; the others are counted
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is stated differently: what, and what each plan says."""
+    """One difference: the subject, and what each plan states."""
 
     what: str
     first: str
@@ -26,7 +26,7 @@ class Difference:
 
 
 def plan_differences(first: Plan, second: Plan) -> list[Difference]:
-    """Every difference, in the order of a plan: file and roles, methods, measures, draws, axes, limits, rule, profile.
+    """Return all differences in the order of a plan: file, roles, methods, measures, draws, axes, limits, rule, profile.
 
     >>> import sdcmap as sm
     >>> measures = [sm.SmallCells(), sm.Hellinger()]
@@ -38,25 +38,29 @@ def plan_differences(first: Plan, second: Plan) -> list[Difference]:
     plans = (first, second)
     methods = [{text: name for text, name in p.method_names.items() if text != "Identity"} for p in plans]
     measures = [{measure.text: measure.text for measure in p.measures} for p in plans]
-    own = [Difference("methods", *_alone(*methods)), Difference("measures", *_alone(*measures))]
-    found = [*_paired(*(_data(p.data) for p in plans)), *own, *_paired(*map(_choosing, plans))]
-    return [difference for difference in found if difference.first != difference.second]
+    own = [Difference("methods", *_only_in_one(*methods)), Difference("measures", *_only_in_one(*measures))]
+    differences = [
+        *_pair_differences(*(_data_facts(p.data) for p in plans)),
+        *own,
+        *_pair_differences(*map(_choice_facts, plans)),
+    ]
+    return [difference for difference in differences if difference.first != difference.second]
 
 
-def _paired(first: Mapping[str, str], second: Mapping[str, str]) -> list[Difference]:
+def _pair_differences(first: Mapping[str, str], second: Mapping[str, str]) -> list[Difference]:
     return [Difference(name, first.get(name, ""), second.get(name, "")) for name in dict.fromkeys([*first, *second])]
 
 
-def _data(source: Source | None) -> dict[str, str]:
-    """The file, and a line a column."""
+def _data_facts(source: Source | None) -> dict[str, str]:
+    """Return the file and the role of each column."""
     if source is None:
         return {}
-    roles = {f"role of {name}": ROLES[role] for role in ROLES for name in getattr(source, role)}
+    roles = {f"role of {name}": ROLE_OF_FIELD[role] for role in ROLE_OF_FIELD for name in getattr(source, role)}
     return {"file": source.path} | dict(sorted(roles.items()))
 
 
-def _choosing(plan: Plan) -> dict[str, str]:
-    """How a plan draws, measures and chooses."""
+def _choice_facts(plan: Plan) -> dict[str, str]:
+    """Return how a plan draws, measures and chooses."""
     return {
         "draws of a method": str(plan.replicates),
         "risk axis": join_names(plan.risk) if plan.risk else "",
@@ -67,9 +71,9 @@ def _choosing(plan: Plan) -> dict[str, str]:
     }
 
 
-def _alone(first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[str]:
-    """What only one of them has, by name."""
+def _only_in_one(first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[str]:
+    """Yield the names that only the first has, then those that only the second has."""
     for own, other in ((first, second), (second, first)):
         names = [name for text, name in own.items() if text not in other]
-        more = [f"and {len(names) - MOST_NAMED:,} more"] if len(names) > MOST_NAMED else []
-        yield "; ".join([*names[:MOST_NAMED], *more])
+        more = [f"and {len(names) - MAX_NAMES:,} more"] if len(names) > MAX_NAMES else []
+        yield "; ".join([*names[:MAX_NAMES], *more])

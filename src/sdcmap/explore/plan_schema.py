@@ -1,6 +1,6 @@
-"""A plan's TOML as a JSON Schema, for editors that complete and check: read from the fields of every class it may name.
+"""The JSON Schema of plan.toml, for editors with completion and checks, derived from the fields of all classes.
 
-The schema says what a plan may look like; `sdcmap check` says more, because it knows the file.
+The schema checks the form of a plan. `sdcmap check` checks more, because it reads the data file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sdcmap.core.docstring import docstring, parameter_sentences
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import Range, Value, field_types, type_name
-from sdcmap.files.reading import Source, read
+from sdcmap.files.reader import Source, read
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.study.plan import MAX_REPLICATES, Plan
@@ -36,11 +36,11 @@ SUBSETS: JSONSchema = {
     "type": "object", "required": ["subsets", "sizes"], "additionalProperties": False,
     "properties": {"subsets": {"type": "array", "items": TEXT}, "sizes": {"type": "array", "items": {"type": "integer"}}},
 }  # fmt: skip
-AXIS: JSONSchema = {"anyOf": [{"type": "array"}, SUBSETS]}  # of a grid: the values, or all subsets of some names
+AXIS: JSONSchema = {"anyOf": [{"type": "array"}, SUBSETS]}  # of a grid: a list of values, or all subsets of some names
 
 
 def plan_schema() -> JSONSchema:
-    """The schema of plan.toml (JSON Schema 2020-12).
+    """Return the schema of plan.toml (JSON Schema 2020-12).
 
     >>> plan_schema()["$defs"]["Swap"]["properties"]["rate"]["maximum"]
     0.5
@@ -54,7 +54,7 @@ def plan_schema() -> JSONSchema:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "plan.toml",
-        "description": "What to make, what to measure, how to choose: a plan of sdcmap.",
+        "description": "A plan of sdcmap: candidate methods, measures, and the rule of choice.",
         "type": "object",
         "additionalProperties": False,
         "properties": {name: {"description": sentences.get(name, ""), **part} for name, part in _parts().items()},
@@ -85,7 +85,7 @@ def _parts() -> dict[str, JSONSchema]:
 
 
 def _one_of(classes: Iterable[type[Value]]) -> JSONSchema:
-    """A table whose `type` says which class it is; "module:Class" of a plug-in that is not installed is not looked into."""
+    """Return the schema of a table whose `type` names a class. "module:Class" of an uninstalled plug-in is not checked."""
     names = [type_name(cls) for cls in classes]
     cases = [{"if": {"properties": {"type": {"const": n}}}, "then": {"$ref": f"#/$defs/{n}"}} for n in names]
     kind = {"anyOf": [{"enum": names}, {"type": "string", "pattern": ":"}]}
@@ -93,7 +93,7 @@ def _one_of(classes: Iterable[type[Value]]) -> JSONSchema:
 
 
 def _class(cls: type[Value]) -> JSONSchema:
-    """The table of one class; what a method must be given may stand in its grid."""
+    """Return the schema of one class; required fields of a method may be in its grid instead."""
     table = _table(cls)
     table["description"] = docstring(cls).summary
     table["properties"] = {"type": {"const": type_name(cls)}, "revision": {"type": "integer"}, **table["properties"]}
@@ -112,7 +112,7 @@ def _table(cls: type[Value], sentences: Mapping[str, str] = MappingProxyType({})
 
 
 def schema_of(kind: object) -> JSONSchema:
-    """What an annotation allows, as `coerce` takes it: one value for a list of one, a table or its text for a part.
+    """Return the schema of an annotation, as `coerce` accepts it: one value for a list of one, a table or text for a part.
 
     >>> schema_of(tuple[str, ...])["anyOf"][0]
     {'type': 'string'}
@@ -135,7 +135,7 @@ def schema_of(kind: object) -> JSONSchema:
 
 
 def _within(schema: JSONSchema, limits: Iterable[Range]) -> JSONSchema:
-    """The schema with the ends of its ranges, at the numbers of a list too."""
+    """Return the schema with the ends of its ranges, also for numbers in a list."""
     if "anyOf" in schema:
         return {"anyOf": [_within(part, limits) for part in schema["anyOf"]]}
     if "items" in schema:

@@ -1,9 +1,9 @@
-"""A plan to start from: chains over every released column, at several strengths, held to the limits of a profile.
+"""A starting plan: chains of methods over every released column, at several strengths, with the limits of a profile.
 
-A release is a whole file: where a chain masks the keys and leaves an amount open, everybody is found by the amount. So each
-chain masks all columns that somebody could know, from weak to strong; the rule takes the least loss that holds every limit.
-Weights that are a record's own, or tell its cell, are averaged in every chain. No chain carries people's own numbers or
-dates on: whoever sees one knows that its owner is in the file, on whatever row it stands.
+A release contains all columns. If a chain masked the keys but not an amount, the amount would identify people. So each
+chain masks all columns that others could know, from weak to strong, and the rule chooses the least loss within all limits.
+Weights that are unique, or that reveal a category, are averaged in every chain. No chain keeps numbers or dates that only
+one person has: such a value shows that this person is in the file, whatever row it is on.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 
 from sdcmap.choose import Threshold
 from sdcmap.core import Array, Floats, Measure, Method, Microdata, PlanError, Roles, SchemaError
-from sdcmap.data.amounts import holds_numbers
+from sdcmap.data.amounts import has_numbers
 from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
-from sdcmap.files.reading import Source
+from sdcmap.files.reader import Source
 from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
 from sdcmap.methods import PRAM, Chain, Derive, Microaggregate, Noise, RankSwap, Recode, Suppress, Synthesize
 from sdcmap.methods.average_weights import AverageWeights, average_neighbors
@@ -30,19 +30,26 @@ from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import Profile
 from sdcmap.utility import KolmogorovSmirnov, QueryError, TableError
 
-FINE = 12  # categories, beyond which a column is made coarser first
-MANY = 100  # categories, beyond which the rare ones are too many to list
-FEW_ROWS, TARGETS = 5000, 2000  # beyond so many records so many are targets of each candidate; a release attacks more
-MOST_KEYS = 8  # keys of a local suppression; with more nearly every value would be blanked
-PERTURBED = ((0.9, 0.05), (0.7, 0.15), (0.5, 0.3), (0.3, 0.5), (0.15, 0.8))  # PRAM's stay, and the window of ranks
-SHARED_NUMBERS = 5  # records that have a number before ranks are swapped
-LEAVES = (5, 20, 100, 200)
-KEPT = (20, 50)  # fewest records of each combination of the columns that a partly synthetic file keeps
-OWN = 0.1  # share of the records whose category is their own, beyond which a column is made coarser before it is drawn
-GROUPS = (5, 10, 25, 50)
-SHARED = 25  # fewest records of one weight
-WEIGHTS = (50, 20, 10, 5, 2)  # most different weights, as many as tell nothing
-TELLS = 0.5  # share of the values that a guess without the weight misses, which the weight may tell
+MAX_FINE_CATEGORIES = 12  # a column with more categories is recoded first
+MAX_LISTED_CATEGORIES = 100  # with more categories, the rare ones are too many to list in a recode
+SAMPLE_TARGETS_ABOVE = 5000  # records; in larger files each candidate is attacked on a sample of targets ...
+TARGET_SAMPLE_SIZE = 2000  # ... of this size; the release checks attack more
+MAX_SUPPRESSED_KEYS = 8  # keys of a local suppression; with more, nearly every value would be suppressed
+PRAM_AND_RANK_STRENGTHS = (
+    (0.9, 0.05),
+    (0.7, 0.15),
+    (0.5, 0.3),
+    (0.3, 0.5),
+    (0.15, 0.8),
+)  # PRAM's stay, and the rank window
+MIN_RECORDS_PER_NUMBER = 5  # numbers are averaged over so many records before ranks are swapped
+LEAF_SIZES = (5, 20, 100, 200)  # records per leaf of the synthesizing trees
+MIN_RECORDS_PER_KEY_COMBINATION = (20, 50)  # of the keys that a partly synthetic file leaves unmasked
+MAX_RARE_SHARE = 0.1  # with more records in nearly unique categories, a column is recoded before synthesis
+GROUP_SIZES = (5, 10, 25, 50)  # of microaggregation over all columns
+MIN_RECORDS_PER_WEIGHT = 25
+WEIGHT_COUNTS = (50, 20, 10, 5, 2)  # numbers of distinct weights to try, until they do not reveal categories
+MAX_INFERENCE_GAIN = 0.5  # largest tolerated gain in guessing a category from the weight
 
 
 def starting_plan(
@@ -52,30 +59,38 @@ def starting_plan(
     formulas: Mapping[str, str] | None = None,
     tables: Sequence[str] = (),
 ) -> Plan:
-    """A plan of about 30 candidates for a file whose roles are stated or proposed.
+    """Return a plan of about 30 candidates for a file whose roles are stated or proposed.
 
-    Every chain masks all columns that others could know, and computes those of `formulas` anew; utility is the error of
-    counts of the keys and the numbers, with tables of the keys and the distributions of the numbers beside it; risk is
-    the worst of the profile's measures, each as a share of its limit, at most 1. Published tables of the same people
-    (`tables`: paths) add the attack of who holds them.
+    Every chain masks all columns that others could know, and recomputes the columns in `formulas`. Utility is the error of
+    random counts; errors of tables of the keys and of the distributions of the numbers are measured too. Risk is the worst
+    of the profile's measures, each as a share of its limit; it must be at most 1. If tables about the same people were
+    published (`tables`: paths), an attack that uses them is added.
     """
-    derived = tuple(_derived(data, formulas or {}))
+    derived = tuple(_derive_steps(data, formulas or {}))
     columns = Columns(data, tuple(step.on for step in derived))
     if not columns.categories and not columns.numbers:
-        raise PlanError("the data have no keys and no numeric variables: state roles when reading them.")
+        raise PlanError("the data have no keys and no numeric variables: state their roles when reading the file.")
+    # Chains that coincide, or do not fit the data, are dropped.
     methods = [m for m in dict.fromkeys(columns.methods()) if next(m.incompatibilities(data), None) is None]
-    held = profile.for_rows(len(data))
-    risks = [_on_a_sample(measure, len(data)) for measure in held.measures(data).limits]
-    risks += [with_tables(data, tables)] if tables else []
+    adapted = profile.for_rows(len(data))
+    risks = [_sample_targets(measure, len(data)) for measure in adapted.measures(data).limits]
+    risks += [published_tables_attack(data, tables)] if tables else []
     return Plan(
-        methods, [*risks, *columns.utilities()], risk=tuple(measure.text for measure in risks),
-        rule=Threshold(risk=1.0), derive=derived, data=source, profile=held,
-    )  # fmt: skip
+        methods,
+        [*risks, *columns.utilities()],
+        risk=tuple(measure.text for measure in risks),
+        rule=Threshold(risk=1.0),
+        derive=derived,
+        data=source,
+        profile=adapted,
+    )
 
 
-def with_tables(data: Microdata, tables: Sequence[str]) -> PublishedTables:
-    """The attack of who holds these tables: on the keys that they are of, the first that have so few combinations as it can
-    look at. SchemaError where it does not fit the data."""
+def published_tables_attack(data: Microdata, tables: Sequence[str]) -> PublishedTables:
+    """Return the attack with published tables, on the first keys in the tables that have few enough combinations.
+
+    SchemaError if the tables do not fit the data.
+    """
     attack = PublishedTables(tuple(tables))
     named, known, cells = attack.table_columns(data), [], 1
     for name in data.keys:
@@ -83,27 +98,31 @@ def with_tables(data: Microdata, tables: Sequence[str]) -> PublishedTables:
             known.append(name)
             cells *= data.level_count(name)
     attack = replace(attack, on=tuple(known))
-    problems = list(attack.incompatibilities(data)) if known else ["the published tables are of none of the keys."]
+    problems = list(attack.incompatibilities(data)) if known else ["the published tables contain none of the keys."]
     if problems:
         raise SchemaError(" ".join(problems))
     return attack
 
 
-def _derived(data: Microdata, formulas: Mapping[str, str]) -> Iterator[Derive]:
-    """The steps that compute derived columns: of formulas that hold in the file as it is read."""
+def _derive_steps(data: Microdata, formulas: Mapping[str, str]) -> Iterator[Derive]:
+    """Yield the steps that recompute derived columns, for formulas that hold in the file as read."""
     for step in (Derive(name, formula) for name, formula in formulas.items()):
         if not any(step.incompatibilities(data)) and not any(step.doubts(data)):
             yield step
 
 
-def _on_a_sample(measure: Measure, rows: int) -> Measure:
-    """The same attack on some of the records, where all would be dear for each of many candidates."""
-    return replace(measure, targets=TARGETS) if isinstance(measure, WorstLinkage) and rows > FEW_ROWS else measure
+def _sample_targets(measure: Measure, rows: int) -> Measure:
+    """Return the attack on a sample of targets, if attacking all records would take too long for every candidate."""
+    return (
+        replace(measure, targets=TARGET_SAMPLE_SIZE)
+        if isinstance(measure, WorstLinkage) and rows > SAMPLE_TARGETS_ABOVE
+        else measure
+    )
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What there is to mask: the columns that others could know, by kind; `derived` are computed from the others."""
+    """The columns to mask, by kind: those that others could know. `derived` columns are computed from the others."""
 
     data: Microdata
     derived: tuple[str, ...] = ()
@@ -118,7 +137,7 @@ class Columns:
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """The amounts that are not derived."""
+        """Amounts that are not derived."""
         return tuple(name for name in self.amounts if name not in self.derived)
 
     @cached_property
@@ -126,7 +145,7 @@ class Columns:
         return tuple(name for name in self.data.keys if name in self.categories)
 
     def utilities(self) -> Iterator[Measure]:
-        """Errors of counts first, for the map; then of tables of the keys, and of the numbers."""
+        """Yield the utility measures: errors of counts first, for the map; then of tables of keys, and of numbers."""
         yield QueryError(on=(*self.categories, *self.amounts), queries=2000)
         if len(self.keys) > 1:
             yield TableError(self.keys, order=2)
@@ -135,137 +154,154 @@ class Columns:
 
     # ---- chains -----------------------------------------------------------------------------------------------
     def methods(self) -> Iterator[Method]:
-        """From weak to strong; each masks every column, but for the few that a partly synthetic file keeps."""
-        for bins, strengths in ((10, PERTURBED[::2]), (5, PERTURBED)):
-            coarse = self._coarser(bins)
+        """Yield methods from weak to strong. Each masks every column, except for some keys in partly synthetic files."""
+        # Perturbation: PRAM for categories and rank swapping for numbers, after a moderate or a strong recode.
+        for bins, strengths in ((10, PRAM_AND_RANK_STRENGTHS[::2]), (5, PRAM_AND_RANK_STRENGTHS)):
+            coarse = self._recode_fine(bins)
             for stay, window in strengths:
-                yield self._chain(coarse, self._moved(stay), self._ranked(window))
+                yield self._chain(coarse, self._pram(stay), self._rank_swap(window))
+        # Grouping: local suppression of keys and microaggregation of numbers.
         for size in (3, 10):
-            yield self._chain(coarse, self._crowded(size), self._grouped(size))
+            yield self._chain(coarse, self._suppress(size), self._microaggregate(size))
+        # PRAM with additive noise instead of rank swapping.
         for stay, variance in ((0.5, 0.5), (0.3, 2.0)):
-            yield self._chain(coarse, self._moved(stay), [Noise(self.numbers, variance)] if self.numbers else [])
+            yield self._chain(coarse, self._pram(stay), [Noise(self.numbers, variance)] if self.numbers else [])
         if self.categories and self.numbers:
             for stay in (0.5, 0.3):
-                drawn = Synthesize(self.numbers, given=self.categories)  # not what is derived of the numbers themselves
-                yield self._chain(coarse, self._moved(stay), [drawn])
-        yield from self._together()
+                synthesis = Synthesize(self.numbers, given=self.categories)  # derived columns are recomputed later
+                yield self._chain(coarse, self._pram(stay), [synthesis])
+        yield from self._microaggregated()
         yield from self._partly_synthetic()
         yield from self._synthetic()
 
-    def _together(self) -> Iterator[Method]:
-        """Groups of records that become equal in every column."""
+    def _microaggregated(self) -> Iterator[Method]:
+        """Yield microaggregation over all columns: the records of a group become equal in every column."""
         names = (*self.categories, *self.numbers)
         if len(self.data) <= MAX_RECORDS_GOWER and len(names) > 1:
-            for size in GROUPS:
+            for size in GROUP_SIZES:
                 if 2 * size <= len(self.data):
                     yield self._chain([Microaggregate(names, size, method="gower")])
 
     def _partly_synthetic(self) -> Iterator[Method]:
-        """Some keys kept as they are, every other column drawn given these."""
-        for least in KEPT:
-            kept = self._kept(least)
-            drawn = tuple(name for name in self._drawn_in_turn if name not in (*kept, *self.derived))
-            if kept and drawn:
-                for leaf in LEAVES[2:]:
-                    yield self._chain(self._less_own, [Synthesize(drawn, given=kept, leaf=leaf)])
+        """Yield partly synthetic files: some keys stay unmasked, every other column is drawn given these."""
+        for least in MIN_RECORDS_PER_KEY_COMBINATION:
+            unmasked = self._unmasked_keys(least)
+            drawn = tuple(name for name in self._synthesis_order if name not in (*unmasked, *self.derived))
+            if unmasked and drawn:
+                for leaf in LEAF_SIZES[2:]:
+                    yield self._chain(self._coarsen_rare, [Synthesize(drawn, given=unmasked, leaf=leaf)])
 
-    def _kept(self, least: int) -> tuple[str, ...]:
-        """Keys, those with few categories first, of which every combination that is met has at least so many records."""
-        kept: tuple[str, ...] = ()
+    def _unmasked_keys(self, least: int) -> tuple[str, ...]:
+        """Return keys, those with few categories first, whose occurring combinations all have at least `least` records."""
+        chosen: tuple[str, ...] = ()
         cell = np.zeros(len(self.data), dtype=np.int64)
         for name in sorted(self.keys, key=self.data.level_count):
             finer = cell * self.data.level_count(name) + self.data.codes(name)
             count = np.bincount(finer)
             if count[count > 0].min() >= least:
-                kept, cell = (*kept, name), finer
-        return kept
+                chosen, cell = (*chosen, name), finer
+        return chosen
 
     def _synthetic(self) -> Iterator[Method]:
-        """Files whose rows are nobody's."""
-        drawn = (*self._drawn_in_turn, *([] if self.data.weight is None else [self.data.weight]))
-        if len(self._drawn_in_turn) > 1:
-            for leaf in LEAVES:
-                yield self._chain(self._less_own, [Synthesize(drawn, leaf=leaf)])
-            yield self._chain(self._less_own, [Synthesize(drawn, model="copula")])
+        """Yield fully synthetic files, whose rows do not correspond to people."""
+        drawn = (*self._synthesis_order, *([] if self.data.weight is None else [self.data.weight]))
+        if len(self._synthesis_order) > 1:
+            for leaf in LEAF_SIZES:
+                yield self._chain(self._coarsen_rare, [Synthesize(drawn, leaf=leaf)])
+            yield self._chain(self._coarsen_rare, [Synthesize(drawn, model="copula")])
 
     @cached_property
-    def _drawn_in_turn(self) -> tuple[str, ...]:
-        """All columns in the order in which they are drawn: those with few categories first, the amounts last."""
+    def _synthesis_order(self) -> tuple[str, ...]:
+        """All columns in the order of synthesis: those with few categories first, amounts last."""
         names = Roles(self.data).descriptive_columns
         few_first = sorted((name for name in names if name not in self.amounts), key=self.data.level_count)
         return (*few_first, *(name for name in names if name in self.amounts))
 
     @cached_property
-    def _less_own(self) -> list[Method]:
-        """Columns such as dates, made coarser where many records have a category that is nearly theirs alone: drawn as it
-        is, it would tell that its owner is in the file."""
+    def _coarsen_rare(self) -> list[Method]:
+        """Recodes of columns such as dates, in which many records have a nearly unique category.
+
+        If such a category appeared in a synthetic file, it would show that its owner is in the data.
+        """
         counts = {name: np.bincount(self.data.codes(name)) for name in self.categories}
-        own = [name for name, count in counts.items() if count[count < MIN_SHARING_RECORDS].sum() / count.sum() > OWN]
-        return [step for name in own for step in self._coarse(name, 10)]
+        rare = [
+            name
+            for name, count in counts.items()
+            if count[count < MIN_SHARING_RECORDS].sum() / count.sum() > MAX_RARE_SHARE
+        ]
+        return [step for name in rare for step in self._recode_column(name, 10)]
 
     @cached_property
-    def weighting(self) -> list[Method]:
-        """Weights averaged, in as many groups as tell nothing of the columns that others could know; nothing where the
-        weights are so already."""
-        if self.data.weight is None or len(self.data) < SHARED:
+    def weight_steps(self) -> list[Method]:
+        """The step that averages weights, in as many groups as do not reveal categories; empty if none is needed."""
+        if self.data.weight is None or len(self.data) < MIN_RECORDS_PER_WEIGHT:
             return []
         own = self.data.numbers(self.data.weight)
-        sizes = [max(SHARED, -(-len(self.data) // groups)) for groups in WEIGHTS]
-        size = next((size for size in sizes if not self._tells(average_neighbors(own, size))), len(self.data))
-        return [] if (average_neighbors(own, size) == own).all() else [self._averaging(size)]
+        # Try fewer and fewer distinct weights until they reveal no category.
+        sizes = [max(MIN_RECORDS_PER_WEIGHT, -(-len(self.data) // groups)) for groups in WEIGHT_COUNTS]
+        size = next(
+            (size for size in sizes if not self._reveals_category(average_neighbors(own, size))), len(self.data)
+        )
+        return [] if (average_neighbors(own, size) == own).all() else [self._average_weights(size)]
 
-    def _averaging(self, size: int) -> Method:
-        """Within strata, where each has enough records."""
+    def _average_weights(self, size: int) -> Method:
+        """Return the step that averages weights, within strata if each has enough records."""
         strata = self.data.schema.of_role("stratum")
         least = int(self.data.view(distinct_cells, strata).count.min()) if strata else 0
-        return AverageWeights(min(size, least), within=strata) if least >= SHARED else AverageWeights(size)
+        return (
+            AverageWeights(min(size, least), within=strata) if least >= MIN_RECORDS_PER_WEIGHT else AverageWeights(size)
+        )
 
-    def _tells(self, weights: Floats) -> bool:
-        """Whether a weight tells much of a column, beyond the best single guess."""
+    def _reveals_category(self, weights: Floats) -> bool:
+        """Return whether the weight reveals much more of a category than the best guess without it."""
         group = np.unique(weights, return_inverse=True)[1]
-        return any(_told(group, self.data.codes(name)) > TELLS for name in self.categories)
+        return any(_inference_gain(group, self.data.codes(name)) > MAX_INFERENCE_GAIN for name in self.categories)
 
     def _chain(self, *parts: Sequence[Method]) -> Method:
-        steps = tuple(step for part in (*parts, self.weighting) for step in part)
+        steps = tuple(step for part in (*parts, self.weight_steps) for step in part)
         return steps[0] if len(steps) == 1 else Chain(steps)
 
-    def _coarser(self, bins: int) -> list[Method]:
-        """Fewer categories of columns with many."""
-        fine = [name for name in self.categories if self.data.level_count(name) > FINE]
-        return [step for name in fine for step in self._coarse(name, bins)]
+    def _recode_fine(self, bins: int) -> list[Method]:
+        """Return recodes of the columns with many categories."""
+        fine = [name for name in self.categories if self.data.level_count(name) > MAX_FINE_CATEGORIES]
+        return [step for name in fine for step in self._recode_column(name, bins)]
 
-    def _coarse(self, name: str, bins: int) -> Iterator[Method]:
-        """One column: intervals of numbers, years of dates, the rare together, or first letters."""
+    def _recode_column(self, name: str, bins: int) -> Iterator[Method]:
+        """Yield the recode of one column: intervals of numbers, years, merged rare categories, or first letters."""
         is_date = self.data.schema[name].storage in DATES
-        if holds_numbers(self.data.column(name)):
+        if has_numbers(self.data.column(name)):
             yield Recode((name,), bins=bins, by="quantiles")
-        elif is_date or self.data.level_count(name) > MANY:
+        elif is_date or self.data.level_count(name) > MAX_LISTED_CATEGORIES:
             yield Recode((name,), prefix=4 if is_date else 1)
         elif len(rare := Roles(self.data).rare(name, 1 / (2 * bins))) > 1:
             yield Recode((name,), merge=(rare,), labels=("other",))
 
-    def _moved(self, stay: float) -> list[Method]:
+    def _pram(self, stay: float) -> list[Method]:
         return [PRAM(self.categories, stay, alpha=1.0)] if self.categories else []
 
-    def _ranked(self, window: float) -> list[Method]:
-        """Ranks swapped, of numbers that a few records share: swapped as they are, each would tell its owner."""
+    def _rank_swap(self, window: float) -> list[Method]:
+        """Return rank swapping of averaged numbers. A number that only one person has would show who it belongs to."""
         if not self.numbers:
             return []
-        return [Microaggregate(self.numbers, SHARED_NUMBERS, method="individual"), RankSwap(self.numbers, window)]
+        return [
+            Microaggregate(self.numbers, MIN_RECORDS_PER_NUMBER, method="individual"),
+            RankSwap(self.numbers, window),
+        ]
 
-    def _crowded(self, size: int) -> list[Method]:
-        """Blanked keys, and the other categories dealt out at random."""
-        rest = tuple(name for name in self.categories if name not in self.keys[:MOST_KEYS])
-        blanked: list[Method] = [Suppress(self.keys[:MOST_KEYS], size, unmet="leave")] if self.keys else []
-        return [*blanked, *([PRAM(rest, 0.3, alpha=1.0)] if rest else [])]
+    def _suppress(self, size: int) -> list[Method]:
+        """Return local suppression of the first keys, and PRAM for the other categories."""
+        rest = tuple(name for name in self.categories if name not in self.keys[:MAX_SUPPRESSED_KEYS])
+        suppressed: list[Method] = [Suppress(self.keys[:MAX_SUPPRESSED_KEYS], size, unmet="leave")] if self.keys else []
+        return [*suppressed, *([PRAM(rest, 0.3, alpha=1.0)] if rest else [])]
 
-    def _grouped(self, size: int) -> list[Method]:
+    def _microaggregate(self, size: int) -> list[Method]:
         return [Microaggregate(self.numbers, size)] if self.numbers else []
 
 
-def _told(group: Array, codes: Array) -> float:
-    """The share of the values that the commonest value of the group tells, of those that the commonest of all misses."""
+def _inference_gain(group: Array, codes: Array) -> float:
+    """Return the gain in guessing a value from its group, as a share of the errors of the best guess without groups."""
     shape = int(group.max()) + 1, int(codes.max()) + 1
     counts = np.bincount(group * shape[1] + codes, minlength=shape[0] * shape[1]).reshape(shape)
-    missed = len(codes) - counts.sum(axis=0).max()
-    return float((counts.max(axis=1).sum() - counts.sum(axis=0).max()) / missed) if missed else 0.0
+    # Goodman and Kruskal's lambda: errors of the overall mode, and how many of them the mode of the group avoids.
+    errors = len(codes) - counts.sum(axis=0).max()
+    return float((counts.max(axis=1).sum() - counts.sum(axis=0).max()) / errors) if errors else 0.0

@@ -1,4 +1,4 @@
-"""Every format in and out; working copies that workers map; files larger than memory."""
+"""Read and write every file format; working copies that workers map into memory; files larger than memory."""
 
 import lazy_loader
 

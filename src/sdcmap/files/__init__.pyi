@@ -1,8 +1,8 @@
-"""The names of the room, resolved on first use: the table of formats is read where polars is not needed yet."""
+"""The public names of the package, imported on first use: the table of formats is needed before polars."""
 
-from .blocks import read_in_blocks as read_in_blocks
-from .reading import Source as Source
-from .reading import read as read
-from .writing import write as write
+from .block_reader import read_in_blocks as read_in_blocks
+from .reader import Source as Source
+from .reader import read as read
+from .writer import write as write
 
 __all__: list[str]

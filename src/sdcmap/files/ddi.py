@@ -1,10 +1,10 @@
-"""DDI-Codebook in: what an archive's codebook.xml says of a study and of its variables.
+"""Read a DDI-Codebook: the metadata of a study and its variables in an archive's codebook.xml.
 
-Read are the title and the universe of the study and, of each variable, label, universe, nature, value labels, and codes and
-ranges for missing values (`invalrng`, and categories marked as missing). Versions 1 to 2.6 write these alike.
+The title and the universe of the study are read, and for each variable its label, universe, nature, value labels, and the
+codes and ranges for missing values (`invalrng`, and categories marked as missing). These are equal in versions 1 to 2.6.
 
-The file comes from elsewhere, so little is trusted: a DOCTYPE is refused, and with it every entity and everything outside
-the file; size and depth are bounded; what is wrong is said in one sentence that quotes nothing.
+The file comes from outside and is not trusted. A DOCTYPE is rejected, and with it entities and references to other files.
+Size and depth are limited. Errors never quote the file.
 """
 
 from __future__ import annotations
@@ -17,119 +17,118 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from sdcmap.errors import SchemaError
+from sdcmap.files.csv_parquet import MAX_COLUMNS
 from sdcmap.files.missing_codes import Code, Codes
-from sdcmap.files.plain import MOST_COLUMNS
 
 if TYPE_CHECKING:
     import polars as pl
 
     from sdcmap.data.schema import Variable
 
-MOST_BYTES = 64 << 20
-DEEPEST = 64  # levels of elements
+MAX_BYTES = 64 << 20  # of a codebook; large ones have a few MB
+MAX_DEPTH = 64  # nested elements; a codebook has about ten levels
 TITLE = ("codeBook", "stdyDscr", "citation", "titlStmt", "titl")
 UNIVERSE = ("codeBook", "stdyDscr", "stdyInfo", "sumDscr", "universe")
 VARIABLE = ("codeBook", "dataDscr", "var")
 NATURE = {"nominal": "nominal", "ordinal": "ordinal", "interval": "scale", "ratio": "scale", "percent": "scale"}
-PLAINLY_MISSING = ("", ".")  # how SAS and Stata write a missing value without a reason
+SYSTEM_MISSING = ("", ".")  # a missing value without a reason, as SAS and Stata write it
 
 
 @dataclass(frozen=True)
-class Described:
-    """What a codebook says of one variable; codes are texts as they stand there."""
+class VariableDescription:
+    """The metadata of one variable; codes are texts as in the codebook."""
 
     label: str = ""
     universe: str = ""
     measure: str = ""
-    labels: tuple[tuple[str, str], ...] = ()  # (code, words)
+    labels: tuple[tuple[str, str], ...] = ()  # (code, label)
     missing: tuple[str, ...] = ()
     ranges: tuple[tuple[float, float], ...] = ()  # of codes for missing values
 
-    def told(self, fact: Variable, dtype: pl.DataType) -> Variable:
-        """The variable with everything that its file does not say itself."""
+    def complete(self, fact: Variable, dtype: pl.DataType) -> Variable:
+        """Return the variable with all metadata that its own file lacks."""
         missing = dict.fromkeys((*fact.missing, *(self.ranges if dtype.is_numeric() else ())))
         measure = self.measure or fact.measure if fact.measure in ("", "unknown") else fact.measure
-        values = fact.values or tuple(_typed(self.labels, dtype))
+        values = fact.values or tuple(_convert_codes(self.labels, dtype))
         label, universe = fact.label or self.label, fact.universe or self.universe
         return replace(fact, label=label, universe=universe, measure=measure, values=values, missing=tuple(missing))
 
 
 @dataclass(frozen=True)
 class DDICodebook:
-    """What a codebook says: the study's title and universe, and its variables by name."""
+    """The metadata of a codebook: title and universe of the study, and its variables by name."""
 
     title: str = ""
     universe: str = ""
-    variables: Mapping[str, Described] = field(default_factory=dict)
+    variables: Mapping[str, VariableDescription] = field(default_factory=dict)
 
     @property
     def codes(self) -> Codes:
-        """Every code for missing values, with its words."""
-        labels = {name: dict(described.labels) for name, described in self.variables.items()}
-        coded = ((name, code) for name, described in self.variables.items() for code in described.missing)
+        """All codes for missing values, with their labels."""
+        labels = {name: dict(variable.labels) for name, variable in self.variables.items()}
+        coded = ((name, code) for name, variable in self.variables.items() for code in variable.missing)
         return tuple(Code(name, code, labels[name].get(code, "")) for name, code in coded)
 
 
 def read_ddi(path: str | Path) -> DDICodebook:
-    """The codebook in a file; SchemaError in one sentence where it is none. Of two variables of one name, the first."""
+    """Read a codebook; SchemaError if the file is not one. Of two variables with one name, the first is used."""
     path = Path(path)
     try:
         size = path.stat().st_size
-        if size > MOST_BYTES:
-            most = f"a codebook of at most {MOST_BYTES >> 20} is read"
-            raise SchemaError(f"{path.name} has {size >> 20} MiB, and {most}.")
+        if size > MAX_BYTES:
+            raise SchemaError(f"{path.name} has {size >> 20} MiB; a codebook may have at most {MAX_BYTES >> 20} MiB.")
         content = path.read_bytes()
     except OSError as error:
         raise SchemaError(f"{path.name} cannot be read ({error.strerror}).") from None
     reader = _Reader(path.name)
     try:
         reader.parser.Parse(content, True)
-    except (expat.ExpatError, ValueError, LookupError):  # its text may quote the file
-        raise SchemaError(f"{path.name} is no well-formed XML.") from None
+    except (expat.ExpatError, ValueError, LookupError):  # the parser's message may quote the file
+        raise SchemaError(f"{path.name} is not well-formed XML.") from None
     return DDICodebook(reader.title, reader.universe, reader.variables)
 
 
 class _Reader:
-    """Goes through the elements, and keeps one variable's at a time."""
+    """Collects metadata while parsing, with only one variable in memory at a time."""
 
     def __init__(self, file: str) -> None:
         self.file, self.title, self.universe = file, "", ""
-        self.variables: dict[str, Described] = {}
+        self.variables: dict[str, VariableDescription] = {}
         self.path: list[str] = []
-        self.kept: TreeBuilder | None = None  # of the element that is being kept
-        self.depth = 0  # where that element stands
+        self.builder: TreeBuilder | None = None  # of the element that is being collected
+        self.depth = 0  # the depth of that element
         self.parser = expat.ParserCreate(namespace_separator="}")
-        self.parser.StartDoctypeDeclHandler = self._no_doctype
+        self.parser.StartDoctypeDeclHandler = self._reject_doctype
         self.parser.StartElementHandler = self._start
         self.parser.CharacterDataHandler = self._data
         self.parser.EndElementHandler = self._end
 
-    def _no_doctype(self, *_: object) -> None:
-        raise SchemaError(f"{self.file} has a DOCTYPE, and none is read: take the line out.")
+    def _reject_doctype(self, *_: object) -> None:
+        raise SchemaError(f"{self.file} has a DOCTYPE, which is not allowed: remove that line.")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         tag = name.rpartition("}")[2]
         if not self.path and tag != "codeBook":
-            raise SchemaError(f"{self.file} is no DDI-Codebook: its first element must be codeBook.")
+            raise SchemaError(f"{self.file} is not a DDI-Codebook: its first element must be codeBook.")
         self.path.append(tag)
-        if len(self.path) > DEEPEST:
-            raise SchemaError(f"{self.file} is nested more than {DEEPEST} levels deep.")
-        if self.kept is None and tuple(self.path) in (TITLE, UNIVERSE, VARIABLE):
-            self.kept, self.depth = TreeBuilder(), len(self.path)
-        if self.kept is not None:
-            self.kept.start(tag, {key.rpartition("}")[2]: value for key, value in attributes.items()})
+        if len(self.path) > MAX_DEPTH:
+            raise SchemaError(f"{self.file} is nested more than {MAX_DEPTH} levels deep.")
+        if self.builder is None and tuple(self.path) in (TITLE, UNIVERSE, VARIABLE):
+            self.builder, self.depth = TreeBuilder(), len(self.path)
+        if self.builder is not None:
+            self.builder.start(tag, {key.rpartition("}")[2]: value for key, value in attributes.items()})
 
     def _data(self, text: str) -> None:
-        if self.kept is not None:
-            self.kept.data(text)
+        if self.builder is not None:
+            self.builder.data(text)
 
     def _end(self, _name: str) -> None:
         tag = self.path.pop()
-        if self.kept is not None:
-            self.kept.end(tag)
+        if self.builder is not None:
+            self.builder.end(tag)
             if len(self.path) < self.depth:
-                self._take(tag, self.kept.close())
-                self.kept = None
+                self._take(tag, self.builder.close())
+                self.builder = None
 
     def _take(self, tag: str, element: Element) -> None:
         if tag == "titl":
@@ -137,26 +136,26 @@ class _Reader:
         elif tag == "universe":
             self.universe = self.universe or _text(element)
         else:
-            self.variables.setdefault(element.get("name", ""), _described(element))
-            if len(self.variables) > MOST_COLUMNS:
-                raise SchemaError(f"{self.file} describes more than {MOST_COLUMNS:,} variables.")
+            self.variables.setdefault(element.get("name", ""), _describe(element))
+            if len(self.variables) > MAX_COLUMNS:
+                raise SchemaError(f"{self.file} describes more than {MAX_COLUMNS:,} variables.")
 
 
-def _described(var: Element) -> Described:
+def _describe(var: Element) -> VariableDescription:
     categories = [(_first(one, "catValu"), one) for one in var.findall("catgry")]
-    gone = [code for code, one in categories if one.get("missing", "N").upper() in ("Y", "YES", "TRUE")]
-    gone += [item.get("VALUE", "").strip() for item in var.findall("invalrng/item")]
-    missing = tuple(dict.fromkeys(code for code in gone if code not in PLAINLY_MISSING))
+    missing_codes = [code for code, one in categories if one.get("missing", "N").upper() in ("Y", "YES", "TRUE")]
+    missing_codes += [item.get("VALUE", "").strip() for item in var.findall("invalrng/item")]
+    missing = tuple(dict.fromkeys(code for code in missing_codes if code not in SYSTEM_MISSING))
     labels = tuple((code, words) for code, one in categories if code and (words := _first(one, "labl")))
-    # a range without an end, or of texts, is left out
+    # Ranges without an end, or of texts, are ignored.
     ends = [(_number(one.get("min", "")), _number(one.get("max", ""))) for one in var.findall("invalrng/range")]
     ranges = tuple((low, high) for low, high in ends if low is not None and high is not None and low <= high)
     nature = NATURE.get(var.get("nature", ""), "")
-    return Described(_first(var, "labl"), _first(var, "universe"), nature, labels, missing, ranges)
+    return VariableDescription(_first(var, "labl"), _first(var, "universe"), nature, labels, missing, ranges)
 
 
-def _typed(labels: tuple[tuple[str, str], ...], dtype: pl.DataType) -> Iterator[tuple[float | str, str]]:
-    """Value labels with their codes as the column has them."""
+def _convert_codes(labels: tuple[tuple[str, str], ...], dtype: pl.DataType) -> Iterator[tuple[float | str, str]]:
+    """Yield value labels with codes in the type of the column."""
     import polars as pl
 
     if dtype.is_numeric() or dtype == pl.Object:
@@ -171,7 +170,7 @@ def _number(text: str) -> float | None:
 
 
 def _first(element: Element, tag: str) -> str:
-    """The text of the first such element that has some: others are in other languages, or longer."""
+    """Return the text of the first such element that is not empty; later ones are translations or longer texts."""
     return next(filter(None, map(_text, element.findall(tag))), "")
 
 

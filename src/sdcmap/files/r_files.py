@@ -1,6 +1,6 @@
-"""R's .rds and .RData: the one data frame in them, with factors, dates, and the labels that package haven keeps.
+"""Read the data frame of an R file (.rds, .RData), with factors, dates, and the labels of package haven.
 
-Package rdata parses the file; the objects are turned into columns here, so that NA, factors and dates stay what they are.
+Package rdata parses the file. Its objects are converted to columns here, so that NA, factors and dates are preserved.
 """
 
 from __future__ import annotations
@@ -15,29 +15,32 @@ import polars as pl
 from sdcmap.data.schema import Variable
 from sdcmap.errors import MissingExtra, SchemaError
 
-LATIN_1 = 4  # the mark of a text in Latin-1; R writes ASCII and UTF-8 else
-SECONDS = 1_000_000  # microseconds
+LATIN_1_FLAG = 4  # marks a text in Latin-1; other texts are ASCII or UTF-8
+MICROSECONDS_PER_SECOND = 1_000_000
 
 
 def read_r(path: Path) -> tuple[pl.DataFrame, dict[str, Variable]]:
-    """The data frame of the file; SchemaError where it holds none, or several."""
+    """Read the data frame of a file; SchemaError if it contains none, or several."""
     try:
         from rdata.parser import parse_file
     except ImportError:
-        raise MissingExtra("files of R need: pip install 'sdcmap[r]'") from None
-    frames = [found for found in _objects(parse_file(path).object) if "data.frame" in _texts_of(found, "class")]
+        raise MissingExtra("reading R files needs an extra package: pip install 'sdcmap[r]'") from None
+    objects = _objects(parse_file(path).object)
+    frames = [one for one in objects if "data.frame" in _texts_of(one, "class")]
     if len(frames) != 1:
-        raise SchemaError(f"{path.name} holds {len(frames)} data frames, and one is read: save it alone, by saveRDS.")
+        raise SchemaError(
+            f"{path.name} contains {len(frames)} data frames, but needs exactly one: save it with saveRDS."
+        )
     names = _texts_of(frames[0], "names")
     if len(set(names)) < len(names):
-        raise SchemaError(f"{path.name} has two columns of one name.")
+        raise SchemaError(f"{path.name} has two columns with the same name: rename one of them.")
     columns = dict(zip(names, frames[0].value, strict=True))
     frame = pl.DataFrame([_column(name, column) for name, column in columns.items()])
-    return frame, {name: _fact(name, column) for name, column in columns.items()}
+    return frame, {name: _variable(name, column) for name, column in columns.items()}
 
 
 def _objects(first: Any) -> Iterator[Any]:
-    """The object of an .rds file; those of an .RData file, which lie in a list of pairs."""
+    """Yield the object of an .rds file, or the objects of an .RData file, which are a linked list."""
     while first is not None and isinstance(first.value, tuple):
         yield first.value[0]
         first = first.value[1]
@@ -56,39 +59,39 @@ def _attributes(thing: Any) -> dict[str, Any]:
 def _text(char: Any) -> str | None:
     if char.value is None:
         return None
-    return str(char.value.decode("latin-1" if char.info.gp & LATIN_1 else "utf-8"))
+    return str(char.value.decode("latin-1" if char.info.gp & LATIN_1_FLAG else "utf-8"))
 
 
 def _texts_of(thing: Any, attribute: str) -> list[str]:
-    found = _attributes(thing).get(attribute)
-    return [] if found is None or not isinstance(found.value, list) else [_text(char) or "" for char in found.value]
+    texts = _attributes(thing).get(attribute)
+    return [] if texts is None or not isinstance(texts.value, list) else [_text(char) or "" for char in texts.value]
 
 
 def _column(name: str, thing: Any) -> pl.Series:
-    """One vector of R as a column: factors as categories in their order, Date and POSIXct as what they are."""
+    """Return an R vector as a column: factors as ordered categories, Date and POSIXct as dates and times."""
     kinds, value = _texts_of(thing, "class"), thing.value
     if isinstance(value, list):
         if any(not isinstance(char.value, bytes | None) for char in value):
-            raise SchemaError(f"column {name!r} is a list of R; texts, numbers, factors and dates are read.")
+            raise SchemaError(f"column {name!r} is an R list: use texts, numbers, factors or dates.")
         return pl.Series(name, [_text(char) for char in value], dtype=pl.String)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "bif":
-        raise SchemaError(f"column {name!r} is of a type of R that is not read: texts, numbers, factors and dates are.")
-    gone = np.ma.getmaskarray(value)
+        raise SchemaError(f"column {name!r} has an R type that cannot be read: use texts, numbers, factors or dates.")
+    is_missing = np.ma.getmaskarray(value)
     plain = np.ma.getdata(value)
     if "factor" in kinds:
         levels = _texts_of(thing, "levels")
-        chosen = pl.Series(name, [None, *levels], dtype=pl.String).gather(np.where(gone | (plain < 1), 0, plain))
-        return chosen.cast(pl.Enum(levels))
-    numbers = pl.Series(name, plain, nan_to_null=True).set(pl.Series(gone), None)
+        texts = pl.Series(name, [None, *levels], dtype=pl.String)
+        return texts.gather(np.where(is_missing | (plain < 1), 0, plain)).cast(pl.Enum(levels))
+    numbers = pl.Series(name, plain, nan_to_null=True).set(pl.Series(is_missing), None)
     if "Date" in kinds:
         return numbers.cast(pl.Float64).floor().cast(pl.Int32).cast(pl.Date)
     if "POSIXct" in kinds:
-        return (numbers.cast(pl.Float64) * SECONDS).round().cast(pl.Int64).cast(pl.Datetime("us"))
+        return (numbers.cast(pl.Float64) * MICROSECONDS_PER_SECOND).round().cast(pl.Int64).cast(pl.Datetime("us"))
     return numbers
 
 
-def _fact(name: str, thing: Any) -> Variable:
-    """What haven keeps of a variable: its label, value labels, and SPSS's user-missing values."""
+def _variable(name: str, thing: Any) -> Variable:
+    """Return the metadata from haven: label, value labels, and user-missing values of SPSS."""
     attributes = _attributes(thing)
     codes = _numbers_of(attributes.get("labels"))
     words = _texts_of(attributes["labels"], "names") if codes else []

@@ -1,6 +1,7 @@
-"""What the texts of columns are: numbers, truth, dates, or texts after all.
+"""Infer the types of text columns: numbers, booleans, dates, or text.
 
-All columns are tried at once: a query costs as much as a few thousand values, and a file may have thousands of columns.
+All columns are converted in one query, because a query costs as much as a few thousand values and a file may have thousands
+of columns.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from itertools import chain
 import polars as pl
 
 from sdcmap.files.dialect import NONE, Dialect, number_pattern
-from sdcmap.files.missing_codes import Codes, of_column
+from sdcmap.files.missing_codes import Codes, codes_for_column
 
-CODE = r"^(?:\+|-?0\d)"  # texts such as 007 and +49, which would not be written back as they were
+CODE_PATTERN = r"^(?:\+|-?0\d)"  # texts such as 007 and +49, which would change if they were written as numbers
 DATES = (
     (r"^\d{4}-\d\d-\d\d$", ("%Y-%m-%d",)),
     (r"^\d{4}/\d\d?/\d\d?$", ("%Y/%m/%d",)),
     (r"^\d\d?\.\d\d?\.\d{4}$", ("%d.%m.%Y",)),
-    (r"^\d\d?/\d\d?/\d{4}$", ("%d/%m/%Y", "%m/%d/%Y")),  # the day first where both could be meant
+    (r"^\d\d?/\d\d?/\d{4}$", ("%d/%m/%Y", "%m/%d/%Y")),  # the day first if both are possible
     (r"^\d\d?-\d\d?-\d{4}$", ("%d-%m-%Y", "%m-%d-%Y")),
 )
 TIMES = (
@@ -27,22 +28,23 @@ TIMES = (
 )
 
 
-def typed(text: pl.DataFrame, dialect: Dialect, codes: Codes) -> pl.DataFrame:
-    """Each column in its type. Where texts that mean "missing" stand among numbers, dates or truth values: as objects."""
-    words = {name: own for name in text.columns if (own := [code.code for code in of_column(codes, name)])}
+def infer_types(text: pl.DataFrame, dialect: Dialect, codes: Codes) -> pl.DataFrame:
+    """Return each column in its type; columns with text codes among numbers, dates or booleans become objects."""
+    words = {name: own for name in text.columns if (own := [code.code for code in codes_for_column(codes, name)])}
     rest = text.with_columns(pl.when(~pl.col(name).is_in(own)).then(name).alias(name) for name, own in words.items())
-    values = _types(rest, dialect)
+    values = _infer_all(rest, dialect)
     columns = []
     for before, after in zip(text.get_columns(), rest.get_columns(), strict=True):
-        made = values.get(before.name, before)
-        if made is not before and before.null_count() < after.null_count():
-            made = with_codes(made, before, before.is_in(words[before.name]), of_column(codes, before.name))
-        columns.append(made)
+        converted = values.get(before.name, before)
+        if converted is not before and before.null_count() < after.null_count():
+            is_code = before.is_in(words[before.name])
+            converted = insert_codes(converted, before, is_code, codes_for_column(codes, before.name))
+        columns.append(converted)
     return pl.DataFrame(columns)
 
 
-def written_as(text: pl.Series, dtype: pl.DataType) -> pl.Series:
-    """Texts that we wrote, in the type that they had."""
+def parse_as(text: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """Return texts of a written file in their original type."""
     if dtype == pl.Boolean:
         return text == "true"
     if isinstance(dtype, pl.Date | pl.Time | pl.Datetime):
@@ -52,71 +54,74 @@ def written_as(text: pl.Series, dtype: pl.DataType) -> pl.Series:
     return text.cast(dtype)
 
 
-def with_codes(values: pl.Series, text: pl.Series, coded: pl.Series, codes: Codes) -> pl.Series:
-    """The codes among the values again: numbers among numbers, else each as the text it is."""
+def insert_codes(values: pl.Series, text: pl.Series, is_code: pl.Series, codes: Codes) -> pl.Series:
+    """Return the values with codes inserted: as numbers among numbers, else as texts."""
     numbers = {code.code: code.number for code in codes if code.number is not None}
     if values.dtype.is_integer() and all(number.is_integer() for number in numbers.values()):
         numbers = {text: int(number) for text, number in numbers.items()}
-    if values.dtype.is_numeric() and text.filter(coded).is_in(list(numbers)).all():
-        back = pl.Series([numbers.get(word) for word in text.filter(coded)])
-        held = values if back.dtype.is_integer() else values.cast(pl.Float64)
-        return held.scatter(coded.arg_true(), back)
-    kept = numbers if values.dtype.is_numeric() else {}
-    triples = zip(values.to_list(), text.to_list(), coded.to_list(), strict=True)
-    cells = [kept.get(word, word) if is_code else value for value, word, is_code in triples]
+    if values.dtype.is_numeric() and text.filter(is_code).is_in(list(numbers)).all():
+        inserted = pl.Series([numbers.get(word) for word in text.filter(is_code)])
+        numeric = values if inserted.dtype.is_integer() else values.cast(pl.Float64)
+        return numeric.scatter(is_code.arg_true(), inserted)
+    as_numbers = numbers if values.dtype.is_numeric() else {}
+    triples = zip(values.to_list(), text.to_list(), is_code.to_list(), strict=True)
+    cells = [as_numbers.get(word, word) if coded else value for value, word, coded in triples]
     return pl.Series(text.name, cells, dtype=pl.Object)
 
 
-def _types(text: pl.DataFrame, dialect: Dialect) -> dict[str, pl.Series]:
-    """The columns of which every text is of a type, in the first that holds them; blanks around a number do not count, nor
-    do fields of blanks."""
+def _infer_all(text: pl.DataFrame, dialect: Dialect) -> dict[str, pl.Series]:
+    """Return the columns in which every text has one type, converted to the first type that fits.
+
+    Blanks around a number, and fields of blanks only, are ignored.
+    """
     values: dict[str, pl.Series] = {}
-    left = _with_values(text)
-    for way in (_numbers, _truth, _dates):
-        values |= way(left, dialect)
-        left = _without(left, values)
-    blank = _where(left, pl.all().str.contains("^ | $|^$").any())
-    bare = _with_values(blank.select(pl.all().str.strip_chars().replace("", None))) if blank.width else blank
-    for way in (_numbers, _truth, _dates):
-        values |= {name: made for name, made in way(bare, dialect).items() if name not in values}
+    left = _drop_empty(text)
+    for convert in (_numbers, _booleans, _dates):
+        values |= convert(left, dialect)
+        left = _exclude(left, values)
+    # Try the remaining columns again without blanks at the ends of their texts.
+    blank = _select(left, pl.all().str.contains("^ | $|^$").any())
+    bare = _drop_empty(blank.select(pl.all().str.strip_chars().replace("", None))) if blank.width else blank
+    for convert in (_numbers, _booleans, _dates):
+        values |= {name: column for name, column in convert(bare, dialect).items() if name not in values}
     return values
 
 
-def _with_values(text: pl.DataFrame) -> pl.DataFrame:
+def _drop_empty(text: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame([column for column in text.get_columns() if column.null_count() < len(column)])
 
 
-def _where(text: pl.DataFrame, test: pl.Expr) -> pl.DataFrame:
-    """The columns for which a test holds."""
-    held = text.select(test).row(0) if text.width else ()
-    return pl.DataFrame([column for column, holds in zip(text.get_columns(), held, strict=True) if holds])
+def _select(text: pl.DataFrame, test: pl.Expr) -> pl.DataFrame:
+    """Return the columns that pass a test."""
+    results = text.select(test).row(0) if text.width else ()
+    return pl.DataFrame([column for column, passes in zip(text.get_columns(), results, strict=True) if passes])
 
 
-def _without(text: pl.DataFrame, done: Container[str]) -> pl.DataFrame:
+def _exclude(text: pl.DataFrame, done: Container[str]) -> pl.DataFrame:
     return pl.DataFrame([column for column in text.get_columns() if column.name not in done])
 
 
-def _whole(text: pl.DataFrame, values: pl.DataFrame) -> dict[str, pl.Series]:
-    """The columns of which every text became a value."""
+def _fully_converted(text: pl.DataFrame, values: pl.DataFrame) -> dict[str, pl.Series]:
+    """Return the columns in which every text became a value."""
     pairs = zip(text.get_columns(), values.get_columns(), strict=True)
-    return {made.name: made for before, made in pairs if made.null_count() == before.null_count()}
+    return {after.name: after for before, after in pairs if after.null_count() == before.null_count()}
 
 
 def _numbers(text: pl.DataFrame, dialect: Dialect) -> dict[str, pl.Series]:
-    """Whole numbers where all are, else floats."""
+    """Return numeric columns: integers if all values are whole, else floats."""
     values = {} if dialect.decimal == "," else _plain_numbers(text)
     if dialect.decimal == "," or dialect.thousands not in ("", NONE):
-        values |= _plain_numbers(_marks_off(_without(text, values), dialect))
+        values |= _plain_numbers(_normalize_numbers(_exclude(text, values), dialect))
     likely = pl.DataFrame([column for column in text.get_columns() if column.name in values])
-    coded = set(_where(likely, pl.all().str.contains(CODE).any()).columns)
-    return {name: made for name, made in values.items() if name not in coded}
+    codes = set(_select(likely, pl.all().str.contains(CODE_PATTERN).any()).columns)
+    return {name: column for name, column in values.items() if name not in codes}
 
 
-def _marks_off(text: pl.DataFrame, dialect: Dialect) -> pl.DataFrame:
-    """The columns that are numbers in this dialect, in Python's."""
+def _normalize_numbers(text: pl.DataFrame, dialect: Dialect) -> pl.DataFrame:
+    """Return the columns that are numbers in this dialect, in the notation of Python."""
     pattern = number_pattern(dialect.decimal or ".", dialect.thousands or NONE)
-    for part in (pl.all().drop_nulls().head(100), pl.all()):  # most texts are told by the first
-        text = _where(text, part.str.contains(pattern).all())
+    for part in (pl.all().drop_nulls().head(100), pl.all()):  # the first values rule out most columns quickly
+        text = _select(text, part.str.contains(pattern).all())
     if dialect.thousands not in ("", NONE):
         text = text.select(pl.all().str.replace_all(dialect.thousands, "", literal=True))
     return text.select(pl.all().str.replace(",", ".", literal=True)) if dialect.decimal == "," else text
@@ -124,27 +129,29 @@ def _marks_off(text: pl.DataFrame, dialect: Dialect) -> pl.DataFrame:
 
 def _plain_numbers(text: pl.DataFrame) -> dict[str, pl.Series]:
     first = pl.all().drop_nulls().head(100)
-    text = _where(text, first.cast(pl.Float64, strict=False).is_not_null().all())
-    whole = _where(text, first.str.contains(r"^-?\d+$").all())
+    text = _select(text, first.cast(pl.Float64, strict=False).is_not_null().all())
+    whole = _select(text, first.str.contains(r"^-?\d+$").all())
     values: dict[str, pl.Series] = {}
+    # Integers of any size before floats, so that long identifiers keep all digits.
     for dtype, likely in ((pl.Int64, whole), (pl.Int128, whole), (pl.Float64, text)):
-        left = _without(likely, values)
-        values |= _whole(left, left.select(pl.all().cast(dtype, strict=False)))
+        left = _exclude(likely, values)
+        values |= _fully_converted(left, left.select(pl.all().cast(dtype, strict=False)))
     return values
 
 
-def _truth(text: pl.DataFrame, _: Dialect) -> dict[str, pl.Series]:
-    likely = _where(text, pl.all().drop_nulls().head(20).str.contains(r"^(?i:true|false)$").all())
+def _booleans(text: pl.DataFrame, _: Dialect) -> dict[str, pl.Series]:
+    likely = _select(text, pl.all().drop_nulls().head(20).str.contains(r"^(?i:true|false)$").all())
     words, lower = {"true": True, "false": False}, pl.all().str.to_lowercase()
-    return _whole(likely, likely.select(lower.replace_strict(words, return_dtype=pl.Boolean, default=None)))
+    return _fully_converted(likely, likely.select(lower.replace_strict(words, return_dtype=pl.Boolean, default=None)))
 
 
 def _dates(text: pl.DataFrame, _: Dialect) -> dict[str, pl.Series]:
     values: dict[str, pl.Series] = {}
     for pattern, formats in chain(DATES, TIMES):
-        likely = _where(text, pl.all().drop_nulls().head(50).str.contains(pattern).all())
+        # Check the first values before parsing whole columns.
+        likely = _select(text, pl.all().drop_nulls().head(50).str.contains(pattern).all())
         for form in formats:
             dtype = pl.Datetime if "%H" in form else pl.Date
-            likely = _without(likely, values)
-            values |= _whole(likely, likely.select(pl.all().str.strptime(dtype, form, strict=False)))
+            likely = _exclude(likely, values)
+            values |= _fully_converted(likely, likely.select(pl.all().str.strptime(dtype, form, strict=False)))
     return values

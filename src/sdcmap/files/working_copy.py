@@ -1,8 +1,8 @@
-"""The working copy that workers map into memory: codes and numbers as they are, identifiers and dropped columns left out.
+"""The working copy of the data, which workers map into memory; without identifiers and dropped columns.
 
-`data.bin` holds the columns one after the other, uncompressed; `schema.arrow` the levels, and where each column lies. It
-ends with its SHA-256, looked at before anything else: a damaged Arrow file can end the process that reads it.
-(Arrow alone would do, but polars 2 no longer maps its files into memory.)
+`data.bin` contains the columns one after the other, uncompressed; `schema.arrow` their levels and offsets. It ends with its
+SHA-256, which is checked first, because a damaged Arrow file can crash the process that reads it. (One Arrow file would
+suffice, but polars 2 no longer maps Arrow files into memory.)
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from sdcmap.data.private_folder import private_folder
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.errors import SdcmapError, StudyDamaged
 
-ALIGN = 64  # bytes: where a column may begin
-OPEN_FILES = Path("/proc/self/fd")  # where Linux shows the open files of a process
+ALIGNMENT_BYTES = 64  # a column begins at a multiple of this, for fast array operations
+OPEN_FILES = Path("/proc/self/fd")  # the open files of a process on Linux
 
 
 class Part(NamedTuple):
-    """The values of a column, or its reasons for missing values, in blocks of rows."""
+    """The values of a column, or its reasons for missing values, as blocks of rows."""
 
     name: str
     dtype: np.dtype[Any]
@@ -39,17 +39,20 @@ class Part(NamedTuple):
 
 
 def write_copy(data: Microdata, folder: Path) -> Path:
-    """Write the working copy into `folder`, readable by its owner alone."""
-    columns = {name: data.column(name) for name in data.names if name not in data.unreleased}
+    """Write the working copy into `folder`; only the owner can read it."""
+    columns = {name: data.column(name) for name in data.names if name not in data.unreleased_columns}
     schema = data.schema.only(columns)
     levels = {name: column.levels for name, column in columns.items()}
     return write_parts(folder, schema, len(data), levels, (_parts(column) for column in columns.values()))
 
 
 @contextmanager
-def passing_copy(data: Microdata) -> Iterator[Path]:
-    """A working copy for as long as the block lasts. On Linux its files lose their names as soon as they are written, and
-    the folder holds links to the open files of this process: whatever ends it, they go with it."""
+def temporary_copy(data: Microdata) -> Iterator[Path]:
+    """Yield the folder of a working copy that exists during the block.
+
+    On Linux the files are unlinked after writing, and the folder has links to the open files of this process. So they
+    disappear with the process, even if it is killed.
+    """
     with private_folder() as folder, ExitStack() as stack:
         write_copy(data, folder)
         for path in folder.iterdir() if OPEN_FILES.is_dir() else ():
@@ -67,22 +70,23 @@ def _parts(column: Column) -> list[Part]:
 def write_parts(
     folder: Path, schema: Schema, rows: int, levels: Mapping[str, pl.Series | None], parts: Iterable[Iterable[Part]]
 ) -> Path:
-    """Write columns, each as parts and each part as blocks, so that no column need be in memory."""
-    places: list[dict[str, Any]] = []
+    """Write columns as parts, and each part as blocks, so that no column has to fit into memory."""
+    offsets: list[dict[str, Any]] = []
     try:
-        with _replaced(folder / "data.bin") as path, path.open("wb") as file:
+        with _staging_file(folder / "data.bin") as path, path.open("wb") as file:
             for name, column in zip(schema.names, parts, strict=True):
                 for part in column:
-                    file.write(bytes(-file.tell() % ALIGN))
-                    places.append({"name": name, "part": part.name, "dtype": str(part.dtype), "offset": file.tell()})
+                    # Pad with zero bytes up to the next aligned offset.
+                    file.write(bytes(-file.tell() % ALIGNMENT_BYTES))
+                    offsets.append({"name": name, "part": part.name, "dtype": str(part.dtype), "offset": file.tell()})
                     for block in part.blocks:
                         file.write(np.ascontiguousarray(block, part.dtype).data)
         study = {name: getattr(schema, name) for name in ("format", "census", "title", "universe")}
-        facts = {"rows": rows, **study, "columns": places, "variables": [asdict(v) for v in schema.variables]}
-        kept = {name: pl.Series([categories]) for name, categories in levels.items() if categories is not None}
+        facts = {"rows": rows, **study, "columns": offsets, "variables": [asdict(v) for v in schema.variables]}
+        stored_levels = {name: pl.Series([categories]) for name, categories in levels.items() if categories is not None}
         content = BytesIO()
-        pl.DataFrame({"": [json.dumps(facts)], **kept}).write_ipc(content)
-        with _replaced(folder / "schema.arrow") as path:
+        pl.DataFrame({"": [json.dumps(facts)], **stored_levels}).write_ipc(content)
+        with _staging_file(folder / "schema.arrow") as path:
             path.write_bytes(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
     except (OSError, pl.exceptions.PolarsError):
         raise SdcmapError(f"the working copy of the data cannot be written in {folder}: is the disk full?") from None
@@ -90,8 +94,8 @@ def write_parts(
 
 
 @contextmanager
-def _replaced(path: Path) -> Iterator[Path]:
-    """Where to write a private file that takes its place when it is whole."""
+def _staging_file(path: Path) -> Iterator[Path]:
+    """Yield a path for a private file, which is renamed to `path` when it is complete."""
     part = path.with_name(f"{path.name}.part")
     part.touch(mode=0o600)
     yield part
@@ -99,9 +103,9 @@ def _replaced(path: Path) -> Iterator[Path]:
 
 
 def open_copy(folder: Path, digest: str | None) -> Microdata:
-    """The microdata of a working copy, mapped; StudyDamaged when it is not the one with this digest (None: any)."""
+    """Return the microdata of a working copy, memory-mapped; StudyDamaged if its digest differs (None: any digest)."""
     try:
-        table = pl.read_ipc(BytesIO(_whole((folder / "schema.arrow").read_bytes())))
+        table = pl.read_ipc(BytesIO(_check_digest((folder / "schema.arrow").read_bytes())))
         facts = json.loads(table[""][0])
         bare = partial(np.memmap, folder / "data.bin", mode="r", shape=(facts["rows"],))
         mapped = {(p["name"], p["part"]): bare(dtype=p["dtype"], offset=p["offset"]) for p in facts["columns"]}
@@ -112,14 +116,14 @@ def open_copy(folder: Path, digest: str | None) -> Microdata:
     names = [variable.name for variable in variables]
     levels = {name: table[name][0].alias(name) for name in names if name in table.columns}
     columns = {n: Column(arrays[n, "values"], levels.get(n), arrays.get((n, "reasons"))) for n in names}
-    told = {name: facts[name] for name in ("census", "title", "universe") if name in facts}
-    data = Microdata(Schema(variables, facts["format"], **told), columns)
+    study = {name: facts[name] for name in ("census", "title", "universe") if name in facts}
+    data = Microdata(Schema(variables, facts["format"], **study), columns)
     if digest is not None and data.digest != digest:
-        raise StudyDamaged(f"the working copy in {folder.name} is not of these data: run the sweep again.")
+        raise StudyDamaged(f"the working copy in {folder.name} belongs to other data: run the sweep again.")
     return data
 
 
-def _whole(content: bytes) -> bytes:
+def _check_digest(content: bytes) -> bytes:
     if hashlib.sha256(content[:-32]).digest() != content[-32:]:
         raise ValueError
     return content[:-32]

@@ -15,7 +15,7 @@ import polars as pl
 
 from sdcmap.core import Array, Column, Field, Fields, Generator, Method, Microdata, SchemaError, Undefined
 from sdcmap.core.likelihood import Transition
-from sdcmap.data.cells import common_codes, rows_by_cell, stacked
+from sdcmap.data.cells import common_codes, rows_by_cell, stack_columns
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import cell_numbers, compress
 
@@ -152,7 +152,7 @@ class TransitionMethod(Method):
         strata = int(stratum.max()) + 1
         fields = []
         for name in self.on:
-            both = stacked([known.column(name), released.column(name)])
+            both = stack_columns([known.column(name), released.column(name)])
             size = 0 if both.levels is None else len(both.levels)
             if strata * size > MAX_LIKELIHOOD_STATES:
                 raise Undefined(

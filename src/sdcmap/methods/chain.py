@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from sdcmap.core import Fields, Generator, Method, Microdata, Roles, Stream, Trials, Undefined, join_names
 from sdcmap.core.steps import check_dependencies, redo_steps, split_steps
-from sdcmap.data.amounts import on_one_grid
+from sdcmap.data.amounts import snap_to_column_grid
 from sdcmap.data.schema import Schema
 from sdcmap.methods._chain_likelihood import compose_fields
 from sdcmap.methods.noise import Noise
@@ -152,7 +152,7 @@ class Chain(Method):
 
     def apply(self, data: Microdata, stream: Stream) -> Microdata:
         for number, step in enumerate(self.methods):
-            data = on_one_grid(data, step.apply(data, stream.child(f"step {number}")))
+            data = snap_to_column_grid(data, step.apply(data, stream.child(f"step {number}")))
         return data
 
     def with_steps(self, steps: Sequence[Method]) -> Method:

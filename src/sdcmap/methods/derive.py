@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sdcmap.core import Array, Fields, Floats, Generator, Method, PlanError, Roles, Trials, did_you_mean
-from sdcmap.data.amounts import amounts, holds_numbers
+from sdcmap.data.amounts import amounts, has_numbers
 from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.kernels.masking.granularity import granularity
 
@@ -243,4 +243,4 @@ class Derive(Method):
 
 def _is_number(data: Microdata, name: str) -> bool:
     column = data.column(name)
-    return data.schema[name].kind == "numeric" or (column.levels is not None and holds_numbers(column))
+    return data.schema[name].kind == "numeric" or (column.levels is not None and has_numbers(column))

@@ -13,10 +13,10 @@ import polars as pl
 from sdcmap.core import Array, Generator, Infeasible, Method, Positive, Range, Roles, SchemaError, Trials, format_number
 from sdcmap.core.named_files import read_verified
 from sdcmap.core.roles import Strengths, format_strength
-from sdcmap.data.amounts import amounts, holds_numbers
+from sdcmap.data.amounts import amounts, has_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.data.known_by import DATES
-from sdcmap.data.label_layers import interval_read
+from sdcmap.data.label_layers import parse_interval
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS, Schema
 from sdcmap.kernels.masking import breaks as cuts
@@ -135,7 +135,7 @@ class Recode(Method):
         records are merged, or, if there are very many categories, only their first characters are kept.
         """
         data = roles.data
-        if holds_numbers(data.column(name)):
+        if has_numbers(data.column(name)):
             bins = Strengths("bins", 20, 2).at(strength)["bins"]
             return cls((name,), bins=bins, by="quantiles") if data.level_count(name) > bins else None
         if data.schema[name].storage in DATES:
@@ -182,7 +182,7 @@ class Recode(Method):
             if name not in data.schema:
                 continue
             kind, numeric = data.schema[name].kind, data.column(name).levels is None
-            if self._is_numeric and not holds_numbers(data.column(name)):
+            if self._is_numeric and not has_numbers(data.column(name)):
                 yield f"Recode by breaks, bins or width needs numbers; {name!r} is {kind} without numeric categories."
             if not self._is_numeric and not self.hierarchy and kind == "numeric":
                 yield f"Recode by merge or prefix needs categories; {name!r} is numeric."
@@ -207,7 +207,7 @@ class Recode(Method):
         if self.labels and self.breaks:
             interval |= dict(zip(self.labels, pairwise(ends.tolist()), strict=True))
         else:
-            interval |= {label: pair[:2] for label in labels if label and (pair := interval_read(label))}
+            interval |= {label: pair[:2] for label in labels if label and (pair := parse_interval(label))}
         if not labels or any(label not in interval for label in labels):
             return super().preimage(name, low, high, released)
         edges = np.array([interval[label] for label in labels])[released.column(name).values]
@@ -221,7 +221,7 @@ class Recode(Method):
     def schema_after(self, schema: Schema) -> Schema:
         if self.becomes != "label":
             return schema
-        return schema.recoded({name: "String" for name in self.on if name in schema.names})
+        return schema.with_categories({name: "String" for name in self.on if name in schema.names})
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if self.becomes != "label":

@@ -101,7 +101,7 @@ class RecodeLocally(Method):
                 yield f"RecodeLocally: no column {name!r}.{did_you_mean(name, data.names)}"
 
     def schema_after(self, schema: Schema) -> Schema:
-        return schema.recoded({name: "String" for name in self.masked_names if name in schema.names})
+        return schema.with_categories({name: "String" for name in self.masked_names if name in schema.names})
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         names = tuple(dict.fromkeys((*(self.on or data.keys), *self.masked_names)))

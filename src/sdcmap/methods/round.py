@@ -20,7 +20,7 @@ from sdcmap.core import (
     format_number,
     format_strength,
 )
-from sdcmap.data.amounts import amounts, changed_amounts
+from sdcmap.data.amounts import amounts, replace_amounts
 from sdcmap.kernels.masking.breaks import round_at_random, round_to_multiple
 from sdcmap.methods.chain import combine_steps
 
@@ -105,7 +105,7 @@ class Round(Method):
         return self.base * (first - 0.5), self.base * (last + 0.5)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        return changed_amounts(data, {name: self._round(amounts(data, name), rng) for name in self.on})
+        return replace_amounts(data, {name: self._round(amounts(data, name), rng) for name in self.on})
 
     def _round(self, x: Array, rng: Generator) -> Array:
         return round_at_random(x, self.base, rng.random(len(x))) if self.unbiased else round_to_multiple(x, self.base)

@@ -21,7 +21,7 @@ from sdcmap.core import (
     format_percent,
     format_strength,
 )
-from sdcmap.data.amounts import amounts, changed_amounts
+from sdcmap.data.amounts import amounts, replace_amounts
 from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
 from sdcmap.kernels.statistics.robust_scatter import Scatter, robust_scatter
 
@@ -144,7 +144,7 @@ class TopCode(Method):
         return np.where(below, -np.inf, lower), np.where(above, np.inf, upper)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        return changed_amounts(data, {name: self._code_tails(amounts(data, name)) for name in self.on})
+        return replace_amounts(data, {name: self._code_tails(amounts(data, name)) for name in self.on})
 
     def _code_tails(self, x: Array) -> Array:
         if len(known := x[~np.isnan(x)]) == 0:

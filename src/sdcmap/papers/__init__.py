@@ -1,1 +1,1 @@
-"""The seed papers' experiments, one file each, as a user would write them: a plan, a sweep, a map, a table."""
+"""The experiments of the seed papers, written as a user would write them: a plan, a sweep, a map, a table."""

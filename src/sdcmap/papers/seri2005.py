@@ -1,7 +1,7 @@
 """Seri (2005), A graphical framework to evaluate risk assessment and information loss at individual level.
 
-Figures 1 and 3 and the densities of eq. 3 for 157 firms, then two real business files: one under growing noise, one under a
-change of units.
+Figures 1 and 3 and the densities of eq. 3 for 157 firms; then two real business files, one with growing noise and one with
+a change of units.
 """
 
 from __future__ import annotations
@@ -18,20 +18,30 @@ from sdcmap.recordwise.table import RecordTable, records
 
 FACTS = ("delta", "links_in_reach", "nearest_links", "empty", "unsafe_line", "unsafe_curve", "mean_perturbation")
 PRINTED = {"delta": 0.040838, "links_in_reach": 33, "nearest_links": 5}
-NOISE = (0.1, 0.3, 0.6)  # standard deviations on the log scale
-MEAN, SD, CORRELATION, MASKING = ((3.6, 9.8), (0.8, 1.1), 0.6, 0.626)  # log-normal firms that fit delta and links
+NOISE_SDS = (0.1, 0.3, 0.6)  # standard deviations on the log scale
+MEAN, SD, CORRELATION, MASKING = (
+    (3.6, 9.8),
+    (0.8, 1.1),
+    0.6,
+    0.626,
+)  # of log-normal firms that reproduce delta and links
 UNITS = (1000.0, 1000.0)  # from million dollars and thousand employees to thousand dollars and persons
 
 
 def run(*, data: Path | None = None, seed: int = 1, alpha: float = 0.05, k: int = 15, r: float = 0.15) -> Result:
-    """The experiment. data : folder of reference files. seed : of the noise added here. alpha, k, r : the paper's rule."""
+    """Run the experiment.
+
+    data : folder of reference files.
+    seed : of the added noise.
+    alpha, k, r : parameters of the paper's rule.
+    """
     rule = {"alpha": alpha, "k": k, "r": r}
     x, y, which = _firms(data, seed)
     firms = _table(x, y, ("turnover", "employees"), rule)
     document: Document = {"firms157": _facts(firms)}
     lines = [
         "Seri (2005)",
-        f"157 firms ({which}): {_said(firms)}",
+        f"157 firms ({which}): {_format_facts(firms)}",
         "  [paper: delta 0.040838, 33 links in reach (crosses), 5 nearest links (squares); its data and its model-based "
         "masking are not published]",
     ]
@@ -46,7 +56,7 @@ def run(*, data: Path | None = None, seed: int = 1, alpha: float = 0.05, k: int 
 
 
 def _table(x: Array, y: Array, names: tuple[str, str], rule: dict[str, Any]) -> RecordTable:
-    """The record table of two arrays that are on the log scale already."""
+    """Return the record table of two arrays on the log scale."""
     return records(pl.DataFrame(x, schema=list(names)), pl.DataFrame(y, schema=list(names)), names, **rule)
 
 
@@ -54,7 +64,7 @@ def _facts(table: RecordTable) -> Document:
     return {fact: value for fact, value in table.summary().items() if fact in FACTS}
 
 
-def _said(table: RecordTable) -> str:
+def _format_facts(table: RecordTable) -> str:
     facts = _facts(table)
     tied = f" ({table.ties} tied)" if table.ties else ""
     return (
@@ -64,8 +74,8 @@ def _said(table: RecordTable) -> str:
     )
 
 
-def like_the_paper(rng: Generator, n: int = 157) -> tuple[Array, Array]:
-    """Log turnover and log employees of n firms that fit the printed delta and links in reach, and their masking."""
+def simulate_firms(rng: Generator, n: int = 157) -> tuple[Array, Array]:
+    """Return log turnover and log employees of n firms that reproduce the printed delta and links, and their masking."""
     covariance = np.outer(SD, SD) * np.array([[1, CORRELATION], [CORRELATION, 1]])
     x: Array = rng.multivariate_normal(MEAN, covariance, n, method="cholesky")
     return x, x + MASKING * rng.standard_normal(x.shape)
@@ -74,38 +84,41 @@ def like_the_paper(rng: Generator, n: int = 157) -> tuple[Array, Array]:
 def _firms(data: Path | None, seed: int) -> tuple[Array, Array, str]:
     first, second = (reference_file(f"firms157_{which}.csv", data) for which in ("X", "Y"))
     if first is None or second is None:
-        return *like_the_paper(np.random.default_rng(seed)), "a generated stand-in"
+        return *simulate_firms(np.random.default_rng(seed)), "a generated stand-in"
     return np.loadtxt(first, delimiter=","), np.loadtxt(second, delimiter=","), "reference files"
 
 
 def _tarragona(data: Path | None, seed: int, rule: dict[str, Any]) -> Result:
-    """Log sales and labour costs of the companies where both are positive, under three strengths of noise."""
+    """Return the results for log sales and labor costs of companies with both positive, for three strengths of noise."""
     names = ("SALES", "LABOR_COSTS")
     x, which = _logs("casc_tarragona", names, data, seed)
-    tables = {s: _table(x, x + s * np.random.default_rng(seed).standard_normal(x.shape), names, rule) for s in NOISE}
-    shown = tables[NOISE[1]]
-    document = {**_facts(shown), "noise": NOISE[1], "records": len(shown), "sample": which,
+    tables = {
+        s: _table(x, x + s * np.random.default_rng(seed).standard_normal(x.shape), names, rule) for s in NOISE_SDS
+    }
+    shown = tables[NOISE_SDS[1]]
+    document = {**_facts(shown), "noise": NOISE_SDS[1], "records": len(shown), "sample": which,
                 "by_noise": {f"{s:g}": {**_facts(table), "ties": table.ties} for s, table in tables.items()}}  # fmt: skip
     lines = [f"casc_tarragona ({which}), {len(shown)} companies, log {' and '.join(names)}:"]
-    lines += [f"  noise {s:g}: {_said(table)}" for s, table in tables.items()]
+    lines += [f"  noise {s:g}: {_format_facts(table)}" for s, table in tables.items()]
     return Result({"casc_tarragona": document}, tuple(lines), {"casc_tarragona": shown.draw()})
 
 
 def _innovation(data: Path | None, seed: int, rule: dict[str, Any]) -> Result:
-    """The same masking of the firms of one sector in two systems of units; and the log-difference, which has no units."""
+    """Return the results of one masking in two systems of units, and with the log-difference, which has no units."""
     names = ("turnover_musd", "employees_k")
     x, which = _logs("firm_innovation", names, data, seed)
-    y = x + NOISE[1] * np.random.default_rng(seed).standard_normal(x.shape)
+    y = x + NOISE_SDS[1] * np.random.default_rng(seed).standard_normal(x.shape)
     shift = np.log(UNITS)
     first, second = _table(x, y, names, rule), _table(x + shift, y + shift, names, rule)
-    free = _table(x, y, names, {**rule, "distance": "absolute"})
-    document = {**_facts(first), "noise": NOISE[1], "records": len(first), "sample": which, "other_units": _facts(second),
-                "log_difference": _facts(free)}  # fmt: skip
+    unit_free = _table(x, y, names, {**rule, "distance": "absolute"})
+    document = {**_facts(first), "noise": NOISE_SDS[1], "records": len(first), "sample": which,
+                "other_units": _facts(second),
+                "log_difference": _facts(unit_free)}  # fmt: skip
     lines = [
-        f"firm_innovation ({which}), {len(first)} firms of sector 32 in 1991, noise {NOISE[1]:g}:",
-        f"  million dollars, thousand employees: {_said(first)}",
-        f"  thousand dollars, employees:         {_said(second)}",
-        f"  log-difference, in any units:        {_said(free)}",
+        f"firm_innovation ({which}), {len(first)} firms of sector 32 in 1991, noise {NOISE_SDS[1]:g}:",
+        f"  million dollars, thousand employees: {_format_facts(first)}",
+        f"  thousand dollars, employees:         {_format_facts(second)}",
+        f"  log-difference, in any units:        {_format_facts(unit_free)}",
     ]
     figures = {"firm_innovation": first.draw(), "firm_innovation_other_units": second.draw()}
     return Result({"firm_innovation": document}, tuple(lines), figures)
@@ -114,7 +127,7 @@ def _innovation(data: Path | None, seed: int, rule: dict[str, Any]) -> Result:
 def _logs(name: str, names: tuple[str, str], data: Path | None, seed: int) -> tuple[Array, str]:
     file = reference_file(f"{name}.parquet", data)
     if file is None:
-        return like_the_paper(np.random.default_rng(seed), 500)[0], "a generated stand-in"
+        return simulate_firms(np.random.default_rng(seed), 500)[0], "a generated stand-in"
     frame = pl.read_parquet(file)
     if name == "firm_innovation":
         frame = frame.filter(pl.col("year").cast(pl.Int64) == 1991, pl.col("sector2").cast(pl.String) == "32")

@@ -1,7 +1,6 @@
 """Trottini (2001), A decision-theoretic approach to data disclosure problems.
 
-Example 1 in closed form, figures 1 and 2, the choice as the limits change; our values beside the printed ones; the errata
-named.
+Example 1 in closed form with the printed values, figures 1 and 2, the choice as the limits change, and the errata.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import polars as pl
 from sdcmap.charts.planes import draw_planes
 from sdcmap.core.chart import Chart
 from sdcmap.papers.reference import PRINTED, Document, Result, errata
-from sdcmap.papers.trottini_choice import worked_choice
+from sdcmap.papers.trottini2001_choice import run_worked_choice
 from sdcmap.theory import decision as theory
 from sdcmap.theory.decision import GlobalRisk, GlobalUtility, KullbackLeibler, Normal
 from sdcmap.theory.parameter_checks import Numbers
@@ -36,10 +35,12 @@ def run(
     *, agency_limit: float = AGENCY_LIMIT, intruder_limit: float = INTRUDER_LIMIT, data: Path | None = None, seed: int = 1,
     worked: bool = True,
 ) -> Result:  # fmt: skip
-    """Example 1, and a worked choice on a real file.
+    """Run example 1, and a worked choice on a real file.
 
-    agency_limit, intruder_limit : t_A for IEK and t_INT for RDH of example 1, at most 0. data : folder of reference files.
-    seed : of the candidates. worked : False leaves the worked choice out.
+    agency_limit, intruder_limit : t_A for IEK and t_INT for RDH of example 1, at most 0.
+    data : folder of reference files.
+    seed : of the candidates.
+    worked : whether to include the worked choice.
     """
     risk, utility = _four(KullbackLeibler())
     decision = theory.decide(risk, utility, agency_limit=agency_limit, intruder_limit=intruder_limit)
@@ -55,7 +56,7 @@ def run(
     charts = _charts(document, agency_limit, intruder_limit)
     if not worked:
         return Result(document, lines, charts)
-    more = worked_choice(data=data, seed=seed)
+    more = run_worked_choice(data=data, seed=seed)
     return Result({**document, "worked": more.document}, (*lines, *more.lines), charts | more.figures)
 
 
@@ -76,10 +77,10 @@ def _lines(
         numbers = ", ".join(f"{key} {document[name][key]:.6f} [{value:.2f}]" for key, value in printed[name].items())
         yield f"  {name}: {numbers}"
         yield f"      distance from (0, 0) {document[name]['distance']:.6f}, region {document[name]['region']}"
-    said = f"release {document['choice']}" if document["choice"] else "release nothing: region D is empty"
+    decided = f"release {document['choice']}" if document["choice"] else "release nothing: region D is empty"
     if decision.nearest_miss is not None:
-        said += f"; the nearest miss is {NAMES[decision.nearest_miss]}"
-    yield f"  t_A = {agency_limit:g}, t_INT = {intruder_limit:g}: {said}   [paper at -40, -0.8: D1]"
+        decided += f"; the nearest miss is {NAMES[decision.nearest_miss]}"
+    yield f"  t_A = {agency_limit:g}, t_INT = {intruder_limit:g}: {decided}   [paper at -40, -0.8: D1]"
     sweep = theory.sweep_limits(risk, utility)
     yield "  Other limits (par. 29: D1, or nothing):"
     for pair in OTHER_LIMITS:
@@ -90,8 +91,8 @@ def _lines(
     for i, name in enumerate(NAMES):
         numbers = f"IEK {_of(loss_risk.iek, i):.3f}, SEK {_of(loss_utility.sek, i):.3f}"
         yield f"  {name} with the loss-induced divergence (unit²): {numbers}"
-    warned = theory.notes(AGENCY_OF_INTRUDERS_TARGET, INTRUDER, divergence=KullbackLeibler())
-    yield from (f"  Note: {note}" for note in warned)
+    notes = theory.notes(AGENCY_OF_INTRUDERS_TARGET, INTRUDER, divergence=KullbackLeibler())
+    yield from (f"  Note: {note}" for note in notes)
     yield from ("Errata of the printed paper:", *errata("trottini2001"))
 
 
@@ -107,5 +108,5 @@ def _charts(document: Document, agency_limit: float, intruder_limit: float) -> d
 
 
 def _of(values: Numbers, i: int) -> float:
-    """The number of data set i."""
+    """Return the number of data set i."""
     return float(np.asarray(values)[i])

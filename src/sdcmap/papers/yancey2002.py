@@ -1,7 +1,7 @@
 """Yancey, Winkler, Creecy (2002), Disclosure risk assessment in perturbative microdata protection.
 
-Tables 1 to 3 on the paper's small file, over many seeds, beside the printed cells; the structure of Tables 4 to 9 on a
-stand-in for its large one; and figure 1 of Duncan, Keller-McNulty, Stokes (2001), which came from the same hands.
+Tables 1 to 3 on the paper's small file over many seeds, with the printed cells; Tables 4 to 9 on a substitute for its large
+file; and figure 1 of Duncan, Keller-McNulty, Stokes (2001), which is based on the same work.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from sdcmap.kernels.statistics.information_losses import il2_losses, il5_losses
 from sdcmap.kernels.statistics.moments import moments
 from sdcmap.map import overall_score
 from sdcmap.papers.reference import Document, Result, errata, reference_file
-from sdcmap.papers.tax_incomes import large_file
 from sdcmap.papers.yancey2002_tables import LOSSES, TABLES, WRONG_CELLS, Cells, beside, cells_beside, method_of
+from sdcmap.papers.yancey2002_tax_file import large_file
 from sdcmap.risk import Calibrated, Informed, Linkage, NearestRecord, WorstLinkage
 from sdcmap.utility import S0, S1, S2
 
 ROWS = tuple(TABLES["table1"])
-SHARES = (0.01, 0.05, 0.10, 0.20)  # d of the mixtures
-ALONE = {
+MIXTURE_SHARES = (0.01, 0.05, 0.10, 0.20)  # d of the mixtures
+SINGLE_ATTACKS = {
     "d": Linkage("d", open_columns="as any"),  # as published: all columns are masked, and compared alike
     "l": Linkage("l", open_columns="as any"),
     "nearest": NearestRecord(open_columns="as any"),
@@ -40,11 +40,11 @@ ALONE = {
     "informed": Informed(),
     "calibrated": Calibrated(),
 }
-ATTACKS = (*ALONE, "worst")
+ATTACKS = (*SINGLE_ATTACKS, "worst")
 
 
-def census(data: Path | None) -> tuple[Microdata, str]:
-    """The paper's small file where the reference file is at hand, else a generated one of its size; and which it is."""
+def load_census(data: Path | None) -> tuple[Microdata, str]:
+    """Return the paper's small file, or a generated one of its size without the reference file; and which it is."""
     file = reference_file("casc_census.parquet", data) or reference_file("casc_census.csv", data)
     if file is not None:
         return read(file, numeric="all"), f"reference file {file.name}"
@@ -58,14 +58,16 @@ def run(
     *, seeds: int = 20, large: bool = False, data: Path | None = None, seed: int | None = None,
     workers: int | None = None,
 ) -> Result:  # fmt: skip
-    """The experiment.
+    """Run the experiment.
 
-    seeds : random draws of each row of Tables 1 to 3. large : take all 59,315 records of the large file, not a sixth.
-    data : folder of reference files. seed : of the whole run; by default a fresh one.
+    seeds : random draws of each row of Tables 1 to 3.
+    large : use all 59,315 records of the large file instead of a sixth.
+    data : folder of reference files.
+    seed : of the whole run; by default a random one.
     """
     key = secrets.randbits(256) if seed is None else seed
-    small, which = census(data)
-    measures = [S0(), S1(), S2(), WorstLinkage(), *ALONE.values()]
+    small, which = load_census(data)
+    measures = [S0(), S1(), S2(), WorstLinkage(), *SINGLE_ATTACKS.values()]
     plan = Plan([method_of(row, small.numeric) for row in ROWS], measures, replicates=seeds, seed=key)
     tables = Draws.of(sweep(small, plan, workers=workers), small.numeric)
     document: Document = {"table1": tables.table1(), "table2": tables.table2(), "table3": tables.table3()}
@@ -78,7 +80,7 @@ def run(
 
 @dataclass(frozen=True)
 class Draws:
-    """What the sweep found, a list of values over the seeds for each row: losses, re-identified shares, scores."""
+    """The results of the sweep: for each row the values over the seeds of losses, re-identified shares and scores."""
 
     values: Mapping[str, Mapping[str, list[float]]]
 
@@ -86,7 +88,7 @@ class Draws:
     def of(scores: Scores, on: tuple[str, ...]) -> Draws:
         rows = {method_of(row, on).text: row for row in ROWS}
         values: dict[str, dict[str, list[float]]] = {row: defaultdict(list) for row in ROWS}
-        names: dict[str, tuple[str, ...]] = {measure.text: (name,) for name, measure in ALONE.items()}
+        names: dict[str, tuple[str, ...]] = {measure.text: (name,) for name, measure in SINGLE_ATTACKS.items()}
         names |= {"WorstLinkage": ("worst",), "S0": ("s0",), "S2": ("s2", "IL1s")}
         names["S1"] = ("s1", "IL1", "IL2", "IL3", "IL4", "IL5")
         for measure in scores.measure["name"].to_list():
@@ -98,15 +100,15 @@ class Draws:
         return Draws(values)
 
     def table1(self) -> Cells:
-        """Information loss."""
+        """Return information losses."""
         return {row: cells_beside("table1", row, {name: self.values[row][name] for name in LOSSES}) for row in ROWS}
 
     def table2(self) -> Cells:
-        """Re-identified shares: the paper's attacks d and l, and what other snoopers can do."""
+        """Return re-identified shares: of the attacks d and l of the paper, and of other attackers."""
         return {row: cells_beside("table2", row, {name: self.values[row][name] for name in ATTACKS}) for row in ROWS}
 
     def table3(self) -> Cells:
-        """Overall scores 50 (loss + re-identified share)."""
+        """Return overall scores, 50 (loss + re-identified share)."""
         cells = {}
         for row, values in self.values.items():
             scores = {
@@ -119,20 +121,22 @@ class Draws:
 
 
 def exact_statements(x: Array, rng: Generator) -> dict[str, float]:
-    """The statements of the tables that need one W for all d, as their largest relative error: no plan shares a stream.
+    """Return the largest relative errors of statements about the tables that need one draw of W for all d.
 
-    IL2 grows as sqrt(d) (printed .002 .004 .006 .008), and rescaling changes neither IL2 nor IL5.
+    They are computed here because the methods of a plan do not share random draws. IL2 grows as sqrt(d) (printed 0.002
+    0.004 0.006 0.008), and rescaling changes neither IL2 nor IL5.
     """
     half, s2 = np.full(2, 0.5), np.full(2, 0.025)
+    # One draw of the mixture noise W, scaled by sqrt(d) for every d.
     noise = draw_mixture(x.shape, half, centers(np.array([1.0]), half, s2), s2, rng) @ complete_covariance_root(x).T
     before, losses = moments(x), []
-    for d in SHARES:
+    for d in MIXTURE_SHARES:
         z = x + np.sqrt(d) * noise
         for y in (z, np.column_stack([restore_covariance(column, d) for column in z.T])):
             after = moments(y)
             losses += [il2_losses(before, after).mean(), np.nanmean(il5_losses(before, after))]
     il2, il5, il2_scaled, il5_scaled = np.reshape(losses, (-1, 4)).T
-    ratio = il2 / np.sqrt(SHARES)
+    ratio = il2 / np.sqrt(MIXTURE_SHARES)
     return {
         "IL2 grows as sqrt(d)": float(ratio.max() / ratio.min() - 1),
         "IL2 of scaled equals unscaled": float(np.abs(il2_scaled / il2 - 1).max()),
@@ -150,6 +154,6 @@ def _lines(document: Document, exact: Mapping[str, float], which: str, seeds: in
         cells = defaultdict(list)
         for (row, column), reason in WRONG_CELLS[name].items():
             cells[reason].append(f"{row} {column}")
-        yield from (f"  Table {name[-1]}, {', '.join(places)}: {reason}." for reason, places in cells.items())
+        yield from (f"  Table {name[-1]}, {', '.join(names)}: {reason}." for reason, names in cells.items())
     yield "With one draw of W for all d (largest relative error):"
     yield from (f"  {statement}: {error:.1e}" for statement, error in exact.items())

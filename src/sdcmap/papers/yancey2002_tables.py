@@ -1,4 +1,4 @@
-"""Yancey, Winkler, Creecy (2002): rows of their tables as methods, printed cells and errata, ours beside them as text."""
+"""Tables of Yancey, Winkler, Creecy (2002): rows as methods, printed cells, errata, and a comparison as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Cells = dict[str, dict[str, Document]]  # row -> column -> mean, sd, paper, erra
 
 
 def method_of(row: str, on: tuple[str, ...]) -> Method:
-    """A row of the tables, such as "rnkswp05" or "scalmixadd10", as a method."""
+    """Return the method of a row, such as "rnkswp05" or "scalmixadd10"."""
     strength = int(row[-2:]) / 100
     if row.startswith("rnkswp"):
         return RankSwap(on=on, p=strength)
@@ -57,10 +57,10 @@ def cells_beside(table: str, row: str, draws: Mapping[str, Sequence[float]]) -> 
 
 
 def beside(table: str, ours: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:
-    """The title of a table after an empty line; our means, the standard deviation of one run, and the printed cells.
+    """Yield the lines of a table: its title, our means, the standard deviation of one run, and the printed cells.
 
-    Cells of ours have mean, sd (None: one run), paper (None: not printed) and, where the print is wrong, erratum. * and **:
-    the printed cell is more than 2 and 3 standard deviations from our mean, rounding allowed; e: an erratum.
+    Cells of `ours` have mean, sd (None: one run), paper (None: not printed) and, if the print is wrong, erratum. * and **
+    mark printed cells more than 2 and 3 standard deviations from our mean, apart from rounding; e marks an erratum.
     """
     columns, digits = list(next(iter(ours.values()))), 2 if table in ("table3", "table7") else 4
     width = max(10, *(len(name) + 2 for name in columns))
@@ -70,19 +70,19 @@ def beside(table: str, ours: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> I
         for label, fact in (("ours", "mean"), ("sd", "sd"), ("paper", "paper")):
             if fact == "mean" or any(cell[fact] is not None for cell in cells.values()):
                 marks = {name: mark(cells[name]) if fact == "paper" else "" for name in columns}
-                shown = "".join(_shown(cells[name][fact], width, digits, marks[name]) for name in columns)
-                yield f"{row if fact == 'mean' else '':<14}{label:<8}{shown}"
+                line = "".join(_format_cell(cells[name][fact], width, digits, marks[name]) for name in columns)
+                yield f"{row if fact == 'mean' else '':<14}{label:<8}{line}"
 
 
 def mark(cell: Mapping[str, Any]) -> str:
-    """* or ** where the printed cell is far from ours, e where it is an erratum."""
+    """Return * or ** if the printed cell is far from ours, and e if it is an erratum."""
     stars = "e" if "erratum" in cell else ""
     if cell["paper"] is None or cell["mean"] is None or cell["sd"] is None:
         return stars
     rounding = 0.5 * 10.0 ** -(2 if cell["paper"] > 1 else 4 if abs(cell["paper"] * 1000 % 1) > 1e-9 else 3)
-    away = max(0.0, abs(cell["paper"] - cell["mean"]) - rounding)
-    return stars + ("**" if away > 3 * cell["sd"] else "*" if away > 2 * cell["sd"] else "")
+    distance = max(0.0, abs(cell["paper"] - cell["mean"]) - rounding)
+    return stars + ("**" if distance > 3 * cell["sd"] else "*" if distance > 2 * cell["sd"] else "")
 
 
-def _shown(value: float | None, width: int, digits: int, marks: str) -> str:
+def _format_cell(value: float | None, width: int, digits: int, marks: str) -> str:
     return f"{'-' if value is None else f'{value:.{digits}f}{marks}':>{width}}"

@@ -17,8 +17,8 @@ from sdcmap.core.catalog import draw_chart
 from sdcmap.core.chart import Chart
 from sdcmap.data.readable import Readable
 from sdcmap.data.schema import Schema, Variable
-from sdcmap.files.aligning import align
-from sdcmap.files.reading import read
+from sdcmap.files.alignment import align
+from sdcmap.files.reader import read
 from sdcmap.kernels.neighbors.counting import is_safe
 from sdcmap.recordwise.neighborhood import Assessment, Unsafe, assess
 

@@ -17,7 +17,7 @@ import polars as pl
 from sdcmap.core import Choice, Microdata
 from sdcmap.core.audience import Audience
 from sdcmap.core.formatting import join_names
-from sdcmap.data.identifiers import SAFE_HARBOR, scan
+from sdcmap.data.identifiers import SAFE_HARBOR, detect_identifier
 from sdcmap.reports.decision import values_of
 from sdcmap.study.folder import Study
 from sdcmap.study.scores import Scores
@@ -111,7 +111,7 @@ def study_facts(study: Study, data: Microdata, choice: Choice | None) -> dict[st
 
 def safe_harbor(data: Microdata) -> list[tuple[str, str, str]]:
     """Return the 18 classes of 45 CFR 164.514(b)(2)(i): letter, text, and the columns of the file that look like it."""
-    marks = {name: mark.letter for name in data.names if (mark := scan(data, name)) is not None}
+    marks = {name: mark.letter for name in data.names if (mark := detect_identifier(data, name)) is not None}
     return [
         (letter, text, ", ".join(name for name, own in marks.items() if own == letter) or NONE_FOUND)
         for letter, text in SAFE_HARBOR.items()

@@ -16,7 +16,7 @@ from sdcmap.core import Array, Method, Microdata
 from sdcmap.core.audience import MIN_SHOWN_RECORDS, RECORD_SHARES, Audience, format_significant
 from sdcmap.core.edit_rule import parse_edit
 from sdcmap.data.schema import NEVER_RELEASED
-from sdcmap.explore.looking import look
+from sdcmap.explore.first_look import look
 from sdcmap.methods import Derive
 from sdcmap.risk import ExactMatch
 from sdcmap.study.plan import Plan
@@ -186,7 +186,7 @@ def _counts(data: Microdata, name: str) -> Counter[str]:
 def _relations(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> Iterator[tuple[str, float, float]]:
     """Yield (pair, before, after): the correlation or Cramér's V of each masked variable with every other variable."""
     for number, name in enumerate(names):
-        for other in original.describing:
+        for other in original.content_columns:
             if other == name or other in names[:number]:
                 continue
             kinds = [data.column(both).levels is None for data in (original, masked) for both in (name, other)]

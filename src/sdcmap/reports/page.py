@@ -11,8 +11,8 @@ from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change_charts import draw_change, draw_correlations
 from sdcmap.core import Choice, Microdata, PlanError
 from sdcmap.core.audience import Audience, format_significant
-from sdcmap.data.private_folder import write_whole
-from sdcmap.explore.looking import SMALL_CELLS, look
+from sdcmap.data.private_folder import write_atomically
+from sdcmap.explore.first_look import SMALL_CELL_SIZES, look
 from sdcmap.map import RUMap
 from sdcmap.recordwise.neighborhood import Unsafe
 from sdcmap.recordwise.table import records as record_table
@@ -53,7 +53,7 @@ class Report:
 
     def save(self, path: str | Path = "report.html") -> Path:
         """Write the page. It loads nothing from the network, and prints on A4."""
-        return write_whole(Path(path), self.html, private=self.audience == "internal")
+        return write_atomically(Path(path), self.html, private=self.audience == "internal")
 
 
 def make_report(
@@ -120,7 +120,7 @@ def _shared_sections(study: Study, view: View) -> Page:
         "rows": overview.rows,
         "keys": study.data.keys,
         "original_columns": [(column, study.data.schema[column.name].label) for column in overview.variables],
-        "rare": dict(zip(SMALL_CELLS, overview.sizes.values(), strict=False)) if view.shows_risk else {},
+        "rare": dict(zip(SMALL_CELL_SIZES, overview.sizes.values(), strict=False)) if view.shows_risk else {},
         "axes": report_tables.axes_of(view.plan),
         "limits": report_tables.limits_of(view.plan),
         "methods": report_tables.methods_of(view.plan),

@@ -8,7 +8,7 @@ import polars as pl
 
 from sdcmap.core import Column, Microdata, SchemaError
 from sdcmap.core.named_files import verify_file
-from sdcmap.files.reading import read
+from sdcmap.files.reader import read
 
 
 def open_archive(path: str, sha256: str) -> Microdata:

@@ -15,8 +15,8 @@ import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.core.refits import Folds, Refit
-from sdcmap.data.cells import common_codes, in_released_categories
-from sdcmap.data.label_layers import layered, read_column, spelled_out
+from sdcmap.data.cells import common_codes, recode_to_released_categories
+from sdcmap.data.label_layers import read_labels, separate_layers, spell_out_labels
 from sdcmap.kernels.tables.attribution import share_standard_error
 from sdcmap.risk._archive import read_archive
 from sdcmap.risk.linkage.field_costs import importance_problems, relative_weights
@@ -196,8 +196,8 @@ class Controlled(RiskMeasure):
         method note explains are spelled out.
         """
         names = self.columns_to_compare(original)
-        recoded = in_released_categories(original, masked, names)
-        return recoded, spelled_out(recoded, masked, names)
+        recoded = recode_to_released_categories(original, masked, names)
+        return recoded, spell_out_labels(recoded, masked, names)
 
     def recode_by_method(self, original: Microdata) -> Microdata:
         """Return the original in the categories that the deterministic steps of the method produce.
@@ -207,7 +207,7 @@ class Controlled(RiskMeasure):
         recoded = replay_deterministic_steps(original, self.method)
         if recoded is None:
             return original
-        return in_released_categories(original, recoded, self.columns_to_compare(original))
+        return recode_to_released_categories(original, recoded, self.columns_to_compare(original))
 
     def split_refit(self, original: Microdata, refit: Refit, rng: Generator) -> Split:
         """Draw people who were in the refit and people who were left out of it."""
@@ -279,8 +279,8 @@ def distance_inputs(
 
 def _codes(targets: Microdata, released: Microdata, name: str) -> list[Array]:
     """Return one column of both files as codes; labels of several depths give one column for each layer."""
-    read = read_column(targets, released, name)
-    layers = None if read is None else layered(read)
+    read = read_labels(targets, released, name)
+    layers = None if read is None else separate_layers(read)
     return [common_codes(targets, released, name)] if layers is None else list(np.vstack(layers).T)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range
 from sdcmap.core.refits import Refit
-from sdcmap.data.cells import common_codes, stacked
+from sdcmap.data.cells import common_codes, stack_columns
 from sdcmap.kernels.tables.attribution import nearest
 from sdcmap.risk._control import Controlled, Difference, Split, distance_inputs, numeric_ranges
 from sdcmap.risk._secrets import SecretMeasure, check_comparable
@@ -178,7 +178,7 @@ def _category_masks(members: Column, others: Column) -> list[tuple[Array, Array]
     """Return who has each sensitive category, among members and non-members, if enough people of both groups do."""
     if members.levels is None or others.levels is None:
         return []
-    member_codes, other_codes = np.split(stacked([members, others]).values, [len(members.values)])
+    member_codes, other_codes = np.split(stack_columns([members, others]).values, [len(members.values)])
     both = [(member_codes == c, other_codes == c) for c in np.intersect1d(member_codes, other_codes)]
     return [(a, b) for a, b in both if min(a.sum(), b.sum()) >= MIN_PEOPLE_PER_CATEGORY]
 

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, TypeAlias
 import numpy as np
 
 from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
-from sdcmap.data.cells import in_released_categories, stacked
-from sdcmap.data.label_layers import spelled_out
+from sdcmap.data.cells import recode_to_released_categories, stack_columns
+from sdcmap.data.label_layers import spell_out_labels
 from sdcmap.kernels.tables.attribution import closer_share, nearest, share_standard_error, two_nearest_distances
 from sdcmap.risk._control import SECONDS_PER_COMPARISON, Controlled, Split, distance_inputs, numeric_ranges
 
@@ -118,7 +118,7 @@ def _rarity_scores(split: Split, names: tuple[str, ...]) -> list[Array]:
 
 def _equal_codes(columns: Sequence[Column]) -> Array:
     """Return codes of the stacked columns that are equal where the values are equal."""
-    column = stacked(columns)
+    column = stack_columns(columns)
     return column.values if column.levels is not None else np.unique(column.values, return_inverse=True)[1]
 
 
@@ -181,8 +181,8 @@ class Identifiability(RiskMeasure):
         names = self.check_variables(original)
         if len(masked) == 0:
             raise Undefined("the file has no records.")
-        known = in_released_categories(original, masked, names)
-        masked, ranges = spelled_out(known, masked, names), numeric_ranges(known, names)
+        known = recode_to_released_categories(original, masked, names)
+        masked, ranges = spell_out_labels(known, masked, names), numeric_ranges(known, names)
         people = known.take(rng.permutation(len(known))[: self.targets])
         released = two_nearest_distances(*distance_inputs(people, masked, names, ranges))[:, 0] / len(names)
         other = two_nearest_distances(*distance_inputs(people, known, names, ranges))[:, 1] / len(

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Floats, Generator, Microdata, Range, RiskMeasure, Undefined
-from sdcmap.data.cells import common_codes, in_released_categories, moves
-from sdcmap.data.covering import explained, fitting, in_texts
+from sdcmap.data.cells import common_codes, moves, recode_to_released_categories
+from sdcmap.data.label_matching import numbers_as_labels, possible_matches, spell_out_true_labels
 from sdcmap.kernels.tables.coding import compress, count_cells
 from sdcmap.risk._archive import read_archive
 
@@ -29,13 +29,13 @@ def look_up(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> t
     Returns the matches on equal values; the matches on labels that cover the values (None unless labels have several
     depths); and the number of released records that equal each released record.
     """
-    known = in_released_categories(original, masked, names)
+    known = recode_to_released_categories(original, masked, names)
     origin = np.arange(len(masked)) if masked.origin is None else masked.origin
-    fit = fitting(known, explained(known, masked, names), names)
+    fit = possible_matches(known, spell_out_true_labels(known, masked, names), names)
     covering = None
     if fit is not None:
-        covering = LookUp(fit.records_of_people()[origin], fit.fits(origin, np.arange(len(masked))))
-        known = in_texts(known, masked, names)
+        covering = LookUp(fit.records_of_people()[origin], fit.can_match(origin, np.arange(len(masked))))
+        known = numbers_as_labels(known, masked, names)
     cell = compress([common_codes(known, masked, name) for name in names])[0]
     ours, theirs = cell[: len(known)][origin], cell[len(known) :]
     count = np.bincount(theirs, minlength=int(cell.max(initial=0)) + 1)

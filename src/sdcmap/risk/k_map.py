@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Share, Undefined
-from sdcmap.data.cells import common_codes, in_released_categories, stacked
-from sdcmap.data.covering import check_one_depth, explained, layers_of, mixed_names
+from sdcmap.data.cells import common_codes, recode_to_released_categories, stack_columns
+from sdcmap.data.label_matching import check_one_depth, layers_of, mixed_depth_names, spell_out_true_labels
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums
 from sdcmap.risk._archive import read_archive
@@ -63,9 +63,9 @@ class PopulationMeasure(KeyMeasure):
         if len(masked) == 0:
             raise Undefined("the file has no records.")
         names = self.variables(original)
-        known = in_released_categories(original, masked, names)
-        masked = explained(known, masked, names)
-        mixed = mixed_names(known, masked, names)
+        known = recode_to_released_categories(original, masked, names)
+        masked = spell_out_true_labels(known, masked, names)
+        mixed = mixed_depth_names(known, masked, names)
         people = _recode_like_release(original, masked, self.read_population(original), names)
         columns = [column for name in names for column in self._codes(masked, people, name, name in mixed)]
         cell, _ = compress([column + 1 for column in columns])
@@ -106,15 +106,17 @@ def _recode_like_release(
     recoded = [name for name in names if masked.column(name).levels is not original.column(name).levels]
     if not recoded:
         return people
-    columns = {name: stacked([file.column(name) for file in (original, people)]) for name in recoded}
+    columns = {name: stack_columns([file.column(name) for file in (original, people)]) for name in recoded}
     all_records = Microdata(original.schema.only(recoded), columns)
     # the stacked file has more rows than the original, so `origin` must be explicit
     origin = np.arange(len(masked)) if masked.origin is None else masked.origin
-    recoded_all = in_released_categories(all_records, replace(masked, origin=origin), recoded)
+    recoded_all = recode_to_released_categories(all_records, replace(masked, origin=origin), recoded)
     no_category = [recoded_all.missing(name) & ~all_records.missing(name) for name in recoded]
     has_no_category = np.logical_or.reduce(no_category)[len(original) :]
     theirs = recoded_all.take(np.arange(len(original), len(all_records)))
-    schema = people.schema.recoded({name: "String" for name in recoded if theirs.column(name).levels is not None})
+    schema = people.schema.with_categories(
+        {name: "String" for name in recoded if theirs.column(name).levels is not None}
+    )
     both = {name: theirs.column(name) if name in recoded else people.column(name) for name in names}
     return Microdata(schema, both).take(np.flatnonzero(~has_no_category))
 
@@ -301,6 +303,6 @@ class DeltaPresence(PopulationMeasure):
     def _presence(self, original: Microdata, masked: Microdata) -> tuple[Matches, Array]:
         """Return the matches, and f/F, at most 1, of each combination."""
         names = self.check_variables(original)
-        check_one_depth(in_released_categories(original, masked, names), masked, names)
+        check_one_depth(recode_to_released_categories(original, masked, names), masked, names)
         matches = self.matches(original, masked)
         return matches, np.minimum(matches.released / np.maximum(matches.population, 1.0), 1.0)

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Floats, Generator, Microdata, Range, RiskMeasure, Undefined
-from sdcmap.data.cells import common_codes, in_released_categories
+from sdcmap.data.cells import common_codes, recode_to_released_categories
 from sdcmap.kernels.tables.coding import compress
 
 DISTANCE_TOLERANCE = 1e-12  # relative difference up to which two distances are tied
@@ -153,7 +153,7 @@ class LargestUnits(RiskMeasure):
         if not self.within:
             return np.zeros(len(original), dtype=np.int64), np.zeros(len(masked), dtype=np.int64)
         require_released_columns(masked, self.within)
-        known = in_released_categories(original, masked, self.within)
+        known = recode_to_released_categories(original, masked, self.within)
         code = compress([common_codes(known, masked, name) for name in self.within])[0]
         return code[: len(original)], code[len(original) :]
 
@@ -251,7 +251,7 @@ class PPercent(RiskMeasure):
 
     def _counts(self, original: Microdata, masked: Microdata, name: str) -> Floats:
         """Return the number of cells of one column, of those that fail, and of those that fail in the original."""
-        known = in_released_categories(original, masked, (name,))
+        known = recode_to_released_categories(original, masked, (name,))
         code = common_codes(known, masked, name).astype(np.int64)
         ours, theirs, cells = code[: len(known)], code[len(known) :], int(code.max(initial=0)) + 1
         own, released = np.nan_to_num(original.numbers(self.on)), np.nan_to_num(masked.numbers(self.on))

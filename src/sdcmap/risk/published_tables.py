@@ -11,8 +11,8 @@ import polars as pl
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, SchemaError, Undefined, did_you_mean
 from sdcmap.core.named_files import verify_file
-from sdcmap.data.cells import common_codes, in_released_categories
-from sdcmap.files.reading import read
+from sdcmap.data.cells import common_codes, recode_to_released_categories
+from sdcmap.files.reader import read
 from sdcmap.kernels.tables.coding import compress
 
 COUNT_COLUMN = "count"  # the column of a table with its counts
@@ -146,7 +146,7 @@ class PublishedTables(RiskMeasure):
     def _success_chances(self, original: Microdata, masked: Microdata) -> tuple[Array, Array]:
         """Return the probability that each released record is re-identified, with the tables and without."""
         names = self.check_variables(original)
-        known = in_released_categories(original, masked, names)
+        known = recode_to_released_categories(original, masked, names)
         codes = np.column_stack([common_codes(known, masked, name) for name in names])
         cell = compress(list(codes.T))[0]
         ours, theirs, size = cell[: len(known)], cell[len(known) :], int(cell.max(initial=0)) + 1

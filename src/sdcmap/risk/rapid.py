@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Positive, Range, Undefined
-from sdcmap.data.cells import common_codes, in_released_categories, joint_codes
-from sdcmap.data.covering import check_one_depth, explained, fitting
-from sdcmap.data.model_training import EXTRA, Learner, check_told, features_of, learning
+from sdcmap.data.cells import common_codes, joint_codes, recode_to_released_categories
+from sdcmap.data.label_matching import check_one_depth, possible_matches, spell_out_true_labels
+from sdcmap.data.model_training import EXTRA, Learner, build_features, check_categories_known, limit_learning_threads
 from sdcmap.kernels.tables.attribution import attribution_probabilities, shares
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._secrets import SecretMeasure, check_comparable
@@ -119,20 +119,20 @@ class RAPID(SecretMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names, secret = self.check_variables(original), self.secret_in(original)
-        people = in_released_categories(original, masked, (*names, secret))
-        check_told(original, people, masked, names)
+        people = recode_to_released_categories(original, masked, (*names, secret))
+        check_categories_known(original, people, masked, names)
         task = _prepare(people, masked, secret)
         if min(len(task.people), len(task.released)) < self.fewest:
             raise Undefined(f"fewer than {self.fewest} people or released records have a sensitive value.")
-        with learning():
+        with limit_learning_threads():
             return self._score_categories(task, names) if task.categories else self._score_numbers(task, names)
 
     def _score_numbers(self, task: _PredictionTask, names: tuple[str, ...]) -> Estimate:
         guess = self._predict(task, names)
-        explained = 1 - float(((guess - task.truth) ** 2).mean() / (task.truth.var() or 1.0))
+        spell_out_true_labels = 1 - float(((guess - task.truth) ** 2).mean() / (task.truth.var() or 1.0))
         parts = {
             "naive": self._share_near(task.truth, np.median(task.released_values)),
-            "explained": max(0.0, explained),
+            "explained": max(0.0, spell_out_true_labels),
         }
         return Estimate(value=self._share_near(task.truth, guess), parts=parts)
 
@@ -152,13 +152,13 @@ class RAPID(SecretMeasure):
 
         The training records are sorted by their values, so that the order of the file does not matter.
         """
-        features = features_of(task.released, task.people, names)
+        features = build_features(task.released, task.people, names)
         order = np.lexsort([*features.train.T, task.released_values])
         features = features._replace(train=features.train[order])
         learner = Learner(self.model, numeric=not task.categories, seed=0)
-        model = learner.fitted(features, task.released_values[order])
-        rows = learner.shown(features.test, features)
-        return learner.chances(model, rows, task.categories) if task.categories else model.predict(rows)
+        model = learner.fit(features, task.released_values[order])
+        rows = learner.encode_rows(features.test, features)
+        return learner.probabilities(model, rows, task.categories) if task.categories else model.predict(rows)
 
     def _share_near(self, truth: Array, guess: Array | np.floating) -> float:
         """Return the share of the numbers that a guess, for each person or the same for all, predicts."""
@@ -267,14 +267,14 @@ class CorrectAttribution(SecretMeasure):
     def _probabilities(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Array]:
         """Return the original in the released categories, and the probability for each record that counts."""
         names, secret = self.check_variables(original), self.secret_in(original)
-        original = in_released_categories(original, masked, (*names, secret))
+        original = recode_to_released_categories(original, masked, (*names, secret))
         check_one_depth(original, masked, (secret,))
         secret_codes = common_codes(original, masked, secret)
         key = compress([common_codes(original, masked, name) for name in names])[0]
         ours, theirs = zip(
             *(np.split(code, [len(original)]) for code in (key, compress([key, secret_codes])[0])), strict=True
         )
-        fit = fitting(original, explained(original, masked, names), names)
+        fit = possible_matches(original, spell_out_true_labels(original, masked, names), names)
         if not self._over_released:
             if fit is None:
                 each = attribution_probabilities(*ours, *theirs)

@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
-from sdcmap.data.cells import in_released_categories, joint_codes
-from sdcmap.data.covering import check_one_depth
+from sdcmap.data.cells import joint_codes, recode_to_released_categories
+from sdcmap.data.label_matching import check_one_depth
 from sdcmap.kernels.jit import inner_jit, jit
 from sdcmap.kernels.tables.attribution import share_standard_error
 from sdcmap.kernels.tables.coding import compress
@@ -154,7 +154,7 @@ class SinglingOut(Controlled):
     targets: Annotated[int, Range(1)] = field(default=100_000, kw_only=True)
 
     def align_categories(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Microdata]:
-        return in_released_categories(original, masked, self.variables(original)), masked
+        return recode_to_released_categories(original, masked, self.variables(original)), masked
 
     def attack(self, split: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> Outcome:
         check_one_depth(split.members, split.released, names)

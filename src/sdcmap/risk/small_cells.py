@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
-from sdcmap.data.cells import DistinctCells, cells, common_codes, distinct_cells, in_released_categories, moves
+from sdcmap.data.cells import DistinctCells, cells, common_codes, distinct_cells, moves, recode_to_released_categories
 from sdcmap.kernels.tables.coding import compress, in_small_cells
 from sdcmap.kernels.tables.combinations import unsafe_combinations
 from sdcmap.risk._frequencies import FrequencyMeasure, KeyMeasure, list_key_sets
@@ -107,7 +107,7 @@ class ReplicatedUniques(RiskMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.check_variables(original)
-        before, after, size = _common_cells(in_released_categories(original, masked, names), masked, names)
+        before, after, size = _common_cells(recode_to_released_categories(original, masked, names), masked, names)
         original_count, released_count = (np.bincount(side, minlength=size) for side in (before, after))
         unique, released = original_count[before] == 1, released_count[before]
         parts = {
@@ -238,7 +238,7 @@ class KAnonymity(FrequencyMeasure):
         unique = ((combinations.count == 1) & (combinations.codes >= 0).all(axis=1))[combinations.code]
         shares = {"complete and unique": float(unique.mean())}
         if masked.paired:
-            before, after, size = _common_cells(in_released_categories(original, masked, names), masked, names)
+            before, after, size = _common_cells(recode_to_released_categories(original, masked, names), masked, names)
             owner = before if masked.origin is None else before[masked.origin]
             unique_before = np.bincount(before, minlength=size) == 1
             shares["truly unique"] = float((unique & (owner == after) & unique_before[after]).mean())

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range
-from sdcmap.data.cells import DistinctCells, common_codes, in_released_categories
-from sdcmap.data.covering import explained, in_texts, layers_of, mixed_names
+from sdcmap.data.cells import DistinctCells, common_codes, recode_to_released_categories
+from sdcmap.data.label_matching import layers_of, mixed_depth_names, numbers_as_labels, spell_out_true_labels
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.combinations import members
 from sdcmap.kernels.tables.wildcards import MISSING, wildcard_sums
@@ -141,11 +141,11 @@ class SpecialUniques(KeyMeasure):
         First the records with equal values, then those whose labels cover them, then those with blanks that match any
         value.
         """
-        known = in_released_categories(original, masked, names)
-        masked = explained(known, masked, names)
-        mixed = mixed_names(known, masked, names)
+        known = recode_to_released_categories(original, masked, names)
+        masked = spell_out_true_labels(known, masked, names)
+        mixed = mixed_depth_names(known, masked, names)
         wild = self.missing_is == "any value"
-        ways = [list(_columns(in_texts(known, masked, mixed), masked, names, ()))]
+        ways = [list(_columns(numbers_as_labels(known, masked, mixed), masked, names, ()))]
         if mixed:
             ways.append(list(_columns(known, masked, names, mixed)))
         searches = [_search(columns, len(known), wild, False) for columns in ways]

@@ -23,7 +23,7 @@ from sdcmap import __version__
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import MissingExtra, PlanError, SdcmapError, StudyDamaged
-from sdcmap.files.apart import safe_path
+from sdcmap.files.subprocesses import safe_path
 from sdcmap.study.jobs import CandidateRow
 from sdcmap.study.worker import limit_to_one_thread, open_cached_copy, run_here
 

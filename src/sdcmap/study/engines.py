@@ -23,7 +23,7 @@ from typing import Any
 
 from sdcmap.core import Microdata, PlanError, SdcmapError, did_you_mean
 from sdcmap.core.named_files import current_file_root, with_current_file_root
-from sdcmap.files.apart import safe_path
+from sdcmap.files.subprocesses import safe_path
 from sdcmap.kernels.scratch_memory import bind_memory_limit
 from sdcmap.study.cluster import Cluster, open_client, unwrap_client
 from sdcmap.study.jobs import CandidateRow, Job, candidate_row

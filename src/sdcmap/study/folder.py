@@ -22,10 +22,10 @@ from filelock import FileLock, Timeout
 
 from sdcmap import __version__
 from sdcmap.core import Measure, Method, Microdata
-from sdcmap.data.private_folder import PART, remove_left, write_whole
+from sdcmap.data.private_folder import STAGING_PREFIX, remove_abandoned, write_atomically
 from sdcmap.errors import SdcmapError, StudyChanged, StudyDamaged, StudyMismatch
 from sdcmap.files.working_copy import open_copy, write_copy
-from sdcmap.files.writing import write
+from sdcmap.files.writer import write
 from sdcmap.study.database import Database, column_types, connect
 from sdcmap.study.jobs import CandidateRow, OutsideFile
 from sdcmap.study.plan import Plan
@@ -220,7 +220,7 @@ class Study(AbstractContextManager["Study"]):
         self.manifest.update(facts)
         if self.path is not None:
             whole = {**self.manifest, "checksum": _checksum(self.manifest)}
-            write_whole(self.path / "manifest.json", json.dumps(whole, indent=1))
+            write_atomically(self.path / "manifest.json", json.dumps(whole, indent=1))
 
     def note_gpu(self, gpu: str) -> None:
         """Record the GPU that computes scores; empty: none."""
@@ -316,7 +316,7 @@ def lock_folder(path: Path) -> Iterator[None]:
 def _make_folder(path: Path) -> None:
     """Create a private folder for a new study, or check that the folder contains a study."""
     others = (
-        (f for f in path.iterdir() if f.name not in FILES_BEFORE_MANIFEST and not f.name.startswith(PART))
+        (f for f in path.iterdir() if f.name not in FILES_BEFORE_MANIFEST and not f.name.startswith(STAGING_PREFIX))
         if path.exists()
         else ()
     )
@@ -335,7 +335,7 @@ def _open_or_create(path: Path, data: Microdata, plan: Plan) -> Study:
 
     Files that a killed writer left are removed, and a warning says what changed.
     """
-    remove_left(path)
+    remove_abandoned(path)
     if not (path / "manifest.json").exists():
         study = Study(path, connect(path / DATABASE), {})
         study.note(version=__version__, created=_now(), data=data.digest, seed=hex(plan.seed), rules=[])

@@ -19,8 +19,8 @@ from sdcmap.core.measure import IsEnough, Measure, StoppedEarly
 from sdcmap.core.refits import Folds, Refit, refit_without
 from sdcmap.data.readable import Readable
 from sdcmap.errors import ContractBroken
-from sdcmap.files.aligning import align, without_id
-from sdcmap.files.reading import read
+from sdcmap.files.alignment import align, without_id
+from sdcmap.files.reader import read
 from sdcmap.kernels.device import GpuUnavailable, use_device
 from sdcmap.study.device_choice import explain_gpu_loss, resolve_device
 from sdcmap.study.early_stop import EarlyStop

@@ -21,10 +21,10 @@ from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.core.renamed_names import suggest_name
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import Value, decode
-from sdcmap.data import html
-from sdcmap.data.private_folder import write_whole
+from sdcmap.data import notebook_html
+from sdcmap.data.private_folder import write_atomically
 from sdcmap.errors import MAX_PROBLEMS_SHOWN, quote_text
-from sdcmap.files.reading import Source
+from sdcmap.files.reader import Source
 from sdcmap.methods import Chain, Derive, Identity, Repair
 from sdcmap.study.candidate_names import name_draw, name_methods, name_problems, read_stated_names, split_names
 from sdcmap.study.profiles import DEFAULT_RISK_CLASSES, Profile, default_risk, to_profile
@@ -160,9 +160,14 @@ class Plan:
         """Return methods by name, measures and rule for a notebook; never the seed."""
         draws = [(self.method_names[method.text], self.draws_of(method)) for method in self.all_methods]
         measures = [(m.brief, m.axis, m.unit, self.limits.get(m.text)) for m in self.measures]
-        rule = html.paragraph(f"Rule: {self.rule.text}") if self.rule else ""
-        shown = html.table(["measure", "axis", "unit", "limit"], measures, "measures")
-        return html.paragraph(repr(self)) + html.table(["method", "draws"], draws, "methods") + shown + rule
+        rule = notebook_html.paragraph(f"Rule: {self.rule.text}") if self.rule else ""
+        shown = notebook_html.table(["measure", "axis", "unit", "limit"], measures, "measures")
+        return (
+            notebook_html.paragraph(repr(self))
+            + notebook_html.table(["method", "draws"], draws, "methods")
+            + shown
+            + rule
+        )
 
     def _problems(self) -> Iterator[str]:
         # annotations are not enforced, so a script may pass anything
@@ -366,7 +371,7 @@ class Plan:
 
     def write(self, path: str | Path) -> Path:
         """Write the plan as TOML, whole or not at all, without the seed."""
-        return write_whole(Path(path), self.toml())
+        return write_atomically(Path(path), self.toml())
 
     @staticmethod
     def read(path: str | Path, *, seed: int | None = None) -> Plan:

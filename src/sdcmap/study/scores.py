@@ -16,7 +16,7 @@ import polars as pl
 from sdcmap.core import Measure, Method, PlanError, did_you_mean, join_names
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
-from sdcmap.data import html
+from sdcmap.data import notebook_html
 from sdcmap.study.candidate_names import name_draw
 from sdcmap.study.plan import Plan
 
@@ -76,7 +76,7 @@ class Scores:
         draws = self._feasible.group_by("method", maintain_order=True).len().iter_rows()
         rows = [(self.name_of(method), count, *(of.get(method) for of in pooled.values())) for method, count in draws]
         columns = ["method", "draws", *map(self.brief_of, pooled)]
-        return html.paragraph(repr(self)) + html.table(columns, rows, "methods")
+        return notebook_html.paragraph(repr(self)) + notebook_html.table(columns, rows, "methods")
 
     def column(self, measure: str) -> pl.DataFrame:
         """Return one measure of every feasible candidate: id, kind, method, replicate, value (may be inf), se, details."""

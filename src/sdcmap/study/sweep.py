@@ -14,8 +14,8 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from sdcmap.core import Measure, Microdata, PlanError
-from sdcmap.files.blocks import check_room
-from sdcmap.files.working_copy import passing_copy
+from sdcmap.files.block_reader import check_memory
+from sdcmap.files.working_copy import temporary_copy
 from sdcmap.kernels.machine import cores
 from sdcmap.kernels.scratch_memory import limit_memory
 from sdcmap.study.device_choice import explain_gpu_loss, resolve_device
@@ -59,7 +59,7 @@ def sweep(
     check_engine(engine)
     asked = resolve_device(device)
     process_count = 1 + workers if engine == "processes" else 1  # on this machine, with this one
-    check_room(memory, len(data), process_count)
+    check_memory(memory, len(data), process_count)
     plan = plan.with_risk(data)
     if problems := plan.problems_with(data):
         raise PlanError(problems)
@@ -103,7 +103,7 @@ def sweep(
 
 def _working_copy(study: Path | None, data: Microdata) -> AbstractContextManager[Path]:
     """Return the folder with the data for the workers: the study's copy, or a temporary one."""
-    return nullcontext(study.resolve()) if study else passing_copy(data)
+    return nullcontext(study.resolve()) if study else temporary_copy(data)
 
 
 def _missing_scores(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[MissingScores]:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Measure, Microdata, Undefined
-from sdcmap.data.amounts import amounts, holds_numbers
+from sdcmap.data.amounts import amounts, has_numbers
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class NumericMeasure(WeightedMeasure):
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from super().incompatibilities(data)
         for name in self.variables(data):
-            if name in data.schema and data.schema[name].kind == "ordinal" and not holds_numbers(data.column(name)):
+            if name in data.schema and data.schema[name].kind == "ordinal" and not has_numbers(data.column(name)):
                 yield f"{type(self).__name__} measures numbers; the categories of {name!r} are not numbers."
 
 
@@ -83,7 +83,7 @@ def keys_and_numbers(data: Microdata) -> tuple[str, ...]:
 
 def numbers_of(data: Microdata, name: str) -> Array:
     """Return the numbers of one variable, NaN if missing; raise `Undefined` if they were recoded into categories."""
-    if not holds_numbers(data.column(name)):
+    if not has_numbers(data.column(name)):
         raise Undefined(f"{name!r} was recoded into categories, so its numbers cannot be compared: see CategoryLoss.")
     return amounts(data, name)
 

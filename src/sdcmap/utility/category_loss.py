@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Undefined
-from sdcmap.data.amounts import amounts, holds_numbers
+from sdcmap.data.amounts import amounts, has_numbers
 from sdcmap.data.cells import common_codes
 from sdcmap.utility._numeric import WeightedMeasure
 
@@ -115,7 +115,7 @@ class CategoryLoss(_DetailLoss):
         if (masked.base is original and name not in masked.changes) or len(both) == 0:
             return loss
         if original.column(name).levels is None:
-            if holds_numbers(masked.column(name)):
+            if has_numbers(masked.column(name)):
                 return loss
             x = amounts(original, name)
             span = range_of_merged_values(x[rows[both]], masked.codes(name)[both])

@@ -11,8 +11,15 @@ import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, Undefined, did_you_mean
 from sdcmap.core.refits import Folds, Refit, assign_folds, count_folds
-from sdcmap.data.cells import in_released_categories, joint_codes
-from sdcmap.data.model_training import EXTRA, Features, Learner, check_told, features_of, learning
+from sdcmap.data.cells import joint_codes, recode_to_released_categories
+from sdcmap.data.model_training import (
+    EXTRA,
+    Features,
+    Learner,
+    build_features,
+    check_categories_known,
+    limit_learning_threads,
+)
 from sdcmap.utility._numeric import keys_and_numbers
 
 SHUFFLES_PER_FEATURE = 3  # to measure its importance; their spread is the standard error
@@ -32,8 +39,8 @@ class ModelComparison(NamedTuple):
     def scores(self, side: int, rows: Array | None = None) -> Array:
         """Return the score of each answer of one of the models, for the test rows or for other rows."""
         features = self.features[side]
-        shown = self.learner.shown(features.test if rows is None else rows, features)
-        return self.learner.worth(self.models[side].predict(shown), self.truth)
+        shown = self.learner.encode_rows(features.test if rows is None else rows, features)
+        return self.learner.score_predictions(self.models[side].predict(shown), self.truth)
 
 
 @dataclass(frozen=True)
@@ -102,11 +109,13 @@ class _LearnedModel(Measure):
         fold = assign_folds(original, self.held_out, original.schema.of_role("stratum"), rng)
         origin = np.arange(len(masked)) if masked.origin is None else masked.origin
         refits = [Refit(masked.take(np.flatnonzero(fold[origin] != k)), fold == k) for k in range(self.folds)]
-        return self._compare_all(original, refits, rng, [in_released_categories(original, masked, names)] * self.folds)
+        return self._compare_all(
+            original, refits, rng, [recode_to_released_categories(original, masked, names)] * self.folds
+        )
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         names = self.check_variables(original)
-        recoded = [in_released_categories(original, refit.released, names) for refit in refits]
+        recoded = [recode_to_released_categories(original, refit.released, names) for refit in refits]
         return self._compare_all(original, refits, rng, recoded)
 
     def _features(self, data: Microdata, name: str) -> tuple[str, ...]:
@@ -121,7 +130,7 @@ class _LearnedModel(Measure):
         recoded : the original in the categories of each release
         """
         seed = int(rng.integers(2**31))
-        with learning():
+        with limit_learning_threads():
             by_column = {
                 name: [self._compare_models(original, *pair, name, seed) for pair in zip(refits, recoded, strict=True)]
                 for name in self.predicts
@@ -147,19 +156,19 @@ class _LearnedModel(Measure):
         training = released.take(np.flatnonzero(~released.missing(name)))
         if min(len(test), len(inside), len(training)) < self.fewest:
             raise Undefined(f"fewer than {self.fewest} people are left to train on, or to test on.")
-        check_told(test, as_released, released, names)
+        check_categories_known(test, as_released, released, names)
         files = [inside, training, test]
         answers = [data.numbers(name) for data in files] if numeric else joint_codes(files, name)[0]
-        features = features_of(inside, test, names), features_of(training, as_released, names)
+        features = build_features(inside, test, names), build_features(training, as_released, names)
         learner = Learner(self.model, numeric, seed)
-        models = learner.fitted(features[0], answers[0]), learner.fitted(features[1], answers[1])
+        models = learner.fit(features[0], answers[0]), learner.fit(features[1], answers[1])
         return ModelComparison(name, learner, models, features, answers[2], _naive(answers[0], answers[2], learner))
 
 
 def _naive(values: Array, truth: Array, learner: Learner) -> float:
     """Return the score of the best constant answer of the original: the mean, or the most frequent category."""
     guess = values.mean() if learner.numeric else np.bincount(values).argmax()
-    return float(learner.worth(np.full(len(truth), guess), truth).mean())
+    return float(learner.score_predictions(np.full(len(truth), guess), truth).mean())
 
 
 @dataclass(frozen=True)

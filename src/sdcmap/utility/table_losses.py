@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
-from sdcmap.data.tables import Table, tables, two_way_tables, up_to
+from sdcmap.data.tables import Table, subsets_up_to, tables, two_way_tables
 from sdcmap.kernels.jit import jit
 from sdcmap.utility._numeric import WeightedMeasure, check_weights
 
@@ -143,7 +143,9 @@ class TableError(TableMeasure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         if self.weighted:
             check_weights(masked)
-        compared = tables(original, masked, up_to(self.check_variables(original), self.order), weighted=self.weighted)
+        compared = tables(
+            original, masked, subsets_up_to(self.check_variables(original), self.order), weighted=self.weighted
+        )
         scale = 1.0 if self.weighted else len(original) / len(masked)
         results = [each for table in compared if (each := _errors(table, scale, self.least)) is not None]
         if not results:
@@ -184,7 +186,9 @@ class _TablesUpTo(TableMeasure):
         raise TypeError(f"{type(self).__name__} has no loss.")
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        compared = tables(original, masked, up_to(self.check_variables(original), self.order), weighted=self.weighted)
+        compared = tables(
+            original, masked, subsets_up_to(self.check_variables(original), self.order), weighted=self.weighted
+        )
         return summarize_tables(compared, self.loss, self.summary)
 
 
@@ -307,7 +311,7 @@ class ConditionalEntropyChange(TableMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         # E(X | Y) = E(X, Y) - E(Y), so the entropy of every table and of its margins without one variable is needed
-        wholes = up_to(self.check_variables(original), self.order, least=2)
+        wholes = subsets_up_to(self.check_variables(original), self.order, least=2)
         given = {whole: [(*whole[:j], *whole[j + 1 :]) for j in range(len(whole))] for whole in wholes}
         needed = list(dict.fromkeys([*wholes, *itertools.chain.from_iterable(given.values())]))
         change = {

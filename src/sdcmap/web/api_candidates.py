@@ -215,7 +215,7 @@ def relations(
     """Return the correlations of the numeric columns and a two-way table, before and after masking, as heat maps."""
     _, data, masked, names = remake_candidate(bench, name, candidate)
     # Masked columns come first: they are what the user wants to see.
-    shared = [name for name in data.describing if name in masked.names]
+    shared = [name for name in data.content_columns if name in masked.names]
     shared.sort(key=lambda name: (name not in names, data.names.index(name)))
     numbers = [n for n in shared if n in data.numeric and masked.column(n).levels is None][:MAX_CORRELATED_COLUMNS]
     named = [n for n in shared if data.column(n).levels is not None and masked.column(n).levels is not None]

@@ -10,9 +10,9 @@ from fastapi import APIRouter, UploadFile
 from pydantic import BaseModel, Field, StringConstraints
 
 from sdcmap.data.microdata import Microdata
-from sdcmap.explore.bars import Bars
-from sdcmap.explore.looking import ColumnSummary, source_of
-from sdcmap.files.reading import Source
+from sdcmap.explore.column_bars import Bars
+from sdcmap.explore.first_look import ColumnSummary, source_of
+from sdcmap.files.reader import Source
 from sdcmap.web.response_models import ResponseModel
 from sdcmap.web.workbench import Bench
 from sdcmap.web.workspace import DataFile
@@ -131,7 +131,7 @@ def look(bench: Bench, description: FileDescription) -> FileSummary:
         columns,
         overview.cells,
         overview.sizes,
-        overview.alone,
+        overview.unique,
         overview.class_sizes,
         overview.codes,
         overview.mixed,
@@ -145,7 +145,7 @@ def identifying_columns(bench: Bench, description: FileDescription) -> Identifyi
     """Return the most identifying columns: the sets of up to three and the pairs on which the most records are unique."""
     _, sets, pairs = bench.views.identifying_columns(description.source)
     named = [IdentifyingSet(names, count) for names, count in sets.sets]
-    return IdentifyingColumns(named, sets.words, pairs.names, pairs.alone.tolist(), pairs.words)
+    return IdentifyingColumns(named, sets.words, pairs.names, pairs.unique.tolist(), pairs.words)
 
 
 def _codes(data: Microdata, name: str) -> list[str]:

@@ -17,12 +17,18 @@ from sdcmap.core.named_files import digest_of, read_verified, restrict_files_to
 from sdcmap.core.plan_text import read_table
 from sdcmap.data.hierarchy import Hierarchy
 from sdcmap.explore import parameter_forms
-from sdcmap.explore.bars import Recoded, recoded
-from sdcmap.explore.hierarchies import DraftHierarchy, by_first_characters, categories_of, drafted, written
-from sdcmap.explore.looking import source_of
+from sdcmap.explore.column_bars import RecodePreview, preview_recode
+from sdcmap.explore.first_look import source_of
+from sdcmap.explore.hierarchy_drafts import (
+    DraftHierarchy,
+    check_draft,
+    count_categories,
+    format_hierarchy,
+    prefix_levels,
+)
 from sdcmap.explore.parameter_forms import Form
 from sdcmap.explore.plan_differences import plan_differences
-from sdcmap.files.dialect import stated_fields
+from sdcmap.files.dialect import explicit_fields
 from sdcmap.risk import RISKS
 from sdcmap.study.plan import Plan
 from sdcmap.study.plan_remarks import remarks
@@ -185,7 +191,7 @@ class CheckedPlan:
 class Recodes(ResponseModel):
     """The result of a recode for each column; `levels`: the coarsest level of its hierarchy file, if it has one."""
 
-    columns: list[Recoded]
+    columns: list[RecodePreview]
     levels: int | None
 
 
@@ -233,7 +239,7 @@ def begin(bench: Bench, new: NewStudy) -> SavedPlan:
     """Write a starting plan for a file; no sweep starts."""
     path = bench.workspace.new_plan_path(new.name)
     source = new.source
-    plan = replace(bench.views.look(source), source=source.sensed(bench.workspace.folder)).plan(
+    plan = replace(bench.views.look(source), source=source.with_dialect(bench.workspace.folder)).plan(
         source.path, new.profile
     )
     plan.write(path)
@@ -300,7 +306,7 @@ def state_roles(bench: Bench, name: str, stated: StatedRoles) -> SavedPlan:
         raise PlanError("the plan names no data. Add a [data] part with path and roles.")
     codes = plan.data.missing if stated.missing is None else stated.missing
     now = source_of(plan.data.path, stated.roles, stated.kinds, codes)
-    unchanged = {name: getattr(plan.data, name) for name in ("census", "known_by", *stated_fields(plan.data.dialect))}
+    unchanged = {name: getattr(plan.data, name) for name in ("census", "known_by", *explicit_fields(plan.data.dialect))}
     plan = replace(plan, data=replace(now, **unchanged))
     problems = plan.problems_with(bench.views.data_of(plan))
     bench.store.save_plan(name, plan.toml())
@@ -321,7 +327,7 @@ def check(bench: Bench, draft: PlanDraft) -> CheckedPlan:
         checked.candidates, checked.measures = written.count, [m.text for m in written.measures]
         checked.axes = Axes(written.risk, written.utility)
         data = bench.views.data_of(written, draft.study)
-        released = [v for v in data.schema.variables if v.name not in data.unreleased]
+        released = [v for v in data.schema.variables if v.name not in data.unreleased_columns]
         checked.columns = [PlanColumn(v.name, v.kind, v.role) for v in released]
         plan = written.with_risk(data)
         checked.problems, checked.remarks = plan.problems_with(data), list(remarks(data, plan, written))
@@ -347,7 +353,7 @@ def _parse_table(text: str) -> dict[str, Any] | None:
     # The editor shows nested values as forms, so values written as text are parsed.
     for group in ("methods", "measures"):
         if isinstance(table.get(group), list):
-            table[group] = [parameter_forms.formed(entry) for entry in table[group]]
+            table[group] = [parameter_forms.normalize_spec(entry) for entry in table[group]]
     return table
 
 
@@ -366,7 +372,7 @@ def recodes(bench: Bench, name: str, draft: RecodeDraft) -> Recodes:
     data = bench.views.data_of(bench.views.plan_of(name), name)
     path, levels = draft.method.get("hierarchy"), None
     with restrict_files_to(bench.workspace.folder):
-        columns = recoded(data, draft.method)
+        columns = preview_recode(data, draft.method)
         if isinstance(path, str) and path:
             # The problems of the columns report the same error with more detail.
             with suppress(SdcmapError):
@@ -377,13 +383,13 @@ def recodes(bench: Bench, name: str, draft: RecodeDraft) -> Recodes:
 @router.post("/studies/{name}/hierarchies/drafts")
 def draft_hierarchy(bench: Bench, name: str, draft: HierarchyDraft) -> OpenedHierarchy:
     """Return the categories with their records, the groups at each level, and why the draft cannot be saved yet."""
-    records = categories_of(bench.views.data_of(bench.views.plan_of(name), name), draft.on)
-    version, rows = "", by_first_characters(list(records)) if draft.begin == "prefixes" else draft.rows
+    records = count_categories(bench.views.data_of(bench.views.plan_of(name), name), draft.on)
+    version, rows = "", prefix_levels(list(records)) if draft.begin == "prefixes" else draft.rows
     if draft.begin == "file":
         with restrict_files_to(bench.workspace.folder):
             version = digest_of(draft.file, "hierarchy")
             rows = Hierarchy.parse(read_verified(draft.file, version), draft.file).rows
-    return OpenedHierarchy(**vars(drafted(records, rows)), version=version)
+    return OpenedHierarchy(**vars(check_draft(records, rows)), version=version)
 
 
 @router.put("/studies/{name}/hierarchies")
@@ -392,7 +398,7 @@ def keep_hierarchy(bench: Bench, name: str, file: HierarchyFile) -> SavedHierarc
     plan, folder = bench.views.plan_of(name), bench.workspace.folder
     if plan.data is not None and folder / plan.data.path == folder / file.file:
         raise Busy("that is the data file of this study. Choose another name.")
-    text = written(file.rows)
+    text = format_hierarchy(file.rows)
     bench.workspace.save_csv(file.file, text, file.version)
     return SavedHierarchy(file.file, version_of(text), len(file.rows[0]) - 1)
 
@@ -407,6 +413,8 @@ def prices(bench: Bench, choice: ClassChoice) -> Prices:
         raise PlanError(f"there is no {base.__name__.lower()} with that name.")
     example = parameter_forms.example_of(cls, data) if choice.type else None
     measures = (*RISKS, *UTILITIES) if choice.group == "measures" else ()
-    stated = {m.__name__: price for m in measures if (price := parameter_forms.stated_price(m, data, plan)) is not None}
+    stated = {
+        m.__name__: price for m in measures if (price := parameter_forms.price_from_formula(m, data, plan)) is not None
+    }
     words, price = ("", None) if example is None else (example.text, parameter_forms.price_of(example, data, plan, now))
     return Prices(now.candidates, now.seconds, now.of_a_draw, stated, choice.type, words, price)

@@ -18,7 +18,7 @@ import sdcmap as sm
 from sdcmap.bundle import Release
 from sdcmap.bundle.release_folder import FilePreview
 from sdcmap.data.private_folder import private_folder
-from sdcmap.files.weighing import check_decoded
+from sdcmap.files.decoded_size import check_decoded
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import score_row
 from sdcmap.study.plan import Candidate

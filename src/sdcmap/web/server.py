@@ -16,9 +16,9 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from sdcmap.data.private_folder import private_folder, remove_left
+from sdcmap.data.private_folder import private_folder, remove_abandoned
 from sdcmap.errors import SdcmapError
-from sdcmap.files.apart import import_nothing_from
+from sdcmap.files.subprocesses import remove_from_import_path
 from sdcmap.web.pages import render
 from sdcmap.web.request_guard import AUTHENTICATED
 from sdcmap.web.service import make_app
@@ -126,7 +126,7 @@ def serve(
     """
     # Uploads, plans and studies must be readable by their owner only.
     os.umask(0o077)
-    import_nothing_from(workspace.folder)
+    remove_from_import_path(workspace.folder)
     listening, authenticator = _bind(workspace, host, port)
     port = authenticator.port
     shown = f"[{host}]" if ":" in host else host
@@ -141,7 +141,7 @@ def serve(
     authenticator.on_login = announce_next
     app = make_app(workspace, authenticator, workers=workers)
     print(address(authenticator.browser_token), f"token for programs: {authenticator.token}", sep="\n", flush=True)
-    remove_left(workspace.state_folder)
+    remove_abandoned(workspace.state_folder)
     opening = _open_browser(workspace, authenticator, address) if open_browser else nullcontext()
     with opening, suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to stop
         uvicorn.Server(uvicorn_config(app)).run(sockets=[listening])

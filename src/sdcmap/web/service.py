@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import sdcmap
-from sdcmap.data.private_folder import remove_left
+from sdcmap.data.private_folder import remove_abandoned
 from sdcmap.errors import SdcmapError
 from sdcmap.web import pages
 from sdcmap.web.renderer import Renderer
@@ -136,6 +136,6 @@ class LazyService:
 def _preload(app: App) -> None:
     """Prepare the charts' JavaScript while the server is idle, and clean up after a killed server."""
 
-    remove_left(app.bench.workspace.folder)
+    remove_abandoned(app.bench.workspace.folder)
     with suppress(Exception):  # the first page with a chart will report the error
         app.bench.renderer.vega()

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from sdcmap.data.private_folder import write_whole
+from sdcmap.data.private_folder import write_atomically
 
 SECRET_BYTES = 24  # random bytes in a token, a session or a path
 SESSION_LIFETIME_SECONDS = 3 * 24 * 3600.0  # since the login; long enough for a sweep over a weekend
@@ -63,7 +63,7 @@ class SavedSessions:
         return SavedSessions(saved.port, saved.base_path, young) if is_valid and young else SavedSessions()
 
     def write(self, path: Path) -> None:
-        write_whole(path, json.dumps(vars(self)))
+        write_atomically(path, json.dumps(vars(self)))
 
 
 @dataclass

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from sdcmap.data.private_folder import private_folder, write_whole
+from sdcmap.data.private_folder import private_folder, write_atomically
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.web.sweeps import Sweeps
 from sdcmap.web.workspace import RELEASES_FOLDER, EditConflict, Workspace
@@ -49,7 +49,7 @@ class StudyStore:
             path = self.workspace.new_plan_path(new)
             if scores:
                 copy_study(self.workspace.study(name), self.workspace.path_of(new))
-            write_whole(path, text)
+            write_atomically(path, text)
 
     def rename(self, name: str, new: str) -> None:
         """Rename a study and everything that belongs to it."""
@@ -98,7 +98,7 @@ class StudyStore:
                 saved = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
                 plans = [EarlierPlan(saved, before), *self.earlier_plans(name)][:MAX_EARLIER_PLANS]
                 self.workspace.write_note(f"{name}.plans", plans)
-            write_whole(self.workspace.path_of(f"{name}.toml"), text)
+            write_atomically(self.workspace.path_of(f"{name}.toml"), text)
 
     def earlier_plans(self, name: str) -> list[EarlierPlan]:
         """Return the plans before the current one, the newest first; none if the state file is damaged."""
@@ -128,7 +128,7 @@ class StudyStore:
         if version and version != version_of(self.notes(name)):
             raise EditConflict("the notes were saved elsewhere since you opened them. Review the saved version first.")
         self.workspace.plan(name)
-        write_whole(self.workspace.notes_path(name), text)
+        write_atomically(self.workspace.notes_path(name), text)
 
     def _parts(self, name: str, *, releases: bool = True) -> Iterator[Path]:
         """Yield every existing file and folder of a study."""

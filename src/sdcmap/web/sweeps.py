@@ -19,7 +19,7 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 from sdcmap.core.named_files import restrict_files_to, with_current_file_root
-from sdcmap.files.apart import environment, python
+from sdcmap.files.subprocesses import python_command, subprocess_environment
 from sdcmap.web.workspace import Busy, Workspace
 
 SweepCommand = Literal["running", "searching", "paused", "cancelled"]
@@ -143,7 +143,7 @@ class Sweeps:
     def _start(self, name: str, task: Task) -> None:
         plan, study = self.workspace.plan(name), self.workspace.path_of(name)
         self.workspace.state_path(f"{name}.phase").unlink(missing_ok=True)
-        command = python("sdcmap.web.sweep_process:main", plan, study, self.workers, task)
+        command = python_command("sdcmap.web.sweep_process:main", plan, study, self.workers, task)
         with self.workspace.state_path(f"{name}.errors").open("wb") as errors:
             process = subprocess.Popen(
                 command,
@@ -151,7 +151,7 @@ class Sweeps:
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,
-                env=environment(),
+                env=subprocess_environment(),
             )
         self._running[name] = Running(process, task, time.monotonic())
 

@@ -21,10 +21,17 @@ from sdcmap.core.grid import count_members
 from sdcmap.core.limit import Limit
 from sdcmap.core.named_files import restrict_files_to
 from sdcmap.core.plan_text import read_table
-from sdcmap.explore.bars import Bars, bars_of
-from sdcmap.explore.looking import Look, Telling, TellingPairs, look, telling_pairs, telling_sets
-from sdcmap.files.missing_codes import check_columns, codes_of, of_column
-from sdcmap.files.reading import Source, encode
+from sdcmap.explore.column_bars import Bars, summarize_column
+from sdcmap.explore.first_look import (
+    IdentifyingSets,
+    Look,
+    UniquenessByPair,
+    count_unique_by_pair,
+    find_identifying_sets,
+    look,
+)
+from sdcmap.files.missing_codes import check_columns, codes_for_column, parse_codes
+from sdcmap.files.reader import Source, encode
 from sdcmap.map import RUMap
 from sdcmap.study.cost import Cost, estimate_cost
 from sdcmap.study.folder import Study
@@ -58,8 +65,8 @@ class IdentifyingResult(NamedTuple):
     """The most identifying columns of a file, and the columns that this was computed from."""
 
     columns: list[Column]
-    sets: Telling
-    pairs: TellingPairs
+    sets: IdentifyingSets
+    pairs: UniquenessByPair
 
 
 @dataclass
@@ -119,22 +126,22 @@ class Views:
         # The roles are applied last, so that a change of roles does not read the file again.
         path, state = self._file(source)
         there = replace(source, path=str(path))
-        coded: Microdata = self._data((there.unstated, state), there.unstated.read)
+        coded: Microdata = self._data((there.without_roles, state), there.without_roles.read)
         if source.missing:
             coded = self._data(
-                (there.unstated, there.missing, state), partial(self._apply_missing_codes, there, coded, state)
+                (there.without_roles, there.missing, state), partial(self._apply_missing_codes, there, coded, state)
             )
-        data: Microdata = self._data((source, state), lambda: source.applied(coded))
+        data: Microdata = self._data((source, state), lambda: source.apply_to(coded))
         return data
 
     def _apply_missing_codes(self, source: Source, base: Microdata, state: Hashable) -> Microdata:
         """Return a file with the stated codes for missing values; only the columns with codes are read again."""
-        codes = codes_of(source.missing)
+        codes = parse_codes(source.missing)
         check_columns(codes, base.names)
         coded = {
-            name: self._columns((source.unstated, state, name, own), partial(source.coded, base, name))
+            name: self._columns((source.without_roles, state, name, own), partial(source.read_coded_column, base, name))
             for name in base.names
-            if (own := of_column(codes, name))
+            if (own := codes_for_column(codes, name))
         }
         variables = tuple(coded[v.name][0] if v.name in coded else v for v in base.schema.variables)
         columns = {**base.columns, **{name: column for name, (_, column) in coded.items()}}
@@ -147,7 +154,7 @@ class Views:
         data = self.data(source)
 
         def make(before: Look | None) -> Look:
-            return before if before is not None and before.data is data else look(data, before, telling=False)
+            return before if before is not None and before.data is data else look(data, before, identifying=False)
 
         return self._update(self._looks, source, make)
 
@@ -157,11 +164,11 @@ class Views:
         columns = [data.column(name) for name in released]
 
         def make(before: IdentifyingResult | None) -> IdentifyingResult:
-            pairs = telling_pairs(data, released, None if before is None else before.pairs)
+            pairs = count_unique_by_pair(data, released, None if before is None else before.pairs)
             # Equal objects mean equal columns: only the pairs may depend on the roles.
             if before is not None and [*map(id, before.columns)] == [*map(id, columns)]:
                 return before._replace(pairs=pairs)
-            return IdentifyingResult(columns, telling_sets(data, released), pairs)
+            return IdentifyingResult(columns, find_identifying_sets(data, released), pairs)
 
         return self._update(self._identifying, source, make)
 
@@ -172,7 +179,7 @@ class Views:
         def make(before: dict[str, ColumnBars] | None) -> dict[str, ColumnBars]:
             columns = {name: (data.column(name), (before or {}).get(name)) for name in data.names}
             return {
-                name: old if old is not None and old[0] is column else (column, bars_of(data, name))
+                name: old if old is not None and old[0] is column else (column, summarize_column(data, name))
                 for name, (column, old) in columns.items()
             }
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_json
 
 from sdcmap.core.named_files import digest_of, restrict_files_to
-from sdcmap.data.private_folder import private_folder, write_whole
+from sdcmap.data.private_folder import private_folder, write_atomically
 from sdcmap.errors import SchemaError, SdcmapError
 from sdcmap.files.formats import endings, is_data_file
 
@@ -135,7 +135,7 @@ class Workspace:
 
     def write_note(self, name: str, value: object) -> None:
         """Write a state file atomically."""
-        write_whole(self.state_path(name), to_json(value).decode())
+        write_atomically(self.state_path(name), to_json(value).decode())
 
     @property
     def state_folder(self) -> Path:
@@ -187,7 +187,7 @@ class Workspace:
     # ---- uploads ----------------------------------------------------------------------------------------------
     def store_upload(self, name: str, source: BinaryIO) -> Path:
         """Save an upload under its name, completely or not at all, after checking its decoded size."""
-        from sdcmap.files.weighing import check_decoded
+        from sdcmap.files.decoded_size import check_decoded
 
         path = self.path_of(self.file_name(name))
         if path.exists():
@@ -226,7 +226,7 @@ class Workspace:
                 raise EditConflict(
                     "the file was changed elsewhere since you opened it. Open it again, or save under another name."
                 )
-            return write_whole(path, content)
+            return write_atomically(path, content)
 
     def _upload_lock(self) -> FileLock:
         return FileLock(self.state_folder / "uploads.lock", mode=0o600)

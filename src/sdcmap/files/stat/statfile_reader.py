@@ -1,4 +1,4 @@
-"""Read SPSS, Stata and SAS files by pyreadstat."""
+"""Read SPSS, Stata and SAS files with pyreadstat."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import polars as pl
 
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
-from sdcmap.files.stat.user_missing import letters_of, put_back
+from sdcmap.files.stat.user_missing import read_letters, restore_codes
 
 FUNCTIONS = {"sav": "read_sav", "dta": "read_dta", "sas7bdat": "read_sas7bdat", "xpt": "read_xport"}  # of pyreadstat
 
 
 def stat_cells(path: Path, form: str) -> int:
-    """Rows times columns, as the header states them (0: it does not)."""
+    """Return rows times columns from the header (0: unknown)."""
     facts = _function(form)(path, metadataonly=True)[1]
     return int(max(facts.number_rows or 0, 0) * max(facts.number_columns or 0, 0))
 
@@ -29,13 +29,13 @@ def _function(form: str) -> Any:
 
 
 def read_statfile(path: Path, form: str) -> tuple[pl.DataFrame, dict[str, Variable]]:
-    """The raw frame, user-missing codes still in it, and what the file says of each variable."""
+    """Return the raw frame, including user-missing codes, and the metadata of each variable."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", category=UserWarning)
         try:
             frame, facts = _read(path, form)
         except UserWarning:
-            raise SchemaError(f"{path.name} has two columns of one name.") from None
+            raise SchemaError(f"{path.name} has two columns with the same name: rename one of them.") from None
     labels = facts.variable_value_labels | (_catalog(path, facts) if form == "sas7bdat" else {})
     frame = frame.with_columns(pl.col(pl.String).replace("", None))
     variables = {}
@@ -51,46 +51,46 @@ def read_statfile(path: Path, form: str) -> tuple[pl.DataFrame, dict[str, Variab
 
 
 def _read(path: Path, form: str) -> tuple[pl.DataFrame, Any]:
-    """pyreadstat's frame and metadata, with numbers for dates where a date column has user-missing codes."""
+    """Return the frame and metadata of pyreadstat; date columns with user-missing codes are numbers."""
     reader = _function(form)
     options: dict[str, Any] = {"output_format": "polars"} | ({} if form == "xpt" else {"user_missing": True})
     undated = options | {"disable_datetime_conversion": True}
     _check_size(path, reader(path, metadataonly=True, output_format="polars")[1])
     try:
         frame, facts = reader(path, **options)
-    except pl.exceptions.PolarsError:  # letters among dates
+    except pl.exceptions.PolarsError:  # a date column contains letters
         frame, facts = reader(path, **undated)
         others = [name for name in frame.columns if name not in facts.missing_user_values]
         frame = frame.with_columns(reader(path, usecols=others, **options)[0]) if others else frame
-    letters = letters_of(path, frame, facts) if form == "xpt" else {}
+    letters = read_letters(path, frame, facts) if form == "xpt" else {}
     coded = [name for name in (*facts.missing_ranges, *letters) if frame[name].dtype.is_temporal()]
     if coded:
         numbers, plain = reader(path, usecols=coded, **undated)
         frame = frame.with_columns(numbers)
         facts.missing_ranges |= plain.missing_ranges
     frame = frame.with_columns(pl.col(pl.Null).cast(pl.Float64))
-    for name in facts.missing_user_values:  # a column of letters alone comes as text
+    for name in facts.missing_user_values:  # a column that has only letters is read as text
         frame = frame.with_columns(pl.Series(name, frame[name].to_list(), dtype=pl.Object))
     for name, cells in letters.items():
-        met = np.unique(cells[cells > 0])
-        facts.missing_user_values[name] = [chr(letter) for letter in met]
-        reasons = np.searchsorted([0, *met], cells)
-        frame = frame.with_columns(put_back(frame[name], reasons, facts.missing_user_values[name]))
+        observed = np.unique(cells[cells > 0])
+        facts.missing_user_values[name] = [chr(letter) for letter in observed]
+        reasons = np.searchsorted([0, *observed], cells)
+        frame = frame.with_columns(restore_codes(frame[name], reasons, facts.missing_user_values[name]))
     return frame, facts
 
 
 def _check_size(path: Path, facts: Any) -> None:
-    """SchemaError when the header promises more cells than the file can hold: room would be made for all of them.
+    """Raise SchemaError if the header states more cells than the file can contain; memory would be allocated for all.
 
-    A cell takes a byte at the least; zlib packs 1,032 of them into one (and SAS fewer).
+    A cell takes at least one byte; zlib compresses at most 1,032 bytes into one (SAS less).
     """
-    packed = 1032 if path.suffix.lower() in (".zsav", ".sas7bdat") else 1
-    if (facts.number_rows or 0) * max(1, facts.number_columns) > packed * path.stat().st_size:
-        raise SchemaError(f"{path.name} is damaged: its header promises more records than it has bytes for.")
+    max_ratio = 1032 if path.suffix.lower() in (".zsav", ".sas7bdat") else 1
+    if (facts.number_rows or 0) * max(1, facts.number_columns) > max_ratio * path.stat().st_size:
+        raise SchemaError(f"{path.name} is damaged: its header states more records than the file can contain.")
 
 
 def _catalog(path: Path, facts: Any) -> dict[str, Any]:
-    """Value labels of a .sas7bdat file from the catalog of the same name beside it."""
+    """Return the value labels of a .sas7bdat file from the catalog with the same name in its folder."""
     import pyreadstat
 
     beside = path.with_suffix(".sas7bcat")

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, SchemaError, Undefined
-from sdcmap.files.reading import read
+from sdcmap.files.reader import read
 from sdcmap.risk._archive import open_archive, read_archive
 from sdcmap.risk.linkage.cost_models import CostModel
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, lay_out

@@ -14,7 +14,7 @@ import numpy as np
 
 from sdcmap.core import Array, Infeasible, Method, Microdata, SchemaError, Stream, Undefined
 from sdcmap.data.cells import joint_codes
-from sdcmap.data.label_layers import ReadLabels, read_column
+from sdcmap.data.label_layers import ReadLabels, read_labels
 from sdcmap.risk.linkage.field_costs import CATEGORY, Cost
 from sdcmap.risk.linkage.file_pair import Pair, infinite_to_missing
 from sdcmap.risk.linkage.learned_evidence import Evidence, category_evidence, number_evidence
@@ -71,7 +71,7 @@ def _label_codes(pair: Pair, index: int) -> LabelCodes | None:
 
 def _build_label_codes(pair: Pair, index: int) -> LabelCodes | None:
     """Return the codes of a recoded column; None where its labels cannot be read or the table would be too large."""
-    read = read_column(pair.known_file, pair.released_file, pair.names[index])
+    read = read_labels(pair.known_file, pair.released_file, pair.names[index])
     if read is None:
         return None
     value, label = read.value[pair.known_rows], read.label[pair.released_rows]
@@ -96,7 +96,7 @@ def _add_unread_labels(pair: Pair, value: Array, label: Array, read: ReadLabels)
     """
     with_truth = np.flatnonzero((pair.truth >= 0) & (label >= 0))
     own = value[pair.truth[with_truth]]
-    is_unread = read.unread[label[with_truth]] & (own >= 0)
+    is_unread = read.unreadable[label[with_truth]] & (own >= 0)
     matches = read.matches.copy()
     matches[own[is_unread], label[with_truth][is_unread]] = True
     return matches
@@ -240,7 +240,7 @@ def _bin_reading(known: Microdata, released: Microdata, training: Microdata, nam
 
 def _label_readings(known: Microdata, released: Microdata, training: Microdata, name: str) -> Iterator[Reading]:
     """Yield the reading of a number released as a label, in classes of values that match the same labels."""
-    read = read_column(known, released, name)
+    read = read_labels(known, released, name)
     if read is None or not read.matches.any():
         return
     classes, of_value = value_classes(read.matches)
