@@ -218,8 +218,7 @@ class Comparison:
         masked = [] if method is None else [name for name in method.masks(self.inside) if name in self.inside.names]
         gone, drawn = [name for name in masked if self.inside.missing(name).any()], set(self.map.means["method"])
         able = [m for m in self.plan.expanded if m.text in drawn and m.random and m.missing != "refused"]
-        able = [m for m in able if set(gone) <= set(m.masks(self.inside))]
-        classes = dict.fromkeys(type(step).__name__ for m in able for step in m.steps)
+        classes = dict.fromkeys(type(s).__name__ for m in able if set(gone) <= {*m.masks(self.inside)} for s in m.steps)
         return f" With missing values in {listed(gone)}, these do: {', '.join(classes)}." if gone and classes else ""
 
     def _reason(self, method: str) -> str:
@@ -252,8 +251,7 @@ def compare(
     replicates : random draws of each method, at least 1.
     risk, utility : the measures of the map, by class name or text; by default ClosestRecord (of a census, in
         which membership is no secret, the next risk that fits) and QueryError.
-    seed : start of all random numbers, those of setting aside included; 256 random bits unless stated. The same seed in
-        the same folder gives the same numbers (a sampled measure draws by its control file's path too).
+    seed : start of all random numbers, those of setting aside included, in any folder; 256 random bits unless stated.
     workers, progress : as in `sweep`.
 
     The risk is how well a snooper who knows all keys and numbers tells who is in the release (ClosestRecord); the utility
@@ -326,13 +324,11 @@ def with_roles(data: Microdata) -> tuple[Microdata, dict[str, tuple[str, ...]]]:
     amounts = [name for name in data.schema.of_role("other") if data.schema[name].kind == "numeric"]
     if data.keys or amounts:
         return _stated_columns(data), {}
-    seen = look(data)
-    stated = seen.stated("")
+    stated = (seen := look(data)).stated("")
     arguments = ("keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum")
     roles: dict[str, Any] = {argument: getattr(stated, argument) for argument in arguments}
     roles["numeric"] = seen.named("numeric")
-    data = read(data, **roles, kinds=stated.kinds)
-    return _stated_columns(data), {argument: names for argument, names in roles.items() if names}
+    return _stated_columns(read(data, **roles, kinds=stated.kinds)), {name: of for name, of in roles.items() if of}
 
 
 def _stated_columns(data: Microdata) -> Microdata:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 FINEST = 10**12  # shares are read as fractions with denominators up to this: 0.07 of 100 is 7, not 7.000000000000001
 
 
+@lru_cache(maxsize=4096)
 def rank_of(share: float, n: int) -> int:
     """k = ceil(n p), the rank of the p-quantile by the inverted distribution function; at least 1.
 

@@ -7,7 +7,7 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -91,8 +91,7 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
     their sentence, any other with its type and place only, since its text may hold a data value.
     """
     started = time.perf_counter()
-    status, reason = "ok", ""
-    scores: list[ScoreRow] = []
+    status, reason, scores = "ok", "", list[ScoreRow]()
     try:
         with running_on(job.device):
             scores = _scored(part_of(data, job.part) if job.part else data, job)
@@ -108,8 +107,7 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
 def _scored(data: Microdata, job: Job) -> list[ScoreRow]:
     """The candidate made and scored, until all is measured or it is seen to be beaten."""
     stream, method = Stream(job.key), job.candidate.method
-    masked = method.apply(data, stream)
-    make = maker(data, method, stream)
+    masked, make = method.apply(data, stream), maker(data, method, stream)
     scores: list[ScoreRow] = []
     for measure in job.measures:
         enough = None if job.halt is None else partial(_beaten_at, job.halt, scores, measure.text)
@@ -176,8 +174,9 @@ def _estimate(
     informed = measure if method is None else measure.knowing(method)
     folds = None if make is None else informed.makings(masked)
     makings = () if make is None or folds is None else make(folds)
-    # only sampled measures have a stream of their own, the others draw nothing
-    rng = stream.child(f"measure {measure.digest}").rng() if measure.sampled else UNUSED
+    path = getattr(measure, "control_file", "")  # its name and content count, not where it lies
+    key = replace(measure, control_file=Path(path).name) if path else measure  # type: ignore[call-arg]
+    rng = stream.child(f"measure {key.digest}").rng() if measure.sampled else UNUSED  # the others draw nothing
     return informed.apply(original, masked, rng, makings, enough)
 
 

@@ -49,6 +49,7 @@ class Scores:
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     _estimates: dict[str, Mapping[str, Estimate]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _pooled: dict[str, Mapping[str, Estimate]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _column: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @staticmethod
     def of_plan(plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame, measure: pl.DataFrame) -> Scores:
@@ -77,12 +78,14 @@ class Scores:
 
     def column(self, measure: str) -> pl.DataFrame:
         """One measure of every candidate that was made: id, kind, method, replicate, value (may be inf), se, details."""
-        self._place_of(measure)
-        value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
-        rows = self._rows_of(measure).select("candidate", value, "se", "details").drop_nulls("value")
-        return self._made.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left")
+        if measure not in self._column:
+            self.place_of(measure)
+            value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
+            rows = self._rows_of(measure).select("candidate", value, "se", "details").drop_nulls("value")
+            self._column[measure] = self._made.join(rows, left_on="id", right_on="candidate", maintain_order="left")
+        return self._column[measure]
 
-    def _place_of(self, measure: str) -> int:
+    def place_of(self, measure: str) -> int:
         """The place of a measure in the table; PlanError where it is not there."""
         names = self.measure["name"].to_list()
         if measure not in names:
@@ -102,7 +105,7 @@ class Scores:
         """The measure of this name; of a table made elsewhere, a value that knows its direction only."""
         if name in self.values:
             return self.values[name]
-        lower = self.measure["direction"][self._place_of(name)] == "lower"
+        lower = self.measure["direction"][self.place_of(name)] == "lower"
         return LowerIsBetter(name) if lower else HigherIsBetter(name)
 
     def outcome(self, candidate: str, measure: str) -> Estimate | Absent:
