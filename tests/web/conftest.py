@@ -5,6 +5,8 @@ A test that changes a study takes a copy under a name of its own: `copied(server
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,9 +26,15 @@ service.QUIET_SECONDS = 1e6  # a server in the tests' own process draws what is 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """people.csv and its finished studies, to be copied: nobody writes here."""
-    home = tmp_path_factory.mktemp("finished").resolve()
-    finished_studies(home)
+    """people.csv and its finished studies, to be copied: nobody writes here. Of all workers the first one makes them."""
+    own = tmp_path_factory.getbasetemp().resolve()
+    home = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "finished"
+    with home.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not home.exists():
+            making = tmp_path_factory.mktemp("making").resolve()
+            finished_studies(making)
+            making.rename(home)
     return home
 
 

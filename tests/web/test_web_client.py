@@ -14,10 +14,9 @@ from documents import run_page
 from samples import PAST_THE_GATE
 from sdcmap.explore.looking import source_of
 from sdcmap.web.room import Room
-from sdcmap.web.service import make_app
 from waiting import until
 from webclient import Generated
-from webroom import KEYS, ROLES, TOKEN, people, plan_of, served
+from webroom import KEYS, ROLES, TOKEN, document, people, plan_of, served
 
 
 def test_a_generated_client_goes_from_an_upload_to_a_release(tmp_path: Path) -> None:
@@ -86,8 +85,7 @@ def test_a_generated_client_goes_from_an_upload_to_a_release(tmp_path: Path) -> 
 
 
 def test_every_operation_has_a_typed_answer() -> None:
-    document = make_app(Room(Path("/nowhere"))).openapi()
-    for path, methods in document["paths"].items():
+    for path, methods in document()["paths"].items():
         for operation in methods.values():
             good = [answer for status, answer in operation["responses"].items() if status.startswith("2")]
             for answer in good:
