@@ -13,7 +13,7 @@ from commands import sdcmap
 from sdcmap.papers.gomatam2003 import FREE, OTHER_MARITAL, SAME_SEX, run
 from sdcmap.papers.reference import Result
 
-SEEDS = 10
+SEEDS = 20
 CONDITION = {FREE: None, SAME_SEX: "S=", OTHER_MARITAL: "M!"}
 
 
