@@ -38,7 +38,7 @@ PAST = [word for name, reason in PAST_THE_GATE.items() for word in ("--override"
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a file, a plan and a finished study."""
     folder = tmp_path_factory.mktemp("room")
-    people = sm.demo.population(1500, seed=8)
+    people = sm.demo.population(600, seed=8)
     sm.write(people, folder / "people.csv")
     roles = {"keys": ["Age", "Sex", "Educ", "Race"], "other": ["WrkTyp", "MarStat", "Hours", "Income"],
              "numeric": ["wage", "interest", "benefits", "total"],

@@ -19,7 +19,7 @@ from samples import PAST_THE_GATE
 from sdcmap.cli import app
 from sdcmap.web.drawing import make_picture
 from sdcmap.web.room import Room
-from webroom import ok, served, swept
+from webroom import ok, people, served, swept
 
 REASON = "these two files were chosen together"
 
@@ -28,6 +28,7 @@ REASON = "these two files were chosen together"
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study `cps` whose chosen pair is a candidate that its rule alone does not choose."""
     home = tmp_path_factory.mktemp("pairs").resolve()
+    people(home, 300)
     swept(home, replicates=2)
     with sm.Study.open(home / "cps") as study, study.writing():
         plan, scores = study.plan, study.scores()
