@@ -78,7 +78,7 @@ def chosen(plan: sm.Plan, place: int = 0) -> Candidate:
 PROFILE_OVERRIDES = dict.fromkeys(("unmasked", "profile"), "made-up people: a test of other checks")
 
 
-def past_the_gate(data: sm.Microdata, plan: sm.Plan, choice: Any, **given: Any) -> Release:
+def release_with_overrides(data: sm.Microdata, plan: sm.Plan, choice: Any, **given: Any) -> Release:
     """Release with the release checks overridden by a written reason, for tests of other parts."""
     return release(data, plan, choice, **{**given, "override": {**PROFILE_OVERRIDES, **(given.get("override") or {})}})
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,12 @@ def sweep_and_search(folder: Path) -> None:
     plan = sm.Plan([sm.PRAM(["Age", "Sex"]), sm.Swap("Age", 0.2)], measures, data=source, seed=(1 << 200) + 5)
     (folder / "found.toml").write_text(plan.toml())
     sm.search(source.read(folder), plan, 32, study=folder / "found", workers=1)
+
+
+@cache
+def openapi_document() -> dict[str, Any]:
+    """Return the OpenAPI document of the service; it is cached, so callers must not change it."""
+    return make_app(Workspace(Path("/nowhere"))).openapi()
 
 
 @contextmanager

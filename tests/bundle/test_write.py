@@ -226,7 +226,7 @@ def run_script(tmp_path: Path, begin: str) -> subprocess.CompletedProcess[str]:
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
         from samples import *
         from samples import release_with_overrides as release
-        persons = sm.read(people(2_000), **ROLES)
+        persons = sm.read(people(), **ROLES)
         plan = plan_of(SWAP_AND_NOISE)
         found = release(persons, plan, chosen(plan), ledger={str(tmp_path / "ledger")!r})
     """
@@ -241,13 +241,13 @@ def test_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"ledger"}
 
 
-def test_killed_write_leaves_no_partial_release(tmp_path: Path) -> None:
+def test_killed_write_leaves_no_partial_release(persons: sm.Microdata, tmp_path: Path) -> None:
     """Killed just before the last step: there is no folder, and until the next release the ledger errs on the safe side."""
     done = run_script(tmp_path, "import os, signal; os.rename = lambda *a: os.kill(os.getpid(), signal.SIGKILL)")
     assert done.returncode == -signal.SIGKILL
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left[0].startswith(".part-") and left[1:] == ["ledger"]
-    persons, plan = sm.read(people(2_000), **ROLES), plan_of(SWAP_AND_NOISE)
+    plan = plan_of(SWAP_AND_NOISE)
     assert failed(release(persons, plan, chosen(plan), ledger=tmp_path / "ledger")) == {}, (
         "the same one may be repeated"
     )
@@ -255,15 +255,19 @@ def test_killed_write_leaves_no_partial_release(tmp_path: Path) -> None:
     assert set(failed(other)) == {"earlier releases"}
 
 
-def test_folder_filled_meanwhile_is_left_alone_and_not_recorded(tmp_path: Path) -> None:
-    spoil = """
-        from sdcmap.bundle import releasing
-        put = releasing.release_folder.put_in_place
-        def late(part, folder, names):
-            folder.mkdir(); (folder / "mine.txt").write_text("keep"); put(part, folder, names)
-        releasing.release_folder.put_in_place = late
-    """
-    done = run_script(tmp_path, spoil)
-    assert "SdcmapError" in done.stderr.strip().splitlines()[-1]
+def test_folder_filled_meanwhile_is_left_alone_and_not_recorded(
+    persons: sm.Microdata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = releasing.release_folder.put_in_place
+
+    def late(part: Path, folder: Path, names: set[str]) -> None:
+        folder.mkdir()
+        (folder / "mine.txt").write_text("keep")
+        put(part, folder, names)
+
+    monkeypatch.setattr(releasing.release_folder, "put_in_place", late)
+    plan = plan_of(SWAP_AND_NOISE)
+    with pytest.raises(sm.errors.SdcmapError, match="cannot be written"):
+        release(persons, plan, chosen(plan), ledger=tmp_path / "ledger").write(tmp_path / "public")
     assert [path.name for path in (tmp_path / "public").iterdir()] == ["mine.txt"]
     assert Ledger.open_readonly(tmp_path / "ledger").entries() == []

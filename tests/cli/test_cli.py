@@ -38,7 +38,7 @@ OVERRIDES = [word for name, reason in PROFILE_OVERRIDES.items() for word in ("--
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a file, a plan and a finished study."""
     folder = tmp_path_factory.mktemp("workflow")
-    people = sm.demo.population(1500, seed=8)
+    people = sm.demo.population(600, seed=8)
     sm.write(people, folder / "people.csv")
     roles = {"keys": ["Age", "Sex", "Educ", "Race"], "other": ["WrkTyp", "MarStat", "Hours", "Income"],
              "numeric": ["wage", "interest", "benefits", "total"],

@@ -26,7 +26,7 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture(scope="module")
 def found(shared: Path) -> Result:
-    return run(replicates=400, data=shared, seed=2**200 + 7)
+    return run(replicates=200, data=shared, seed=2**200 + 7)
 
 
 def test_position_and_index_by_hand() -> None:
@@ -78,7 +78,7 @@ def test_exact_truncated_efficiency(shared: Path, share: float, efficiency: floa
 
 
 def test_mean_precision_with_its_bias_meets_the_exact_value(found: Result, shared: Path) -> None:
-    """Eq. 13-14 with truncation, 400 replicates: efficiency within .06 of the exact one at every level, where
+    """Eq. 13-14 with truncation, 200 replicates: efficiency within .06 of the exact one at every level, where
     the squared bias is estimated with its own error."""
     x = load_incomes(shared)[0]["income"]
     for row in found.document["figures"]["6"]:

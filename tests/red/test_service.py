@@ -109,7 +109,7 @@ def test_connection_without_token_is_closed(tmp_path: Path, monkeypatch: pytest.
             heard(owner)
 
 
-def crowd(client: httpx.Client, words: bytes, count: int = server.MOST_AT_ONCE + 5) -> list[socket.socket]:
+def crowd(client: httpx.Client, words: bytes, count: int = server.MAX_CONNECTIONS + 5) -> list[socket.socket]:
     """Open this number of connections that send a text and wait."""
     guests = [connected(client) for _ in range(count)]
     for guest in guests:

@@ -174,7 +174,7 @@ def test_format_significant_digits() -> None:
 
 
 def test_report_compares_numeric_columns(tmp_path: Path) -> None:
-    data = sm.demo.population(200, seed=2)
+    data = sm.demo.population(200, seed=2).only(["Age", "Sex", "wage"])
     measures = [sm.risk.KnownIndex(on="wage"), sm.utility.MeanPrecision(on="wage")]
     plan = sm.Plan([sm.Noise(on="wage", variance=0.5)], measures, replicates=3, rule=sm.Threshold(risk=1.0), seed=SEED)
     kept = sweep_study(tmp_path / "study", data, plan)
@@ -218,7 +218,7 @@ def test_report_escapes_hostile_names(tmp_path: Path) -> None:
 
 
 def test_save_writes_the_page(study: Study, tmp_path: Path) -> None:
-    made = report(study)
+    made = report(study, audience="external")
     assert made.save(tmp_path / "report.html").read_text(encoding="utf-8") == made.html
     assert "html" not in repr(made)
     with pytest.raises(sm.errors.SdcmapError, match="cannot be written"):
@@ -226,7 +226,7 @@ def test_save_writes_the_page(study: Study, tmp_path: Path) -> None:
 
 
 def test_internal_report_lists_skipped_attacks(tmp_path: Path) -> None:
-    data = sm.demo.population(120, seed=6)
+    data = sm.demo.population(120, seed=6).only(["Sex", "wage", "interest"])
     chain = sm.Chain((sm.Noise("wage", 1.0), sm.RankSwap("wage", 0.3), sm.Noise("interest", 1.0)))
     plan = sm.Plan(
         [chain], [sm.WorstLinkage(on=("wage", "interest")), sm.IL1s(on="wage")], rule=sm.Threshold(risk=0.3), seed=SEED

@@ -5,6 +5,8 @@ A test that changes a study uses its own copy of it.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,9 +26,15 @@ service.PRELOAD_DELAY_SECONDS = 1e6  # servers in the test process preload nothi
 
 @pytest.fixture(scope="session")
 def template_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with people.csv and finished studies, which tests copy and never change."""
-    home = tmp_path_factory.mktemp("finished").resolve()
-    finished_studies(home)
+    """A folder with people.csv and finished studies, which tests copy and never change; the first worker makes it."""
+    own = tmp_path_factory.getbasetemp().resolve()
+    home = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "finished"
+    with home.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not home.exists():
+            draft = tmp_path_factory.mktemp("draft").resolve()
+            finished_studies(draft)
+            draft.rename(home)
     return home
 
 

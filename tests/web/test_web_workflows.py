@@ -25,14 +25,24 @@ def toml(page: object) -> str:
     return str(page.locator("#toml").input_value())  # type: ignore[attr-defined]
 
 
+STILL = """node => new Promise((done) => {  // it stood where it is for twenty frames, and no question is open
+  let last = "", calm = 0;
+  const look = () => {
+    const { x, y } = node.getBoundingClientRect(), now = `${x} ${y}`;
+    calm = now === last && !document.documentElement.dataset.busy ? calm + 1 : 0;
+    last = now;
+    if (calm < 20) requestAnimationFrame(look);
+    else done(true);
+  };
+  look();
+})"""
+
+
 def drag(page: Page, taken: Locator, before: Locator, *, let_go: bool = True) -> None:
     """Drag an element to the upper edge of another one, in steps of a few pixels."""
     taken.scroll_into_view_if_needed()
-    start, last = taken.bounding_box(), None
-    while start != last:  # the page is still drawing what was counted
-        page.wait_for_timeout(300)
-        start, last = taken.bounding_box(), start
-    end = before.bounding_box()
+    taken.evaluate(STILL)  # the page may be drawing what was counted
+    start, end = taken.bounding_box(), before.bounding_box()
     assert start is not None and end is not None
     x, y = start["x"] + start["width"] / 2, start["y"] + start["height"] / 2
     across, down = end["x"] + 60 - x, end["y"] + 6 - y
@@ -332,19 +342,30 @@ def test_candidates_are_filtered_sorted_and_compared(browser_session: LoggedInBr
         expect(page.locator("h2").first).to_have_text(first)
 
 
+RECORD = """canvas => {  // where a hand in small steps first finds the tooltip of a record; then it is gone again
+  const box = canvas.getBoundingClientRect();
+  const tells = (clientX, clientY) => {
+    const place = { clientX, clientY, bubbles: true, view: window };
+    canvas.dispatchEvent(new PointerEvent("pointermove", place));
+    canvas.dispatchEvent(new MouseEvent("mousemove", place));
+    return document.querySelector("#vg-tooltip-element.visible") !== null;
+  };
+  for (let y = box.bottom - 40; y > box.top; y -= 3)
+    for (let x = box.left + 80; x < box.left + 330; x += 5)
+      if (tells(x, y)) return tells(box.left + 1, box.top + 1) ? null : [x, y];
+  return null;
+}"""
+
+
 def click_on_a_record(page: Page) -> None:
-    """Move over the confidentiality plot in small steps until the tooltip of a record shows, and click there."""
+    """Find where a record lies in the confidentiality plot, move the hand there, see its tooltip, and click."""
     canvas = page.locator("canvas[aria-label^=Confidentiality]")
     canvas.scroll_into_view_if_needed()
-    box = canvas.bounding_box()
-    assert box is not None
-    for down in range(int(box["height"]) - 40, 0, -3):
-        for across in range(80, 330, 5):
-            page.mouse.move(box["x"] + across, box["y"] + down)
-            if page.locator("#vg-tooltip-element.visible").count():
-                page.mouse.click(box["x"] + across, box["y"] + down)
-                return
-    raise AssertionError("no record under the hand")
+    found = canvas.evaluate(RECORD)
+    assert found is not None, "no record under the hand"
+    page.mouse.move(*found)
+    expect(page.locator("#vg-tooltip-element.visible")).to_have_count(1)
+    page.mouse.click(*found)
 
 
 def test_candidate_is_inspected_and_picked_with_reason(browser: Browser, server: Server) -> None:
@@ -480,6 +501,8 @@ def test_slow_requests_show_progress_bar(browser_session: LoggedInBrowser) -> No
         page.click("#check-form button")
         until(page, "document.documentElement.dataset.busy === 'true'")
         assert page.evaluate(shown) == '""'
+        while not held:  # the bar may show before the question arrives here
+            page.wait_for_timeout(20)
         held[0].continue_()
         expect(page.locator("#checks li").first).to_be_visible()
         until(page, "!document.documentElement.dataset.busy")

@@ -19,7 +19,7 @@ from samples import PROFILE_OVERRIDES
 from sdcmap.cli import app
 from sdcmap.web.renderer import render_map
 from sdcmap.web.workspace import Workspace
-from web_workspace import ok, served, swept
+from web_workspace import ok, people, serve_app, sweep_study
 
 REASON = "these two files were chosen together"
 
@@ -28,7 +28,8 @@ REASON = "these two files were chosen together"
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study `cps` whose chosen pair is a candidate that its rule alone does not choose."""
     home = tmp_path_factory.mktemp("pairs").resolve()
-    swept(home, replicates=2)
+    people(home, 300)
+    sweep_study(home, replicates=2)
     with sm.Study.open(home / "cps") as study, study.writing():
         plan, scores = study.plan, study.scores()
         ru = sm.RUMap(scores, plan.risk, plan.utility, plan.limits)
@@ -49,7 +50,7 @@ def home(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 @pytest.fixture
 def client(home: Path) -> Iterator[httpx.Client]:
-    with served(Workspace(home, ledger=home / ".ledger")) as made:
+    with serve_app(Workspace(home, ledger=home / ".ledger")) as made:
         yield made
 
 

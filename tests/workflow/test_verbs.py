@@ -10,13 +10,13 @@ import sdcmap as sm
 from samples import PROFILE_OVERRIDES
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.workflow import choose, open_map, own_choice, prepare_release, report
-from web_workspace import ALIKE, COUNTED, plan_of, swept
+from web_workspace import ALIKE, COUNTED, plan_of, sweep_study
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("verbs").resolve()
-    swept(home, rates=(0.05,), replicates=2, measures=[COUNTED, ALIKE], risk="SmallCells")
+    sweep_study(home, rates=(0.05,), replicates=2, measures=[COUNTED, ALIKE], risk="SmallCells")
     return home / "cps"
 
 

@@ -266,7 +266,7 @@ def compare(
     risk, utility : the measures of the map, by class name or text. The defaults are ClosestRecord (for a census, where
         membership is not a secret, the next risk measure that fits) and QueryError.
     seed : the seed of all random numbers, including the choice of records set aside; by default 256 random bits. The same
-        seed in the same folder gives the same numbers (a sampled measure also depends on the path of its control file).
+        seed gives the same numbers in any folder.
     workers, progress : as in `sweep`.
 
     The default risk is how well an attacker who knows all keys and numbers can tell who is in the release (ClosestRecord).

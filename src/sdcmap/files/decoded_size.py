@@ -16,7 +16,7 @@ from sdcmap.files.formats import format_of
 from sdcmap.files.reader import read
 from sdcmap.files.subprocesses import python_command, subprocess_environment
 
-INTERPRETER_BYTES = 2 << 30  # address space of the interpreter and its libraries
+INTERPRETER_BYTES = 2 << 30  # private memory of the interpreter and its libraries; about 1.3 GB was measured
 TIMEOUT_SECONDS = 300  # for decoding one file
 TOO_LARGE, UNREADABLE = 3, 4  # exit codes of the subprocess
 
@@ -71,10 +71,13 @@ def main() -> int:
 
 
 def _limit_memory(size: int) -> None:
-    """Limit the address space; on systems that cannot, only the counts are checked."""
+    """Limit private memory; on systems that cannot, only the counts are checked.
+
+    Limiting the address space would fail by chance, because thread pools reserve different amounts of it.
+    """
     try:
         import resource
     except ImportError:
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    resource.setrlimit(resource.RLIMIT_DATA, (size, size))

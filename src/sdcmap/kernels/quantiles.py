@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 # Shares are read as fractions with denominators up to this: 0.07 of 100 is 7, not 7.000000000000001.
 LARGEST_DENOMINATOR = 10**12
 
 
+@lru_cache(maxsize=4096)
 def quantile_rank(share: float, n: int) -> int:
     """Return k = ceil(n p), the rank of the p-quantile by the inverted distribution function; at least 1.
 

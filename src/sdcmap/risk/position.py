@@ -139,11 +139,10 @@ class Index(Position):
         rows = original.remember(("at", self.on, value), lambda: np.flatnonzero(original.numbers(self.on) == value))
         if masked.origin is not None:
             rows = np.flatnonzero(np.isin(masked.origin, rows))
-        released: list[float] = masked.numbers(self.on)[rows].tolist()
-        squared_errors = [(y - value) ** 2 for y in released if y == y]  # NaN left out
-        if not squared_errors:
+        errors: list[float] = [y - value for y in masked.numbers(self.on)[rows].tolist() if y == y]  # NaN left out
+        if not errors:
             raise Undefined(f"the target's value of {self.on!r} is not in the masked file.")
-        return sum(squared_errors) / len(squared_errors)
+        return sum(error**2 for error in errors) / len(errors)
 
 
 # The attacker knows the record of every target.

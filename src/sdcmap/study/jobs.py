@@ -7,7 +7,7 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -91,8 +91,7 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
     sentence, all others with type and line only, because their text may contain a data value.
     """
     started = time.perf_counter()
-    status, reason = "ok", ""
-    scores: list[ScoreRow] = []
+    status, reason, scores = "ok", "", list[ScoreRow]()
     try:
         with use_device(job.device):
             scores = _score_candidate(screening_sample(data, job.part) if job.part else data, job)
@@ -108,8 +107,7 @@ def run_job(data: Microdata, job: Job) -> CandidateRow:
 def _score_candidate(data: Microdata, job: Job) -> list[ScoreRow]:
     """Make the candidate and score it, until everything is measured or it is dominated."""
     stream, method = Stream(job.key), job.candidate.method
-    masked = method.apply(data, stream)
-    refit = make_refitter(data, method, stream)
+    masked, refit = method.apply(data, stream), make_refitter(data, method, stream)
     scores: list[ScoreRow] = []
     for measure in job.measures:
         # a measure that works in parts, such as several attacks, may stop as soon as the candidate is dominated
@@ -182,8 +180,11 @@ def _estimate(
     informed = measure if method is None else measure.for_informed_attacker(method)
     folds = None if refit is None else informed.refits(masked)
     refits = () if refit is None or folds is None else refit(folds)
-    # only sampled measures draw random numbers; deriving a stream for the others would cost time
-    rng = stream.child(f"measure {measure.digest}").rng() if measure.sampled else UNUSED_RNG
+    # Draws depend on the name and content of a control file, not on the folder it is in.
+    path = getattr(measure, "control_file", "")
+    key = replace(measure, control_file=Path(path).name) if path else measure  # type: ignore[call-arg]
+    # Only sampled measures draw random numbers; deriving a stream for the others would cost time.
+    rng = stream.child(f"measure {key.digest}").rng() if measure.sampled else UNUSED_RNG
     return informed.apply(original, masked, rng, refits, enough)
 
 

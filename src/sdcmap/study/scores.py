@@ -49,6 +49,7 @@ class Scores:
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     _estimates: dict[str, Mapping[str, Estimate]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _pooled: dict[str, Mapping[str, Estimate]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _column: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @staticmethod
     def of_plan(plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame, measure: pl.DataFrame) -> Scores:
@@ -80,13 +81,15 @@ class Scores:
 
     def column(self, measure: str) -> pl.DataFrame:
         """Return one measure of every feasible candidate: id, kind, method, replicate, value (may be inf), se, details."""
-        self._index_of(measure)
-        # SQLite and JSON have no infinity, so it is stored as a status
-        value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
-        rows = self._rows_of(measure).select("candidate", value, "se", "details").drop_nulls("value")
-        return self._feasible.join(rows, left_on="id", right_on="candidate", how="inner", maintain_order="left")
+        if measure not in self._column:
+            self.index_of(measure)
+            # SQLite and JSON have no infinity, so it is stored as a status.
+            value = pl.when(pl.col("status") == "infinite").then(math.inf).otherwise(pl.col("value")).alias("value")
+            rows = self._rows_of(measure).select("candidate", value, "se", "details").drop_nulls("value")
+            self._column[measure] = self._feasible.join(rows, left_on="id", right_on="candidate", maintain_order="left")
+        return self._column[measure]
 
-    def _index_of(self, measure: str) -> int:
+    def index_of(self, measure: str) -> int:
         """Return the position of a measure in the table, or raise PlanError."""
         names = self.measure["name"].to_list()
         if measure not in names:
@@ -106,7 +109,7 @@ class Scores:
         """Return the measure of this name; for a table made elsewhere, a stand-in that has only its direction."""
         if name in self.values:
             return self.values[name]
-        lower = self.measure["direction"][self._index_of(name)] == "lower"
+        lower = self.measure["direction"][self.index_of(name)] == "lower"
         return LowerIsBetter(name) if lower else HigherIsBetter(name)
 
     def outcome(self, candidate: str, measure: str) -> Estimate | Absent:
