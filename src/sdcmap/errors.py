@@ -95,7 +95,7 @@ class Refused(SdcmapError):  # noqa: N818
 
     def __init__(self, checks: Sequence[FailedCheck]) -> None:
         self.checks = tuple(checks)
-        super().__init__("not released: " + "; ".join(map(str, self.checks)))
+        super().__init__("not released: " + " ".join(map(str, self.checks)))
 
     def __reduce__(self) -> tuple[type[Refused], tuple[tuple[FailedCheck, ...]]]:
         return Refused, (self.checks,)

@@ -197,7 +197,7 @@ class Check:
         return "" if self.passed else self.kind.remedy
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.reason}"
+        return f"{self.kind.label} ({self.name}): {self.reason}"
 
 
 def apply_overrides(checks: Sequence[Check], override: Mapping[str, str]) -> tuple[list[Check], list[dict[str, str]]]:

@@ -122,7 +122,7 @@ function reason(check) {
   state.override[check.name] ||= byId("candidate").value.trim() ? byId("reason").value.trim() : ""; // the reason for the pick is proposed
   const box = textBox({ id, value: state.override[check.name], autocomplete: null, spellcheck: null });
   box.addEventListener("input", () => (state.override[check.name] = box.value));
-  return el("div", {}, el("label", { for: id }, `Why “${check.name}” may be overridden`), box);
+  return el("div", {}, el("label", { for: id }, `Why “${check.label}” may be overridden`), box);
 }
 
 /** @param {Api.Checks} result */
@@ -132,7 +132,7 @@ function drawChecks(result) {
     const entry = el(
       "li",
       { class: check.passed ? "" : "failed" },
-      el("span", { class: check.passed ? "tick" : "cross" }, el("strong", {}, check.name), `: ${check.reason}`),
+      el("span", { class: check.passed ? "tick" : "cross" }, el("strong", { title: check.description }, check.label), `: ${check.reason}`),
     );
     if (check.passed || explained.has(check.name)) return entry;
     explained.add(check.name);
