@@ -72,7 +72,7 @@ def test_without_a_gpu_auto_uses_the_cpu_and_gpu_fails(people: Microdata, tmp_pa
     with pytest.warns(CpuFallbackWarning, match="the attacks run on the CPU: CuPy is not installed|there is no GPU"):
         scores = sm.sweep(people, plan_of(people), tmp_path / "study", workers=1, device="auto")
     assert values(scores) == wanted
-    assert "cards" not in Study.manifest_of(tmp_path / "study")
+    assert "gpus" not in Study.manifest_of(tmp_path / "study")
     with pytest.raises(SdcmapError, match="^no GPU can be used: .*; device=.auto. would continue without one.$"):
         sm.sweep(people, plan_of(people), workers=1, device="gpu")
     masked = sm.mask(people, sm.Noise(on="wage"), seed=1)
@@ -97,9 +97,9 @@ def test_gpu_is_recorded_and_shown_in_the_internal_report(people: Microdata, los
         for _ in range(2):
             sm.sweep(people, plan_of(people), tmp_path / "study", workers=1, device="auto")
     with Study.open(tmp_path / "study") as study:
-        assert study.manifest["cards"] == ["NVIDIA H200"]
-        assert history(study.manifest)["cards"] == ["NVIDIA H200"]
-        assert "cards" not in history(study.manifest, public_name=str)
+        assert study.manifest["gpus"] == ["NVIDIA H200"]
+        assert history(study.manifest)["gpus"] == ["NVIDIA H200"]
+        assert "gpus" not in history(study.manifest, public_name=str)
 
 
 def test_progress_bar_names_the_gpu(capsys: pytest.CaptureFixture[str]) -> None:

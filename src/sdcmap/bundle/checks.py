@@ -162,6 +162,16 @@ RENAMED_CHECKS = {
 }
 
 
+def check_label(name: str) -> str:
+    """Return the label and the code name of a check; a name of version 0.1 counts as its new one.
+
+    >>> check_label("limit")
+    'A risk limit is stated (limit)'
+    """
+    name = RENAMED_CHECKS.get(name, name)
+    return f"{CHECK_KINDS[name].label} ({name})" if name in CHECK_KINDS else name
+
+
 @dataclass(frozen=True)
 class Check:
     """The result of one release check: its name, whether it passed, and one sentence why.
@@ -197,7 +207,7 @@ class Check:
         return "" if self.passed else self.kind.remedy
 
     def __str__(self) -> str:
-        return f"{self.kind.label} ({self.name}): {self.reason}"
+        return f"{check_label(self.name)}: {self.reason}"
 
 
 def apply_overrides(checks: Sequence[Check], override: Mapping[str, str]) -> tuple[list[Check], list[dict[str, str]]]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
 import sdcmap
-from sdcmap.bundle.checks import CHECK_KINDS
+from sdcmap.bundle.checks import check_label
 from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.core import Measure, Method, Microdata, SdcmapError
 from sdcmap.core.formatting import split_class_name
@@ -224,7 +224,7 @@ def note_text(note: Note) -> str:
     if note["overrides"]:
         lines += ["", "## Release checks that the agency overrode", ""]
         lines += ["The file failed these checks. The agency released it for the reason stated.", ""]
-        lines += [f"- {_override(entry['check'])}: {entry['reason']}" for entry in note["overrides"]]
+        lines += [f"- {check_label(entry['check'])}: {entry['reason']}" for entry in note["overrides"]]
     lines += ["", "## Conditions of use", "", *(f"- {sentence}" for sentence in note["may_not"])]
     lines += ["", "## How to use the file", "", *([note["written"], ""] if note["written"] else [])]
     lines += _code(note["example"])
@@ -232,10 +232,6 @@ def note_text(note: Note) -> str:
         about = "To estimate means, covariances and regressions without the added noise:"
         lines += [about, "", *_code(note["correction"])]
     return "\n".join(lines)
-
-
-def _override(check: str) -> str:
-    return f"{CHECK_KINDS[check].label} ({check})"
 
 
 def _count(count: int, noun: str) -> str:

@@ -201,11 +201,11 @@ class Release:
         """
         if self.study is None:
             return 1
-        before, digest = self.study.manifest.get("gate", {}), self.candidate.method.digest
+        before, digest = self.study.manifest.get("checked_draws", {}), self.candidate.method.digest
         draws = sorted({*before.get(digest, []), self.candidate.replicate})
         if len(draws) <= self.plan.policy.draws and draws != before.get(digest):
             with suppress(OSError):  # a read-only study
-                self.study.note(gate={**before, digest: draws})
+                self.study.note(checked_draws={**before, digest: draws})
         return len(draws)
 
     def _draws(self) -> Iterator[Microdata]:
@@ -258,7 +258,7 @@ class Release:
         facts |= {name: fact for name, fact in optional.items() if fact}
         if self.parent is not None:
             reasons = [check.reason for check in bundle.checks if check.name in ("nested", "joint risk")]
-            facts["nested"] = {"within": str(self.plan.data.within) if self.plan.data else "", "told": reasons}
+            facts["nested"] = {"within": str(self.plan.data.within) if self.plan.data else "", "reasons": reasons}
         facts |= {"folder": str(folder), "when": when, "ledger": ledger}
         before = self.study.manifest
         self.study.note(

@@ -163,7 +163,9 @@ def parent_file(study: Study) -> dict[str, Any] | None:
         return None
     pair = study.manifest.get("pair") or {}
     releases = study.manifest.get("releases", [])
-    joint_risks = [line for entry in releases for line in entry.get("nested", {}).get("told", [])]
+    nested = [entry.get("nested", {}) for entry in releases]
+    # "told" is the name of this entry in studies of version 0.1.
+    joint_risks = [line for entry in nested for line in entry.get("reasons", entry.get("told", []))]
     tried = [{**row, "problem": next(iter(row["problems"]), "")} for row in pair.get("pairs", [])]
     facts = {"profile": "", "when": "", "decision": [], "joint_risks": joint_risks}
     facts |= {"reason": pair.get("reason", ""), "tried": tried}

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap import __version__
+from sdcmap.bundle.checks import check_label
 from sdcmap.bundle.limit_checks import decisive_bounds
 from sdcmap.core import Choice, Measure, Method
 from sdcmap.core.audience import Audience, format_significant
@@ -214,14 +215,15 @@ def history(manifest: Manifest, public_name: Callable[[str], str] | None = None)
     public_name : returns the public name of a method, by its text; None: the board sees everything.
     """
     try:
-        overrides, releases = manifest.get("overrides", []), manifest.get("releases", [])
+        overrides = [{**entry, "check": check_label(entry["check"])} for entry in manifest.get("overrides", [])]
+        releases = manifest.get("releases", [])
         if public_name is not None:
             releases = [{"method": public_name(r.get("method", "")), "when": r.get("when", "")[:10]} for r in releases]
             return {"overrides": [{"check": entry["check"]} for entry in overrides], "releases": releases}
         times = [(manifest.get("created", ""), "study created"), (manifest.get("first_score", ""), "first score")]
         times += [(entry["fixed"], f"rule fixed: {entry['rule'][0]}") for entry in manifest.get("rules", [])]
         return {
-            "cards": manifest.get("cards", []),
+            "gpus": manifest.get("gpus", []),
             "times": [
                 (what, f"{datetime.fromisoformat(at):%Y-%m-%d %H:%M:%S} UTC") for at, what in sorted(times) if at
             ],

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack, cast
 
 import polars as pl
 from filelock import FileLock, Timeout
@@ -35,6 +35,7 @@ from sdcmap.study.search_settings import Proposal
 DATABASE = "scores.sqlite"
 # a folder may contain these files before it has a manifest
 FILES_BEFORE_MANIFEST = {"incoming", "lock", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal"}
+RENAMED_ENTRIES = {"gate": "checked_draws", "cards": "gpus"}  # of manifests that version 0.1 wrote
 COLUMN_DTYPES = {"text": pl.String, "real": pl.Float64, "integer": pl.Int64}
 
 
@@ -45,16 +46,15 @@ class Manifest(TypedDict, total=False):
     created: str
     data: str
     seed: str
-    rules: list[
-        dict[str, Any]
-    ]  # with axes and limits, when each was fixed, and whether that was before the first score
+    # with axes and limits, when each was fixed, and whether that was before the first score
+    rules: list[dict[str, Any]]
     first_score: str
     overrides: list[dict[str, str]]
     releases: list[dict[str, Any]]
     search: dict[str, str]  # why the last search stopped
-    gate: dict[str, list[int]]  # digest of a method -> its draws that went through the release checks
+    checked_draws: dict[str, list[int]]  # digest of a method -> its draws that went through the release checks
     pair: dict[str, Any]  # the file chosen together with this study's candidate, and how many pairs were tried
-    cards: list[str]  # GPUs that computed scores
+    gpus: list[str]  # GPUs that computed scores
     policy: dict[str, Any]  # the release policy of the plan last swept
     plan: str  # SHA-256 of plan.toml as it was written
     checksum: str  # of all other entries
@@ -113,7 +113,7 @@ class Study(AbstractContextManager["Study"]):
                 raise ValueError
         except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
             raise StudyDamaged(f"{path / 'manifest.json'} cannot be read. It contains the seed of the study.") from None
-        return manifest
+        return cast(Manifest, {RENAMED_ENTRIES.get(name, name): entry for name, entry in manifest.items()})
 
     @staticmethod
     @contextmanager
@@ -224,9 +224,9 @@ class Study(AbstractContextManager["Study"]):
 
     def note_gpu(self, gpu: str) -> None:
         """Record the GPU that computes scores; empty: none."""
-        cards = self.manifest.get("cards", [])
-        if gpu and gpu not in cards:
-            self.note(cards=[*cards, gpu])
+        gpus = self.manifest.get("gpus", [])
+        if gpu and gpu not in gpus:
+            self.note(gpus=[*gpus, gpu])
 
     def fix_rule(self, plan: Plan) -> None:
         """Record when the present rule, its limits and its axes were fixed, and the release policy."""
