@@ -137,7 +137,10 @@ def checks(bench: Bench, name: str, request: ReleaseRequest) -> Checks:
     with bench.views.study(name) as opened:
         draft = _prepare(bench, opened, request)
         preview = draft.preview()
-    checks = [CheckResult(c.name, c.kind.label, c.kind.description, c.passed, c.tested, c.reason, c.is_hard, c.remedy) for c in preview.checks]
+    checks = [
+        CheckResult(c.name, c.kind.label, c.kind.description, c.passed, c.tested, c.reason, c.is_hard, c.remedy)
+        for c in preview.checks
+    ]
     columns = [BundleColumn(e["name"], e["label"], e["kind"], e["masked"], e["done"]) for e in preview.codebook]
     candidate, passed = draft.candidate, all(check.passed for check in preview.checks)
     return Checks(
