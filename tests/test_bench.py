@@ -25,7 +25,7 @@ def test_every_name_that_a_benchmark_takes_is_there() -> None:
     """Benchmarks for other machines are not run here, so their imports are checked in the source."""
     taken = [(path.name, *names) for path in (*BENCH.glob("*.py"), *BENCH.glob("gpu/*.py")) for names in imported(path)]
     assert len(taken) > 40
-    assert [(file, room, name) for file, room, name in taken if not there(room, name)] == []
+    assert [(file, workdir, name) for file, workdir, name in taken if not there(workdir, name)] == []
 
 
 def imported(path: Path) -> list[tuple[str, str]]:
@@ -34,8 +34,8 @@ def imported(path: Path) -> list[tuple[str, str]]:
     return [(node.module or "", alias.name) for node in ours for alias in node.names]
 
 
-def there(room: str, name: str) -> bool:
+def there(workdir: str, name: str) -> bool:
     try:
-        return hasattr(importlib.import_module(room), name) or bool(importlib.import_module(f"{room}.{name}"))
+        return hasattr(importlib.import_module(workdir), name) or bool(importlib.import_module(f"{workdir}.{name}"))
     except ModuleNotFoundError:
         return False

@@ -297,15 +297,15 @@ def test_no_module_hides_a_public_function() -> None:
     [("methods", METHODS, Method), ("risk", RISKS, Measure), ("utility", UTILITIES, Measure)],
     ids=["methods", "risk", "utility"],
 )
-def test_every_class_of_a_package_is_exported(room: str, members: tuple[type[Value], ...], base: type) -> None:
+def test_every_class_of_a_package_is_exported(package: str, members: tuple[type[Value], ...], base: type) -> None:
     own: set[type] = set()
-    for file in sorted((SOURCE / room).rglob("[!_]*.py")):
+    for file in sorted((SOURCE / package).rglob("[!_]*.py")):
         module = importlib.import_module(module_of(file))
         own |= {thing for name, thing in vars(module).items() if _is_own(thing, base, module.__name__, name)}
     bases = {parent for member in members for parent in member.__mro__[1:]}
     assert own - bases == set(members) - bases, "a public class of a file that is not private is exported by its room"
     if base is Measure:
-        assert {getattr(cls, "axis", None) for cls in members} == {room}
+        assert {getattr(cls, "axis", None) for cls in members} == {package}
 
 
 def _is_own(thing: object, base: type, module: str, name: str) -> bool:

@@ -61,7 +61,7 @@ def test_calls_named_on_pages_exist(page: Path) -> None:
     for code in calls:
         name = CALL.match(code)[1]  # type: ignore[index]
         found = next(
-            (cls for room in (sm, sm.methods, sm.risk, sm.utility) if (cls := getattr(room, name, None))), None
+            (cls for package in (sm, sm.methods, sm.risk, sm.utility) if (cls := getattr(package, name, None))), None
         )
         given = re.findall(r"(?:\(|, )(\w+)=", code)
         wrong += [code] if found is None or not set(given) <= set(field_types(found)) else []

@@ -35,7 +35,9 @@ def is_there(code: str, columns: set[str]) -> bool:
         return bool(sdcmap(code.removeprefix("sdcmap "), "--help").stdout)
     if code.startswith("sdcmap."):
         return bool(importlib.import_module(code))
-    return code in columns or any(hasattr(room, code) for room in (sm, sm.methods, sm.risk, sm.utility, sm.recordwise))
+    return code in columns or any(
+        hasattr(package, code) for package in (sm, sm.methods, sm.risk, sm.utility, sm.recordwise)
+    )
 
 
 def test_names_in_the_glossary_exist() -> None:

@@ -263,13 +263,13 @@ class Workspace:
 
 
 @pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    room = Workspace(tmp_path_factory.mktemp("room"))
-    folder = room.folder
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    workspace = Workspace(tmp_path_factory.mktemp("room"))
+    folder = workspace.folder
     people().write_csv(folder / "people.csv")
     (folder / "leaky.py").write_text(LEAKY)
     (folder / "drive.py").write_text(SWEEP)
-    chosen = room.run("drive.py", "study", "processes", SEED).split("\nRelease(")[0].split()[-1]
+    chosen = workspace.run("drive.py", "study", "processes", SEED).split("\nRelease(")[0].split()[-1]
     (folder / "plan.toml").write_text((folder / "study" / "plan.toml").read_text())
     provoke(folder)
     roles = ["--keys", "Age,Sex", "--numeric", "Wage", "--identifiers", "Person", "--weight", "Weight"]
@@ -277,7 +277,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     past = [word for name, reason in PROFILE_OVERRIDES.items() for word in ("--override", f"{name}={reason}")]
     release = ["release", "study", chosen, "--override", "weight=only two values, looked at by the board", *past, "-o"]
     score = ["score", "people.csv", "masked.study.csv", "--numeric", "Wage", "--keys", "Age,Sex"]
-    room.cli(
+    workspace.cli(
         [
             (0, ["look", "people.csv", *roles, "-o", "looked.toml"]),
             (0, ["check", "plan.toml"]),
@@ -305,7 +305,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
             (2, ["map", "failing", "-o", "failing.html"]),  # its plug-in is not in use there
         ]
     )
-    return room
+    return workspace
 
 
 def provoke(folder: Path) -> None:
@@ -326,9 +326,9 @@ def provoke(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def secrets(room: Workspace) -> Secrets:
+def secrets(workspace: Workspace) -> Secrets:
     frame = people()
-    study = sm.Study.open(room.folder / "study")
+    study = sm.Study.open(workspace.folder / "study")
     candidates = [candidate for candidate in study.plan.candidates if candidate.method.random]
     candidates = [candidate for candidate in candidates if isinstance(candidate.method, sm.Chain | sm.Noise)]
     data = study.data
@@ -368,20 +368,20 @@ def may_be(file: str, secret: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def found(room: Workspace, secrets: Secrets) -> set[tuple[str, str]]:
-    return leaks(room.files, secrets)
+def found(workspace: Workspace, secrets: Secrets) -> set[tuple[str, str]]:
+    return leaks(workspace.files, secrets)
 
 
 def test_no_secret_leaks(found: set[tuple[str, str]]) -> None:
     assert {leak for leak in found if not may_be(*leak)} == set()
 
 
-def test_leak_search_finds_allowed_values(room: Workspace, secrets: Secrets, found: set[tuple[str, str]]) -> None:
+def test_leak_search_finds_allowed_values(workspace: Workspace, secrets: Secrets, found: set[tuple[str, str]]) -> None:
     """The search finds the seed in the manifest and the data in the working copy and the release, so it works."""
     assert {("study/manifest.json", "seed"), ("study/data.bin", "wage"), ("study/schema.arrow", "town"),
             ("public/data.csv", "town"), ("study/manifest.json", "digest")} <= found  # fmt: skip
     assert any(name.startswith("study/kept/") and secret == "town" for name, secret in found), "inside Parquet"
-    assert leaks({"people.csv": (room.folder / "people.csv").read_bytes()}, secrets) >= {
+    assert leaks({"people.csv": (workspace.folder / "people.csv").read_bytes()}, secrets) >= {
         ("people.csv", "person"), ("people.csv", "wage")
     }  # fmt: skip
 
@@ -426,13 +426,13 @@ def test_an_origin_kept_as_a_column_is_found(secrets: Secrets, tmp_path: Path) -
     assert leaks({"x.parquet": (tmp_path / "x.parquet").read_bytes()}, {"origin": secrets["origin"]}) == set()
 
 
-def test_run_used_the_expected_options(room: Workspace) -> None:
+def test_run_used_the_expected_options(workspace: Workspace) -> None:
     """The run provoked errors, made a release and reports, and plug-in failures showed only type and location."""
-    files = room.files
+    files = workspace.files
     assert {"public/data.csv", "public/note.json", "internal.html", "external.html", "map.png"} <= set(files)
-    connection = sqlite3.connect(room.folder / "failing" / "scores.sqlite")
+    connection = sqlite3.connect(workspace.folder / "failing" / "scores.sqlite")
     [reason] = {row[0] for row in connection.execute("select reason from candidate where status = 'failed'")}
     connection.close()
     assert reason.startswith("ValueError") and "leaky.py" in reason
-    said = room.printed["printed by line.py"]
+    said = workspace.printed["printed by line.py"]
     assert said.count(b"error:") >= 10 and said.count(b"not released") == 2

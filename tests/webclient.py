@@ -48,12 +48,12 @@ class Generated:
             self._hold(given, body["application/json"]["schema"])
             how["json"] = given
         answer = self.http.request(method.upper(), path, **how)
-        told = operation["responses"][str(answer.status_code)]["content"]  # a status that is not stated is a KeyError
+        result = operation["responses"][str(answer.status_code)]["content"]  # a status that is not stated is a KeyError
         media = answer.headers["content-type"].partition(";")[0]
-        assert media in {name.partition(";")[0] for name in told}, media
+        assert media in {name.partition(";")[0] for name in result}, media
         if media != "application/json":
             return answer.content
-        self._hold(answer.json(), told[media]["schema"])
+        self._hold(answer.json(), result[media]["schema"])
         return answer.json()
 
     def _properties(self, schema: dict[str, Any]) -> dict[str, Any]:

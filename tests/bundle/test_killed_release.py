@@ -102,14 +102,14 @@ def parts(folder: Path) -> list[Path]:
 @pytest.fixture(scope="module")
 def unnamed(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a release leaves that is killed when all files are written and the folder would get its name."""
-    room = tmp_path_factory.mktemp("killed")
-    process = begun(study, room / "public", room / "ledger", -1)
+    workdir = tmp_path_factory.mktemp("killed")
+    process = begun(study, workdir / "public", workdir / "ledger", -1)
     process.communicate(timeout=GUARD)
     assert process.returncode == -signal.SIGKILL
-    assert not (room / "public").exists()
-    [part] = parts(room)
+    assert not (workdir / "public").exists()
+    [part] = parts(workdir)
     assert stat.S_IMODE(part.stat().st_mode) == 0o700
-    return room
+    return workdir
 
 
 @pytest.fixture(scope="module")
@@ -124,15 +124,19 @@ def calls(study: Path, unnamed: Path) -> int:
 def test_killed_release_leaves_all_or_nothing(study: Path, calls: int, tmp_path: Path) -> None:
     dice, nothing = random.Random(6), 0
     for number in range(RELEASE_KILLS):
-        room = tmp_path / str(number)
-        room.mkdir()
+        workdir = tmp_path / str(number)
+        workdir.mkdir()
         last = int(calls * (number + dice.random()) / RELEASE_KILLS)
-        process = begun(study, room / "public", room / "ledger", max(1, last))
+        process = begun(study, workdir / "public", workdir / "ledger", max(1, last))
         process.communicate(timeout=GUARD)
-        out = room / "public"
+        out = workdir / "public"
         assert not out.exists() or is_whole(out), "half a release"
         nothing += not out.exists()
-        assert {path.name for path in room.iterdir()} <= {"public", "ledger", *(path.name for path in parts(room))}
+        assert {path.name for path in workdir.iterdir()} <= {
+            "public",
+            "ledger",
+            *(path.name for path in parts(workdir)),
+        }
     assert nothing, "no kill hit a release"
 
 

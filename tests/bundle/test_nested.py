@@ -53,35 +53,40 @@ def released(study: Path, source: sm.Source, method: sm.Method, out: Path, profi
 
 
 @pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the study of a scientific-use file, and that file."""
-    room = tmp_path_factory.mktemp("nested")
-    people().write_csv(room / "people.csv")
+    workdir = tmp_path_factory.mktemp("nested")
+    people().write_csv(workdir / "people.csv")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SDCMAP_LEDGER", str(room / "ledger"))
-        first = sm.Source(str(room / "people.csv"), **ROLES)
-        going = released(room / "suf-study", first, FIRST, room / "suf", "scientific-use", SEED)
-        going.write(room / "suf")
-    return room
+        patch.setenv("SDCMAP_LEDGER", str(workdir / "ledger"))
+        first = sm.Source(str(workdir / "people.csv"), **ROLES)
+        going = released(workdir / "suf-study", first, FIRST, workdir / "suf", "scientific-use", SEED)
+        going.write(workdir / "suf")
+    return workdir
 
 
 @pytest.fixture
-def here(room: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def here(workdir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The same with a ledger of the test's own, which knows the scientific-use file."""
-    shutil.copytree(room / "ledger", tmp_path / "own-ledger")
+    shutil.copytree(workdir / "ledger", tmp_path / "own-ledger")
     monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "own-ledger"))
-    return room
+    return workdir
 
 
-def second_source(room: Path, **given: Any) -> sm.Source:
+def second_source(workdir: Path, **given: Any) -> sm.Source:
     roles = {**ROLES, "household": (), "drop": ("hh",), **given}
     return sm.Source(
-        str(room / "suf" / "data.csv"), ddi=str(room / "suf" / "codebook.xml"), within=str(room / "suf-study"), **roles
+        str(workdir / "suf" / "data.csv"),
+        ddi=str(workdir / "suf" / "codebook.xml"),
+        within=str(workdir / "suf-study"),
+        **roles,
     )
 
 
-def second(room: Path, folder: Path, **given: Any) -> Release:
-    return released(folder / "puf-study", second_source(room, **given), SECOND, folder / "puf", "public-use", SEED + 1)
+def second(workdir: Path, folder: Path, **given: Any) -> Release:
+    return released(
+        folder / "puf-study", second_source(workdir, **given), SECOND, folder / "puf", "public-use", SEED + 1
+    )
 
 
 def test_second_file_is_made_from_first_and_ledger_records_both(here: Path, tmp_path: Path) -> None:

@@ -44,9 +44,9 @@ def plan(methods: list[sm.Method], line: float, loss: sm.Measure, source: sm.Sou
 
 
 @pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The study of the scientific candidates, of which the first exceeds the limit."""
-    room = tmp_path_factory.mktemp("pair")
+    workdir = tmp_path_factory.mktemp("pair")
     rng = np.random.default_rng(3)
     frame = pl.DataFrame(
         {
@@ -55,24 +55,24 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "wage": rng.normal(3000, 500, PEOPLE).round(1),
         }
     )
-    frame.write_csv(room / "people.csv")
-    source = sm.Source(str(room / "people.csv"), **ROLES)
-    sm.sweep(source.read(), plan(FIRSTS, SUF_LINE, SUF_LOSS, source), room / "suf", workers=1)
-    return room
+    frame.write_csv(workdir / "people.csv")
+    source = sm.Source(str(workdir / "people.csv"), **ROLES)
+    sm.sweep(source.read(), plan(FIRSTS, SUF_LINE, SUF_LOSS, source), workdir / "suf", workers=1)
+    return workdir
 
 
-def public(room: Path, **given: Any) -> sm.Plan:
-    source = sm.Source(str(room / "people.csv"), **ROLES)
+def public(workdir: Path, **given: Any) -> sm.Plan:
+    source = sm.Source(str(workdir / "people.csv"), **ROLES)
     return plan(SECONDS, PUF_LINE, PUF_LOSS, source, **{"profile": "public-use", **given})
 
 
-def together(room: Path, **given: Any) -> PairChoice:
-    return sm.choose_pair(room / "suf", public(room), room / "pair", workers=1, **given)
+def together(workdir: Path, **given: Any) -> PairChoice:
+    return sm.choose_pair(workdir / "suf", public(workdir), workdir / "pair", workers=1, **given)
 
 
 @pytest.fixture(scope="module")
-def pair(room: Path) -> PairChoice:
-    return together(room)
+def pair(workdir: Path) -> PairChoice:
+    return together(workdir)
 
 
 def found(known: dict[str, Any], released: dict[str, Any]) -> float:
@@ -101,13 +101,13 @@ def linked(truth: dict[str, Any], files: list[dict[str, Any]], region: Any) -> f
     return sm.WorstLinkage().apply(both[0], both[1], np.random.default_rng(0)).value
 
 
-def every_pair(room: Path) -> list[tuple[tuple[str, str], float, float, float, bool]]:
+def every_pair(workdir: Path) -> list[tuple[tuple[str, str], float, float, float, bool]]:
     """Of every scientific draw that passes and every public one: ids, both losses, what the files side by side find, and
     whether the public one passes; by plain lines from the draws alone."""
-    people = pl.read_csv(room / "people.csv")
+    people = pl.read_csv(workdir / "people.csv")
     original = {name: people[name].to_numpy() for name in DECIMALS}
     rows = []
-    with sm.Study.open(room / "suf") as study:
+    with sm.Study.open(workdir / "suf") as study:
         plan, data = study.plan, study.data
     for first in map(Candidate, plan.all_methods[1:]):
         order = first.stream(plan.seed).child("release rows").rng().permutation(len(people))
@@ -118,10 +118,10 @@ def every_pair(room: Path) -> list[tuple[tuple[str, str], float, float, float, b
         truth = {name: original[name][order] for name in DECIMALS}
         suf = {name: masked[name][order].round(places) for name, places in DECIMALS.items()}
         region = people["region"].gather(order)
-        file = room / "pair" / "first" / first.id / "data.study.csv"
+        file = workdir / "pair" / "first" / first.id / "data.study.csv"
         if file.exists():
             assert pl.read_csv(file).equals(pl.DataFrame({"region": region, **suf})), "as it would be released"
-        second_data, second_plan = sm.read(pl.DataFrame({"region": region, **suf}), **ROLES), public(room)
+        second_data, second_plan = sm.read(pl.DataFrame({"region": region, **suf}), **ROLES), public(workdir)
         for second in map(Candidate, second_plan.all_methods[1:]):
             again = second_plan.make(second_data, second)
             drawn = {name: again.numbers(name) for name in DECIMALS}
@@ -132,8 +132,8 @@ def every_pair(room: Path) -> list[tuple[tuple[str, str], float, float, float, b
     return rows
 
 
-def test_chosen_pair_is_best_of_all_by_brute_force(room: Path, pair: PairChoice) -> None:
-    plain = every_pair(room)
+def test_chosen_pair_is_best_of_all_by_brute_force(workdir: Path, pair: PairChoice) -> None:
+    plain = every_pair(workdir)
     ours = {tried.ids: tried for tried in pair.pairs}
     for ids, first, second, side, passes in plain:
         if ids in ours:
@@ -153,31 +153,33 @@ def test_chosen_pair_is_best_of_all_by_brute_force(room: Path, pair: PairChoice)
         and (pair.first.candidate, pair.second.candidate)
         == min((row for row in plain if row[4]), key=lambda row: row[1:3])[0]
     )
-    assert together(room, weights=(0.0, 1.0)).first != pair.first, "what the public file loses least by is another"
+    assert together(workdir, weights=(0.0, 1.0)).first != pair.first, "what the public file loses least by is another"
 
 
-def test_stricter_joint_limit_leads_to_another_pair(room: Path, pair: PairChoice) -> None:
+def test_stricter_joint_limit_leads_to_another_pair(workdir: Path, pair: PairChoice) -> None:
     limit = sorted(tried.joint for tried in pair.pairs if tried.joint is not None)[0]
-    strict = together(room, joint=limit)
+    strict = together(workdir, joint=limit)
     assert strict.first and strict.second and strict.first != pair.first
     assert f"within the limit of {limit:.4g}" in strict.reason
-    none = together(room, joint=0.01)
+    none = together(workdir, joint=0.01)
     assert none.first is None and none.second is None and none.study is None
     assert none.reason.startswith("Release no pair: ") and "The nearest miss is" in none.reason
     assert "It exceeds the limit" in none.reason
 
 
-def test_measured_pairs_are_cached(room: Path, pair: PairChoice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measured_pairs_are_cached(workdir: Path, pair: PairChoice, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise AssertionError("a pair was measured again")
 
     monkeypatch.setattr("sdcmap.bundle.public_candidates.PublicCandidates.measure_pair", never)
-    assert together(room) == pair
-    assert (room / "pair").stat().st_mode & 0o077 == 0 and (room / "pair" / "pair.json").stat().st_mode & 0o077 == 0
+    assert together(workdir) == pair
+    assert (workdir / "pair").stat().st_mode & 0o077 == 0 and (
+        workdir / "pair" / "pair.json"
+    ).stat().st_mode & 0o077 == 0
 
 
-def test_shortlist_is_frontier_of_passing_candidates(room: Path) -> None:
-    with sm.Study.open(room / "suf") as study:
+def test_shortlist_is_frontier_of_passing_candidates(workdir: Path) -> None:
+    with sm.Study.open(workdir / "suf") as study:
         ru = sm.RUMap(study.scores(), FOUND, SUF_LOSS, {FOUND.text: SUF_LINE})
         passing = ru.points.filter(~pl.col("anchor") & (pl.col("risk") <= SUF_LINE)).sort("utility")
         lowest = passing["risk"].cum_min().shift(1).fill_null(np.inf)
@@ -189,18 +191,18 @@ def test_shortlist_is_frontier_of_passing_candidates(room: Path) -> None:
 
 
 def test_both_files_are_released_and_report_covers_both(
-    room: Path, pair: PairChoice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    workdir: Path, pair: PairChoice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     here = tmp_path / "room"
-    shutil.copytree(room, here)
+    shutil.copytree(workdir, here)
     monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "ledger"))
     chosen = sm.choose_pair(here / "suf", public(here), here / "pair", workers=1)
     assert chosen.first and chosen.second and chosen.study
     with sm.Study.open(chosen.study) as study:
         own = sm.workflow.own_choice(study)
         assert own and own.candidate == chosen.second.candidate and study.manifest["pair"]["tried"] == len(chosen.pairs)
-        told = parent_file(study)
-        assert told and not told["when"] and chosen.first.name in told["decision"][0]
+        result = parent_file(study)
+        assert result and not result["when"] and chosen.first.name in result["decision"][0]
         with pytest.raises(Refused, match="Release the scientific-use file first"):
             sm.release(study.data, study.plan, chosen.second, study=study)
     with sm.Study.open(here / "suf") as first:
@@ -225,16 +227,16 @@ def test_both_files_are_released_and_report_covers_both(
         sm.choose_pair(here / "suf", public(here), here / "pair", workers=1)
 
 
-def test_unpairable_candidates_are_named_with_reason(room: Path, tmp_path: Path) -> None:
-    source = sm.Source(str(room / "people.csv"), **ROLES)
+def test_unpairable_candidates_are_named_with_reason(workdir: Path, tmp_path: Path) -> None:
+    source = sm.Source(str(workdir / "people.csv"), **ROLES)
     made = Synthesize(on=["age", "wage"])
     sm.sweep(source.read(), sm.Plan([made, noise(0.4, 0.4)], [sm.SmallCells(on=["region"]), SUF_LOSS],
              rule=sm.Threshold(risk=1), data=source, seed=SEED), tmp_path / "suf", workers=1)  # fmt: skip
-    chosen = sm.choose_pair(tmp_path / "suf", public(room), tmp_path / "pair", workers=1)
+    chosen = sm.choose_pair(tmp_path / "suf", public(workdir), tmp_path / "pair", workers=1)
     if chosen.unused:
         assert "fully synthetic" in chosen.unused[0]
-    absent = replace(public(room).data or sm.Source(""), keys=("region", "town"))
-    nothing = sm.choose_pair(tmp_path / "suf", replace(public(room), data=absent), tmp_path / "other", workers=1)
+    absent = replace(public(workdir).data or sm.Source(""), keys=("region", "town"))
+    nothing = sm.choose_pair(tmp_path / "suf", replace(public(workdir), data=absent), tmp_path / "other", workers=1)
     assert nothing.first is None and "no column 'town'" in nothing.reason and not nothing.pairs
 
 
@@ -250,31 +252,31 @@ def test_joint_risk_breaks_ties_of_loss() -> None:
     assert find_least_loss(pairs[2:3], (1, 1), None) is None
 
 
-def test_invalid_input_is_rejected_at_once(room: Path, tmp_path: Path) -> None:
+def test_invalid_input_is_rejected_at_once(workdir: Path, tmp_path: Path) -> None:
     with pytest.raises(PlanError) as error:
-        sm.choose_pair(room / "suf", sm.Plan(SECONDS, [FOUND]), tmp_path / "x", most=0, joint=2, weights=(0, 0))
+        sm.choose_pair(workdir / "suf", sm.Plan(SECONDS, [FOUND]), tmp_path / "x", most=0, joint=2, weights=(0, 0))
     assert len(error.value.problems) == 6
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("mine")
     with pytest.raises(StudyDamaged, match="holds no pairs"):
-        sm.choose_pair(room / "suf", public(room), tmp_path / "full")
+        sm.choose_pair(workdir / "suf", public(workdir), tmp_path / "full")
     (tmp_path / "other" / "first").mkdir(parents=True)
     (tmp_path / "other" / "pair.json").write_text(json.dumps({"whose": "somebody", "pairs": {}}))
     with pytest.raises(StudyMismatch, match="another scientific study"):
-        sm.choose_pair(room / "suf", public(room), tmp_path / "other")
+        sm.choose_pair(workdir / "suf", public(workdir), tmp_path / "other")
     (tmp_path / "other" / "pair.json").write_text("{")
     with pytest.raises(StudyDamaged, match="cannot be read"):
-        sm.choose_pair(room / "suf", public(room), tmp_path / "other")
+        sm.choose_pair(workdir / "suf", public(workdir), tmp_path / "other")
 
 
-def test_pair_command_prints_next_step_and_exits_3_without_pair(room: Path, pair: PairChoice) -> None:
-    public(room).write(room / "public.toml")
-    ask = ["pair", str(room / "suf"), str(room / "public.toml"), "-o", str(room / "pair"), "--workers", "1"]
+def test_pair_command_prints_next_step_and_exits_3_without_pair(workdir: Path, pair: PairChoice) -> None:
+    public(workdir).write(workdir / "public.toml")
+    ask = ["pair", str(workdir / "suf"), str(workdir / "public.toml"), "-o", str(workdir / "pair"), "--workers", "1"]
     result = CliRunner().invoke(app, ask)
     assert (
         result.exit_code == 0
         and pair.first is not None
-        and f'release {room / "suf"} "{pair.first.name}"' in result.output
+        and f'release {workdir / "suf"} "{pair.first.name}"' in result.output
     )
     none = CliRunner().invoke(app, [*ask, "--json", "--joint", "0.01"])
     document = json.loads(none.output)

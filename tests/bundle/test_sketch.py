@@ -18,7 +18,7 @@ Frame = pl.DataFrame
 column = pl.col
 
 
-def met(first: Frame, second: Frame) -> bool:
+def observed(first: Frame, second: Frame) -> bool:
     """Whether the people of one file are known again in the other."""
     first, second = (frame.drop("pid", "hh", "psu", "w", strict=False) for frame in (first, second))
     earlier = People(sm.read(first, other="all"), KEY).sketches()
@@ -48,7 +48,7 @@ SAME: dict[str, Callable[[Frame], Frame]] = {
 
 @pytest.mark.parametrize("name", SAME)
 def test_same_people_are_recognized(name: str) -> None:
-    assert met(people(), SAME[name](people()))
+    assert observed(people(), SAME[name](people()))
 
 
 def coarse(seed: int, columns: int, rows: int = 800) -> Frame:
@@ -86,7 +86,7 @@ def test_other_people_of_same_population_are_not_recognized(draw: Callable[[int]
 def test_coarse_records_are_recognized_by_tables(columns: int) -> None:
     """With twelve opinions hardly any record is rare on three of them, but the same records have the same tables."""
     frame = coarse(1, 12)
-    assert met(frame, frame.select(frame.columns[4 : 4 + columns]).sample(fraction=1, shuffle=True, seed=2))
+    assert observed(frame, frame.select(frame.columns[4 : 4 + columns]).sample(fraction=1, shuffle=True, seed=2))
 
 
 def test_part_of_coarse_records_is_recognized(cps8d: sm.Microdata) -> None:

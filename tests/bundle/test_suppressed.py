@@ -53,9 +53,9 @@ def test_inapplicable_missing_and_suppressed_have_own_codes(tmp_path: Path, form
     assert codes["missing"] is None and codes["suppressed"] in ("s", "S", -97)
     stated = {"age": [-8, -97]} if form in ("csv", "parquet") else {}
     again = sm.read(folder / f"data.{form}", kinds={"age": "numeric"}, missing=stated)
-    reasons, met = again.column("age").reasons, again.schema["age"].reasons
+    reasons, observed = again.column("age").reasons, again.schema["age"].reasons
     assert reasons is not None
-    found = {str(code).lower(): int((reasons == place).sum()) for place, code in enumerate(met, 1)}
+    found = {str(code).lower(): int((reasons == place).sum()) for place, code in enumerate(observed, 1)}
     assert found["s" if letters else "-97" if form in ("csv", "parquet") else "-97.0"] == count
     assert found["a" if letters else "-8" if form in ("csv", "parquet") else "-8.0"] == 10
     assert codes["not applicable"] in (-8, "a", "A")

@@ -46,12 +46,12 @@ def test_limit_is_not_tested_where_its_measure_does_not_apply() -> None:
     limit = Limit(RISK, 0.1, "the profile public-use")
     untested = limit.judge(Absent(applies=False, reason="fully synthetic."), 0.95)
     lacking = limit.judge(Absent(applies=True, reason="the column is constant."), 0.95)
-    met, over = (limit.judge(Estimate(value=value), 0.95) for value in (0.05, 0.2))
-    assert [v.status for v in (untested, lacking, met, over)] == ["not tested", "no value", "met", "exceeded"]
+    observed, over = (limit.judge(Estimate(value=value), 0.95) for value in (0.05, 0.2))
+    assert [v.status for v in (untested, lacking, observed, over)] == ["not tested", "no value", "met", "exceeded"]
     assert math.isnan(untested.share) and untested.end is None
-    assert count_verdicts([met, untested]) == "meets the one tested limit (1 not tested)"
-    assert count_verdicts([met, met, over, untested]) == "meets 2 of 3 tested limits (1 not tested)"
-    assert count_verdicts([met, met, lacking]) == "meets all 2 tested limits (1 without a value)"
+    assert count_verdicts([observed, untested]) == "meets the one tested limit (1 not tested)"
+    assert count_verdicts([observed, observed, over, untested]) == "meets 2 of 3 tested limits (1 not tested)"
+    assert count_verdicts([observed, observed, lacking]) == "meets all 2 tested limits (1 without a value)"
 
 
 def test_strictest_keeps_the_strictest_of_several_limits() -> None:
@@ -126,8 +126,8 @@ def test_check_command_prints_the_policy(tmp_path: Path, persons: Microdata) -> 
     place = tmp_path / "plan.toml"
     sdcmap("look", tmp_path / "people.csv", "-o", place, "--keys", ",".join(KEYS))
     place.write_text(place.read_text() + '\n[policy]\nrelease_level = 0.9\nreason = "a rehearsal"\n')
-    told = json.loads(sdcmap("check", place, "--json").stdout)
-    assert told["policy"] == {"reason": "a rehearsal", **DEFAULT_POLICY.numbers, "release_level": 0.9}
+    result = json.loads(sdcmap("check", place, "--json").stdout)
+    assert result["policy"] == {"reason": "a rehearsal", **DEFAULT_POLICY.numbers, "release_level": 0.9}
     printed = sdcmap("check", place).stdout
     assert "release_level 0.9 (changed)" in printed and "Changed because: a rehearsal" in printed
     assert "draws 3," in printed

@@ -67,9 +67,9 @@ def test_dense_and_compressed_codes_give_the_same_cells() -> None:
     rng = np.random.default_rng(1)
     codes = [rng.integers(0, size, 400) for size in (3, 5, 2)]
     dense, _ = cell_numbers(codes, (3, 5, 2))
-    met, counts = compress(codes)
-    assert np.array_equal(np.unique(dense, return_inverse=True)[1], met)
-    assert np.array_equal(np.bincount(met), counts)
+    observed, counts = compress(codes)
+    assert np.array_equal(np.unique(dense, return_inverse=True)[1], observed)
+    assert np.array_equal(np.bincount(observed), counts)
 
 
 def test_moves_handle_new_categories_and_other_rows() -> None:

@@ -40,9 +40,9 @@ def test_layers_agree_with_label_matches() -> None:
     layers = separate_layers(read)
     assert layers is not None and layers.known.shape[1] == 4
     assert ((layers.released >= 0).sum(axis=1) == 1).all()
-    told = records.frame()["age"].to_list()
+    result = records.frame()["age"].to_list()
     for t, age in enumerate(people.frame()["age"].to_list()):
-        for r, label in enumerate(told):
+        for r, label in enumerate(result):
             place = layers.released[r] >= 0
             agree = bool((layers.known[t] == layers.released[r])[place].all())
             known = age is not None and label is not None

@@ -37,8 +37,8 @@ def test_labels_of_one_depth_need_no_matching() -> None:
 def test_labels_are_spelled_out_only_if_all_others_are_true() -> None:
     """ "other" means miner or judge, unless the label "judge" is wrong for some clerks."""
     data = sm.read(pl.DataFrame({"job": ["clerk", "miner", "judge"]}), keys=["job"])
-    told = lambda labels: sm.Microdata(data.schema, sm.read(pl.DataFrame({"job": labels}), keys=["job"]).columns)
-    true, false = told(["clerk", "other", "other"]), told(["judge", "other", "other"])
+    result = lambda labels: sm.Microdata(data.schema, sm.read(pl.DataFrame({"job": labels}), keys=["job"]).columns)
+    true, false = result(["clerk", "other", "other"]), result(["judge", "other", "other"])
     assert spell_out_true_labels(data, true, ["job"]).frame()["job"].to_list() == [
         "clerk",
         "judge|miner",

@@ -44,8 +44,8 @@ def counts(frame: pl.DataFrame, names: tuple[str, ...], weighted: bool) -> Array
 
 
 def disorder(share: Array) -> float:
-    met = share[share > 0]
-    return float(-(met * np.log(met)).sum())
+    observed = share[share > 0]
+    return float(-(observed * np.log(observed)).sum())
 
 
 @pytest.mark.parametrize("weighted", [False, True])

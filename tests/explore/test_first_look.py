@@ -67,9 +67,9 @@ def test_roles_and_kinds(seen: Look) -> None:
 
 def test_derived_columns_and_codes(seen: Look) -> None:
     assert seen.codes == ("wage=-8", "note=N")
-    told = sm.look(sm.read(survey(), missing=list(seen.codes)))
-    assert {v.name: v.formula for v in told.variables if v.formula} == {"total": "wage + rent"}
-    assert told.codes == () and sm.read(survey(), missing=list(seen.codes)).missing("wage").sum() == N / 20
+    result = sm.look(sm.read(survey(), missing=list(seen.codes)))
+    assert {v.name: v.formula for v in result.variables if v.formula} == {"total": "wage + rent"}
+    assert result.codes == () and sm.read(survey(), missing=list(seen.codes)).missing("wage").sum() == N / 20
 
 
 def test_look_counts_unique_records(seen: Look) -> None:
@@ -88,8 +88,8 @@ def test_look_counts_unique_records(seen: Look) -> None:
 def test_look_reports_limited_search_of_identifying_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sdcmap.explore.first_look.MAX_SEARCH_WORK", 40 * (20_000 + N))
     data = sm.read(survey())
-    told = find_identifying_sets(data, data.names)
-    assert (told.columns, told.of) == (5, len(data.names)) and "were not searched" in told.words
+    result = find_identifying_sets(data, data.names)
+    assert (result.columns, result.of) == (5, len(data.names)) and "were not searched" in result.words
 
 
 def test_starting_plan_marks_proposed_roles(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ def test_every_kind_of_difference_is_listed() -> None:
         replicates=3,
         limits={"SmallCells": 0.02},
     )
-    told = {difference.what: (difference.first, difference.second) for difference in plan_differences(first, second)}
-    assert told == {
+    result = {difference.what: (difference.first, difference.second) for difference in plan_differences(first, second)}
+    assert result == {
         "file": ("a.csv", "b.csv"), "role of Sex": ("key", "other"), "methods": ("", "Age swapped 20 %"),
         "draws of a method": ("1", "3"), "limits": ("", "SmallCells at most 0.02"), "rule": ("Threshold(risk=0.1)", "none"),
     }  # fmt: skip

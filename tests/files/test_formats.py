@@ -61,10 +61,10 @@ def test_new_format_needs_a_row_a_reader_and_a_writer(file: Path, tmp_path: Path
 
 @pytest.mark.usefixtures("bars")
 def test_the_workbench_knows_a_new_format(file: Path, tmp_path: Path) -> None:
-    room = Workspace(tmp_path)
-    assert [found.name for found in room.files()] == ["people.bar"]
+    workspace = Workspace(tmp_path)
+    assert [found.name for found in workspace.files()] == ["people.bar"]
     with file.open("rb") as source:
-        assert room.take("C:\\more.bars", source) == tmp_path / "more.bars"
+        assert workspace.take("C:\\more.bars", source) == tmp_path / "more.bars"
 
 
 @pytest.mark.usefixtures("bars")

@@ -245,7 +245,7 @@ def read_study(folder: Path, *, report: bool = False) -> None:
             try:
                 use()
             except SdcmapError as error:
-                told(error)
+                check_message(error)
     finally:
         study.connection.close()
 
@@ -390,7 +390,7 @@ def read_note(spec: Any) -> None:
             value = decode(spec, base)
             assert parse(value.text, base) == value
         except SdcmapError as error:
-            told(error)
+            check_message(error)
             refused.append(error)
     with suppress(PlanError):
         parse(repr(spec)[:200], Method)
@@ -399,7 +399,7 @@ def read_note(spec: Any) -> None:
 
 
 # ---- one process ----------------------------------------------------------------------------------------------
-def told(error: SdcmapError) -> None:
+def check_message(error: SdcmapError) -> None:
     """Return whether an error is one of sdcmap that may be shown."""
     assert str(error).strip(), "an error without a text"
     assert len(str(error)) < 5000, "an error as long as a file"
@@ -436,7 +436,7 @@ def outcome(case: Case, *, quotes: bool) -> str:
     try:
         case()
     except SdcmapError as error:
-        told(error)
+        check_message(error)
         if "MemoryError" in str(error):
             return f"{'memory blow-up':<41}: {error}"
         if quotes and MARK.lower() in str(error).lower():
@@ -456,14 +456,14 @@ def work(todo: list[Task], report: Path) -> None:
     with tempfile.TemporaryDirectory() as name, report.open("a") as lines:
         for reader, first, count in todo:
             valid(reader if reader != "note" else "plan")
-            room = _peak() + MEMORY
+            limit = _peak() + MEMORY
             for number in range(first, first + count):
                 print(reader, number, file=lines, flush=True)
                 signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)  # the default action of SIGPROF ends the process
                 word = run_case(reader, number, Path(name) / "case")
                 signal.setitimer(signal.ITIMER_PROF, 0)
-                if len(word) <= 40 and _peak() > room:
-                    word, room = f"{'memory blow-up':<41}: {_peak() >> 20} MB", _peak() + MEMORY
+                if len(word) <= 40 and _peak() > limit:
+                    word, limit = f"{'memory blow-up':<41}: {_peak() >> 20} MB", _peak() + MEMORY
                 print(json.dumps({"word": word}), file=lines, flush=True)
 
 

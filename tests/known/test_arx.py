@@ -83,10 +83,10 @@ def suppressed(data: sm.Microdata, *rules: sm.Measure) -> sm.Microdata:
 
 def test_the_file_is_theirs(original: sm.Microdata) -> None:
     """TestRiskMetrics: the share of sample uniques, and the mean risk, classes over records."""
-    met = original.view(distinct_cells, (*KEYS, SECRET))
+    observed = original.view(distinct_cells, (*KEYS, SECRET))
     assert len(original) == 30162
-    assert (met.count == 1).sum() / 30162 == pytest.approx(0.5142895033485844)
-    assert len(met.count) / 30162 == pytest.approx(0.6465751607983555)
+    assert (observed.count == 1).sum() / 30162 == pytest.approx(0.5142895033485844)
+    assert len(observed.count) / 30162 == pytest.approx(0.6465751607983555)
 
 
 @pytest.mark.parametrize(

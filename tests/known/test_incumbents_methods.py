@@ -94,8 +94,8 @@ def test_missing_values_of_the_guide() -> None:
     data = sm.read(
         pl.DataFrame({"sex": ["M"] * 3, "educ": ["SecCom", "SecInc", None], "work": ["Emp"] * 3}), keys="all"
     )
-    met = data.view(distinct_cells, data.keys)
-    assert wildcard_sums(met.codes, met.count)[met.code].tolist() == [2, 2, 3]
+    observed = data.view(distinct_cells, data.keys)
+    assert wildcard_sums(observed.codes, observed.count)[observed.code].tolist() == [2, 2, 3]
 
 
 def test_individual_risk_of_the_test_table() -> None:

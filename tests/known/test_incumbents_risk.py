@@ -245,8 +245,8 @@ def test_log_linear_means_give_what_mod_risk_prints(shared: Path) -> None:
     """
     names = ("sex", "water", "roof")
     data = sm.read(shared / "data" / "sdcmicro_testdata2.csv", keys=names, weight="sampling_weight")
-    met = data.view(distinct_cells, names)
-    h = main_effect_means(np.maximum(met.codes, 0), met.count) * (1 - met.count / 100)
-    alone = met.count == 1
-    assert np.exp(-h)[alone].sum() / len(met.count) == pytest.approx(0.27354, abs=5e-6)
-    assert ((1 - np.exp(-h)) / h)[alone].sum() / len(met.count) == pytest.approx(0.41038, abs=5e-6)
+    observed = data.view(distinct_cells, names)
+    h = main_effect_means(np.maximum(observed.codes, 0), observed.count) * (1 - observed.count / 100)
+    alone = observed.count == 1
+    assert np.exp(-h)[alone].sum() / len(observed.count) == pytest.approx(0.27354, abs=5e-6)
+    assert ((1 - np.exp(-h)) / h)[alone].sum() / len(observed.count) == pytest.approx(0.41038, abs=5e-6)

@@ -146,8 +146,8 @@ def test_attack_of_the_paper_understates_the_risk(casc_census: Microdata) -> Non
     bounds = {bound.attack: bound.estimate.value for bound in blind.bounds}
     assert bounds["l"] < blind.value and sm.WorstLinkage().rates(casc_census, masked)["l"] < 0.42
     assert blind.value == blind.parts["mahalanobis one-to-one"] > 0.96
-    told = sm.WorstLinkage().for_informed_attacker(method).score(casc_census, masked, RNG)
-    assert told.value == 1 and told.parts["informed"] > 0.99
+    result = sm.WorstLinkage().for_informed_attacker(method).score(casc_census, masked, RNG)
+    assert result.value == 1 and result.parts["informed"] > 0.99
 
 
 def test_em_finds_a_class_of_similar_people_and_says_so(casc_census: Microdata) -> None:

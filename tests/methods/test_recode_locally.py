@@ -160,9 +160,9 @@ def test_record_risk_prefers_records_with_exact_values() -> None:
     some = exact.any(axis=0)
     left = np.where(some, exact.sum(axis=0), covers.sum(axis=0))
     own = np.where(some, np.diag(exact), np.diag(covers))
-    met = learn_match_rates(left, own)
-    told = sm.risk.RecordRisk().score(data, masked, np.random.default_rng(0))
-    assert told.value == pytest.approx((met.right / met.size).max()) and told.parts["smallest group"] == 1
+    observed = learn_match_rates(left, own)
+    result = sm.risk.RecordRisk().score(data, masked, np.random.default_rng(0))
+    assert result.value == pytest.approx((observed.right / observed.size).max()) and result.parts["smallest group"] == 1
 
 
 def test_special_uniques_match_labels() -> None:

@@ -382,9 +382,9 @@ def digits(part: Column, origin: np.ndarray) -> Iterator[tuple[str, float, int, 
         step = 10.0**power
         off = np.abs(values / step - np.rint(values / step)) > 1e-6
         if 0 < off.sum() <= len(off) / 2:
-            met, place, count = np.unique(values[off], return_inverse=True, return_counts=True)
+            observed, place, count = np.unique(values[off], return_inverse=True, return_counts=True)
             masked = np.bincount(place, changed[off]) / count
-            yield f"{part.name} by {step:g}", float(masked.sum()), len(met), float(changed.mean())
+            yield f"{part.name} by {step:g}", float(masked.sum()), len(observed), float(changed.mean())
 
 
 def given_back(parts: list[Column], masked: list[str], origin: np.ndarray) -> Iterator[tuple[str, int, int]]:

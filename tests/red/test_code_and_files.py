@@ -118,7 +118,7 @@ def stated(table: Any, digest: str) -> Any:
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Path:
+def workdir(tmp_path: Path) -> Path:
     """Create a workspace with a file, a hierarchy, a study, and a link to a file outside."""
     home = tmp_path.resolve()
     inside = home / "inside"
@@ -133,13 +133,13 @@ def room(tmp_path: Path) -> Path:
     return inside
 
 
-def test_workbench_plan_cannot_name_files_outside_the_workspace(room: Path) -> None:
+def test_workbench_plan_cannot_name_files_outside_the_workspace(workdir: Path) -> None:
     """An attacker's plan names /etc/shadow; the answer must not reveal its digest or existence."""
-    secret = room.parent / "secret.csv"
+    secret = workdir.parent / "secret.csv"
     digest = hashlib.sha256(secret.read_bytes()).hexdigest()[:16]
-    base = tomllib.loads((room / "cps.toml").read_text())
+    base = tomllib.loads((workdir / "cps.toml").read_text())
     there = [str(secret), "../secret.csv", "link.csv", ".sdcmap/notes.csv"]
-    with serve_app(Workspace(room)) as client:
+    with serve_app(Workspace(workdir)) as client:
         for way in namings("x"):
             answers = {}
             for path in [*there, "missing.csv"]:
@@ -156,11 +156,11 @@ def test_workbench_plan_cannot_name_files_outside_the_workspace(room: Path) -> N
         assert digest not in client.put("/api/studies/cps/plan", json={"toml": tomli_w.dumps(draft)}).text
 
 
-def test_workbench_sweep_reads_workspace_files_and_runs_no_code(room: Path) -> None:
+def test_workbench_sweep_reads_workspace_files_and_runs_no_code(workdir: Path) -> None:
     """The owner's own files are found in the room, wherever the server stands, by the sweep's process too; and the
     attacker's module that lies in the served folder (item 1) is not imported."""
-    mark = trapped(room)
-    with serve_app(Workspace(room)) as client:
+    mark = trapped(workdir)
+    with serve_app(Workspace(workdir)) as client:
         chain = {"type": "Chain", "methods": ["Recode(on='Sex', hierarchy='sexes.csv')"]}
         table = client.get("/api/studies/cps").json()["table"] | {"methods": [chain]}
         kept = client.put("/api/studies/cps/plan", json={"toml": tomli_w.dumps(table)})
@@ -174,9 +174,9 @@ def test_workbench_sweep_reads_workspace_files_and_runs_no_code(room: Path) -> N
 
 def test_only_one_module_opens_what_a_value_names() -> None:
     """Only core/named_files.py may open paths; a method that opens files itself would bypass its checks."""
-    rooms = (Path(sm.__file__).parent / room for room in ("methods", "risk", "utility"))
+    rooms = (Path(sm.__file__).parent / workdir for workdir in ("methods", "risk", "utility"))
     opening = re.compile(r"\bPath\(|\bopen\(|\.read_text\(|read_csv\(|scan_(?:csv|parquet|ipc|ndjson)")
-    assert [str(path) for room in rooms for path in room.rglob("*.py") if opening.search(path.read_text())] == []
+    assert [str(path) for workdir in rooms for path in workdir.rglob("*.py") if opening.search(path.read_text())] == []
 
 
 # ---- 3: parsing costs without limit ---------------------------------------------------------------------------
@@ -250,12 +250,12 @@ def test_overflowing_numbers_are_rejected() -> None:
         sm.SmallCells(n=1 << 64)
 
 
-def test_service_limits_requests(room: Path) -> None:
+def test_service_limits_requests(workdir: Path) -> None:
     """Regression test: deep tables, huge numbers and huge plans gave internal errors, or no answer."""
     deep: Any = 1
     for _ in range(600):
         deep = {"a": deep}
-    with serve_app(Workspace(room)) as client:
+    with serve_app(Workspace(workdir)) as client:
         for name in ("dotted key", "few brackets", "more digits", "subsets"):
             answer = client.post("/api/plans", json={"toml": HOSTILE_TOML[name]})
             assert answer.status_code == 200 and len(answer.json()["problems"]) == 1

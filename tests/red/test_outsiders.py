@@ -45,9 +45,9 @@ def test_published_shares_do_not_reveal_counts_below_ten(tmp_path: Path) -> None
     plan = sm.Plan(methods, measures, risk="KAnonymity(k=2)", utility="Hellinger", rule=rule, seed=3 << 200)
     sm.sweep(data, plan, tmp_path / "study", workers=1)
     page = sm.report(tmp_path / "study", audience="external").html
-    told = {float(share) for share in SHARE.findall(page)} | {float(share) / 100 for share in PERCENT.findall(page)}
-    assert len(told) > 2
-    for one, other in combinations(sorted(told), 2):
+    result = {float(share) for share in SHARE.findall(page)} | {float(share) / 100 for share in PERCENT.findall(page)}
+    assert len(result) > 2
+    for one, other in combinations(sorted(result), 2):
         assert round((other - one) * ROWS, 6) >= 10, (one, other)
 
 
@@ -56,9 +56,9 @@ def test_published_shares_do_not_reveal_counts_below_ten(tmp_path: Path) -> None
 def planted(tmp_path: Path) -> tuple[sm.Plan, sm.Microdata, list[str]]:
     """Return a plan that names a hierarchy and an archive, its data, and the words that must not be published."""
     data = sm.read(people(240), keys=KEYS, sensitive=["income", "rent"], identifiers="pid", other="all")
-    room = tmp_path / "dept-of-secrets"
-    room.mkdir()
-    hierarchy, archive = room / "hier-zanzibar.csv", room / "arch-zanzibar.csv"
+    workdir = tmp_path / "dept-of-secrets"
+    workdir.mkdir()
+    hierarchy, archive = workdir / "hier-zanzibar.csv", workdir / "arch-zanzibar.csv"
     hierarchy.write_text("A;A\nB;A\nC;C\nEmptied;C\n")
     data.frame().select(KEYS).head(60).write_csv(archive)
     recode = sm.Recode(on="region", hierarchy=str(hierarchy))
@@ -82,8 +82,10 @@ def test_public_files_do_not_name_internal_files(
     release = release_with_overrides(data, study.plan, chosen, study=study, ledger=tmp_path / "ledger")
     release.write(tmp_path / "public")
     page = unescape(sm.report(study, audience="external").html)
-    told = {path.name: path.read_text(errors="replace") for path in (tmp_path / "public").iterdir()} | {"report": page}
-    assert [(name, word) for name, text in told.items() for word in secrets if word in text] == []
+    result = {path.name: path.read_text(errors="replace") for path in (tmp_path / "public").iterdir()} | {
+        "report": page
+    }
+    assert [(name, word) for name, text in result.items() for word in secrets if word in text] == []
     assert "Recode(on='region', hierarchy='hierarchy 1')" in page and "ExternalLink(archive='archive 2')" in page
     assert all(word in unescape(sm.report(study).html) for word in secrets)  # the board reads them
 
@@ -164,9 +166,9 @@ def test_public_files_do_not_show_rare_categories(tmp_path: Path) -> None:
     study = sm.Study.open(tmp_path / "study")
     chosen = next(made for made in plan.candidates if made.method.random)
     release_with_overrides(data, study.plan, chosen, study=study, ledger=tmp_path / "ledger").write(tmp_path / "public")
-    told = {path.name: path.read_bytes() for path in (tmp_path / "public").iterdir()}
-    told["report"] = unescape(sm.report(study, audience="external").html).encode()
+    result = {path.name: path.read_bytes() for path in (tmp_path / "public").iterdir()}
+    result["report"] = unescape(sm.report(study, audience="external").html).encode()
     gone = (b"lighthouse", b"bishop", b"astronaut")
-    assert [(name, word) for name, text in told.items() for word in gone if word in text] == []
-    assert b"[['category 1', 'category 2', 'baker']]" in told["report"] and b"clerk" in told["codebook.md"]
+    assert [(name, word) for name, text in result.items() for word in gone if word in text] == []
+    assert b"[['category 1', 'category 2', 'baker']]" in result["report"] and b"clerk" in result["codebook.md"]
     assert method_from_note(tmp_path / "public" / "note.json").methods[0].labels == ("others",)  # type: ignore[attr-defined]

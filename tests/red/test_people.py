@@ -54,8 +54,8 @@ DISGUISES = {
 
 def test_modified_copies_are_recognized(tmp_path: Path) -> None:
     released(people()).write(tmp_path / "first")
-    told = {disguise: failed(made()).get("earlier releases", "") for disguise, made in DISGUISES.items()}
-    assert [disguise for disguise, sentence in told.items() if "1 earlier release " not in sentence] == []
+    result = {disguise: failed(made()).get("earlier releases", "") for disguise, made in DISGUISES.items()}
+    assert [disguise for disguise, sentence in result.items() if "1 earlier release " not in sentence] == []
 
 
 def test_second_ledger_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

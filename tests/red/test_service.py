@@ -158,23 +158,27 @@ with open({file!r}, "w") as file:
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def command_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file in which a fake browser records its command line."""
-    told, browser = tmp_path / "told", tmp_path / "browser"
-    browser.write_text(RECORD.format(python=sys.executable, file=str(told)))
+    command_file, browser = tmp_path / "command", tmp_path / "browser"
+    browser.write_text(RECORD.format(python=sys.executable, file=str(command_file)))
     browser.chmod(0o700)
     monkeypatch.setenv("BROWSER", f"{browser} %s")
-    return told
+    return command_file
 
 
-def test_token_is_not_on_a_command_line(tmp_path: Path, told: Path) -> None:
+def test_token_is_not_on_a_command_line(tmp_path: Path, command_file: Path) -> None:
     """With `--open` the browser was started with the token as its argument, which every user of a machine can read. And
     what a killed server left of that, the next one takes away."""
 
     def door() -> Path:
-        [argument] = until(lambda: told.exists() and told.read_text().endswith("\n") and told.read_text().split())
+        [argument] = until(
+            lambda: (
+                command_file.exists() and command_file.read_text().endswith("\n") and command_file.read_text().split()
+            )
+        )
         assert "token" not in argument and argument.startswith("file://")
-        told.unlink()
+        command_file.unlink()
         return Path(unquote(argument.removeprefix("file://")))
 
     folder = tmp_path / "served"

@@ -47,7 +47,7 @@ def test_flipped_bit_is_detected_or_harmless(study: Path, name: str) -> None:
     """71 of 150 flips of one bit changed scores, and two a plan, without a word; no flip may pass for a number."""
     with sm.Study.open(study) as opened:
         before, plan, seed = opened.scores(), opened.plan.toml(), opened.seed
-    whole, dice, told = (study / name).read_bytes(), random.Random(9), 0
+    whole, dice, result = (study / name).read_bytes(), random.Random(9), 0
     for _ in range(40):
         flipped(study / name, dice.randrange(len(whole)), dice.randrange(8))
         try:
@@ -56,9 +56,9 @@ def test_flipped_bit_is_detected_or_harmless(study: Path, name: str) -> None:
                 assert after.score.equals(before.score) and after.candidate.equals(before.candidate)
                 assert (opened.plan.toml(), opened.seed) == (plan, seed)
         except sm.errors.SdcmapError:
-            told += 1
+            result += 1
         (study / name).write_bytes(whole)
-    assert told > (0 if name == "scores.sqlite" else 35)  # most pages of a small database are empty
+    assert result > (0 if name == "scores.sqlite" else 35)  # most pages of a small database are empty
 
 
 # ---- 10: two first sweeps -------------------------------------------------------------------------------------

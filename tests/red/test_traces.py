@@ -156,7 +156,7 @@ def test_synthetic_file_contains_no_unique_values_of_members(model: Any) -> None
     made = [round_like_original(data, method.apply(data, Candidate(method, draw).stream(SEED))) for draw in range(10)]
     for name in ("income", "rent"):
         values = everybody[name].to_numpy()
-        met, count = np.unique(values, return_counts=True)
-        own = np.isin(values, met[count == 1])
+        observed, count = np.unique(values, return_counts=True)
+        own = np.isin(values, observed[count == 1])
         there = np.mean([np.isin(values, file.numbers(name)) for file in made], axis=0)
         assert abs(there[:600][own[:600]].mean() - there[600:][own[600:]].mean()) < 0.03

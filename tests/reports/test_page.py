@@ -118,8 +118,8 @@ def test_external_report_shows_risk_only_with_a_reason(study: Study, pages: dict
     losses = {to.score(value, "") for value in scores.pooled("Hellinger")["value"]}
     cells = set(re.findall(r"<td class=\"n\">(.*?)</td>", pages["external"]))
     before, _, _ = pages["external"].partition("Relations that changed most")  # these may equal a risk by chance
-    told = set(re.findall(r"<td class=\"n\">(.*?)</td>", before))
-    assert cells & losses and not told & (risks - losses) and RULE.text not in text
+    result = set(re.findall(r"<td class=\"n\">(.*?)</td>", before))
+    assert cells & losses and not result & (risks - losses) and RULE.text not in text
     assert set(re.findall(r"<td class=\"n\">(.*?)</td>", pages["shown"])) & risks and RULE.text in shown
     with pytest.raises(sm.errors.PlanError, match="external report"):
         report(study, show_risk="why not")
@@ -138,8 +138,8 @@ def test_external_map_shows_rounded_means_only(study: Study) -> None:
     for value in public.score["value"].drop_nulls():
         assert value == float(f"{value:.2g}")
     pooled = dict(scores.pooled("Hellinger").select("method", "value").iter_rows())
-    told = dict(public.column("Hellinger").select("method", "value").iter_rows())
-    assert told == {method: float(f"{value:.2g}") for method, value in pooled.items()}
+    result = dict(public.column("Hellinger").select("method", "value").iter_rows())
+    assert result == {method: float(f"{value:.2g}") for method, value in pooled.items()}
 
 
 def test_external_counts_below_ten_are_hidden() -> None:
@@ -289,5 +289,5 @@ def test_manifest_records_skipped_attacks_of_a_release(tmp_path: Path) -> None:
         assert not_tried[-1].startswith("at most ") and not_tried[-1].endswith(": the file before RankSwap")
         assert "not tested: informed on wage: " in text_of(report(study).html)
         assert "by the file before RankSwap" in text_of(report(study).html)
-    told = [path.read_bytes() for path in (tmp_path / "public").iterdir()]
-    assert not any(b"informed on" in content or b"file before" in content for content in told)
+    result = [path.read_bytes() for path in (tmp_path / "public").iterdir()]
+    assert not any(b"informed on" in content or b"file before" in content for content in result)

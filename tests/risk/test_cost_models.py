@@ -337,10 +337,10 @@ def test_deterministic_steps_are_replayed() -> None:
     data = people(300, 7)
     method = sm.Chain((sm.Recode("age", bins=4), sm.Suppress((*KEYS, "age"), 3)))
     masked = method.apply(data, ONCE)
-    told = sm.WorstLinkage(on=(*KEYS, "age")).for_informed_attacker(method).score(data, masked, default_rng(1))
+    result = sm.WorstLinkage(on=(*KEYS, "age")).for_informed_attacker(method).score(data, masked, default_rng(1))
     rows = masked.frame().select(*KEYS, "age").rows()
-    assert told.value == pytest.approx(len(set(rows)) / 300)  # one of each group of equal records
-    assert told.value > sm.WorstLinkage(on=(*KEYS, "age")).score(data, masked, default_rng(1)).parts["gower"]
+    assert result.value == pytest.approx(len(set(rows)) / 300)  # one of each group of equal records
+    assert result.value > sm.WorstLinkage(on=(*KEYS, "age")).score(data, masked, default_rng(1)).parts["gower"]
 
 
 def test_columns_depending_on_unreleased_rows_are_not_certain() -> None:
@@ -472,10 +472,12 @@ def test_one_member_re_identifies_the_household() -> None:
     assert result.parts[together] == pytest.approx(np.mean(homes), abs=1e-9)
     wholes = {name: share for name, share in result.parts.items() if name.endswith(", households as wholes")}
     for name in ("informed", "calibrated"):  # the same as HouseholdLink
-        told = HouseholdLink(
+        content = HouseholdLink(
             {"informed": Informed, "calibrated": Calibrated}[name](on=data.knowable)
         ).for_informed_attacker(method)
-        assert wholes[f"{name}, households as wholes"] == pytest.approx(told.score(data, masked, default_rng(1)).value)
+        assert wholes[f"{name}, households as wholes"] == pytest.approx(
+            content.score(data, masked, default_rng(1)).value
+        )
     assert result.value == max(result.parts[together], *wholes.values()) > result.parts[together]
     moved = data.change(None, {"home": np.random.default_rng(1).permutation(data.codes("home"))})
     apart = sm.WorstLinkage().for_informed_attacker(sm.methods.Identity()).score(data, moved, default_rng(1))
@@ -505,11 +507,11 @@ def test_stated_rounding_is_as_good_as_learned() -> None:
     data = people(300, 4)
     method = sm.Chain((sm.Noise(NUMBERS, 0.02), sm.methods.Round(("wage",), 500.0), sm.methods.Round(("age",), 5.0)))
     draws = [method.apply(data, Stream.of_seed(seed)) for seed in range(5)]
-    told, learned = (
+    result, learned = (
         np.mean([attack.links(data, masked).rate for masked in draws])
         for attack in (Informed(method), Calibrated(method))
     )
-    assert told > learned - 0.06 and told > 0.3
+    assert result > learned - 0.06 and result > 0.3
 
 
 # ---- steps that mask the same columns -----------------------------------------------------------------------------
@@ -518,11 +520,11 @@ def test_stating_both_steps_beats_learning_them() -> None:
     data = people(300, 4)
     method = sm.Chain((sm.Noise(NUMBERS, 0.03), sm.Noise(NUMBERS, 0.03), sm.Recode(("age", "wage"), bins=5)))
     draws = [method.apply(data, Stream.of_seed(seed)) for seed in range(4)]
-    told, learned = (
+    result, learned = (
         np.mean([attack.links(data, masked).rate for masked in draws])
         for attack in (Informed(method), Calibrated(method))
     )
-    assert told > learned + 0.09
+    assert result > learned + 0.09
 
 
 def test_column_stated_after_deterministic_step_is_not_learned() -> None:

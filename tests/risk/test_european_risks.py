@@ -71,8 +71,8 @@ def test_linkability_matches_anonymeter_example() -> None:
     known, released = np.array([[0, 0], [0, 1], [4, 9], [0, 4]]) / 9, np.array([[0, 0], [1, 1], [4, 4], [9, 9]]) / 9
     none = np.empty((4, 0), dtype=np.int64)
     sides = [(known[:, [j]].copy(), none, released[:, [j]].copy(), none, np.ones(1)) for j in (0, 1)]
-    met = same_nearest_probability(*sides[0], *sides[1])
-    assert met.tolist() == [1, 0, 0, 0]
+    observed = same_nearest_probability(*sides[0], *sides[1])
+    assert observed.tolist() == [1, 0, 0, 0]
 
 
 def test_linkability_breaks_ties_at_random() -> None:

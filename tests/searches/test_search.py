@@ -264,8 +264,8 @@ def test_unreachable_limit_names_the_nearest_candidate(people: Microdata) -> Non
     plan = plan_of(methods=[], search={"methods": ["RankSwap"], "leave": KEYS})  # the risk is in the keys
     found = sm.search(people, plan, 24, workers=1)
     assert found.choice is not None and found.choice.member is None and found.members
-    told = "Release nothing: of 24 methods that were searched none is within the limit of 0.1 in 80% of new draws."
-    assert found.choice.reason.startswith(f"{told} The nearest is wage, total rank swapped")
+    result = "Release nothing: of 24 methods that were searched none is within the limit of 0.1 in 80% of new draws."
+    assert found.choice.reason.startswith(f"{result} The nearest is wage, total rank swapped")
 
 
 def test_search_ends_with_the_reason_when_no_candidate_can_be_made(people: Microdata) -> None:
@@ -301,16 +301,16 @@ def test_search_table_of_a_plan_survives_toml() -> None:
 
 
 @pytest.fixture(scope="module")
-def room(people: Microdata, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    room = tmp_path_factory.mktemp("room")
-    people.frame().write_csv(room / "people.csv")
+def workdir(people: Microdata, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    workdir = tmp_path_factory.mktemp("room")
+    people.frame().write_csv(workdir / "people.csv")
     source = sm.Source("people.csv", keys=KEYS, numeric=NUMBERS)
-    plan_of(data=source).write(room / "plan.toml")
-    return room
+    plan_of(data=source).write(workdir / "plan.toml")
+    return workdir
 
 
-def test_search_command_prints_the_report_as_json(room: Path) -> None:
-    said = sdcmap("search", room / "plan.toml", "-o", room / "study", "--budget", 24, "--workers", 1, "--json")
+def test_search_command_prints_the_report_as_json(workdir: Path) -> None:
+    said = sdcmap("search", workdir / "plan.toml", "-o", workdir / "study", "--budget", 24, "--workers", 1, "--json")
     report = json.loads(said.stdout)
     assert list(report) == ["evaluations", "hypervolume", "reference", "front", "stopped"]
     assert report["evaluations"] == 24 and len(report["hypervolume"]) == 2 and report["reference"] == [0.2, 1.0]
@@ -319,16 +319,18 @@ def test_search_command_prints_the_report_as_json(room: Path) -> None:
     assert report["stopped"] == "the budget of 24 evaluations is used up"
 
 
-def test_search_command_prints_the_result(room: Path) -> None:
-    said = sdcmap("search", room / "plan.toml", "-o", room / "study", "--budget", 24, "--workers", 1, "--quiet").stdout
+def test_search_command_prints_the_result(workdir: Path) -> None:
+    said = sdcmap(
+        "search", workdir / "plan.toml", "-o", workdir / "study", "--budget", 24, "--workers", 1, "--quiet"
+    ).stdout
     assert "24 methods were evaluated" in said and "by new draws" in said
     assert "Release " in said and "Hellinger" in said
-    assert "Release " in sdcmap("choose", room / "study").stdout
-    told = sdcmap("search", room / "plan.toml", "-o", room / "s2", "--budget", 5, code=2).stderr
-    assert told == "error: Search.budget must be at least 24, the number of starts. Got 5.\n"
+    assert "Release " in sdcmap("choose", workdir / "study").stdout
+    result = sdcmap("search", workdir / "plan.toml", "-o", workdir / "s2", "--budget", 5, code=2).stderr
+    assert result == "error: Search.budget must be at least 24, the number of starts. Got 5.\n"
 
 
-def test_python_code_of_the_search_page_continues_the_study(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(room)
+def test_python_code_of_the_search_page_continues_the_study(workdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workdir)
     found = run_page("docs/searching.md", {"budget=200": "budget=24, workers=1"})["found"]
-    assert found.choice.reason.startswith("Release ") and (room / "generations.html").exists()
+    assert found.choice.reason.startswith("Release ") and (workdir / "generations.html").exists()

@@ -40,12 +40,12 @@ def test_every_point_masks_every_number(people: Microdata) -> None:
 
 def test_points_cover_joint_separate_whole_file_and_recoding(people: Microdata) -> None:
     space = Space(people, Search())
-    met = {(name, value) for p in points(space, 300) for name, value in space.settings_of(p).items()}
+    observed = {(name, value) for p in points(space, 300) for name, value in space.settings_of(p).items()}
     for name, value in (
         ("shape", BY_KIND), ("shape", "Synthesize"), ("shape", "Microaggregate"), ("categories: joined", "joined"),
         ("categories: joined", "apart"), ("numbers: joined", "apart"), ("rare merged", "yes"), ("order", "recoded last"),
     ):  # fmt: skip
-        assert (name, value) in met
+        assert (name, value) in observed
 
 
 def test_synthetic_files_are_excluded_where_every_risk_compares_records(people: Microdata) -> None:

@@ -112,12 +112,12 @@ def test_remarks_and_cost_count_refits() -> None:
     data, written = people(), plan_of(replicates=3, limits={"ClosestRecord": 0.6})
     plan = written.with_risk(data)
     assert count_refits(data, plan) == 3 * 2 and count_refits(data, written) == 0
-    told = list(remarks(data, plan, written))
-    assert told[0].startswith(
+    result = list(remarks(data, plan, written))
+    assert result[0].startswith(
         "The plan names no risk measure. These were added: WorstLinkage, AttributeInference(secret='ill'"
     )
-    assert told[1].startswith("6 more releases are made") and "No limit is stated for AttributeInference" in told[2]
-    assert next(remarks(data, plan, plan)) == told[1]
+    assert result[1].startswith("6 more releases are made") and "No limit is stated for AttributeInference" in result[2]
+    assert next(remarks(data, plan, plan)) == result[1]
     assert estimate_seconds(data, plan) > 0
 
 

@@ -116,9 +116,9 @@ def test_scores_of_an_unreadable_version_are_set_aside(people: sm.Microdata, stu
     connection.close()
     with pytest.raises(sm.errors.StudyMismatch, match="computes all of them again"):
         sm.Study.open(study)
-    with pytest.warns(StudyChanged) as told:
+    with pytest.warns(StudyChanged) as result:
         scores = sm.sweep(people, plan_of(), study, workers=1)
-    sentences = [str(warning.message) for warning in told]
+    sentences = [str(warning.message) for warning in result]
     assert any("All of them are computed again" in sentence for sentence in sentences)
     assert len(scores.score) == 10
     assert [file.name for file in study.glob("scores.*-1.sqlite")] == [f"scores.{sm.__version__}-1.sqlite"]

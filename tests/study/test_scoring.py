@@ -180,5 +180,5 @@ def test_attack_stops_when_the_candidate_is_dominated(people: Microdata) -> None
 
     (whole, scores), (kind, beaten) = made((1.0, 1.0)), made((0.0, 0.0))
     assert (whole, kind) == ("candidate", "bound") and scores[loss.text] == beaten[loss.text]
-    (risk, status), (bound, told) = scores[linkage.text], beaten[linkage.text]
-    assert (status, told) == ("ok", "bound") and 0 < bound <= risk  # type: ignore[operator]
+    (risk, status), (bound, result) = scores[linkage.text], beaten[linkage.text]
+    assert (status, result) == ("ok", "bound") and 0 < bound <= risk  # type: ignore[operator]

@@ -105,9 +105,11 @@ def test_every_page_has_template_and_script(client: httpx.Client) -> None:
     for page in pages.PAGES:
         text = client.get(f"/studies/cps/{page.name}").text
         assert f'src="/static/{page.script}"' in text and text.count('aria-current="page"') == 1
-        told = re.findall(r'rel="modulepreload" href="/static/([^"]+)"', text)
-        assert "api.js" in told and "words.js" in told and len(set(told)) == len(told)  # words.js: by api.js alone
-        assert all(client.get(f"/static/{name}").status_code == 200 for name in told)
+        result = re.findall(r'rel="modulepreload" href="/static/([^"]+)"', text)
+        assert (
+            "api.js" in result and "words.js" in result and len(set(result)) == len(result)
+        )  # words.js: by api.js alone
+        assert all(client.get(f"/static/{name}").status_code == 200 for name in result)
         assert client.get(f"/static/{page.script}").status_code == 200
     assert client.get("/studies/cps").text == client.get("/studies/cps/plan").text
 
@@ -135,11 +137,11 @@ def test_look_equals_package_result(client: httpx.Client, folder: Path) -> None:
     assert [count for _, count in seen["class_sizes"]] == counts
     assert sum(count for _, count in seen["class_sizes"]) == len(data)
     assert seen["class_sizes"][0][1] == seen["sizes"]["<2"]
-    told = ok(client.post("/api/looks/identifying", json={"file": "people.csv", "roles": ROLES}))
-    assert [(tuple(one["keys"]), one["alone"]) for one in told["sets"]] == list(look(data).telling.sets)
+    result = ok(client.post("/api/looks/identifying", json={"file": "people.csv", "roles": ROLES}))
+    assert [(tuple(one["keys"]), one["unique"]) for one in result["sets"]] == list(look(data).identifying.sets)
     frame = data.frame()
-    for a, row in zip(told["names"], told["pairs"], strict=True):
-        assert row == [int(frame.select({a, b}).is_unique().sum()) for b in told["names"]]
+    for a, row in zip(result["names"], result["pairs"], strict=True):
+        assert row == [int(frame.select({a, b}).is_unique().sum()) for b in result["names"]]
     for v in seen["variables"]:
         spread = v["spread"]
         assert sum(bar["count"] for bar in spread["bars"]) + spread["others"] + spread["missing"] == len(data)
@@ -290,9 +292,9 @@ def test_requested_limits_apply_to_map_and_choice(client: httpx.Client, folder: 
     assert found["points"]["within"] == ru.eligible(ru.points).tolist()
     assert 0 < sum(found["points"]["within"]) < len(ru.points)
     for kind, rows in (("points", ru.points), ("means", ru.means)):
-        told = found[kind]["levels"]
-        assert told == {column.limit.measure.text: column.end.tolist() for column in ru.compare_limits(rows)}
-        held = [all(told[name][i] <= limit for name, limit in limits.items()) for i in range(len(rows))]
+        result = found[kind]["levels"]
+        assert result == {column.limit.measure.text: column.end.tolist() for column in ru.compare_limits(rows)}
+        held = [all(result[name][i] <= limit for name, limit in limits.items()) for i in range(len(rows))]
         assert held == found[kind]["within"]
     rule = {"type": "Threshold", "risk": 0.02}
     choice = ok(client.post("/api/studies/axes/choices", json={"rule": rule, "limits": limits}))
@@ -306,13 +308,13 @@ def test_map_of_search_contains_generations(client: httpx.Client, folder: Path) 
     with sm.Study.open(folder / "found") as study:
         generations = {row.method_value.text: row.generation for row in study.proposals()}
     assert found["eras"][:2] == ["your plan", "starts"] and len(found["eras"]) > 2
-    told = {
+    result = {
         method: found["eras"][era]
         for method, era in zip(found["methods"], found["era"], strict=True)
         if era is not None
     }
-    assert {told[method] for method in told if generations.get(method) == 1} == {"starts"}
-    assert {told[method] for method in told if method not in generations} == {"your plan"}
+    assert {result[method] for method in result if generations.get(method) == 1} == {"starts"}
+    assert {result[method] for method in result if method not in generations} == {"your plan"}
     assert ok(client.get("/api/studies/cps/map"))["eras"] == []
 
 

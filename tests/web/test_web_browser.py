@@ -322,9 +322,9 @@ def test_decision_page_offers_missing_measures(browser_session: LoggedInBrowser)
         page.unroute("**/api/plans")
         until(page, "read => answersRead === read + 2", read)
         assert page.locator("#price").inner_text() == price
-        told = both.search(page.locator("#price").inner_text())
-        assert told is not None
-        before, after = (float(told[k]) * {"s": 1, "min": 60, "h": 3600}[told[k + 1]] for k in (1, 3))
+        result = both.search(page.locator("#price").inner_text())
+        assert result is not None
+        before, after = (float(result[k]) * {"s": 1, "min": 60, "h": 3600}[result[k + 1]] for k in (1, 3))
         assert before < after
         page.click("#add")
         page.wait_for_url("**/studies/small/sweep")

@@ -209,9 +209,9 @@ def test_merge_of_unknown_categories_is_reported(client: httpx.Client, folder: P
     assert idle["problems"] == [] and any("nothing is merged" in remark for remark in idle["remarks"])
     levels = source_of("people.csv", ROLES, {}).read(folder).column("Race").levels
     assert levels is not None
-    told = check_merge([[str(level) for level in levels.to_list()[:2]]])
-    assert not any("merge" in remark for remark in told["remarks"])
-    assert {column["name"] for column in told["columns"]} == set(ROLES)
+    result = check_merge([[str(level) for level in levels.to_list()[:2]]])
+    assert not any("merge" in remark for remark in result["remarks"])
+    assert {column["name"] for column in result["columns"]} == set(ROLES)
 
 
 # ---- files are read and counted once ----------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def test_change_of_roles_reuses_cached_results(
     ):  # fmt: skip
         stated = {"file": "once.csv", "roles": roles, "missing": codes}
         counted.clear()
-        seen, told = (ok(client.post(f"/api/looks{part}", json=stated)) for part in ("", "/identifying"))
+        seen, result = (ok(client.post(f"/api/looks{part}", json=stated)) for part in ("", "/identifying"))
         assert counted <= new | ({"sets of columns"} if new else set())  # where no column is another, no set is either
         data = source_of("people.csv", roles, {}, codes).read(folder)
         fresh = look(data)
@@ -272,15 +272,15 @@ def test_change_of_roles_reuses_cached_results(
             (v.distinct, v.missing, v.once) for v in fresh.variables
         ]
         assert seen["sizes"] == fresh.sizes
-        assert seen["alone"] == {words: list(facts) for words, facts in fresh.alone.items()}
-        assert [(tuple(one["keys"]), one["alone"]) for one in told["sets"]] == list(fresh.telling.sets)
-        assert told["pairs"] == count_unique_on_pairs([data.codes(name) for name in told["names"]]).tolist()
+        assert seen["unique"] == {words: list(facts) for words, facts in fresh.unique.items()}
+        assert [(tuple(one["keys"]), one["unique"]) for one in result["sets"]] == list(fresh.identifying.sets)
+        assert result["pairs"] == count_unique_on_pairs([data.codes(name) for name in result["names"]]).tolist()
     assert [path.name for path in read].count("once.csv") == 1
     (folder / "once.csv").unlink()
 
 
 def test_identifying_columns_equal_brute_force(client: httpx.Client, folder: Path) -> None:
-    told = ok(client.post("/api/looks/identifying", json={"file": "people.csv", "roles": ROLES}))
+    result = ok(client.post("/api/looks/identifying", json={"file": "people.csv", "roles": ROLES}))
     data = source_of("people.csv", ROLES, {}).read(folder)
     names = [name for name in data.names if name not in ("household",)]
     frame = data.frame()
@@ -290,9 +290,9 @@ def test_identifying_columns_equal_brute_force(client: httpx.Client, folder: Pat
         for trio in itertools.combinations(names, size)
     }
     best = max(alone.values())
-    assert max(one["alone"] for one in told["sets"]) == best
-    assert all(alone[tuple(n for n in names if n in one["keys"])] == one["alone"] for one in told["sets"])
-    assert told["words"].startswith("exact, over all sets")
+    assert max(one["unique"] for one in result["sets"]) == best
+    assert all(alone[tuple(n for n in names if n in one["keys"])] == one["unique"] for one in result["sets"])
+    assert result["words"].startswith("exact, over all sets")
 
 
 # ---- the editor of a plan ----------------------------------------------------------------------------------------
@@ -305,17 +305,17 @@ def test_recode_preview_counts_categories(client: httpx.Client, folder: Path) ->
     frame = source_of("people.csv", ROLES, {}).read(folder).frame()
     race = dict(frame["Race"].value_counts().iter_rows())
     first, second = list(race)[:2]
-    told = preview_recode(on=["Race"], merge=[[first, second]], labels=["all"])["columns"][0]
-    assert {bar["label"]: bar["count"] for bar in told["categories"]} == race
-    assert told["after"] == [{"label": "all", "count": race[first] + race[second]}] and told["smallest"] == 800
+    result = preview_recode(on=["Race"], merge=[[first, second]], labels=["all"])["columns"][0]
+    assert {bar["label"]: bar["count"] for bar in result["categories"]} == race
+    assert result["after"] == [{"label": "all", "count": race[first] + race[second]}] and result["smallest"] == 800
     wage = preview_recode(on=["wage"], breaks=[0, 50_000])["columns"][0]
     high = int((frame["wage"] > 50_000).sum())
     assert wage["after"][-1] == {"label": "> 50000", "count": high} and wage["problem"] == ""
     assert "needs one of breaks" in preview_recode(on=["Race"])["columns"][0]["problem"]
     assert preview_recode(on=["nobody"])["columns"] == []
     (folder / "levels.csv").write_text("\n".join(f"{name};any;*" for name in race))
-    told = preview_recode(on=["Race"], hierarchy="levels.csv", level=2)
-    assert told["levels"] == 2 and [bar["label"] for bar in told["columns"][0]["after"]] == ["*"]
+    result = preview_recode(on=["Race"], hierarchy="levels.csv", level=2)
+    assert result["levels"] == 2 and [bar["label"] for bar in result["columns"][0]["after"]] == ["*"]
     away = preview_recode(on=["Race"], hierarchy="../levels.csv")
     assert away["levels"] is None and away["columns"][0]["problem"]
 
@@ -326,13 +326,13 @@ def test_hierarchy_is_drafted_saved_and_used(client: httpx.Client, folder: Path)
         f"/api/studies/{study}/hierarchies", json={"file": file, "rows": rows, "version": version}
     )
     ages = dict(source_of("people.csv", ROLES, {}).read(folder).frame()["Age"].value_counts().iter_rows())
-    told = ok(draft())
-    assert dict(zip((row[0] for row in told["rows"]), told["records"], strict=True)) == ages
-    assert told["problems"] and told["version"] == "" and told["levels"][0]["rarest"] is None
+    result = ok(draft())
+    assert dict(zip((row[0] for row in result["rows"]), result["records"], strict=True)) == ages
+    assert result["problems"] and result["version"] == "" and result["levels"][0]["rarest"] is None
     first, *others = ages
     rows = [[first, "one", "*"], *([age, "the rest", "*"] for age in others)]
-    told = ok(draft(rows=rows))
-    assert told["problems"] == [] and told["levels"][0]["groups"][0] == {"label": "one", "count": ages[first]}
+    result = ok(draft(rows=rows))
+    assert result["problems"] == [] and result["levels"][0]["groups"][0] == {"label": "one", "count": ages[first]}
     split = [[first, "one", "*"], *([age, "one", age] for age in others)]
     assert ok(draft(rows=split))["split"] and "splits a label" in keep("split.csv", split).json()["error"]
     assert {row[-1] for row in ok(draft(begin="prefixes"))["rows"]} == {"*" * max(map(len, ages))}
@@ -373,12 +373,14 @@ def test_hierarchy_is_drafted_saved_and_used(client: httpx.Client, folder: Path)
 def test_prices_before_a_class_is_added(client: httpx.Client, folder: Path) -> None:
     text = (folder / "cps.toml").read_text()
     ask = lambda **what: client.post("/api/prices", json={"toml": text, "study": "cps", "group": "measures"} | what)
-    told = ok(ask(type="WorstLinkage"))
+    result = ok(ask(type="WorstLinkage"))
     plan, data = sm.Plan.from_toml(text), source_of("people.csv", ROLES, {}).read(folder)
     assert (
-        told["price"] == told["stated"]["WorstLinkage"] == pytest.approx(plan.count * sm.WorstLinkage().seconds(data))
+        result["price"]
+        == result["stated"]["WorstLinkage"]
+        == pytest.approx(plan.count * sm.WorstLinkage().seconds(data))
     )
-    assert told["candidates"] == plan.count and "Hellinger" not in told["stated"]
+    assert result["candidates"] == plan.count and "Hellinger" not in result["stated"]
     swap = ok(ask(group="methods", type="Swap"))
     assert swap["price"] > 0 and swap["example"].startswith("Swap(on=") and swap["draw"] > 0
     assert ok(ask(group="methods", type="Protect"))["price"] is None  # its fields must be filled in first

@@ -255,7 +255,7 @@ def test_columns_are_changed_together_and_codes_marked(browser: Browser, server:
         page.goto(f"{server.base}/data?file=codes.csv")
         ready(page)
         rows = page.locator("#columns > tbody > tr")
-        alone = page.locator("#alone tbody tr").first
+        unique = page.locator("#unique tbody tr").first
         expect(rows).to_have_count(len(frame.columns))
         page.evaluate("for (const row of document.querySelectorAll('#columns > tbody > tr')) row.dataset.before = ''")
         drawn_before = page.locator("#columns tr[data-before]")

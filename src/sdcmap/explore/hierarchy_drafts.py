@@ -60,7 +60,7 @@ def count_categories(data: Microdata, names: Iterable[str]) -> dict[str, int]:
 def check_draft(records: Mapping[str, int], rows: Iterable[Sequence[str]] = ()) -> DraftHierarchy:
     """Return rows completed with all further categories, counted and checked; without rows, one level without names.
 
-    >>> draft = drafted({"a": 4, "b": 2, "c": 1}, [("a", "x", "*"), ("b", "x", "none")])
+    >>> draft = check_draft({"a": 4, "b": 2, "c": 1}, [("a", "x", "*"), ("b", "x", "none")])
     >>> draft.levels[0]
     Level(groups=(Bar(label='x', count=6),), rarest=Bar(label='x', count=6), unnamed=1)
     >>> draft.problems[-1]

@@ -49,7 +49,7 @@ Codes = tuple[Code, ...]
 def parse_codes(stated: StatedCodes) -> Codes:
     """Return the codes from a mapping or from texts.
 
-    >>> [str(code) for code in codes_of({"income": {-8: "not applicable"}, "*": ["N"]})]
+    >>> [str(code) for code in parse_codes({"income": {-8: "not applicable"}, "*": ["N"]})]
     ['income=-8 (not applicable)', 'N']
     """
     if isinstance(stated, Mapping):

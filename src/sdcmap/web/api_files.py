@@ -66,7 +66,7 @@ class Preview(ResponseModel):
 class FileSummary(ResponseModel):
     """A first look at a file.
 
-    cells : combinations of the keys that occur. sizes : records in combinations of fewer than 2, 3, 5, 10 records. alone :
+    cells : combinations of the keys that occur. sizes : records in combinations of fewer than 2, 3, 5, 10 records. unique :
     for each kind of attacker, the number of columns they know and of records that are unique on them. codes : values that
     look like codes for missing values.
     """
@@ -76,7 +76,7 @@ class FileSummary(ResponseModel):
     variables: list[ColumnDetails]
     cells: int
     sizes: dict[str, int]
-    alone: dict[str, tuple[int, int]]
+    unique: dict[str, tuple[int, int]]
     class_sizes: tuple[tuple[str, int], ...]
     codes: tuple[str, ...]
     mixed: dict[str, int]
@@ -88,7 +88,7 @@ class IdentifyingSet(ResponseModel):
     """A set of columns, and how many records are unique on it."""
 
     keys: tuple[str, ...]
-    alone: int
+    unique: int
 
 
 class IdentifyingColumns(ResponseModel):

@@ -114,7 +114,7 @@ export class Columns {
       proposed: (v) => !v.stated,
       missing: (v) => v.missing > 0,
       codes: (v) => this.likely(v.name).length > 0,
-      alone: (v) => v.once > 0,
+      unique: (v) => v.once > 0,
     };
     return this.look.variables.filter(
       (v) =>

@@ -25,14 +25,14 @@ function facts(look) {
   );
   byId("facts").setAttribute("aria-busy", "false");
   fill(
-    byId("alone"),
+    byId("unique"),
     ["the attacker knows", ["columns", "n"], ["unique records", "n"], ["share", "n"], ""],
-    Object.entries(look.alone).map(([words, [count, alone]]) => [
+    Object.entries(look.unique).map(([words, [count, unique]]) => [
       words,
       whole(count),
-      whole(alone),
-      `${((100 * alone) / look.rows).toFixed(1)} %`,
-      share(alone, look.rows),
+      whole(unique),
+      `${((100 * unique) / look.rows).toFixed(1)} %`,
+      share(unique, look.rows),
     ]),
   );
   const most = Math.max(...look.class_sizes.map(([, count]) => count), 1);
@@ -47,32 +47,32 @@ function facts(look) {
 
 // ---- the most identifying columns -----------------------------------------------------------------------------------
 function showIdentifying(found, rows) {
-  const top = Math.max(...found.sets.map((set) => set.alone), 1);
+  const top = Math.max(...found.sets.map((set) => set.unique), 1);
   fill(
-    byId("telling"),
+    byId("identifying"),
     ["columns", ["unique records", "n"], ""],
-    found.sets.map((set) => [set.keys.join(", "), whole(set.alone), share(set.alone, top)]),
+    found.sets.map((set) => [set.keys.join(", "), whole(set.unique), share(set.unique, top)]),
     "No record is unique on up to three columns.",
   );
-  byId("telling-words").textContent =
+  byId("identifying-words").textContent =
     `Sets of up to three columns on which the most records are unique: ${found.words}.`;
   showPairs(found, rows);
 }
 
 // Every pair of columns: the darker, the more records are unique on it; the most identifying columns come first.
 function showPairs({ names, pairs, pairs_words: words }, rows) {
-  const weight = (k) => pairs[k].reduce((sum, alone) => sum + alone, 0);
+  const weight = (k) => pairs[k].reduce((sum, unique) => sum + unique, 0);
   const order = names.map((_, k) => k).sort((a, b) => weight(b) - weight(a));
   const most = Math.max(...pairs.flat(), 1);
   const cellOf = (a, b, k) => {
     if (k < 0) return el("td", { class: "n" });
-    const [alone, known] = [pairs[a][b], a === b ? names[a] : `${names[a]} and ${names[b]}`];
+    const [unique, known] = [pairs[a][b], a === b ? names[a] : `${names[a]} and ${names[b]}`];
     const cell = el(
       "td",
-      { class: "n", title: `${whole(alone)} of ${whole(rows)} records are unique on ${known}` },
-      alone ? whole(alone) : "–",
+      { class: "n", title: `${whole(unique)} of ${whole(rows)} records are unique on ${known}` },
+      unique ? whole(unique) : "–",
     );
-    cell.dataset.heat = String(Math.ceil(5 * Math.sqrt(alone / most)));
+    cell.dataset.heat = String(Math.ceil(5 * Math.sqrt(unique / most)));
     return cell;
   };
   byId("pairs-words").textContent = `Records that are unique on each pair of ${words}; on the diagonal, on one column.`;
