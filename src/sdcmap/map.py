@@ -109,7 +109,7 @@ class RUMap:
         return {limit.measure.text: limit.value for limit in self.limits}
 
     def _fact(self, measure: str, column: str) -> Any:
-        return self.scores.measure[column][self.scores.place_of(measure)]
+        return self.scores.measure[column][self.scores.index_of(measure)]
 
     def end(self, measure: str, name: str) -> float | None:
         """Return a number that a measure declares: "low" or "high" of its bounds, or "baseline_value"."""

@@ -92,7 +92,7 @@ VALUES = (  # class, what the values are, pattern of a value
 def snake_case(text: str) -> str:
     """Return a name in lower case with _ between its words.
 
-    >>> tokens("firstName"), tokens("E-Mail Adresse"), tokens("PWGTP")
+    >>> snake_case("firstName"), snake_case("E-Mail Adresse"), snake_case("PWGTP")
     ('first_name', 'e_mail_adresse', 'pwgtp')
     """
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text)
@@ -171,7 +171,7 @@ def is_record_number(values: Array) -> bool:
     - Numbers that nearly all differ and spread evenly over half a million points or more (random numbers, hashes).
       Amounts are skewed.
 
-    >>> numbers_records(np.array([3.0, 1, 2, 5, 4])), numbers_records(np.array([1.0, 2, 2, 4, 5]))
+    >>> is_record_number(np.array([3.0, 1, 2, 5, 4])), is_record_number(np.array([1.0, 2, 2, 4, 5]))
     (True, False)
     """
     known = np.unique(values)

@@ -28,7 +28,7 @@ GEOGRAPHY = (
 def parse_known_by(stated: Stated) -> dict[str, str]:
     """Return {column: who could know it} from a mapping or from texts.
 
-    >>> known_by_of("q1, q2=respondent only: an opinion")
+    >>> parse_known_by("q1, q2=respondent only: an opinion")
     {'q1': 'respondent only: an opinion', 'q2': 'respondent only: an opinion'}
     """
     if isinstance(stated, Mapping):

@@ -25,9 +25,9 @@ def assign_categories(values: pl.Series, labels: Sequence[str]) -> Array | None:
     Labels are read as intervals, as lists "a|b", or as first characters of the values. The result is None if the labels
     are none of these, or if a value has several.
 
-    >>> categories_of(pl.Series([20, 37, 99]), ["<= 20", "(20, 40]", "> 90"]).tolist()
+    >>> assign_categories(pl.Series([20, 37, 99]), ["<= 20", "(20, 40]", "> 90"]).tolist()
     [0, 1, 2]
-    >>> categories_of(pl.Series(["W11", "E1"]), ["E", "W"]).tolist()
+    >>> assign_categories(pl.Series(["W11", "E1"]), ["E", "W"]).tolist()
     [1, 0]
     """
     intervals = [interval for label in labels if (interval := parse_interval(label))]

@@ -44,7 +44,7 @@ def summarize_column(data: Microdata, name: str) -> Bars:
     """Return the bars of a column: intervals of numbers, or categories, of which the rarer ones may be merged.
 
     >>> import sdcmap as sm
-    >>> bars_of(sm.read({"sex": ["f", "m", "f", None]}), "sex")
+    >>> summarize_column(sm.read({"sex": ["f", "m", "f", None]}), "sex")
     Bars(bars=(Bar(label='f', count=2), Bar(label='m', count=1)), missing=1, others=0, categories=0)
     """
     column = data.column(name)

@@ -27,7 +27,7 @@ def propose_edits(data: Microdata) -> list[str]:
     >>> import polars as pl
     >>> ages = list(range(10, 70)) * 10
     >>> frame = pl.DataFrame({"age": ages, "marital": ["never" if age < 18 or age % 2 else "married" for age in ages]})
-    >>> proposed_edits(read(frame, keys="marital", numeric="age"))
+    >>> propose_edits(read(frame, keys="marital", numeric="age"))
     ['age < 18 -> marital = "never"']
     """
     names = [v.name for v in data.schema.variables if v.role in ("key", "sensitive", "other", None)]

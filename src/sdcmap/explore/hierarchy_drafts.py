@@ -124,7 +124,7 @@ def prefix_levels(labels: Sequence[str]) -> tuple[Row, ...]:
 
     Levels that do not merge any groups are left out; at most the MAX_LEVELS coarsest remain.
 
-    >>> by_first_characters(["8166", "8167", "9000"])
+    >>> prefix_levels(["8166", "8167", "9000"])
     (('8166', '816*', '****'), ('8167', '816*', '****'), ('9000', '900*', '****'))
     """
     if not labels:

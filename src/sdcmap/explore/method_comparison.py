@@ -69,7 +69,7 @@ def vary_strength(method: Method) -> list[Method]:
     """Return a method at strengths around its own; only itself if it has no strength.
 
     >>> from sdcmap import Swap
-    >>> [m.rate for m in nearby(Swap("age", rate=0.2))]
+    >>> [m.rate for m in vary_strength(Swap("age", rate=0.2))]
     [0.1, 0.15, 0.2, 0.3, 0.4]
     """
     scaled = [variant for factor in STRENGTH_FACTORS if (variant := _scale_strength(method, factor)) is not None]

@@ -31,7 +31,7 @@ MIN_BYTES_PER_ROW = 12  # for pairs and cells of swapped records, and flags per 
 def parse_bytes(text: str) -> int:
     """Return the bytes of a size such as 500MB or 2GB.
 
-    >>> bytes_of("2GB")
+    >>> parse_bytes("2GB")
     2147483648
     """
     number, unit = text.strip()[:-2], text.strip()[-2:].upper()
