@@ -330,5 +330,5 @@ def test_search_command_prints_the_result(room: Path) -> None:
 
 def test_python_code_of_the_search_page_continues_the_study(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(room)
-    found = run_page("docs/searching.md", {"budget=200": "budget=24, workers=1"})["found"]
-    assert found.choice.reason.startswith("Release ") and (room / "generations.html").exists()
+    result = run_page("docs/searching.md", {"budget=200": "budget=24, workers=1"})["result"]
+    assert result.choice.reason.startswith("Release ") and (room / "generations.html").exists()
