@@ -122,7 +122,7 @@ class Workspace:
 
     @cached_property
     def space(self) -> Space:
-        return Space(self.data, Search(), paired=True).checked()
+        return Space(self.data, Search(), paired=True).check()
 
     @contextmanager
     def opened(self) -> Iterator[tuple[SearchSession, ObjectiveSpace]]:

@@ -332,5 +332,5 @@ def test_search_command_prints_the_result(workdir: Path) -> None:
 
 def test_python_code_of_the_search_page_continues_the_study(workdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workdir)
-    found = run_page("docs/searching.md", {"budget=200": "budget=24, workers=1"})["found"]
-    assert found.choice.reason.startswith("Release ") and (workdir / "generations.html").exists()
+    result = run_page("docs/searching.md", {"budget=200": "budget=24, workers=1"})["result"]
+    assert result.choice.reason.startswith("Release ") and (workdir / "generations.html").exists()
