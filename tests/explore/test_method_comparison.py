@@ -170,7 +170,7 @@ def test_compare_is_reproducible(few: sm.Microdata, tmp_path: Path) -> None:
     names = set(compared.table["name"])
     assert {
         "wage with 5 % noise",
-        "Age, Sex, wage synthesized by trees, 5 records per leaf",
+        "Age, Sex, wage synthesized (CART, at least 5 records per leaf)",
         "the file as it is",
     } <= names
     assert "Sex, Age suppressed to k = 2; wage with 5 % noise" in names
@@ -235,7 +235,7 @@ def test_compare_draws_one_map(folder: Path) -> None:
     assert {
         "the file as it is",
         "wage with 20 % noise",
-        "Age, Sex and 4 more synthesized by trees, 5 records per leaf",
+        "Age, Sex and 4 more synthesized (CART, at least 5 records per leaf)",
     } <= names
     assert len(facts["refine"]) == 3 and set(facts["refine"]) <= names
     assert "HouseholdSwap" in facts["not on the map"]

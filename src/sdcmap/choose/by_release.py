@@ -131,7 +131,11 @@ class ByRelease(Rule):
         by_method = is_expectation or "id" not in row
         verdicts = ru.method_verdicts(row["method"]) if by_method else ru.verdicts(chosen["id"])
         because = why(row, int((passing & masked).sum()), len(order))
-        reason = f"Recommended: {name}. {because}{_summarize_limits(ru, verdicts)}"
+        synthetic = ru.scores.is_synthetic(row["method"])
+        what = f"a fully synthetic file ({name})" if synthetic else name
+        reason = f"Recommended: {what}. {because}{_summarize_limits(ru, verdicts)}"
+        if synthetic and any(verdict.status == "not tested" for verdict in verdicts):
+            reason += " Limits that compare records with people were not tested, because no row belongs to a person."
         if searched > 1:
             reason += f" {searched} random draws of this method were compared."
         elif is_expectation and len(draws) > 1:

@@ -84,9 +84,8 @@ class Synthesize(Method):
 
     @property
     def action(self) -> str:
-        return (
-            f"synthesized by trees, {self.leaf} records per leaf" if self.model == "trees" else "synthesized by copula"
-        )
+        trees = f"CART, at least {self.leaf} records per leaf"
+        return f"synthesized ({trees if self.model == 'trees' else 'Gaussian copula'})"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:

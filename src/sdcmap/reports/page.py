@@ -128,7 +128,7 @@ def _shared_sections(study: Study, view: View) -> Page:
         "frontier": report_tables.frontier_rows(view) if view.shows_risk else [],
         "risks": tables["risk"] if view.shows_risk else [],
         "utilities": tables["utility"],
-        "is_synthetic": report_tables.is_synthetic(scores, view.choice),
+        "is_synthetic": view.choice is not None and scores.is_synthetic(view.choice.method),
         "all_created": set(scores.candidate["status"]) <= {"ok"},
         "fixed_first": study.rule_was_fixed_first,
         "history": report_tables.history(study.manifest, view.public_name),

@@ -170,14 +170,6 @@ def skipped_attacks(scores: Scores, choice: Choice | None) -> list[str]:
     return lines
 
 
-def is_synthetic(scores: Scores, choice: Choice | None) -> bool:
-    """Return whether the chosen file is fully synthetic, so that measures that compare records do not apply."""
-    if choice is None or choice.candidate is None:
-        return False
-    risks = scores.measure.filter(axis="risk")["name"]
-    return any(choice.method in scores.synthetic_candidates(name)["method"].to_list() for name in risks)
-
-
 def missing_candidates(scores: Scores) -> dict[str, ByReason]:
     """Return the candidates that were infeasible or failed, and the measures without a value, by reason."""
     candidates = scores.candidate.with_columns(pl.col("method").replace(dict(scores.names)))

@@ -105,6 +105,11 @@ class Scores:
         rows = self._rows_of(measure).filter(pl.col("status") == "unpaired")
         return self._feasible.filter(pl.col("id").is_in(rows["candidate"].implode())).select("id", "method")
 
+    def is_synthetic(self, method: str) -> bool:
+        """Return whether the files of a method are fully synthetic, so that risks that compare records do not apply."""
+        risks = self.measure.filter(axis="risk")["name"]
+        return any(method in self.synthetic_candidates(name)["method"].to_list() for name in risks)
+
     def measure_named(self, name: str) -> Measure:
         """Return the measure of this name; for a table made elsewhere, a stand-in that has only its direction."""
         if name in self.values:
