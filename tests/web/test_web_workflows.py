@@ -402,7 +402,7 @@ def test_candidate_is_inspected_and_picked_with_reason(browser: Browser, server:
         expect(page.locator("#candidate")).to_have_value(name)
         expect(page.locator("#reason")).to_have_value("the board asked for it")
         expect(page.locator("#checks .failed").first).to_be_visible()  # checked unasked
-        expect(page.locator("#override-gate")).to_have_value("the board asked for it")
+        expect(page.locator("#override-profile")).to_have_value("the board asked for it")
         page.locator(".file summary", has_text="codebook.md").click()
         expect(page.get_by_label("First lines of codebook.md")).to_contain_text("Age")
         page.click("#look-internal")

@@ -132,7 +132,7 @@ class ByRelease(Rule):
         verdicts = ru.method_verdicts(row["method"]) if by_method else ru.verdicts(chosen["id"])
         because = why(row, int((passing & masked).sum()), len(order))
         synthetic = ru.scores.is_synthetic(row["method"])
-        what = f"a fully synthetic file ({name})" if synthetic else name
+        what = f"a fully synthetic file with {name}" if synthetic else name
         reason = f"Recommended: {what}. {because}{_summarize_limits(ru, verdicts)}"
         if synthetic and any(verdict.status == "not tested" for verdict in verdicts):
             reason += " Limits that compare records with people were not tested, because no row belongs to a person."
