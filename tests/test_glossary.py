@@ -19,8 +19,8 @@ ROWS = dict(
     re.findall(r"^\| (?!word)([^|]+?) \| (.*) \|$", (ROOT / "docs" / "glossary.md").read_text("utf-8"), re.MULTILINE)
 )
 ENTRIES = {word: means for words, means in ROWS.items() for word in words.split(", ")}
-SCRIPT = (ROOT / "src" / "sdcmap" / "web" / "static" / "words.js").read_text("utf-8").partition("const SAME")[0]
-MEANINGS = dict(re.findall(r'^  "?([\w ]+?)"?: "(.*)",$', SCRIPT, re.MULTILINE))
+SCRIPT = (ROOT / "src" / "sdcmap" / "web" / "static" / "words.js").read_text("utf-8").partition("const PLURALS")[0]
+MEANINGS = dict(re.findall(r'^  "?([\w ]+?)"?:\s+"(.*)",$', SCRIPT, re.MULTILINE))
 LISTS = {"kind": {*KINDS, *get_args(Kind)}, "role": {*ROLES}}
 MARK = re.compile(r"`([^`]+)`")
 
@@ -62,4 +62,4 @@ def test_the_workbench_explains_a_word_as_the_glossary_does(word: str) -> None:
 
 def test_glossary_is_sorted() -> None:
     assert list(ROWS) == sorted(ROWS, key=str.casefold)
-    assert len(MEANINGS) == SCRIPT.count('": "') + len(re.findall(r'^  \w+: "', SCRIPT, re.MULTILINE)) > 20
+    assert len(MEANINGS) == len(re.findall(r'^  "?[\w ]+"?:', SCRIPT, re.MULTILINE)) > 20
