@@ -1,4 +1,4 @@
-"""The public names of sdcmap; `__init__.py` resolves each on first use. The rest stands in the rooms named here."""
+"""The public names of sdcmap; `__init__.py` resolves each on first use. The packages named here hold the rest."""
 
 from . import charts as charts
 from . import data as data

@@ -143,9 +143,9 @@ def test_profile_of_plan_applies_and_another_is_rejected(persons: sm.Microdata) 
     method = sm.Chain([sm.Swap(on=["region"], rate=0.2), sm.Noise(on=["income", "rent"], variance=0.3)])
     loose = {
         "name": "public-use",
-        "found": 1.0,
+        "reidentification": 1.0,
         "membership": 1.0,
-        "inferred": 1.0,
+        "inference": 1.0,
         "special": 1.0,
         "small": 1.0,
         "record": 1.0,
@@ -161,9 +161,9 @@ def test_profile_of_plan_applies_and_another_is_rejected(persons: sm.Microdata) 
 
 def test_number_of_people_and_area_size_are_limited(persons: sm.Microdata) -> None:
     loose: dict[str, Any] = {
-        "found": 1.0,
+        "reidentification": 1.0,
         "membership": 1.0,
-        "inferred": 1.0,
+        "inference": 1.0,
         "special": 1.0,
         "small": 1.0,
         "record": 1.0,

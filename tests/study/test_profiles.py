@@ -36,7 +36,7 @@ def test_each_profile_limits_every_kind_of_risk(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_plan_keeps_its_profile_with_changed_limits(name: str) -> None:
-    profile = to_profile({"name": name, "found": 0.07})
+    profile = to_profile({"name": name, "reidentification": 0.07})
     plan = sm.Plan(sm.Swap(on="a"), [WorstLinkage(), sm.Hellinger()], profile=profile)
     assert plan.limits == {"WorstLinkage": 0.07} and sm.Plan.from_toml(plan.toml()) == plan
     assert profile.words == f"{name} (changed: found 0.07)"
@@ -57,7 +57,7 @@ def test_plan_without_a_risk_measure_gets_those_of_its_profile() -> None:
     [
         ("publik-use", "Did you mean 'public-use'"),
         ({"name": "public-use", "fond": 0.1}, "has no limit 'fond'.* Did you mean 'found'"),
-        ({"found": 2}, r"Profile.found must be in \(0, 1\]"),
+        ({"reidentification": 2}, r"Profile.reidentification must be in \(0, 1\]"),
         ({"area": "region"}, "stated together"),
     ],
 )
@@ -67,8 +67,8 @@ def test_invalid_profile_gets_one_sentence(given: str | dict[str, object], sente
 
 
 def test_share_limit_respects_the_number_of_people() -> None:
-    assert PROFILES["public-use"].for_rows(200_000).found == 0.005
-    assert PROFILES["public-use"].for_rows(2_000).found == 0.05
+    assert PROFILES["public-use"].for_rows(200_000).reidentification == 0.005
+    assert PROFILES["public-use"].for_rows(2_000).reidentification == 0.05
 
 
 def test_journalist_needs_population_fraction_and_secret_participation() -> None:

@@ -288,7 +288,7 @@ def test_requested_limits_apply_to_map_and_choice(client: httpx.Client, folder: 
     limits = {"SmallCells": 0.016, ALIKE.text: 0.5}
     ru = sm.RUMap(study.scores(), "SmallCells", "Hellinger", limits)
     found = ok(client.get("/api/studies/axes/map", params={"limits": json.dumps(limits)}))
-    assert found["held"] == limits and ok(client.get("/api/studies/axes/map"))["held"] == {}
+    assert found["measure_limits"] == limits and ok(client.get("/api/studies/axes/map"))["measure_limits"] == {}
     assert found["points"]["within"] == ru.eligible(ru.points).tolist()
     assert 0 < sum(found["points"]["within"]) < len(ru.points)
     for kind, rows in (("points", ru.points), ("means", ru.means)):

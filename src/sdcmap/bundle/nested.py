@@ -279,7 +279,7 @@ def measure_joint_linkage(
     (alone,) = score_file(linkage, first.whole, released, stream.child("first"), parent.candidate.method, alone=False)
     original = side_by_side(first.whole, first.truth, *(first.whole for _ in others))
     (both,) = score_file(linkage, original, side_by_side(released, second, *more), stream)
-    limit, level = parent.profile.found, parent.plan.policy.release_level
+    limit, level = parent.profile.reidentification, parent.plan.policy.release_level
     return JointLinkage(alone, both, limit, level, parent.joint, rows is not None, 2 + len(others))
 
 

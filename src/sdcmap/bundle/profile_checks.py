@@ -70,12 +70,12 @@ class ProfileChecks:
             return Check("profile", True, "Every column that others could know is masked.")
         unique, columns = self._count_unique(names), f"the {len(names)} unmasked columns that others could know"
         sentence = f"{unique:,} of {rows:,} records are unique on {columns}, taken together"
-        if unique / max(1, rows) <= self.profile.found:
+        if unique / max(1, rows) <= self.profile.reidentification:
             return Check("profile", True, f"{sentence}.")
         return Check(
             "profile",
             False,
-            f"{sentence}, more than {format_percent(self.profile.found)}{self._most_identifying(names)}.",
+            f"{sentence}, more than {format_percent(self.profile.reidentification)}{self._most_identifying(names)}.",
         )
 
     def _most_identifying(self, names: Sequence[str]) -> str:

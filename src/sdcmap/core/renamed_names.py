@@ -16,6 +16,8 @@ RENAMED = {
     "neighbourhood": "neighborhood",
     "makings": "refits",
     "standardised": "standardized",
+    "found": "reidentification",
+    "inferred": "inference",
 }
 
 

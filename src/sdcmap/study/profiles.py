@@ -72,13 +72,13 @@ class Profile(Value):
     Parameters
     ----------
     name : "public-use", "scientific-use", "teaching" or "business"; the numbers may be changed.
-    found : share of records that the best attack re-identifies when every knowable column is known; in (0, 1].
+    reidentification : share of records that the best attack re-identifies when every knowable column is known; in (0, 1].
     people : number of people whom that attack re-identifies: 0.05 of 200,000 are 10,000. At least 1; None: no limit.
     record : the largest risk of a single record: the probability that a match on the keys is correct; in (0, 1].
     subgroup : share re-identified by matching values, in the worst category of a key with at least 50 records; in (0, 1].
     k, small : at most a share `small` of the records may be in groups of fewer than k records with equal keys.
     special : share of the special uniques that are re-identified by the few values which make them special.
-    inferred : inference gain over non-members: how much better sensitive values are inferred for people in the file.
+    inference : inference gain over non-members: how much better sensitive values are inferred for people in the file.
     membership : probability that the distance to the closest record reveals membership; 0.5 is a coin toss.
     largest : share of the ten largest units that is re-identified; None: not measured.
     p, totals : at most a share `totals` of the totals, by the categories of each key, may reveal the largest unit within
@@ -92,19 +92,19 @@ class Profile(Value):
 
     Examples
     --------
-    >>> find_profile("teaching").found < find_profile("public-use").found
+    >>> find_profile("teaching").reidentification < find_profile("public-use").reidentification
     True
     """
 
     name: str = "public-use"
-    found: Annotated[float, Range(0, 1, "(]")] = 0.05
+    reidentification: Annotated[float, Range(0, 1, "(]")] = 0.05
     people: Annotated[int | None, Range(1)] = 1000
     record: Annotated[float | None, Range(0, 1, "(]")] = 0.34
     subgroup: Annotated[float, Range(0, 1, "(]")] = 0.1
     k: Annotated[int, Range(2)] = 3
     small: Annotated[float, Range(0, 1, "(]")] = 0.05
     special: Annotated[float, Range(0, 1, "(]")] = 0.05
-    inferred: Annotated[float, Range(0, 1, "(]")] = 0.1
+    inference: Annotated[float, Range(0, 1, "(]")] = 0.1
     membership: Annotated[float, Range(0.5, 1, "(]")] = 0.6
     largest: Annotated[float | None, Range(0, 1, "(]")] = None
     p: Annotated[float, Range(0, 100, "()")] = 10.0
@@ -172,13 +172,13 @@ class Profile(Value):
     def limit_of(self, measure: Measure) -> float | None:
         """Return the limit of a measure, or None where the profile has none for its class."""
         if type(measure).__name__ == "ExactMatch":
-            return self.small if getattr(measure, "k", 2) > 2 else self.found
+            return self.small if getattr(measure, "k", 2) > 2 else self.reidentification
         return getattr(self, LIMIT_FIELDS.get(type(measure).__name__, ""), None)
 
     def for_rows(self, rows: int) -> Profile:
         """Return the profile for a file of this size: its share of re-identified records within its number of people."""
         most = 1.0 if self.people is None else self.people / rows
-        return self if most >= self.found else replace(self, found=float(f"{most:.2g}"))
+        return self if most >= self.reidentification else replace(self, reidentification=float(f"{most:.2g}"))
 
     def table(self) -> dict[str, Any]:
         """Return every limit, as a plan states it."""
@@ -186,17 +186,19 @@ class Profile(Value):
 
 
 LIMIT_FIELDS = {
-    "WorstLinkage": "found", "PublishedTables": "found", "SpecialUniques": "special", "AttributeInference": "inferred",
-    "ClosestRecord": "membership", "LargestUnits": "largest", "RecordRisk": "record", "PPercent": "totals",
+    "WorstLinkage": "reidentification", "PublishedTables": "reidentification", "SpecialUniques": "special",
+    "AttributeInference": "inference", "ClosestRecord": "membership", "LargestUnits": "largest", "RecordRisk": "record",
+    "PPercent": "totals",
 }  # fmt: skip
 LIMITS = (
-    "found", "people", "record", "subgroup", "k", "small", "special", "inferred", "membership", "largest", "p", "totals",
+    "reidentification", "people", "record", "subgroup", "k", "small", "special", "inference", "membership", "largest",
+    "p", "totals",
 )  # fmt: skip
 _PROFILE_LIMITS: dict[str, dict[str, Any]] = {  # limits that are not those of "public-use"
     "public-use": {},
-    "scientific-use": dict.fromkeys(("found", "small", "special", "inferred"), 0.2)
+    "scientific-use": dict.fromkeys(("reidentification", "small", "special", "inference"), 0.2)
     | {"people": None, "record": None, "subgroup": 0.4, "membership": 1.0},
-    "teaching": {"found": 0.02, "people": 100, "record": 0.2, "subgroup": 0.05, "k": 5, "special": 0.02,
+    "teaching": {"reidentification": 0.02, "people": 100, "record": 0.2, "subgroup": 0.05, "k": 5, "special": 0.02,
                  "membership": 0.55},
     "business": {"largest": 0.05, "totals": 0.05},
 }  # fmt: skip

@@ -91,17 +91,17 @@ class Floor(ResponseModel):
 class Map(ResponseModel):
     """The R-U map.
 
-    limits : what each risk measure on the axis is divided by; none: its own unit. held : limits by measure, each in its own
-    unit. signs : 1 if lower is better, -1 if higher is better, for risk and utility. expectation : methods are compared,
+    limits : what each risk measure on the axis is divided by; none: its own unit.
+    measure_limits : limits by measure, each in its own unit. signs : 1 if lower is better, -1 if higher is better, for risk and utility. expectation : methods are compared,
     not single releases. short, families : for each method, a short label, and the classes of its steps. eras, era : of a
     search, the plan's own methods and spans of generations in order, and the index of each method's span (null: not from a
-    search). silent : why an axis has no values, if so.
+    search). empty_axes : why an axis has no values, if so.
     """
 
     risk: tuple[str, ...]
     utility: str
     limits: tuple[float, ...]
-    held: dict[str, float]
+    measure_limits: dict[str, float]
     labels: tuple[str, str]
     signs: tuple[float, float]
     expectation: bool
@@ -119,4 +119,4 @@ class Map(ResponseModel):
     measures: list[MapMeasure]
     rule: dict[str, Any] | None
     total: int
-    silent: list[str]
+    empty_axes: list[str]

@@ -321,7 +321,7 @@ def map_response(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> M
         risk=ru.risk,
         utility=ru.utility,
         limits=ru.scales,
-        held=ru.limits_by_name,
+        measure_limits=ru.limits_by_name,
         labels=ru.labels,
         signs=ru.signs,
         expectation=ru.is_expectation,
@@ -339,7 +339,7 @@ def map_response(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> M
         measures=[_describe_measure(ru, *row) for row in measures],
         rule=None if plan.rule is None else plan.rule.spec(),
         total=plan.count,
-        silent=_explain_empty_axes(ru),
+        empty_axes=_explain_empty_axes(ru),
     )
 
 

@@ -28,7 +28,7 @@ export class Limits {
   /** @param {Api.Map} map @param {Stated} stated @param {boolean} isChanged by hand */
   show(map, stated, isChanged) {
     this.stated = { ...stated };
-    if (!isChanged) this.plan = { ...map.held };
+    if (!isChanged) this.plan = { ...map.measure_limits };
     const risks = map.measures.filter((one) => one.axis === "risk");
     if (String([...this.levers.keys()]) !== String(risks.map((one) => one.name))) {
       this.levers = new Map(risks.map((one) => [one.name, this.lever(one, map.points.levels[one.name])]));

@@ -75,7 +75,7 @@ window.workbench = { state, plot, selection, levers }; // for the tests
 
 // ---- the rule -----------------------------------------------------------------------------------------------------
 const shownMap = () => /** @type {Api.Map} */ (state.map);
-const limitsNow = () => state.limits ?? state.map?.held ?? {};
+const limitsNow = () => state.limits ?? state.map?.measure_limits ?? {};
 const isLevered = () => state.rule.type in RULES;
 const lever = () => RULES[state.rule.type].lever;
 const value = () => state.rule[lever()];
@@ -439,8 +439,8 @@ function show(map) {
   limits.show(map, limitsNow(), state.limits !== null);
   applyLimits();
   if (plot.box && Object.keys(limitsNow()).length) plot.draw();
-  byId("silent").hidden = !map.silent.length;
-  byId("silent").replaceChildren(el("ul", {}, ...map.silent.map((sentence) => el("li", {}, sentence))));
+  byId("empty-axes").hidden = !map.empty_axes.length;
+  byId("empty-axes").replaceChildren(el("ul", {}, ...map.empty_axes.map((sentence) => el("li", {}, sentence))));
   families();
   table();
   point();
