@@ -91,11 +91,11 @@ class Floor(ResponseModel):
 class Map(ResponseModel):
     """The R-U map.
 
-    limits : what each risk measure on the axis is divided by; none: its own unit.
-    measure_limits : limits by measure, each in its own unit. signs : 1 if lower is better, -1 if higher is better, for risk and utility. expectation : methods are compared,
-    not single releases. short, families : for each method, a short label, and the classes of its steps. eras, era : of a
-    search, the plan's own methods and spans of generations in order, and the index of each method's span (null: not from a
-    search). empty_axes : why an axis has no values, if so.
+    limits : what each risk measure on the axis is divided by; none: its own unit. measure_limits : limits by measure,
+    each in its own unit. signs : 1 if lower is better, -1 if higher is better, for risk and utility. expectation :
+    methods are compared, not single releases. short, families : for each method, a short label, and the classes of its
+    steps. eras, era : of a search, the plan's own methods and spans of generations in order, and the index of each
+    method's span (null: not from a search). empty_axes : why an axis has no values, if so.
     """
 
     risk: tuple[str, ...]
