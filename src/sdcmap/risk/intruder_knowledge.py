@@ -67,7 +67,7 @@ class IntruderKnowledge(RiskMeasure):
     "IntruderKnowledge(on='wage', targets='maximum')"
     """
 
-    label: ClassVar[str] = "Intruder's expected knowledge (IEK)"
+    label: ClassVar[str] = "Intruder's estimated knowledge (IEK)"
     description: ClassVar[str] = (
         "How well the agency expects an intruder to know a person's value after the release; 0 means exactly."
     )

@@ -80,7 +80,7 @@ class SocietyKnowledge(Measure):
     "SocietyKnowledge(on='age', of='coefficient', formula='wage ~ age')"
     """
 
-    label: ClassVar[str] = "Society's expected knowledge (SEK)"
+    label: ClassVar[str] = "Society's estimated knowledge (SEK)"
     description: ClassVar[str] = (
         "How well the agency expects users to know a population figure from the release; 0 means exactly."
     )
