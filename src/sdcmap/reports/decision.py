@@ -47,8 +47,13 @@ def decision_sentences(plan: Plan, scores: Scores, choice: Choice, rows: int) ->
             "The reason below says what to do next.",
         ]
     limits = f" The release {count_verdicts(choice.verdicts)}." if choice.verdicts else ""
-    name = choice.name or choice.method
-    what = f"The recommendation is to release a masked version of the file ({rows:,} records): {name}."
+    # The heading above these sentences names the method.
+    what = f"The recommendation is to release a masked version of the file ({rows:,} records)."
+    if scores.is_synthetic(choice.method):
+        what = (
+            f"The recommendation is to release a fully synthetic version of the file ({rows:,} records). A model generated "
+            "its rows; they do not correspond to people."
+        )
     return [what, _risk_sentence(plan, scores, choice) + limits, _utility_sentence(plan, scores, choice)]
 
 
