@@ -1,6 +1,6 @@
-"""Writes the sample dossiers of docs/dossiers: a social survey, a business file and a census extract, all of them public.
+"""Write the sample reports of docs/dossiers: about a social survey, a business file and a census extract, all public.
 
-Each is the report for the board, and the one for anybody, of a study of a starting plan. The pages hold no record.
+Each study uses a starting plan. There is a report for the board and one for the public. The pages contain no records.
 
     SDCMAP_DATA=folder-with-data python docs/make_dossiers.py
 """
@@ -25,7 +25,7 @@ SEED = 0x5A3B_1E0D_0551_E250_0000_0000_0000_0000_0000_0001  # the data are publi
 
 
 class Sample(NamedTuple):
-    """A public file that may be passed on, and how it is read."""
+    """A public file that may be redistributed, and how to read it."""
 
     title: str
     owner: str
@@ -34,7 +34,7 @@ class Sample(NamedTuple):
 
 
 def incomes(folder: Path) -> sm.Microdata:
-    """One in forty of the tax units: made by PSLmodels of the March Current Population Survey, CC0."""
+    """Return one in forty tax units: created by PSLmodels from the March Current Population Survey, CC0."""
     frame = pl.read_parquet(folder / "cps_tax_income.parquet").gather_every(40)
     keys, amounts = ["RETTYPE", "NCHILD", "AGED", "FIPS"], ["AGEHEAD", "WAGES", "TAXINT", "SOCSEC", "PENSION", "TOTINC"]
     text = frame.select(pl.col(keys).cast(pl.String), *amounts)
@@ -42,14 +42,14 @@ def incomes(folder: Path) -> sm.Microdata:
 
 
 def utilities(folder: Path) -> sm.Microdata:
-    """Electric utilities in January 1996, by state: US Energy Information Administration, a work of the government."""
+    """Return electric utilities in January 1996, by state: US Energy Information Administration, public domain."""
     frame = pl.read_parquet(folder / "casc_eia.parquet").filter(pl.col("MONTH") == 1, pl.col("UTILITYID") != 0)
     amounts = [name for name in frame.columns if name.endswith(("REVENUE", "SALES"))]
     return sm.read(frame.select("STATE", *amounts), keys=["STATE"], numeric=amounts, sensitive=["TOTREVENUE"])
 
 
 def census(folder: Path) -> sm.Microdata:
-    """One in forty persons of the file Adult, "Census Income", in eight categories: Becker and Kohavi (1996), CC BY 4.0."""
+    """Return one in forty persons of Adult, "Census Income", in eight categories: Becker and Kohavi (1996), CC BY 4.0."""
     return sm.read(pl.read_parquet(folder / "cps8d.parquet").gather_every(40), keys="all", sensitive=["Income"])
 
 
@@ -60,20 +60,20 @@ SAMPLES = {
 }
 
 
-def write(name: str, sample: Sample, source: Path, room: Path) -> None:
-    """The two reports of one sample. The plan goes without its data, so that the pages name no file."""
+def write(name: str, sample: Sample, source: Path, workspace: Path) -> None:
+    """Write both reports of a sample. The plan does not name its data file, so that the pages name none."""
     data = sample.read(source)
     proposed = look(data).plan("", sample.profile)
     plan = replace(proposed, seed=SEED, data=None)
-    sm.sweep(data if proposed.data is None else proposed.data.apply_to(data), plan, room / name)
+    sm.sweep(data if proposed.data is None else proposed.data.apply_to(data), plan, workspace / name)
     for audience in ("internal", "external"):
-        page = sm.report(room / name, audience=audience, title=sample.title, owner=sample.owner)
+        page = sm.report(workspace / name, audience=audience, title=sample.title, owner=sample.owner)
         page.save(FOLDER / f"{name}-{audience}.html").chmod(0o644)
 
 
 if __name__ == "__main__":
     if "SDCMAP_DATA" not in os.environ:
-        sys.exit("the public files are in the folder data/ of the folder that SDCMAP_DATA names.")
+        sys.exit("Set SDCMAP_DATA to a folder that contains the public files in its subfolder data/.")
     with tempfile.TemporaryDirectory() as folder:
         for name, sample in SAMPLES.items():
             write(name, sample, Path(os.environ["SDCMAP_DATA"]) / "data", Path(folder))

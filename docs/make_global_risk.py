@@ -1,4 +1,4 @@
-"""Writes the table and the charts of global-risk.md, global risk beside the usual measures: run it after a change."""
+"""Compute the table and the chart of global-risk.md: global risk compared with other measures. Run it after a change."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ MEASURES = {
 }
 METHODS = {
     **{f"noise {v:g}": sm.Noise(on=NUMBERS, variance=v) for v in (0.001, 0.01, 0.03, 0.1)},
-    "noise 0.1, wage alone": sm.Noise(on=WANTED, variance=0.1),
-    "noise 1.5, wage alone": sm.Noise(on=WANTED, variance=1.5),
+    "noise 0.1, only the wage": sm.Noise(on=WANTED, variance=0.1),
+    "noise 1.5, only the wage": sm.Noise(on=WANTED, variance=1.5),
     "noise 0.1, all but the wage": sm.Noise(on=KNOWN, variance=0.1),
     **{f"rank swap {p:g}": sm.RankSwap(on=NUMBERS, p=p) for p in (0.02, 0.1)},
     "swap of the region": sm.Swap(on="region", rate=0.2),
 }
-NAMES = {"Identity": "as it is"} | {method.text: name for name, method in METHODS.items()}
+NAMES = {"Identity": "unchanged file"} | {method.text: name for name, method in METHODS.items()}
 
 
 def file() -> sm.Microdata:
-    """Persons with a wage, three numbers that go with it, and two keys."""
+    """Return persons with a wage, three other numbers, and two keys."""
     rng = np.random.default_rng(SEED)
     z = rng.standard_normal((RECORDS, 4))
     wage = np.exp(7.5 + 0.5 * z[:, 0])
@@ -59,7 +59,7 @@ def file() -> sm.Microdata:
 
 
 def swept() -> sm.Scores:
-    """All measures of all candidates."""
+    """Return the scores of all candidates."""
     measures = list(MEASURES.values())
     return sm.sweep(
         file(), sm.Plan(methods=list(METHODS.values()), measures=measures, replicates=REPLICATES, seed=SEED)
@@ -67,13 +67,13 @@ def swept() -> sm.Scores:
 
 
 def rule() -> sm.GlobalCriterion:
-    """The criterion with the page's limits."""
+    """Return the criterion with the limits of the page."""
     four = {name.lower(): MEASURES[name].text for name in ("IEK", "RDH", "SEK", "DUS")}
     return sm.GlobalCriterion(**four, agency_limit=LIMIT, intruder_limit=LIMIT)
 
 
 def table(scores: sm.Scores) -> list[str]:
-    """The table as lines of Markdown: means over the replicates, and what nothing would give."""
+    """Return the table as lines of Markdown: means over the replicates, and the values when nothing is released."""
     pooled = {name: dict(scores.pooled(m.text).select("method", "value").iter_rows()) for name, m in MEASURES.items()}
     variance = float(file().numbers(WANTED).var(ddof=1))
     lines = [
@@ -88,11 +88,11 @@ def table(scores: sm.Scores) -> list[str]:
             value = pooled[name].get(method)
             cells.append(_shown(None if value is None else value * (variance if "KnownIndex" in name else 1)))
         lines.append(f"| {words} | " + " | ".join(cells) + f" | {regions[method]} |")
-    nothing = []
+    baseline = []
     for name, measure in MEASURES.items():
         level = measure.baseline(file())
-        nothing.append(_shown(None if level is None else level * (variance if "KnownIndex" in name else 1)))
-    return [*lines, "| nothing | " + " | ".join(nothing) + " | |"]
+        baseline.append(_shown(None if level is None else level * (variance if "KnownIndex" in name else 1)))
+    return [*lines, "| no release | " + " | ".join(baseline) + " | |"]
 
 
 def _shown(value: float | None) -> str:
@@ -102,7 +102,7 @@ def _shown(value: float | None) -> str:
 
 
 def draw(scores: sm.Scores) -> sm.Choice:
-    """Both planes."""
+    """Draw both planes of the criterion and save the chart."""
     ru = sm.RUMap(scores, risk=MEASURES["IEK"], utility=MEASURES["SEK"])
     choice = ru.choose(rule())
     sm.charts.draw_criterion(ru, choice, unit="of prior uncertainty", names=NAMES).save(IMAGES / "global-risk.svg")
@@ -110,7 +110,7 @@ def draw(scores: sm.Scores) -> sm.Choice:
 
 
 if __name__ == "__main__":
-    found = swept()
-    draw(found)
+    scores = swept()
+    draw(scores)
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    PAGE.write_text("\n".join([before + BEGIN, "", *table(found), "", END]) + rest.partition(END)[2], encoding="utf-8")
+    PAGE.write_text("\n".join([before + BEGIN, "", *table(scores), "", END]) + rest.partition(END)[2], encoding="utf-8")

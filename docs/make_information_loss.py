@@ -1,4 +1,4 @@
-"""Writes the table of information-loss.md, how each measure reacts to zeros and skew: run it after a change."""
+"""Compute the table of information-loss.md: how each measure reacts to zeros and skewness. Run it after a change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MEASURES = [
 
 
 def files() -> dict[str, sm.Microdata]:
-    """Two variables with correlation about .6 and a third almost unrelated, in six shapes."""
+    """Return six files: two variables with a correlation of about 0.6 and a third that is almost unrelated."""
     rng = np.random.default_rng(2002)
     z = rng.standard_normal((RECORDS, 3))
     z[:, 1] = 0.6 * z[:, 0] + 0.8 * z[:, 1]
@@ -47,18 +47,18 @@ def files() -> dict[str, sm.Microdata]:
 
 
 def table() -> list[str]:
-    """The table as lines of Markdown: means over 20 seeds."""
+    """Return the table as lines of Markdown: means over 20 seeds."""
     lines = ["| file | method | " + " | ".join(m.text for m in MEASURES) + " |", "|---|---|" + "---:|" * len(MEASURES)]
-    methods = {
-        "noise, d = .1": sm.Noise(on=["a", "b", "c"], variance=0.1, correlated=True),
-        "rank swap, p = .1": sm.RankSwap(on=["a", "b", "c"], p=0.1),
+    methods = {  # title -> name of the random stream, method
+        "noise, d = 0.1": ("noise, d = .1", sm.Noise(on=["a", "b", "c"], variance=0.1, correlated=True)),
+        "rank swap, p = 0.1": ("rank swap, p = .1", sm.RankSwap(on=["a", "b", "c"], p=0.1)),
     }
-    rng = np.random.default_rng()  # none of these measures draws
+    rng = np.random.default_rng()  # none of these measures uses it
     for name, data in files().items():
-        for words, method in methods.items():
-            masked = [method.apply(data, Stream.of_seed(seed, words)) for seed in range(SEEDS)]
+        for title, (stream, method) in methods.items():
+            masked = [method.apply(data, Stream.of_seed(seed, stream)) for seed in range(SEEDS)]
             means = [np.mean([m.score(data, one, rng).value for one in masked]) for m in MEASURES]
-            lines.append(f"| {name} | {words} | " + " | ".join(_shown(value) for value in means) + " |")
+            lines.append(f"| {name} | {title} | " + " | ".join(_shown(value) for value in means) + " |")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The pages of docs/reference/ that are not of one class: commands, plan.toml and its schema, where errors are raised."""
+"""Build the pages of docs/reference that are not about one class: commands, plan.toml and its schema, and errors."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 # ---- commands -------------------------------------------------------------------------------------------------------
 CLI = """# Commands
 
-Every command of `sdcmap`, with its arguments and examples; made by `make docs` from the commands themselves.
+All commands of `sdcmap` with their arguments and examples. `make docs` builds this page from the commands, and `sdcmap
+COMMAND --help` prints the same text.
 
-Exit codes: 0 done; 1 a fault of sdcmap; 2 bad input, in one sentence; 3 nothing may be released; 130 stopped by Ctrl-C;
-143 by SIGTERM. `--json` prints one JSON document where a program may read it; notes go to stderr. `sdcmap COMMAND --help`
-says the same as this page. What an error means and what to do: [errors](../errors.md).
+Exit codes: 0 done; 1 a bug in sdcmap; 2 bad input; 3 nothing may be released; 130 stopped by Ctrl-C; 143 stopped by
+SIGTERM. `--json` prints one JSON document for programs; notes go to stderr. For the meaning of an error and what to do,
+see [errors](../errors.md).
 
 """
 
 
 def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """The commands below this one, by their full names."""
+    """Yield the commands below this one with their full names."""
     if hasattr(command, "commands"):
         for part, below in command.commands.items():
             yield from commands(below, f"{name} {part}")
@@ -79,28 +80,29 @@ def cli_page() -> str:
 # ---- plan.toml ------------------------------------------------------------------------------------------------------
 TOML = """# plan.toml and its schema
 
-A plan as a file: what to make, what to measure, how to choose; every part and field, and the JSON Schema of it.
+Every part and field of a plan file, and its JSON Schema. A plan states which methods to try, what to measure and how to
+choose.
 
-`sdcmap look FILE -o plan.toml` writes one to start from, `sdcmap check plan.toml` tells every problem at once; in Python,
-`Plan.read` and `Plan.write`. The seed is never in it.
+`sdcmap look FILE -o plan.toml` writes a starting plan. `sdcmap check plan.toml` lists every problem at once. In Python,
+use `Plan.read` and `Plan.write`. A plan file never contains the seed.
 
 ```toml
 {example}
 ```
 
-Each method is a `[[methods]]` table, each measure a `[[measures]]` table: `type` is the class, the rest its parameters
-(each class has a page in the [reference](README.md)). A method may have a `name` for maps, reports and the public note;
-without one it is called by its own words, such as "income rank swapped 10 %". `grid.PARAMETER = [...]` in a method's table
-stands for one method a value, and `{{subsets = [...], sizes = [1, 2]}}` for all sets of so many names.
+Each method is a `[[methods]]` table, each measure a `[[measures]]` table. `type` is the class, and the other keys are its
+parameters (each class has a page in the [reference](README.md)). A method may have a `name` for maps, reports and the
+method note. Without one, its title is used, such as "income rank swapped 10 %". `grid.PARAMETER = [...]` in the table of a
+method adds one method for each value. `{{subsets = [...], sizes = [1, 2]}}` adds one for each set of one or two names.
 
     sdcmap schema -o plan.schema.json
 
-writes the schema, made from the fields of every method, measure and rule that is installed, plug-ins too. Editors with TOML
-support find it by the first line of a plan:
+writes the schema. It contains the fields of every installed method, measure and rule, including plug-ins. Editors with
+TOML support find it by the first line of a plan:
 
     #:schema ./plan.schema.json
 
-The schema knows names, types, ranges and choices; `sdcmap check` knows the file as well.
+The schema checks names, types, ranges and choices. `sdcmap check` also checks that the plan fits the data file.
 
 """
 
@@ -115,7 +117,7 @@ def example_plan() -> Plan:
 
 
 def kind_words(schema: dict[str, Any]) -> str:
-    """What a part of the schema allows, in words."""
+    """Describe what a part of the schema allows."""
     if "enum" in schema:
         return ", ".join(f'`"{choice}"`' for choice in schema["enum"])
     if "$ref" in schema:
@@ -137,8 +139,8 @@ def kind_words(schema: dict[str, Any]) -> str:
 
 def range_words(schema: dict[str, Any]) -> str:
     ends = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
-    told = [f"{words} {schema[name]:g}" for name, words in ends.items() if name in schema]
-    return f" {', '.join(told)}" if told else ""
+    bounds = [f"{words} {schema[name]:g}" for name, words in ends.items() if name in schema]
+    return f" {', '.join(bounds)}" if bounds else ""
 
 
 def field_rows(schema: dict[str, Any]) -> list[list[str]]:
@@ -158,44 +160,45 @@ def toml_page() -> str:
     sections = [
         "## Parts", table(head, field_rows(schema)),
         "## [data]", table(head, field_rows(parts["data"])),
-        "## [profile]", "A name, or a table of a name and the limits that are not its own.",
+        "## [profile]", "A name, or a table with a name and the limits that differ from those of the profile.",
         table(head, field_rows(profile)),
         "## [search]", table(head, field_rows(parts["search"])),
     ]  # fmt: skip
     for name in rules:
         rows = field_rows(defs[name])
         sections += [f'## [rule] type = "{name}"', defs[name]["description"], table(head, rows) if rows else ""]
-    made = TOML.format(example=example_plan().toml().strip())
-    return made + "\n\n".join(section for section in sections if section) + "\n"
+    text = TOML.format(example=example_plan().toml().strip())
+    return text + "\n\n".join(section for section in sections if section) + "\n"
 
 
 # ---- errors -----------------------------------------------------------------------------------------------------------
 def error_classes() -> list[type[BaseException]]:
-    """The errors and warnings of sdcmap.errors, in the order of the file."""
+    """Return the errors and warnings of sdcmap.errors, in the order of the file."""
     return [thing for thing in vars(errors).values() if inspect.isclass(thing) and issubclass(thing, Exception)]
 
 
 def raised() -> dict[str, list[str]]:
-    """Error -> the rooms that raise it, read from the source."""
+    """Return error -> the packages that raise it, from the source code."""
     found: dict[str, set[str]] = {cls.__name__: set() for cls in error_classes()}
     for file in SOURCE.rglob("*.py"):
-        room = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+        package = file.relative_to(SOURCE).parts[0].removesuffix(".py")
         for name in re.findall(r"^ +raise (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE):
             if name in found:
-                found[name].add(room)
-    return {name: sorted(rooms) for name, rooms in found.items() if rooms}
+                found[name].add(package)
+    return {name: sorted(packages) for name, packages in found.items() if packages}
 
 
 def raised_page() -> str:
-    rows = [[f"`{name}`", ", ".join(rooms)] for name, rooms in raised().items()]
+    rows = [[f"`{name}`", ", ".join(packages)] for name, packages in raised().items()]
     return f"{RAISED}\n\n{table(['error', 'packages'], rows)}\n"
 
 
 RAISED = """# Where errors are raised
 
-The packages that raise each error of `sdcmap.errors`; what an error means and what to do: [errors](../errors.md)."""
+The packages that raise each error of `sdcmap.errors`. For the meaning of an error and what to do, see
+[errors](../errors.md)."""
 
 
 def pages() -> dict[str, str]:
-    """File name -> text."""
+    """Return file name -> text."""
     return {"cli.md": cli_page(), "toml.md": toml_page(), "raised.md": raised_page()}

@@ -1,5 +1,8 @@
-"""Build docs/reference/, which is not committed: a page for each method and measure from its docstring and its fields,
-pages for read, Study, Scores and RUMap, and those of make_pages.py."""
+"""Build docs/reference, which is not committed.
+
+There is a page for each method and measure, from its docstring, fields and class data; pages for read, Study, Scores and
+RUMap; and the pages of make_pages.py.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +36,12 @@ GROUPS = {"Methods": METHODS, "Risk measures": RISKS, "Utility measures": UTILIT
 WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 PLURALS = {str: "texts", int: "whole numbers", float: "numbers", bool: "true or false"}
 NOUNS: tuple[Callable[..., Any], ...] = (read, Study, Scores, RUMap)
-AS_STEPS = "as its steps say"
+AS_STEPS = "as its steps"
+BY_PARAMETERS = "depends on the parameters"
 
 
 def notes_of(thing: Callable[..., Any]) -> tuple[str, str, str]:
-    """The formula, the reference and all other notes of a docstring."""
+    """Return the formula, the reference and all other notes of a docstring."""
     found = {"Formula": "", "Reference": ""}
     rules = []
     for note in docstring(thing).notes:
@@ -50,7 +54,7 @@ def notes_of(thing: Callable[..., Any]) -> tuple[str, str, str]:
 
 
 def type_words(kind: Any) -> str:
-    """An annotation in words: `tuple[str, ...]` is "list of texts"."""
+    """Describe an annotation: `tuple[str, ...]` is "list of texts"."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
         return type_words(arguments[0])
@@ -64,7 +68,7 @@ def type_words(kind: Any) -> str:
 
 
 def range_words(kind: Any) -> str:
-    """The values an annotation allows: its Range, its choices, or nothing to say."""
+    """Describe the values that an annotation allows: its Range or its choices; otherwise ""."""
     if typing.get_origin(kind) is Annotated:
         return ", ".join(str(limit) for limit in typing.get_args(kind)[1:] if isinstance(limit, Range))
     if typing.get_origin(kind) is Literal:
@@ -85,9 +89,9 @@ def default_words(f: Field[Any]) -> str:
 
 
 def fact_words(fact: object) -> str:
-    """A piece of class data in words; a property depends on the value it belongs to."""
+    """Describe class data; a property depends on the parameters."""
     if isinstance(fact, property):
-        return AS_STEPS
+        return BY_PARAMETERS
     if isinstance(fact, bool):
         return "yes" if fact else "no"
     if isinstance(fact, tuple):
@@ -96,7 +100,7 @@ def fact_words(fact: object) -> str:
 
 
 def note_words(cls: type[Method], name: str) -> str:
-    """What the method note says; where that depends on the parameters, what it says with their defaults."""
+    """Return what the method note says; if that depends on the parameters, what it says with their defaults."""
     if isinstance(getattr(cls, name), property) and "on" in field_types(cls):
         return f"with the defaults: {getattr(cls(on=('x',)), name)}"  # type: ignore[call-arg]
     return fact_words(getattr(cls, name))
@@ -108,12 +112,17 @@ def bounds_words(bounds: tuple[float | None, float | None]) -> str:
 
 
 def facts(cls: type[Value]) -> dict[str, str]:
-    """What the class declares of itself, in words."""
+    """Describe the class data of a class."""
     return method_facts(cls) if issubclass(cls, Method) else measure_facts(typing.cast(type[Measure], cls))
 
 
 def method_facts(cls: type[Method]) -> dict[str, str]:
-    missing = {"kept": "stay as they are", "category": "are a category like any other", "refused": "are refused"}
+    missing = {
+        "kept": "stay missing",
+        "category": "are one more category",
+        "added": "values become missing",
+        "refused": "are refused",
+    }
     found = {
         "kinds": fact_words(cls.kinds) if "on" in field_types(cls) else "masks no variable",
         "random": fact_words(cls.random),
@@ -127,7 +136,7 @@ def method_facts(cls: type[Method]) -> dict[str, str]:
 
 
 def measure_facts(cls: type[Measure]) -> dict[str, str]:
-    nothing = "depends on the data" if cls.nothing is not Measure.nothing else "has no value"
+    nothing = "depends on the data" if cls.baseline is not Measure.baseline else "has no value"
     return {
         "axis": cls.axis,
         "unit": cls.unit,
@@ -143,12 +152,12 @@ def measure_facts(cls: type[Measure]) -> dict[str, str]:
 
 
 def has_steps(cls: type[Value]) -> bool:
-    """Whether the class is made of other methods, and so declares nothing of its own."""
+    """Return whether the class consists of other methods, whose class data apply."""
     return any(kind in (Method, tuple[Method, ...]) for kind in field_types(cls).values())
 
 
 def page(cls: type[Value]) -> str:
-    """The reference page of one method or measure."""
+    """Return the reference page of a method or measure."""
     formula, reference, rules = notes_of(cls)
     kinds = field_types(cls)
     words = parameter_sentences(cls)
@@ -168,7 +177,7 @@ def page(cls: type[Value]) -> str:
 
 
 def page_of(thing: Callable[..., Any], sections: Mapping[str, str]) -> str:
-    """A page: the name, what the docstring tells, the sections that are not empty, the example."""
+    """Return a page: the name, the docstring, the sections that are not empty, and the example."""
     doc = docstring(thing)
     sections = {**sections, "Example": f"```pycon\n{doc.example}\n```" if doc.example else ""}
     body = [f"## {title}\n\n{text}" for title, text in sections.items() if text]
@@ -177,10 +186,10 @@ def page_of(thing: Callable[..., Any], sections: Mapping[str, str]) -> str:
 
 # ---- the nouns ------------------------------------------------------------------------------------------------
 def noun_page(noun: Callable[..., Any]) -> str:
-    """The page of a function or class: what it is, its parameters, its members, an example."""
-    told = [[f"`{name}`", words] for name, words in parameter_sentences(noun).items()]
+    """Return the page of a function or class: what it is, its parameters, its members and an example."""
+    parameters = [[f"`{name}`", words] for name, words in parameter_sentences(noun).items()]
     sections = {
-        "Parameters": table(["name", "meaning"], told) if told else "",
+        "Parameters": table(["name", "meaning"], parameters) if parameters else "",
         "Notes": notes_of(noun)[2],
         "Members": table(["name", "what"], list(members(noun))) if inspect.isclass(noun) else "",
     }
@@ -188,7 +197,7 @@ def noun_page(noun: Callable[..., Any]) -> str:
 
 
 def members(cls: type) -> Iterator[list[str]]:
-    """Public methods with their arguments, and properties, each with its first sentence."""
+    """Yield public methods with their arguments, and properties, each with its first sentence."""
     for name, member in vars(cls).items():
         if name.startswith("_") or not (isinstance(member, property | cached_property) or inspect.isroutine(member)):
             continue
@@ -203,27 +212,29 @@ def members(cls: type) -> Iterator[list[str]]:
 
 
 def index() -> str:
-    """The front page: every method and measure with its first sentence."""
-    parts = ["# Reference\n\nMade by `make docs` from the source; do not edit by hand."]
+    """Return the index page: every method and measure with its first sentence."""
+    parts = [
+        "# Reference\n\nAll classes, commands and plan fields. `make docs` builds these pages from the source code."
+    ]
     for title, members in GROUPS.items():
         rows = [[f"[{cls.__name__}]({cls.__name__}.md)", docstring(cls).summary] for cls in members]
         parts.append(f"## {title}\n\n{table(['name', 'what'], rows)}")
     nouns = [[f"[{noun.__name__}]({noun.__name__}.md)", docstring(noun).summary] for noun in NOUNS]
-    parts.append(f"## Nouns and verbs\n\n{table(['name', 'what'], nouns)}")
+    parts.append(f"## Reading, studies and maps\n\n{table(['name', 'what'], nouns)}")
     others = [f"[{text.splitlines()[0].removeprefix('# ')}]({name})" for name, text in make_pages.pages().items()]
     parts.append(f"## Commands, plans, errors\n\n{' · '.join(others)}")
     return "\n\n".join(parts) + "\n"
 
 
 def pages() -> dict[str, str]:
-    """File name -> text, for the whole folder."""
+    """Return file name -> text of the whole folder."""
     nouns = {f"{noun.__name__}.md": noun_page(noun) for noun in NOUNS}
     classes = {f"{cls.__name__}.md": page(cls) for group in GROUPS.values() for cls in group}
     return {"README.md": index()} | make_pages.pages() | nouns | classes
 
 
 def write(folder: Path = FOLDER) -> None:
-    """Make the folder anew."""
+    """Build the folder from scratch."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for name, text in pages().items():

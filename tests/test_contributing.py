@@ -29,8 +29,8 @@ def blocks(heading: str) -> list[str]:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Create the two files of the text in a folder and register them as a plug-in."""
     folder = tmp_path_factory.mktemp("site")
-    (folder / "jitter.py").write_text(blocks("A method")[0])
-    (folder / "median_shift.py").write_text(blocks("A measure")[0])
+    (folder / "jitter.py").write_text(blocks("Add a method")[0])
+    (folder / "median_shift.py").write_text(blocks("Add a measure")[0])
     facts = folder / "own-1.0.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
@@ -42,7 +42,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     plug_in_modules.cache_clear()
 
 
-@pytest.mark.parametrize(("heading", "module"), [("A method", "jitter"), ("A measure", "median_shift")])
+@pytest.mark.parametrize(("heading", "module"), [("Add a method", "jitter"), ("Add a measure", "median_shift")])
 def test_documented_plug_ins_pass_the_law_tests(home: Path, heading: str, module: str) -> None:
     """The test in the text is run unchanged on the class in the text."""
     names = dict(vars(__import__(module)))
@@ -64,7 +64,7 @@ def test_plan_sweeps_documented_plug_ins(home: Path) -> None:
 def test_the_formulas_by_hand(home: Path) -> None:
     x = np.array([1.0, 2, 3, 4, 5, np.nan])
     assert module("median_shift").median_shift(x, x + 3) == 1.5  # quartiles 2 and 4
-    y = module("jitter").jittered(np.zeros(1000), 2.0, np.random.default_rng(1))
+    y = module("jitter").add_jitter(np.zeros(1000), 2.0, np.random.default_rng(1))
     assert abs(y).max() <= 2 and abs(y).max() > 1.9
 
 

@@ -47,14 +47,9 @@ def test_title_of_a_chain_names_equal_steps_once() -> None:
 def test_every_trial_method_has_a_short_unique_name() -> None:
     roles = Roles(sm.demo.population(200, seed=1))
     tried = [m for cls in METHODS for m in cls.trials(roles).values() if isinstance(m, Method)]
-    assert {type(step) for method in tried for step in method.steps} >= set(METHODS) - {
-        Identity,
-        Chain,
-        sm.methods.HouseholdSwap,
-        sm.methods.Derive,
-        sm.methods.AverageWeights,
-        sm.methods.Repair,
-    }
+    with_trials = {cls for cls in METHODS if any(isinstance(trial, Method) for trial in cls.trials(roles).values())}
+    assert len(with_trials) > len(METHODS) / 2
+    assert {type(step) for method in tried for step in method.steps} >= with_trials - {Chain}
     names = name_methods(tried, {})
     assert len(set(names.values())) == len(tried)
     assert max(map(len, names.values())) <= 140
