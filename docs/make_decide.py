@@ -226,14 +226,14 @@ def users() -> list[str]:
 # ---- which limit -----------------------------------------------------------------------------------------------
 def limits() -> list[str]:
     shown = (
-        "found",
+        "reidentification",
         "people",
         "record",
         "subgroup",
         "k",
         "small",
         "special",
-        "inferred",
+        "inference",
         "membership",
         "largest",
         "totals",
