@@ -293,7 +293,7 @@ def test_no_module_hides_a_public_function() -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "members", "base"),
+    ("package", "members", "base"),
     [("methods", METHODS, Method), ("risk", RISKS, Measure), ("utility", UTILITIES, Measure)],
     ids=["methods", "risk", "utility"],
 )

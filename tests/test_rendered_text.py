@@ -17,7 +17,7 @@ import sdcmap
 
 SOURCE = Path(sdcmap.__file__).parent
 RENDERING_ATTRIBUTES = {
-    "text", "words", "told", "deed", "label", "description", "reason", "sentence", "utility", "risk", "runners_up",
+    "text", "words", "title", "action", "label", "description", "reason", "sentence", "utility", "risk", "runners_up",
     "method", "measure", "skipped", "labels", "why",
 }  # fmt: skip
 RENDERING_CALLS = {
@@ -152,7 +152,7 @@ def _is_one_text(node: ast.expr) -> bool:
         case ast.Call(ast.Name("str"), [given]):
             return _is_one_text(given)
         case ast.Attribute(_, name):
-            return name in {"text", "words", "deed", "reason", "sentence", "told"}
+            return name in {"text", "words", "title", "action", "reason", "sentence"}
     return False
 
 
