@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any
 
-from typer import Option, Typer
+from typer import Exit, Option, Typer
 
+from sdcmap import __version__
 from sdcmap.cli.options import Names
 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -24,6 +25,22 @@ app = Typer(
     "and choose one by a stated rule.\n\nExample: sdcmap demo",
     epilog="Exit codes: 0 success; 2 invalid input; 3 nothing can be released; 130 stopped by Ctrl-C.",
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"sdcmap {__version__}")
+        raise Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Define the options that belong to no command."""
+
 
 ROLES = ("keys", "numeric", "sensitive", "identifiers", "weight", "household", "stratum")
 DIALECT_OPTIONS = {  # of a text file
