@@ -4,12 +4,12 @@ BIN := .venv/bin
 READY := .venv/.installed
 PEERS := bench/.venv-peers/.installed
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
-export PYTHONDONTWRITEBYTECODE :=  # tests start hundreds of processes: what is compiled once serves them all
+export PYTHONDONTWRITEBYTECODE :=  # write bytecode: tests start hundreds of processes, which share it
 
 .PHONY: install demo test lint types suite soak bench docs site dist clean
 .DEFAULT_GOAL := install
 
-install: $(READY)  ## sdcmap and what tests need, into .venv
+install: $(READY)  ## install sdcmap and the packages for its tests into .venv
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -19,56 +19,56 @@ $(READY): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: install  ## the whole line on demo data: demo/map.html and demo/report.html
+demo: install  ## run the whole workflow on demo data: demo/map.html, demo/public/ and demo/report.html
 	@$(BIN)/sdcmap demo -o demo
 
-# four workers on two cores: many tests wait for a process, a browser or a cluster; slow files come first
+# four workers on two cores, because many tests wait for a process, a browser or a cluster; slow files come first
 PYTEST := $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
-# every method and measure once, and releases: what one process compiles here, all workers find
+# these run first in one process: they compile the kernels of every method and measure, which all workers then share
 FIRST := tests/testing/test_revisions.py tests/bundle/test_releasing.py
 
-test: install  ## everything that must hold before a commit; every stage runs, and a failure of any fails the whole
+test: install  ## run all checks and tests; all three parts run, and the target fails if one of them fails
 	@$(MAKE) --no-print-directory --keep-going -j2 lint types suite
 
 lint:
 	$(BIN)/ruff check .; failed=$$?; $(BIN)/ruff format --check . && exit $$failed
 
-types:  # beside the first tests: types, then the tests' own bytecode, which all workers would make at once
+types:  # then compile the tests once, because otherwise every worker would do so
 	$(BIN)/mypy; failed=$$?; $(BIN)/pytest --collect-only -qq >/dev/null; exit $$failed
 
 suite:
 	$(BIN)/pytest $(FIRST); failed=$$?; $(PYTEST) $(FIRST:%=--ignore=%) && exit $$failed
 
-soak: install  ## the long tests in full: 50 kills, minutes of fuzzing a reader, 200 attacked releases, many more examples of every law
+soak: install  ## run the long tests: 50 kills, minutes of fuzzing, 200 attacked releases, many examples
 	SDCMAP_SOAK=1 $(PYTEST)
 
-bench: install $(PEERS)  ## a table, and bench/results.json
+bench: install $(PEERS)  ## run the benchmark: a table in docs/benchmarks.md, and bench/results.json
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@$(BIN)/python bench/run.py
 
-$(PEERS):  # packages of the field, apart from ours; a job whose package is missing says so and is left out
+$(PEERS):  # other packages, in their own environment; a job whose package is missing is left out with a message
 	@test -x bench/.venv-peers/bin/python || $(PYTHON) -m venv bench/.venv-peers
 	@for name in splink recordlinkage pycanon; do \
 		bench/.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check $$name || \
-			echo "$$name cannot be installed: its jobs are left out"; \
+			echo "$$name cannot be installed. Its jobs are left out."; \
 	done
 	@touch $@
 
-docs: install  ## docs/reference: a page for each method and measure; commands, plan.toml and errors
+docs: install  ## write docs/reference: a page for each method and measure; commands, plan.toml and errors
 	@$(BIN)/python docs/make_reference.py
 
-dist: site  ## dist/: wheel and sdist with the site, and the demo from each in an environment of its own
+dist: site  ## build wheel and sdist with the site in dist/, and run the demo from each in its own environment
 	@rm -rf dist build/dist
 	@$(BIN)/python -m hatchling build
-	@for made in dist/*.whl dist/*.tar.gz; do \
-		home=build/dist/$${made##*.}; $(PYTHON) -m venv $$home && \
-		$$home/bin/python -m pip install --quiet --disable-pip-version-check $$made && \
-		(cd $$home && unset PYTHONPATH && bin/sdcmap docs --where && bin/sdcmap demo -o demo) || exit 1; \
+	@for package in dist/*.whl dist/*.tar.gz; do \
+		venv=build/dist/$${package##*.}; $(PYTHON) -m venv $$venv && \
+		$$venv/bin/python -m pip install --quiet --disable-pip-version-check $$package && \
+		(cd $$venv && unset PYTHONPATH && bin/sdcmap docs --where && bin/sdcmap demo -o demo) || exit 1; \
 	done
 
 SITE := src/sdcmap/site
 
-site: $(READY:installed=docs) docs  ## the documentation, every notebook run: src/sdcmap/site, which a wheel carries and `sdcmap docs` opens
+site: $(READY:installed=docs) docs  ## build the documentation in src/sdcmap/site and run its notebooks
 	@rm -rf $(SITE) site/build/html
 	@$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --jobs 2 -c site -d site/build/trees docs site/build/html
 	@$(BIN)/python site/check.py site/build/html
@@ -79,6 +79,6 @@ $(READY:installed=docs): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
-clean:  ## what can be made again; never a study or a release
+clean:  ## remove everything that can be made again, but never a study or a release
 	@rm -rf demo build dist docs/reference site/build $(SITE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .numba_cache
 	@find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,7 +1,7 @@
-"""The jobs of the benchmark: each a function of n that returns the seconds of our run and of a peer's on the same data.
+"""Jobs of the benchmark. A job is a function of n that returns our seconds and those of a peer on the same data.
 
-A peer is the plain formula, or the same thing in another library; it runs in the same process on the same data, on fewer
-repetitions where it is slow, and is scaled to ours.
+A peer is the plain formula, or the same computation in another library. It runs in the same process on the same data. If
+it is slow, it runs on a part of the data, and its time is scaled.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MEASURES = (sm.SmallCells(), sm.Hellinger())
 
 
 def seconds(run: Callable[[], object], repeat: int = 1) -> float:
-    """Wall seconds of one run, the least of three series of `repeat` runs."""
+    """Return the wall time of one run; with `repeat` above 1, the smallest mean of three series of `repeat` runs."""
     best = float("inf")
     for _ in range(3 if repeat > 1 else 1):
         start = time.perf_counter()
@@ -44,7 +44,7 @@ def seconds(run: Callable[[], object], repeat: int = 1) -> float:
 
 
 def persons(n: int) -> Microdata:
-    """The file CPS-8d where it is at hand and n is its size; else the eight keys of the demo population, as text."""
+    """Return the file CPS-8d if it is available and n is its size; else the eight keys of the demo population, as text."""
     folder = Path(os.environ.get("SDCMAP_DATA", Path(__file__).resolve().parents[2] / "shared"))
     file = folder / "data" / "cps8d.parquet"
     if n == 48_842 and file.exists():
@@ -59,7 +59,7 @@ def swap_plan(candidates: int) -> sm.Plan:
 
 
 def plain_swap(frame: pl.DataFrame, rng: np.random.Generator, on: list[str], rate: float) -> tuple[float, float]:
-    """One swap, its risk and its Hellinger distance, as one would write it with numpy and polars."""
+    """Swap with numpy and polars, and return the risk and the Hellinger distance."""
     n = len(frame)
     order = rng.permutation(n)[: n // 2 * 2].reshape(-1, 2)
     columns = {name: frame[name].to_numpy() for name in on}
@@ -86,10 +86,12 @@ def plain_swap(frame: pl.DataFrame, rng: np.random.Generator, on: list[str], rat
 
 # ---- jobs -----------------------------------------------------------------------------------------------------
 def sweep_of_swaps(n: int) -> tuple[float, float]:
-    """n swap candidates of 48,842 records, two measures, two workers, stored; worker start included. The peak memory does
-    not grow: masked files are not kept."""
+    """Sweep n swap candidates of 48,842 records with two measures and two workers, and store the scores.
+
+    The start of the workers is included. Peak memory does not grow with n, because masked files are not kept.
+    """
     data, plan = persons(48_842), swap_plan(n)
-    run_here(data, [Job(c, c.stream(1).key, MEASURES) for c in list(plan.candidates)[:2]])  # kernels compiled
+    run_here(data, [Job(c, c.stream(1).key, MEASURES) for c in list(plan.candidates)[:2]])  # compiles the kernels
     with tempfile.TemporaryDirectory() as folder:
         ours = seconds(lambda: sm.sweep(data, plan, Path(folder) / "study", workers=2))
     frame, rng = data.frame(), np.random.default_rng(1)
@@ -98,7 +100,7 @@ def sweep_of_swaps(n: int) -> tuple[float, float]:
 
 
 def one_swap(n: int) -> tuple[float, float]:
-    """One swap of Educ at .01 with both measures."""
+    """Swap Educ at 0.01 and score it with both measures."""
     data = persons(n)
     stream, method = Stream.of_seed(2**130), sm.Swap(on="Educ", rate=0.01)
     rng = np.random.default_rng(0)
@@ -114,8 +116,11 @@ def one_swap(n: int) -> tuple[float, float]:
 
 
 def rank_swaps(n: int) -> tuple[float, float]:
-    """Rank swap, p = .05, 8 variables; the peer lists the free ranks of each window: one variable of 2,000 rows, scaled
-    by n^2, since its windows grow with n."""
+    """Swap the ranks of 8 variables with p = 0.05.
+
+    The peer lists the free ranks of each window. It runs on one variable of 2,000 rows and is scaled by n^2, because its
+    windows grow with n.
+    """
     x = np.random.default_rng(1).lognormal(8, 1, (8, n))
     rng = np.random.default_rng(2)
     rank_swap(x[0, :100], 0.1, rng)
@@ -142,7 +147,7 @@ def plain_rank_swap(x: np.ndarray, p: float, rng: np.random.Generator) -> np.nda
 
 
 def correlated_noise(n: int) -> tuple[float, float]:
-    """Correlated noise on 8 variables and its IL1s; the peer is the plain formula in numpy."""
+    """Add correlated noise to 8 variables and compute IL1s; the peer is the plain formula in numpy."""
     x = np.random.default_rng(1).lognormal(8, 1, (n, 8))
     data = sm.read(pl.DataFrame(x, schema=[f"v{j}" for j in range(8)]), numeric="all")
     method, measure, rng = sm.Noise(on=data.numeric, correlated=True), sm.IL1s(), np.random.default_rng(0)
@@ -156,7 +161,7 @@ def correlated_noise(n: int) -> tuple[float, float]:
 
 
 def read_parquet(n: int) -> tuple[float, float]:
-    """Eight text columns from Parquet into codes; the peer is polars reading and casting to Categorical."""
+    """Read eight text columns from Parquet as codes; the peer is polars, which reads them and casts to Categorical."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "persons.parquet"
         persons(n).frame().with_columns(pl.all().cast(pl.String)).write_parquet(path)
@@ -165,8 +170,11 @@ def read_parquet(n: int) -> tuple[float, float]:
 
 
 def map_to_png(n: int) -> tuple[float, float]:
-    """A map of n points to PNG; the peer is the same spec through altair (checked spec, row limit lifted in a `with`) with
-    a quarter of the points, its time taken four times: it grows with the points."""
+    """Draw a map of n points as PNG.
+
+    The peer is altair with the same specification and a quarter of the points. Its time is multiplied by four, because it
+    grows with the points.
+    """
     import altair as alt
 
     data = persons(2000)
@@ -174,26 +182,26 @@ def map_to_png(n: int) -> tuple[float, float]:
     scores = sm.sweep(data, plan, workers=1)
     ru = sm.RUMap(scores, *MEASURES)
     ours = seconds(lambda: ru.draw(mark=ru.choose(sm.Threshold(risk=0.1))).png())
-    few = sm.sweep(data, swap_plan(n // 4), workers=1)
-    spec = sm.RUMap(few, *MEASURES).draw().to_dict()
+    quarter = sm.sweep(data, swap_plan(n // 4), workers=1)
+    spec = sm.RUMap(quarter, *MEASURES).draw().to_dict()
 
-    def through_altair() -> None:
+    def draw_with_altair() -> None:
         with alt.data_transformers.disable_max_rows(), tempfile.NamedTemporaryFile(suffix=".png") as file:
             alt.Chart.from_dict(spec).save(file.name, scale_factor=2)
 
     start = time.perf_counter()
-    through_altair()
+    draw_with_altair()
     return ours, 4 * (time.perf_counter() - start)
 
 
 def conditions() -> list[sm.Method]:
-    """The 107 feasible conditions of Gomatam et al.: singles and pairs at three rates, Race and Income at .05 left out."""
+    """Return the 107 feasible swaps of Gomatam et al.: one or two keys at three rates, without Race and Income at 0.05."""
     swaps = list(sm.grid(sm.Swap, on=sm.subsets(KEYS, 1, 2), rate=[0.005, 0.01, 0.05]))
     return [swap for swap in swaps if not (set(swap.on) == {"Race", "Income"} and swap.rate == 0.05)]
 
 
 def kernel(data: Microdata, method: sm.Swap, rng: np.random.Generator) -> tuple[float, float]:
-    """Draws, pairs, counts and both measures on arrays alone."""
+    """Return both measures of a swap: draw the pairs, count the cells and score, on arrays only."""
     table, codes = data.view(cells, KEYS), data.view(stack_codes, method.on)
     first, second = matching_pairs(int(method.rate * len(data) + 0.5), codes, np.empty(0, np.int32), rng)
     rows, partners = np.concatenate([first, second]), np.concatenate([second, first])
@@ -212,7 +220,7 @@ def codes_of(data: Microdata) -> pl.DataFrame:
 
 
 def duckdb_swap(codes: pl.DataFrame, rng: np.random.Generator, on: list[str], rate: float) -> tuple[float, float]:
-    """The same counting in DuckDB SQL; the swap itself is made with numpy."""
+    """Return both measures of a swap: swap with numpy, count in DuckDB SQL."""
     import duckdb
 
     n = len(codes)
@@ -241,30 +249,30 @@ def duckdb_swap(codes: pl.DataFrame, rng: np.random.Generator, on: list[str], ra
 
 
 def mean_kernel(n: int) -> tuple[float, float]:
-    """The kernel on the mean of the 107 conditions; the peer is polars on the same codes, Educ at .01."""
+    """Run the kernel on the 107 conditions and take the mean; the peer is polars on the same codes, Educ at 0.01."""
     data, rng = persons(n), np.random.default_rng(1)
-    wanted = conditions()
-    ours = seconds(lambda: [kernel(data, method, rng) for method in wanted], 2) / len(wanted)
+    swaps = conditions()
+    ours = seconds(lambda: [kernel(data, method, rng) for method in swaps], 2) / len(swaps)
     frame = codes_of(data)
     return ours, seconds(lambda: plain_swap(frame, rng, ["Educ"], 0.01), 3)
 
 
 def kernel_and_duckdb(n: int) -> tuple[float, float]:
-    """One swap of Educ at .01 by the kernel; the peer is DuckDB."""
+    """Swap Educ at 0.01 with the kernel; the peer is DuckDB."""
     data, rng, method = persons(n), np.random.default_rng(1), sm.Swap(on="Educ", rate=0.01)
     frame = codes_of(data)
     return seconds(lambda: kernel(data, method, rng), 5), seconds(lambda: duckdb_swap(frame, rng, ["Educ"], 0.01), 2)
 
 
 def kernel_and_polars(n: int) -> tuple[float, float]:
-    """One swap of Educ at .01 by the kernel; the peer is polars on the same codes."""
+    """Swap Educ at 0.01 with the kernel; the peer is polars on the same codes."""
     data, rng, method = persons(n), np.random.default_rng(1), sm.Swap(on="Educ", rate=0.01)
     frame = codes_of(data)
     return seconds(lambda: kernel(data, method, rng), 5), seconds(lambda: plain_swap(frame, rng, ["Educ"], 0.01), 2)
 
 
 def rare_pairs(n: int) -> tuple[float, float]:
-    """The same for work type and race at .05, where few pairs are admissible."""
+    """Swap work type and race at 0.05, where few pairs are admissible; the peer is polars on the same codes."""
     data, rng, method = persons(n), np.random.default_rng(1), sm.Swap(on=["WrkTyp", "Race"], rate=0.05)
     frame = codes_of(data)
     ours = seconds(lambda: kernel(data, method, rng), 3)
@@ -272,17 +280,17 @@ def rare_pairs(n: int) -> tuple[float, float]:
 
 
 def count_a_census(n: int) -> tuple[float, float]:
-    """Code and count the 8-way table of n records of one byte a cell; the peer is a copy of the same bytes in memory."""
+    """Code and count the 8-way table of n records with one byte per value; the peer is a copy of the same bytes."""
     sizes = {"Age": 3, "WrkTyp": 4, "Educ": 5, "MarStat": 2, "Race": 2, "Sex": 2, "Hours": 3, "Income": 2}
     data = generated_census(n, sizes)
-    cells(generated_census(1000, sizes), KEYS)  # kernels compiled
+    cells(generated_census(1000, sizes), KEYS)  # compiles the kernels
     ours = seconds(lambda: cells(data, KEYS))
     columns = [data.codes(name) for name in KEYS]
     return ours, seconds(lambda: [column.copy() for column in columns])
 
 
 def sweep_a_census(n: int) -> tuple[float, float]:
-    """One candidate (Educ at .01, both measures) of n records, once the base is counted; the peer is that count."""
+    """Make and score one candidate (Educ at 0.01) after the base table was counted; the peer is that count."""
     sizes = {"Age": 3, "WrkTyp": 4, "Educ": 5, "MarStat": 2, "Race": 2, "Sex": 2, "Hours": 3, "Income": 2}
     data = generated_census(n, sizes)
     plan = sm.Plan(sm.Swap(on="Educ", rate=0.01), MEASURES, seed=2**130)
@@ -309,8 +317,10 @@ def _skewed(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
 
 
 def empirical_map(n: int) -> tuple[float, float]:
-    """n candidates on 177 records: 20 noise levels, 6 targets under 2 knowledge states and the mean's precision; one
-    process. The peer computes the same squared errors in plain numpy, storing nothing."""
+    """Sweep n noise candidates on 177 records in one process: 6 targets, 2 kinds of knowledge, and the mean's precision.
+
+    The candidates have 20 noise levels. The peer computes the same squared errors in plain numpy and stores nothing.
+    """
     replicates, size = n // 20, 177
     x = np.random.default_rng(3).lognormal(9.7, 0.6, size)
     data = sm.read(pl.DataFrame({"income": x}), numeric="all")
@@ -319,7 +329,7 @@ def empirical_map(n: int) -> tuple[float, float]:
     measures += [knows(on="income", target=target) for knows in (sm.risk.Position, sm.risk.Index) for target in targets]
     levels = [round(0.05 * step, 2) for step in range(1, 21)]
     plan = sm.Plan(sm.grid(sm.Noise, on="income", variance=levels, lower=0), measures, replicates=replicates, seed=1)
-    sm.sweep(data, sm.Plan(sm.Noise(on="income"), measures, seed=1), workers=1)  # modules imported
+    sm.sweep(data, sm.Plan(sm.Noise(on="income"), measures, seed=1), workers=1)  # imports the modules
     ours = seconds(lambda: sm.sweep(data, plan, workers=1))
     rng, ranks = np.random.default_rng(1), [size - 1, 0, *(max(1, int(np.ceil(size * p))) - 1 for p in targets[2:])]
     order = np.argsort(x)[ranks]
@@ -337,7 +347,7 @@ def empirical_map(n: int) -> tuple[float, float]:
 
 
 def targets_in_a_million(n: int) -> tuple[float, float]:
-    """One noise candidate with both target measures; the peer is sorting the column once."""
+    """Make and score one noise candidate of n records with three measures; the peer sorts the column once."""
     x = np.random.default_rng(3).lognormal(9.7, 0.6, n)
     data = sm.read(pl.DataFrame({"income": x}), numeric="all")
     measures = (
@@ -353,26 +363,26 @@ def targets_in_a_million(n: int) -> tuple[float, float]:
 
 JOBS: list[tuple[str, Callable[[int], tuple[float, float]], tuple[int, ...], str]] = [
     ("n swap candidates of 48,842 records, stored", sweep_of_swaps, (1000, 3000, 10_000), "numpy + polars, scaled"),
-    ("swap kernel, mean of 107 conditions", mean_kernel, (48_842, 200_000, 1_000_000), "polars on codes, Educ .01"),
+    ("swap kernel, mean of 107 conditions", mean_kernel, (48_842, 200_000, 1_000_000), "polars on codes, Educ at 0.01"),
     (
-        "swap kernel, Educ .01 beside polars",
+        "swap kernel, Educ at 0.01, compared with polars",
         kernel_and_polars,
         (48_842, 1_000_000, 10_000_000),
         "numpy + polars on codes",
     ),
     (
-        "swap kernel, Educ .01 beside DuckDB",
+        "swap kernel, Educ at 0.01, compared with DuckDB",
         kernel_and_duckdb,
         (48_842, 1_000_000, 10_000_000),
         "numpy + DuckDB SQL on codes",
     ),
-    ("swap kernel, WrkTyp and Race .05", rare_pairs, (48_842, 1_000_000, 10_000_000), "numpy + polars on codes"),
+    ("swap kernel, WrkTyp and Race at 0.05", rare_pairs, (48_842, 1_000_000, 10_000_000), "numpy + polars on codes"),
     ("code and count an 8-way table", count_a_census, (1_000_000, 10_000_000, 100_000_000), "copy of the same bytes"),
     (
-        "one candidate of a census, counted base",
+        "one candidate of a census, base table already counted",
         sweep_a_census,
         (1_000_000, 10_000_000, 100_000_000),
-        "counting the base",
+        "counting the base table",
     ),
     ("empirical map of n candidates, 13 measures", empirical_map, (1000, 2000, 4000), "plain numpy, nothing stored"),
     ("noise, position, index and mean of one column", targets_in_a_million, (10_000, 100_000, 1_000_000), "one sort"),
@@ -380,5 +390,5 @@ JOBS: list[tuple[str, Callable[[int], tuple[float, float]], tuple[int, ...], str
     ("rank swap, 8 variables", rank_swaps, (10_000, 60_000, 200_000), "plain formula, scaled"),
     ("correlated noise and IL1s, 8 variables", correlated_noise, (10_000, 100_000, 1_000_000), "plain numpy"),
     ("read Parquet, 8 text columns", read_parquet, (100_000, 1_000_000, 10_000_000), "polars to Categorical"),
-    ("map of n points to PNG", map_to_png, (1080, 3240, 10_800), "altair, scaled"),
+    ("draw a map of n points as PNG", map_to_png, (1080, 3240, 10_800), "altair, scaled"),
 ]

@@ -1,4 +1,4 @@
-"""Jobs of the benchmark: attacks on numeric files beside the time of sdcMicro."""
+"""Jobs of the benchmark for attacks: on mixed files, and on numeric files compared with the time of sdcMicro."""
 
 from __future__ import annotations
 
@@ -11,34 +11,40 @@ import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 
-SDCMICRO_INTERVALS = 0.53 / 200_000  # CPU seconds a row of dRisk, 8 variables, one width
+SDCMICRO_INTERVALS = 0.53 / 200_000  # CPU seconds per row of dRisk, 8 variables, one interval width
 RNG = np.random.default_rng(0)
 
 
 def masked_amounts(n: int) -> tuple[Microdata, Microdata]:
-    """Eight skewed variables, and the same with noise."""
+    """Return eight skewed variables, and the same with noise."""
     x = np.random.default_rng(1).lognormal(8, 1, (n, 8))
     data = sm.read(pl.DataFrame(x, schema=[f"v{j}" for j in range(8)]), numeric="all")
     return data, sm.Noise(on=data.numeric).apply(data, Stream.of_seed(1))
 
 
 def intervals_beside_sdcmicro(n: int) -> tuple[float, float]:
-    """Ten intervals of the standard deviation, computed anew; the peer is the time of sdcMicro's dRisk, which has one."""
+    """Compute ten intervals by standard deviations, without cached views.
+
+    The peer is the time of sdcMicro's dRisk for one interval.
+    """
     data, masked = masked_amounts(n)
-    found = []
+    times = []
     for _ in range(5):
-        fresh = Microdata(data.schema, data.columns)
+        uncached = Microdata(data.schema, data.columns)
         start = time.process_time()
-        sm.risk.IntervalDisclosure("sd").score(fresh, masked, RNG)
-        found.append(time.process_time() - start)
-    return min(found), n * SDCMICRO_INTERVALS
+        sm.risk.IntervalDisclosure("sd").score(uncached, masked, RNG)
+        times.append(time.process_time() - start)
+    return min(times), n * SDCMICRO_INTERVALS
 
 
-LEVELS = (2, 2, 5, 7, 9, 15, 16, 41)  # of the categories
+LEVELS = (2, 2, 5, 7, 9, 15, 16, 41)  # numbers of categories of the keys
 
 
 def masked_mixture(n: int, extra: int = 0) -> tuple[Microdata, sm.Chain, Microdata]:
-    """Eight categories and six numbers (and `extra` more) with ties and zeros, masked whole by a chain; with the chain."""
+    """Return a file of eight keys and six numbers (and `extra` more) with ties and zeros, a chain, and the masked file.
+
+    The chain masks all columns.
+    """
     rng = np.random.default_rng(1)
     keys = {f"c{j}": rng.zipf(1.6, n) % levels for j, levels in enumerate(LEVELS)}
     whole = {"age": rng.integers(16, 90, n), "hours": rng.integers(0, 99, n), "years": rng.integers(1, 17, n)}
@@ -52,7 +58,10 @@ def masked_mixture(n: int, extra: int = 0) -> tuple[Microdata, sm.Chain, Microda
 
 
 def plain_pass(data: Microdata, masked: Microdata, rows: int) -> float:
-    """Seconds of one plain pass over all pairs, Gower's distance and the nearest, from so many released rows."""
+    """Return the seconds of one pass over all pairs in numpy: Gower's distance and the nearest record.
+
+    Only `rows` released records are compared; the time is scaled to all.
+    """
     columns = [(data.codes(k), masked.codes(k), 0.0) for k in data.keys]
     columns += [(data.numbers(v), masked.numbers(v), np.ptp(data.numbers(v))) for v in data.numeric]
     start = time.perf_counter()
@@ -65,47 +74,62 @@ def plain_pass(data: Microdata, masked: Microdata, rows: int) -> float:
 
 
 def worst_of_all_targets(n: int) -> tuple[float, float]:
-    """Seven attacks and the leading one one-to-one; the peer is one plain pass over the pairs."""
+    """Run seven attacks, and the best one also one-to-one; the peer is one pass over all pairs in numpy."""
     data, chain, masked = masked_mixture(n)
     measure = sm.WorstLinkage().for_informed_attacker(chain)
-    measure.score(*(masked_mixture(200)[k] for k in (0, 2)), RNG)  # compiled
+    measure.score(*(masked_mixture(200)[k] for k in (0, 2)), RNG)  # compiles the kernels
     start = time.perf_counter()
     measure.score(data, masked, RNG)
     return time.perf_counter() - start, plain_pass(data, masked, min(n, 300))
 
 
 def worst_of_drawn_targets(n: int) -> tuple[float, float]:
-    """17 columns, 2,500 targets; the peer is one plain pass over the pairs of as many targets."""
+    """Run the attacks of WorstLinkage on 2,500 targets with 17 columns.
+
+    The peer is one pass over the pairs of as many targets in numpy.
+    """
     data, chain, masked = masked_mixture(n, extra=3)
     measure = sm.WorstLinkage(targets=2_500).for_informed_attacker(chain)
-    measure.score(*(masked_mixture(200, extra=3)[k] for k in (0, 2)), RNG)  # compiled
+    measure.score(*(masked_mixture(200, extra=3)[k] for k in (0, 2)), RNG)  # compiles the kernels
     start = time.perf_counter()
     measure.score(data, masked, RNG)
     return time.perf_counter() - start, plain_pass(data, masked, 100) * 2_500 / n
 
 
 def knowledge_of_drawn_records(n: int) -> tuple[float, float]:
-    """What an intruder learns of an amount, 1,000 records drawn, 16 columns known; the peer is one plain pass over as many
-    pairs."""
+    """Measure what an intruder who knows 16 columns learns about an amount of 1,000 targets.
+
+    The peer is one pass over as many pairs in numpy.
+    """
     data, chain, masked = masked_mixture(n, extra=3)
     measure = sm.risk.IntruderKnowledge("a1", attack=sm.WorstLinkage(targets=1_000)).for_informed_attacker(chain)
-    measure.score(*(masked_mixture(1_200, extra=3)[k] for k in (0, 2)), RNG)  # compiled
+    measure.score(*(masked_mixture(1_200, extra=3)[k] for k in (0, 2)), RNG)  # compiles the kernels
     start = time.perf_counter()
     measure.score(data, masked, RNG)
     return time.perf_counter() - start, plain_pass(data, masked, 100) * 1_000 / n
 
 
 JOBS = [
-    ("WorstLinkage, 14 mixed columns, a chain", worst_of_all_targets, (5_000, 20_000, 50_000), "one plain pass"),
-    ("WorstLinkage, 17 columns, 2,500 targets", worst_of_drawn_targets, (20_000, 60_000, 204_309), "one plain pass"),
     (
-        "IntruderKnowledge, 17 columns, 1,000 records drawn",
-        knowledge_of_drawn_records,
-        (20_000, 60_000, 200_000),
-        "one plain pass",
+        "WorstLinkage, 14 mixed columns, masked by a chain",
+        worst_of_all_targets,
+        (5_000, 20_000, 50_000),
+        "one pass over all pairs in numpy",
     ),
     (
-        "interval disclosure, 8 variables, beside sdcMicro",
+        "WorstLinkage, 17 columns, 2,500 targets",
+        worst_of_drawn_targets,
+        (20_000, 60_000, 204_309),
+        "one pass over all pairs in numpy",
+    ),
+    (
+        "IntruderKnowledge, 17 columns, 1,000 targets",
+        knowledge_of_drawn_records,
+        (20_000, 60_000, 200_000),
+        "one pass over all pairs in numpy",
+    ),
+    (
+        "interval disclosure, 8 variables, compared with sdcMicro",
         intervals_beside_sdcmicro,
         (20_000, 60_000, 200_000),
         "sdcMicro, CPU s",

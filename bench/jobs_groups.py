@@ -1,4 +1,4 @@
-"""Jobs of the methods that group, deal out, move and synthesize records; the shape of a job is told in jobs.py."""
+"""Jobs of the benchmark for microaggregation, shuffling, household swapping and synthesis (jobs.py describes jobs)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from sdcmap.methods.household_swap import draw_moving_pairs
 
 
 def numbers(n: int, variables: int = 8) -> np.ndarray:
-    """Skewed numbers that go together a little, standardized."""
+    """Return skewed, slightly correlated numbers, standardized."""
     rng = np.random.default_rng(1)
     x = np.exp(0.8 * rng.standard_normal((n, variables)) + 0.6 * rng.standard_normal((n, 1)))
     return (x - x.mean(axis=0)) / x.std(axis=0, ddof=1)
 
 
 def plain_mdav(x: np.ndarray, size: int, rounds: int) -> None:
-    """So many rounds of MDAV by scans of all free rows."""
+    """Run `rounds` rounds of MDAV by scanning all free rows."""
     free = np.arange(len(x))
     for _ in range(rounds):
         r = free[np.argmax(squared_distances(x[free], x[free].mean(axis=0)))]
@@ -35,8 +35,11 @@ def plain_mdav(x: np.ndarray, size: int, rounds: int) -> None:
 
 
 def mdav(n: int) -> tuple[float, float]:
-    """MDAV, groups of 3, 8 variables; the peer scans all free rows with numpy: 20 rounds, scaled to the n/6 there are, with
-    half of the rows free in the mean."""
+    """Form groups of 3 on 8 variables by MDAV.
+
+    The peer scans all free rows in numpy for 20 rounds. Its time is scaled to n/6 rounds with half of the rows free on
+    average.
+    """
     x = numbers(n)
     mdav_groups(x[:500], 3)
     ours = seconds(lambda: mdav_groups(x, 3))
@@ -44,7 +47,7 @@ def mdav(n: int) -> tuple[float, float]:
 
 
 def optimal(n: int) -> tuple[float, float]:
-    """Optimal groups of 3 of one variable; the peer is individual ranking in plain numpy, which only sorts."""
+    """Form optimal groups of 3 on one variable; the peer is individual ranking in numpy, which only sorts."""
     x = numbers(n, 1)[:, 0]
     optimal_groups(x[:100], 3)
     ours = seconds(lambda: group_means(x, optimal_groups(x, 3)), 2)
@@ -59,7 +62,7 @@ def optimal(n: int) -> tuple[float, float]:
 
 
 def shuffle(n: int) -> tuple[float, float]:
-    """Two variables shuffled given four; the peer is the plain formula with scipy's ranks."""
+    """Shuffle two variables given four others; the peer is the plain formula with scipy's ranks."""
     from scipy.stats import norm, rankdata
 
     x = numbers(n, 6)
@@ -75,12 +78,12 @@ def shuffle(n: int) -> tuple[float, float]:
         for j in range(2):
             np.sort(x[:, j])[rankdata((s @ b + e)[:, j]).astype(int) - 1]
 
-    fresh = sm.read(data.frame(), numeric="all")
-    return seconds(lambda: method.apply(fresh, Stream.of_seed(1))), seconds(plain)
+    uncached = sm.read(data.frame(), numeric="all")
+    return seconds(lambda: method.apply(uncached, Stream.of_seed(1))), seconds(plain)
 
 
 def census(persons: int) -> Microdata:
-    """Households in 8 regions, 80 districts and 800 wards, and what makes a person stand out."""
+    """Return households in 8 regions, 80 districts and 800 wards, with three keys of the persons."""
     rng = np.random.default_rng(1)
     count = int(persons / 2.35)
     size = rng.choice([1, 2, 3, 4, 5], count, p=[0.3, 0.33, 0.16, 0.14, 0.07])
@@ -97,8 +100,11 @@ def census(persons: int) -> Microdata:
 
 
 def household_swap(n: int) -> tuple[float, float]:
-    """Targeted swapping of households, 5 %, nothing known before; the peer counts the three levels in polars and pairs
-    households of one size and tenure by a join, without a look at their areas."""
+    """Swap 5 % of the households, targeted at risky ones, without cached views.
+
+    The peer counts the three levels in polars and joins households of the same size and tenure. It does not compare their
+    areas.
+    """
     method = sm.methods.HouseholdSwap(["region", "district", "ward"], similar=[["tenure"], []], k=3, partial=True)
     small = census(2000)
     method.apply(small, Stream.of_seed(1))
@@ -111,17 +117,19 @@ def household_swap(n: int) -> tuple[float, float]:
         for levels in (["region"], ["region", "district"], ["region", "district", "ward"]):
             counts = frame.select(pl.len().over([*levels, "age", "sex", "born"]).alias("n"), "hid")
             risks.append(counts.group_by("hid").agg(pl.col("n").min()))
-        homes = frame.unique("hid", maintain_order=True).with_columns(size=pl.len().over("hid"))
-        first = homes.sample(fraction=0.025, shuffle=True, seed=1)
-        second = homes.join(first, on="hid", how="anti").sample(fraction=1, shuffle=True, seed=2)
+        households = frame.unique("hid", maintain_order=True).with_columns(size=pl.len().over("hid"))
+        first = households.sample(fraction=0.025, shuffle=True, seed=1)
+        second = households.join(first, on="hid", how="anti").sample(fraction=1, shuffle=True, seed=2)
         first.join(second.unique(["tenure", "size"]), on=["tenure", "size"], how="left")
 
     return ours, seconds(plain)
 
 
 def partners(n: int) -> tuple[float, float]:
-    """The partners alone: a tenth of n households, kinds and areas given; the peer lists all partners of each (1,000 of
-    them, scaled)."""
+    """Pair 10 % of n households within kinds and across areas.
+
+    The peer lists all possible partners of each household. It runs on 1,000 of them and is scaled.
+    """
     rng = np.random.default_rng(1)
     kind, area = rng.integers(0, 20, n), rng.integers(0, 80, n)
     visit = rng.permutation(n)[: n // 10]
@@ -130,17 +138,19 @@ def partners(n: int) -> tuple[float, float]:
 
     def plain() -> None:
         free = np.ones(n, dtype=bool)
-        for one in visit[:1000]:
-            if free[one]:
-                other = rng.choice(np.flatnonzero(free & (kind == kind[one]) & (area != area[one])))
-                free[[one, other]] = False
+        for household in visit[:1000]:
+            if free[household]:
+                possible = free & (kind == kind[household]) & (area != area[household])
+                free[[household, rng.choice(np.flatnonzero(possible))]] = False
 
     return ours, seconds(plain) * len(visit) / 1000
 
 
 def synthetic(n: int) -> tuple[float, float]:
-    """A fully synthetic file of 8 variables by trees; the peer is the copula of the same file, which only sorts and
-    multiplies."""
+    """Make a fully synthetic file of 8 variables by trees.
+
+    The peer is the copula on the same file, which only sorts and multiplies.
+    """
     x = numbers(n)
     frame = pl.DataFrame(x[:, :4], schema=[f"v{j}" for j in range(4)])
     frame = frame.with_columns(**{f"c{j}": pl.Series(np.clip((2 * x[:, j]).astype(int), -3, 3)) for j in range(4, 8)})
@@ -156,6 +166,11 @@ JOBS: list[tuple[str, Callable[[int], tuple[float, float]], tuple[int, ...], str
     ("optimal groups of 3, one variable", optimal, (10_000, 100_000, 1_000_000), "individual ranking in numpy"),
     ("shuffle of 2 variables given 4", shuffle, (10_000, 200_000, 1_000_000), "plain formula, scipy ranks"),
     ("targeted household swap, 5 %", household_swap, (50_000, 200_000, 1_000_000), "counts and joins in polars"),
-    ("partners of a tenth of the households", partners, (20_000, 60_000, 200_000), "plain lists, scaled"),
-    ("full synthesis by trees, 8 variables", synthetic, (10_000, 30_000, 100_000), "copula of the same file"),
+    (
+        "pairing of 10 % of the households",
+        partners,
+        (20_000, 60_000, 200_000),
+        "lists of all partners in numpy, scaled",
+    ),
+    ("fully synthetic file by trees, 8 variables", synthetic, (10_000, 30_000, 100_000), "copula of the same file"),
 ]

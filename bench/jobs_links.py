@@ -1,7 +1,7 @@
-"""Jobs of the benchmark for linkage: candidate links and one-to-one linkage (see jobs.py for the shape of a job).
+"""Jobs of the benchmark for record linkage: candidate links and one-to-one links (jobs.py describes jobs).
 
-Candidates are 50 a record on 8 fields by the d weight of Yancey, Winkler and Creecy, tolerance .2. Pairs per second are n^2
-over the seconds of the table.
+Each record gets its best 50 candidates on 8 fields, by the weight d of Yancey, Winkler and Creecy with tolerance 0.2. The
+number of pairs per second is n^2 divided by the seconds in the table.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ from sdcmap.risk.linkage.link_search import Links, agreement_links, agreement_sc
 FIELDS = ("TOTINC", "AGI", "WAGES", "TAXINT", "DIVID", "BUSFARM", "NTXINT", "SOCSEC")
 KEEP = 50
 LOW, GAIN = np.full(len(FIELDS), -1.0), np.full(len(FIELDS), 2.0)
-PART = 200  # known records of the plain formula, scaled to all
+PART = 200  # known records that the plain formula compares; its time is scaled to all
 
 
 def incomes(n: int) -> Array:
-    """n records: the stand-in for tax returns where it is at hand (drawn again beyond its size), else skewed with zeros."""
+    """Return n records of eight incomes.
+
+    They come from the substitute for tax returns if it is available, and are drawn with replacement beyond its size.
+    Otherwise they are skewed random numbers with zeros.
+    """
     rng = np.random.default_rng(1)
     folder = Path(os.environ.get("SDCMAP_DATA", Path(__file__).resolve().parents[2] / "shared"))
     file = folder / "data" / "cps_tax_income.parquet"
@@ -45,20 +49,22 @@ def swapped(x: Array) -> Array:
 
 
 def noisy(x: Array) -> Array:
-    """Noise on every value, zeros too: boxes do not help."""
+    """Add noise to every value, also to zeros, so that boxes of records cannot be skipped."""
     return x + 0.1 * x.std(axis=0) * np.random.default_rng(2).standard_normal(x.shape)
 
 
-def zeros_kept(x: Array) -> Array:
+def zeros_unchanged(x: Array) -> Array:
     return x * np.exp(0.1 * np.random.default_rng(2).standard_normal(x.shape))
 
 
 def timed_links(known: Array, released: Array) -> tuple[Links, float, float]:
-    """The links, our seconds, and those of the plain formula in numpy on a part, scaled."""
+    """Return the links, our seconds, and the seconds of the plain formula in numpy on a part, scaled."""
     reach = 0.2 * np.maximum(np.abs(known), 0.1)
     few = slice(0, 2 * link_search.CHUNK_RECORDS)
     usual, link_search.MIN_PAIRS_FOR_SAMPLE = link_search.MIN_PAIRS_FOR_SAMPLE, 0
-    agreement_links(known[few], released, reach[few], LOW, GAIN, KEEP)  # kernels of both ways compiled
+    agreement_links(
+        known[few], released, reach[few], LOW, GAIN, KEEP
+    )  # compiles the kernels with and without the sample
     link_search.MIN_PAIRS_FOR_SAMPLE = usual
     start = time.perf_counter()
     links = agreement_links(known, released, reach, LOW, GAIN, KEEP)
@@ -77,48 +83,62 @@ def links_of(mask: Callable[[Array], Array], *, boxes: bool) -> Callable[[int], 
     def job(n: int) -> tuple[float, float]:
         known = incomes(n)
         if not boxes:
-            link_search.MAX_LEAF_SHARE_FOR_BOXES = 0.0  # a job has a process of its own
+            link_search.MAX_LEAF_SHARE_FOR_BOXES = 0.0  # each job has its own process
         return timed_links(known, mask(known))[1:]
 
     return job
 
 
-def linked_once(n: int) -> tuple[float, float]:
-    """One-to-one on 50 candidates of a rank-swapped file, beside scipy's sparse matcher with a place alone for each."""
+def assign_one_to_one(n: int) -> tuple[float, float]:
+    """Assign the records of a rank-swapped file one-to-one among 50 candidates each.
+
+    The peer is scipy's sparse matcher. Each record gets an additional partner of its own there, so that it may stay
+    unlinked.
+    """
     known = incomes(n)
     links = timed_links(known, swapped(known))[0]
     few = Links(links.index[:9], links.score[:9])
-    assign_from_candidates(few, lambda rows, k: few, n, limit=0)  # kernels compiled
+    assign_from_candidates(few, lambda rows, k: few, n, limit=0)  # compiles the kernels
     start = time.perf_counter()
-    found, _ = assign_from_candidates(links, lambda rows, k: links, n, limit=0)
+    partner, _ = assign_from_candidates(links, lambda rows, k: links, n, limit=0)
     ours = time.perf_counter() - start
-    alone = 2 * links.score.min() - links.score.max() - 1
+    unlinked = 2 * links.score.min() - links.score.max() - 1
     row = np.repeat(np.arange(n), KEEP + 1)
     column = np.hstack([links.index, n + np.arange(n)[:, None]]).ravel()
-    weight = np.hstack([links.score, np.full((n, 1), alone)]).ravel()
+    weight = np.hstack([links.score, np.full((n, 1), unlinked)]).ravel()
     cost = csr_array((1 + weight.max() - weight, (row, column)), shape=(n, 2 * n))
     start = time.perf_counter()
-    by_row, partner = min_weight_full_bipartite_matching(cost)
+    rows, columns = min_weight_full_bipartite_matching(cost)
     peer = time.perf_counter() - start
-    theirs = (1 + weight.max() - cost[by_row, partner]).sum()
-    linked = links.score[links.index == found[:, None]].sum()
-    assert np.isclose(linked + alone * (found < 0).sum(), theirs)
+    theirs = (1 + weight.max() - cost[rows, columns]).sum()
+    linked = links.score[links.index == partner[:, None]].sum()
+    assert np.isclose(linked + unlinked * (partner < 0).sum(), theirs)
     return ours, peer
 
 
 JOBS: list[tuple[str, Callable[[int], tuple[float, float]], tuple[int, ...], str]] = [
     (
-        "links, every pair looked at, 50 kept",
+        "best 50 links per record, all pairs compared",
         links_of(noisy, boxes=False),
         (15_000, 30_000, 59_315),
         "plain numpy, scaled",
     ),
-    ("links of rank swapping, 50 kept", links_of(swapped, boxes=True), (15_000, 30_000, 59_315), "plain numpy, scaled"),
     (
-        "links, zeros kept at zero, 50 kept",
-        links_of(zeros_kept, boxes=True),
+        "best 50 links per record, rank-swapped file",
+        links_of(swapped, boxes=True),
+        (15_000, 30_000, 59_315),
+        "plain numpy, scaled",
+    ),
+    (
+        "best 50 links per record, zeros unchanged",
+        links_of(zeros_unchanged, boxes=True),
         (59_315, 200_000, 1_000_000),
         "plain numpy, scaled",
     ),
-    ("one-to-one on 50 candidates", linked_once, (5_000, 15_000, 59_315), "scipy sparse matcher"),
+    (
+        "one-to-one links among 50 candidates per record",
+        assign_one_to_one,
+        (5_000, 15_000, 59_315),
+        "scipy sparse matcher",
+    ),
 ]

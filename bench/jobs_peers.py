@@ -1,6 +1,6 @@
-"""Jobs beside packages of the field, each in an environment of its own (bench/.venv-peers, made by `make bench`).
+"""Jobs of the benchmark that compare with other Python packages, installed in bench/.venv-peers by `make bench`.
 
-The peer reads the same file in its own process, and its answer must be ours: a job whose answers differ fails.
+The peer reads the same file in its own process. A job fails if the answer of the peer differs from ours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 import sdcmap as sm
 from jobs import persons, seconds
-from peers import COMPARED, LOOKED_UP
+from peers import BLOCKING_KEYS, COMPARED_KEYS
 from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
 from sdcmap.risk.exact_match import archive_matches
@@ -27,8 +27,8 @@ PYTHON = Path(os.environ.get("SDCMAP_PEERS", HERE / ".venv-peers")) / "bin" / "p
 Figures = tuple[float, float, float]
 
 
-def beside(package: str, task: str, data: Microdata, ours: Callable[[], list[int]], repeat: int = 3) -> Figures:
-    """Our seconds, the peer's and its peak memory, after both gave the same answer."""
+def compare_with(package: str, task: str, data: Microdata, ours: Callable[[], list[int]], repeat: int = 3) -> Figures:
+    """Return our seconds, the seconds of the peer and its peak memory, after checking that both answers are equal."""
     if not PYTHON.exists():
         raise SkipTest(f"{package} is not installed: `make bench` installs it into bench/.venv-peers")
     with tempfile.TemporaryDirectory() as folder:
@@ -38,42 +38,42 @@ def beside(package: str, task: str, data: Microdata, ours: Callable[[], list[int
     if "ModuleNotFoundError" in done.stderr:
         raise SkipTest(f"{package} is not installed in bench/.venv-peers")
     assert done.returncode == 0, done.stderr[-500:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    mine = ours()  # kernels compiled, too
-    assert found["answer"][: len(mine)] == mine, (found["answer"], mine)
-    return seconds(ours, repeat), found["seconds"], found["peak_mb"]
+    result = json.loads(done.stdout.splitlines()[-1])
+    answer = ours()  # also compiles the kernels
+    assert result["answer"][: len(answer)] == answer, (result["answer"], answer)
+    return seconds(ours, repeat), result["seconds"], result["peak_mb"]
 
 
 def groups(n: int) -> Figures:
-    """k-anonymity and distinct l-diversity of one sensitive variable in the groups of four keys."""
+    """Compute k-anonymity and distinct l-diversity of one sensitive variable in the groups of four keys."""
     frame = persons(n).frame()
 
     def ours() -> list[int]:
-        data = sm.read(frame, keys="all")  # views are kept, so the count is made again for a fresh file
-        group, levels = cells(data, tuple(LOOKED_UP)), data.level_count("Income")
-        met = group.count > 0
-        values = np.zeros((len(met), levels), dtype=bool)
+        data = sm.read(frame, keys="all")  # a new object, because views are cached
+        group, levels = cells(data, tuple(BLOCKING_KEYS)), data.level_count("Income")
+        observed = group.count > 0
+        values = np.zeros((len(observed), levels), dtype=bool)
         values[group.code, data.codes("Income")] = True
-        return [int(group.count[met].min()), int(values[met].sum(axis=1).min())]
+        return [int(group.count[observed].min()), int(values[observed].sum(axis=1).min())]
 
-    return beside("pycanon", "pycanon_groups", persons(n), ours)
+    return compare_with("pycanon", "pycanon_groups", persons(n), ours)
 
 
 def linked_with_recordlinkage(n: int) -> Figures:
-    """Look up n/2 records in an archive of n/2 by six keys; the peer blocks on four and compares two."""
-    return beside("recordlinkage", "recordlinkage_pairs", persons(n), _looked_up(n))
+    """Look up n/2 records in an archive of n/2 by six keys; the peer blocks on four keys and compares two."""
+    return compare_with("recordlinkage", "recordlinkage_pairs", persons(n), _look_up(n))
 
 
 def linked_with_splink(n: int) -> Figures:
-    """The same by Splink on DuckDB, with two exact comparisons and its default weights."""
-    return beside("splink", "splink_pairs", persons(n), _looked_up(n))
+    """Do the same; the peer is Splink on DuckDB, with two exact comparisons and its default weights."""
+    return compare_with("splink", "splink_pairs", persons(n), _look_up(n))
 
 
-def _looked_up(n: int) -> Callable[[], list[int]]:
+def _look_up(n: int) -> Callable[[], list[int]]:
     frame = persons(n).frame()
     half = n // 2
     ours, theirs = sm.read(frame[:half], keys="all"), sm.read(frame[half:], keys="all")
-    return lambda: [int((archive_matches(ours, theirs, (*LOOKED_UP, *COMPARED)) > 0).sum())]
+    return lambda: [int((archive_matches(ours, theirs, (*BLOCKING_KEYS, *COMPARED_KEYS)) > 0).sum())]
 
 
 JOBS: list[tuple[str, Callable[[int], Figures], tuple[int, ...], str]] = [

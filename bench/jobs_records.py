@@ -1,4 +1,4 @@
-"""Jobs of the confidentiality plot: classification, exact delta and exact counts, each beside the plain way."""
+"""Jobs of the benchmark for the confidentiality plot: classification, exact delta and exact counts of neighbors."""
 
 from __future__ import annotations
 
@@ -17,26 +17,32 @@ KEYS = ("turnover", "employees")
 
 
 def firms(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Log turnover and log employees like those of the paper, with noise of a tenth."""
+    """Return log turnover and log employees with the moments of the paper, and the same with noise (sd 0.1)."""
     rng = np.random.default_rng(1)
     x = rng.multivariate_normal([3.6, 9.8], [[0.64, 0.528], [0.528, 1.21]], n)
     return x, x + 0.1 * rng.standard_normal(x.shape)
 
 
 def classify(n: int) -> tuple[float, float]:
-    """Every record safe or unsafe at a given delta (15 neighbors on average); peer: scipy's 15 nearest neighbors."""
+    """Classify every record as safe or unsafe at a given delta with 15 neighbors on average.
+
+    The peer is scipy's search for the 15 nearest neighbors.
+    """
     x, y = firms(n)
     frames = [pl.DataFrame(part, schema=list(KEYS)) for part in (x, y)]
     data = sm.read(frames[0])
     masked = data.change(None, {name: frames[1][name].to_numpy() for name in KEYS})
     delta = 0.62 / n**0.5
-    sm.records(*(frame.head(100) for frame in frames), on=KEYS, delta=0.1)  # kernels compiled
+    sm.records(*(frame.head(100) for frame in frames), on=KEYS, delta=0.1)  # compiles the kernels
     ours = seconds(lambda: sm.records(data, masked, KEYS, delta=delta, count_to=15))
     return ours, seconds(lambda: cKDTree(x).query(y, k=15, workers=2))
 
 
 def critical_distance(n: int) -> tuple[float, float]:
-    """delta at alpha = 0.05, exact; peer: the partition of all n^2 distances, on at most 4,000 records, scaled by n^2."""
+    """Compute the exact delta at alpha = 0.05.
+
+    The peer partitions the distances of all pairs. It runs on at most 4,000 records and is scaled by n^2.
+    """
     x, y = firms(n)
     pairs = _pairs(x, y)
     pairs.critical_distance(1)
@@ -52,7 +58,10 @@ def critical_distance(n: int) -> tuple[float, float]:
 
 
 def count_all(n: int) -> tuple[float, float]:
-    """All neighbors of every record at 5 % of the file on average; peer: scipy's range count, on 2,000 records, scaled."""
+    """Count all neighbors of every record, on average 5 % of the file.
+
+    The peer is scipy's range count on 2,000 records, scaled.
+    """
     x, y = firms(n)
     pairs = _pairs(x, y)
     delta = 0.0364
@@ -68,7 +77,7 @@ def _pairs(x: np.ndarray, y: np.ndarray) -> Pairs:
 
 
 JOBS: list[tuple[str, Callable[[int], tuple[float, float]], tuple[int, ...], str]] = [
-    ("records: safe or not", classify, (100_000, 300_000, 1_000_000), "scipy, 15 nearest"),
-    ("records: exact delta, alpha 0.05", critical_distance, (2_000, 6_000, 20_000), "numpy, all pairs"),
-    ("records: all neighbors, 5 %", count_all, (20_000, 45_000, 100_000), "scipy, range count"),
+    ("confidentiality plot, safe or unsafe", classify, (100_000, 300_000, 1_000_000), "scipy, 15 nearest"),
+    ("confidentiality plot, exact delta, alpha 0.05", critical_distance, (2_000, 6_000, 20_000), "numpy, all pairs"),
+    ("confidentiality plot, all neighbors, 5 %", count_all, (20_000, 45_000, 100_000), "scipy, range count"),
 ]

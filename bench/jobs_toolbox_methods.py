@@ -1,4 +1,4 @@
-"""The jobs of the non-perturbative methods and of PRAM, in the shape of jobs.py: (name, function of n, sizes, peer)."""
+"""Jobs of the benchmark for suppression, sampling and PRAM (jobs.py describes jobs)."""
 
 from __future__ import annotations
 
@@ -19,57 +19,57 @@ from sdcmap.testing.laws import with_missing
 STREAM = Stream.of_seed(2**130)
 
 
-def fresh(data: Microdata) -> Microdata:
-    """The same file without what it remembers."""
+def without_cache(data: Microdata) -> Microdata:
+    """Return the same file without cached views."""
     return Microdata(data.schema, data.columns)
 
 
 def plain_matches(codes: Array) -> Array:
-    """Records that match each record, missing values matching everything, record by record in numpy."""
-    found = np.empty(len(codes))
+    """Count the records that match each record, record by record in numpy; a missing value matches everything."""
+    matches = np.empty(len(codes))
     for i, row in enumerate(codes):
-        found[i] = ((codes == row) | (codes < 0) | (row < 0)).all(axis=1).sum()
-    return found
+        matches[i] = ((codes == row) | (codes < 0) | (row < 0)).all(axis=1).sum()
+    return matches
 
 
 def plain_suppression(codes: Array, k: int) -> Array:
-    """Blank the fewest values of each record that has fewer than k matches, one after the other, on the distinct cells."""
-    met, place, count = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    released = met.copy()
+    """Suppress the fewest values of each record with fewer than k matches, one after the other, on the distinct cells."""
+    observed, cell, count = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    released = observed.copy()
     for i in np.flatnonzero(count < k):
         for size in range(1, codes.shape[1] + 1):
             for chosen in combinations(range(codes.shape[1]), size):
-                row = met[i].copy()
+                row = observed[i].copy()
                 row[list(chosen)] = -1
                 if count[((released == row) | (released < 0) | (row < 0)).all(axis=1)].sum() >= k:
                     released[i] = row
                     break
             if (released[i] < 0).any():
                 break
-    return released[place]
+    return released[cell]
 
 
 def suppression(n: int) -> tuple[float, float]:
-    """3-anonymity of eight keys, verified; the peer blanks cell by cell in numpy."""
+    """Suppress values until eight keys are 3-anonymous, and verify it; the peer suppresses cell by cell in numpy."""
     data, method = persons(n), sm.Suppress(k=3)
     method.apply(data, STREAM)
     codes = np.column_stack([data.codes(name).astype(np.int32) for name in data.keys])
-    return seconds(lambda: method.apply(fresh(data), STREAM), 3), seconds(lambda: plain_suppression(codes, 3))
+    return seconds(lambda: method.apply(without_cache(data), STREAM), 3), seconds(lambda: plain_suppression(codes, 3))
 
 
-def frequencies(n: int, gone: float) -> tuple[float, float]:
-    """Matching records of each record where `gone` of the values are missing; the peer counts without wildcards."""
+def frequencies(n: int, missing: float) -> tuple[float, float]:
+    """Count the matches of each record if a share `missing` of the values is missing; the peer has no wildcards."""
     rng = np.random.default_rng(1)
     whole = persons(n)
-    columns = {name: with_missing(whole.column(name), rng.random(n) < gone) for name in whole.names}
+    columns = {name: with_missing(whole.column(name), rng.random(n) < missing) for name in whole.names}
     data = Microdata(whole.schema, columns)
 
     def ours() -> Array:
-        met = fresh(data).view(distinct_cells, data.keys)
-        return wildcard_sums(met.codes, met.count)[met.code]
+        distinct = without_cache(data).view(distinct_cells, data.keys)
+        return wildcard_sums(distinct.codes, distinct.count)[distinct.code]
 
     def plain() -> Array:
-        table = fresh(data).view(cells, data.keys)
+        table = without_cache(data).view(cells, data.keys)
         return table.count[table.code]
 
     ours(), plain()
@@ -85,7 +85,7 @@ def frequencies_five_percent_missing(n: int) -> tuple[float, float]:
 
 
 def frequencies_by_pairs(n: int) -> tuple[float, float]:
-    """The same beside the definition, record by record, on as many records as it can take."""
+    """Count the same matches; the peer applies the definition record by record to 2,000 records, scaled."""
     rng = np.random.default_rng(1)
     codes = np.column_stack([persons(n).codes(name).astype(np.int32) for name in persons(n).names])
     codes[rng.random(codes.shape) < 0.01] = -1
@@ -96,7 +96,7 @@ def frequencies_by_pairs(n: int) -> tuple[float, float]:
 
 
 def pram(n: int) -> tuple[float, float]:
-    """Invariant PRAM of eight variables; the peer draws each category's records with numpy."""
+    """Apply invariant PRAM to eight variables; the peer draws category by category in numpy."""
     data = persons(n)
     method = sm.PRAM(on=data.names)
     method.apply(data, STREAM)
@@ -115,7 +115,7 @@ def pram(n: int) -> tuple[float, float]:
 
 
 def sample(n: int) -> tuple[float, float]:
-    """A stratified sample of a tenth, weights adjusted; the peer is one random permutation."""
+    """Draw a stratified sample of 10 % and adjust the weights; the peer is one random permutation."""
     data = sm.demo.population(n, seed=1)
     method = sm.methods.Sample(rate=0.1, within="Sex")
     method.apply(data, STREAM)
@@ -129,16 +129,16 @@ JOBS: list[tuple[str, Callable[[int], tuple[float, float]], tuple[int, ...], str
         "frequencies, 1 % of values missing",
         frequencies_one_percent_missing,
         (48_842, 200_000, 1_000_000),
-        "missing a category",
+        "missing counted as a category",
     ),
     (
         "frequencies, 5 % of values missing",
         frequencies_five_percent_missing,
         (48_842, 200_000, 1_000_000),
-        "missing a category",
+        "missing counted as a category",
     ),
     (
-        "frequencies with missing values, by pairs",
+        "frequencies, 1 % of values missing, compared with all pairs",
         frequencies_by_pairs,
         (10_000, 20_000, 48_842),
         "every pair in numpy, scaled",

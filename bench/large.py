@@ -1,10 +1,10 @@
-"""A file three times larger than the memory it is swept in.
+"""Sweep a file that is three times larger than the memory limit.
 
     python bench/large.py [rows in millions]
 
-Makes a Parquet file of 8 keys and 20 amounts (168 bytes a row as the working copy holds it), allows the sweep a third of
-that as memory it cannot give back (RLIMIT_DATA; mapped files do not count), and compares the scores with those of a sweep
-in memory. Prints sizes, seconds and the peak of memory that is not a mapped file.
+Makes a Parquet file of 8 keys and 20 amounts, which takes 168 bytes per row in the working copy. Limits the private memory
+of the sweep to a third of that (RLIMIT_DATA; mapped files do not count). Compares the scores with those of a sweep in
+memory. Prints sizes, seconds and the peak of private memory.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ print(peak[0] * 1024)
 
 
 def make(folder: Path, rows: int) -> Path:
-    """The file, written in row groups of a million rows."""
+    """Write the file, in row groups of a million rows, and a plan for it; return the path of the file."""
     import sdcmap as sm
 
     step, parts = 1_000_000, []

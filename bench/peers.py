@@ -1,6 +1,6 @@
-"""What peers do, in their own environment: `.venv-peers/bin/python peers.py TASK FILE.csv` prints what it took.
+"""Run a task with another package, in its own environment: `.venv-peers/bin/python peers.py TASK FILE.csv`.
 
-Importing the packages and reading the file is not in the seconds.
+Prints seconds, peak memory and the answer as JSON. The seconds do not include importing the packages and reading the file.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-LOOKED_UP = ["Age", "WrkTyp", "Educ", "MarStat"]  # blocked on
-COMPARED = ["Race", "Hours"]
+BLOCKING_KEYS = ["Age", "WrkTyp", "Educ", "MarStat"]
+COMPARED_KEYS = ["Race", "Hours"]
 
 
 def pycanon_groups(frame: pd.DataFrame) -> tuple[float, list[int]]:
     from pycanon import anonymity
 
     start = time.perf_counter()
-    k = anonymity.k_anonymity(frame, LOOKED_UP)
-    diversity = anonymity.l_diversity(frame, LOOKED_UP, ["Income"])
+    k = anonymity.k_anonymity(frame, BLOCKING_KEYS)
+    diversity = anonymity.l_diversity(frame, BLOCKING_KEYS, ["Income"])
     return time.perf_counter() - start, [int(k), int(diversity)]
 
 
@@ -35,12 +35,12 @@ def recordlinkage_pairs(frame: pd.DataFrame) -> tuple[float, list[int]]:
     ours, theirs = frame.iloc[:half], frame.iloc[half:]
     start = time.perf_counter()
     index = recordlinkage.Index()
-    index.block(LOOKED_UP)
+    index.block(BLOCKING_KEYS)
     pairs = index.index(ours, theirs)
     compare = recordlinkage.Compare()
-    for name in COMPARED:
+    for name in COMPARED_KEYS:
         compare.exact(name, name)
-    same = compare.compute(pairs, ours, theirs).sum(axis=1) == len(COMPARED)
+    same = compare.compute(pairs, ours, theirs).sum(axis=1) == len(COMPARED_KEYS)
     linked = same[same].index.get_level_values(0).nunique()
     return time.perf_counter() - start, [int(linked), len(pairs)]
 
@@ -54,18 +54,18 @@ def splink_pairs(frame: pd.DataFrame) -> tuple[float, list[int]]:
     frame = frame.assign(unique_id=range(len(frame)))
     half = len(frame) // 2
     settings = SettingsCreator(
-        link_type="link_only", comparisons=[compared.ExactMatch(name) for name in COMPARED],
-        blocking_rules_to_generate_predictions=[block_on(*LOOKED_UP)],
+        link_type="link_only", comparisons=[compared.ExactMatch(name) for name in COMPARED_KEYS],
+        blocking_rules_to_generate_predictions=[block_on(*BLOCKING_KEYS)],
     )  # fmt: skip
     start = time.perf_counter()
     api = DuckDBAPI()
     halves = (("ours", frame.iloc[:half]), ("theirs", frame.iloc[half:]))
     both = [api.register(part, dataset_display_name=name) for name, part in halves]
     linker = Linker(both, settings, log_level=logging.ERROR)
-    found = linker.inference.predict().as_duckdbpyrelation()
-    both_same = " and ".join(f"gamma_{name} = 1" for name in COMPARED)
-    linked = found.filter(both_same).aggregate("count(distinct unique_id_l)").fetchall()[0][0]
-    pairs = found.aggregate("count(*)").fetchall()[0][0]
+    predicted = linker.inference.predict().as_duckdbpyrelation()
+    both_same = " and ".join(f"gamma_{name} = 1" for name in COMPARED_KEYS)
+    linked = predicted.filter(both_same).aggregate("count(distinct unique_id_l)").fetchall()[0][0]
+    pairs = predicted.aggregate("count(*)").fetchall()[0][0]
     return time.perf_counter() - start, [int(linked), int(pairs)]
 
 

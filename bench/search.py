@@ -1,16 +1,19 @@
-"""A search beside a person's cross-grid, random search and Optuna, on the same files, measures and honest ends.
+"""Compare a search with a hand-written grid, random search and Optuna, on the same files and measures.
 
     python bench/search.py run --rows 1000 --seeds 10 -o search.jsonl [--file adult] [--only search cross-grid]
     python bench/search.py table search.jsonl [--markdown]
 
-One line of JSON for each file, seed and contender is appended to the output; what is there already is not run again, so it
-can be stopped and gone on with at any time. Files other than the survey are read from $SDCMAP_DATA; of each, a seed takes
-its own sample of rows. Risk is WorstLinkage, loss QueryError. Every contender ends as a search does: what it has on its
-frontier is drawn again five times to be chosen by and five other times to be reported by, with fresh targets and queries;
-all numbers in the table are of the reported draws. Of the search, five further draws say how far the reported ones hold,
-and what its time was spent on besides making and scoring is its bookkeeping.
-Random search draws points of the same space; with 2.5 times the evaluations it goes on where it was. Optuna's TPE and
-NSGA-II (in the extra `bench`) take the same points one at a time.
+One line of JSON for each file, seed and contender is appended to the output. Results that are already there are not
+computed again, so the run can be interrupted and continued. Files other than the survey are read from $SDCMAP_DATA; each
+seed takes its own sample of rows. The risk is WorstLinkage, the loss QueryError.
+
+Every contender ends as a search does. The methods on its frontier are drawn again: five draws to choose by, and five
+others to report, with new targets and queries. All numbers in the table are those of the reported draws. For the search,
+five further draws show how well the reported numbers can be reproduced. Its bookkeeping is the time that it spent on
+anything but making and scoring candidates.
+
+Random search draws points of the same space; with 2.5 times the evaluations it continues from there. Optuna's TPE and
+NSGA-II (extra `bench`) search the same space, one candidate at a time.
 """
 
 from __future__ import annotations
@@ -46,30 +49,29 @@ from sdcmap.study.search_settings import Search
 from sdcmap.utility import QueryError
 
 LIMITS = (0.01, 0.02, 0.05, 0.1, 0.2)
-LEVEL = 0.95  # of the intervals in the table
-FURTHER = 100  # the number of the first further draw: no purpose of a search has it
+CONFIDENCE_LEVEL = 0.95  # of the intervals in the table
+FIRST_FURTHER_DRAW = 100  # draw numbers from here on are not used by a search
 Facts = dict[str, Any]
 
 
 # ---- files ----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class File:
-    """A file of $SDCMAP_DATA with the columns that are used."""
+    """A file of $SDCMAP_DATA and the columns to use."""
 
     name: str
     keys: tuple[str, ...]
     numbers: tuple[str, ...]
 
     def sample(self, rows: int, seed: int) -> Microdata:
-        """So many rows at random, or all where there are fewer."""
+        """Return a random sample of `rows` rows, or all if there are fewer."""
         frame = pl.read_parquet(Path(os.environ["SDCMAP_DATA"]) / "data" / f"{self.name}.parquet")
-        taken = np.sort(np.random.default_rng(seed).permutation(len(frame))[:rows])
-        kept = frame[taken].select(*self.keys, *self.numbers)
-        return sm.read(kept, keys=self.keys, numeric=self.numbers)
+        sample = np.sort(np.random.default_rng(seed).permutation(len(frame))[:rows])
+        return sm.read(frame[sample].select(*self.keys, *self.numbers), keys=self.keys, numeric=self.numbers)
 
 
 def survey(rows: int, seed: int) -> Microdata:
-    """Persons like those of a survey."""
+    """Return artificial persons of a survey."""
     names = ["Age", "WrkTyp", "Educ", "MarStat", "Race", "Sex", "Hours", "wage", "interest", "benefits", "total"]
     return sm.demo.population(rows, seed=seed).only(names)
 
@@ -93,7 +95,7 @@ FILES: Mapping[str, Callable[[int, int], Microdata]] = {
 
 
 def cross_grid(data: Microdata) -> list[sm.Method]:
-    """The chains that a person would write down: 64 where there are keys and numbers, 16 of numbers alone."""
+    """Return the methods that a person would write down: 64 chains for keys and numbers, 16 methods for numbers only."""
     keys, numbers = data.keys, data.numeric
     swapped: list[sm.Method] = [sm.RankSwap(numbers, p) for p in (0.05, 0.1, 0.2, 0.4)]
     noisy: list[sm.Method] = [sm.Noise(numbers, variance) for variance in (0.1, 0.5, 1.0, 2.0)]
@@ -102,15 +104,15 @@ def cross_grid(data: Microdata) -> list[sm.Method]:
         both = [sm.Chain((a, b)) for a, b in zip(grouped, noisy, strict=True)]
         return [*swapped, *noisy, *grouped, *both]
     moved = [sm.PRAM(keys, stay, alpha=1.0) for stay in (0.9, 0.7, 0.5, 0.3)]
-    blanked = [sm.Suppress(keys, k, unmet="leave") for k in (3, 5, 10, 20)]
-    pairs = [(moved, swapped), (moved, noisy), (moved, grouped), (blanked, grouped)]
+    suppressed = [sm.Suppress(keys, k, unmet="leave") for k in (3, 5, 10, 20)]
+    pairs = [(moved, swapped), (moved, noisy), (moved, grouped), (suppressed, grouped)]
     return [sm.Chain((a, b)) for first, second in pairs for a, b in itertools.product(first, second)]
 
 
-# ---- a room in which contenders meet --------------------------------------------------------------------------
+# ---- what all contenders share --------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Workspace:
-    """One file, one seed: what every contender is given."""
+class Problem:
+    """One file and one seed: what every contender gets."""
 
     data: Microdata
     seed: int
@@ -125,95 +127,95 @@ class Workspace:
         return Space(self.data, Search(), paired=True).check()
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[SearchSession, ObjectiveSpace]]:
-        """A study of the file as it is, and the plane in which all are measured."""
+    def open(self) -> Iterator[tuple[SearchSession, ObjectiveSpace]]:
+        """Open a session on a study of the unmasked file; yield it with the objectives by which all are compared."""
         with private_folder() as folder:
             sm.sweep(self.data, self.plan, folder, workers=1)
-            with open_session(self.data, self.plan, folder, workers=1, engine="serial", executor=None) as shop:
-                yield shop, ObjectiveSpace.of(shop.scores(()), shop.plan)
+            with open_session(self.data, self.plan, folder, workers=1, engine="serial", executor=None) as session:
+                yield session, ObjectiveSpace.of(session.scores(()), session.plan)
 
-    def ended(self, shop: SearchSession, objectives: ObjectiveSpace, methods: Sequence[sm.Method]) -> Facts:
-        """What is told of so many methods that were evaluated."""
-        scores = shop.scores(methods)
-        table = objectives.table(scores, shop.plan)
-        members = FinalDraws(shop, objectives, table, scores).members
-        found = hypervolume(table.x[table.sound], table.y[table.sound])
-        return told(members, objectives) | {"found area": found, "evaluations": len(methods)}
+    def result(self, session: SearchSession, objectives: ObjectiveSpace, methods: Sequence[sm.Method]) -> Facts:
+        """Return the result for the methods that were evaluated."""
+        scores = session.scores(methods)
+        table = objectives.table(scores, session.plan)
+        members = FinalDraws(session, objectives, table, scores).members
+        area = hypervolume(table.x[table.sound], table.y[table.sound])
+        return summarize(members, objectives) | {"area during search": area, "evaluations": len(methods)}
 
-    def further(self, members: Sequence[Member], objectives: ObjectiveSpace) -> float:
-        """The area of the same members by draws, targets and queries that nobody has seen."""
+    def area_of_further_draws(self, members: Sequence[Member], objectives: ObjectiveSpace) -> float:
+        """Return the area of the same members by further draws, with new targets and queries."""
         measures = tuple(measure.resample().resample().resample() for measure in self.plan.measures)
-        drawn = [replace(member, **self._drawn(member.method, measures)) for member in members]
-        return fresh_area(drawn, objectives)[1]
+        redrawn = [replace(member, **self._draw_further(member.method, measures)) for member in members]
+        return fresh_area(redrawn, objectives)[1]
 
-    def _drawn(self, method: sm.Method, measures: tuple[sm.Measure, ...]) -> dict[str, float]:
-        candidates = [Candidate(method, FURTHER + draw) for draw in range(REDRAWS if method.random else 1)]
+    def _draw_further(self, method: sm.Method, measures: tuple[sm.Measure, ...]) -> dict[str, float]:
+        candidates = [Candidate(method, FIRST_FURTHER_DRAW + draw) for draw in range(REDRAWS if method.random else 1)]
         rows = [run_job(self.data, Job(c, c.stream(self.seed).key, measures)) for c in candidates]
         risk, loss = np.mean([[score.value for score in row.scores] for row in rows], axis=0)
         return {"fresh_risk": float(risk), "fresh_utility": float(loss)}
 
 
-def told(members: Sequence[Member], objectives: ObjectiveSpace) -> Facts:
-    """What is compared, by the reported draws."""
-    both = [(m.fresh_risk, m.fresh_utility) for m in members if m.fresh_risk is not None]
-    at = {f"loss at {limit:g}": min((u for r, u in both if r <= limit), default=1.0) for limit in LIMITS}
+def summarize(members: Sequence[Member], objectives: ObjectiveSpace) -> Facts:
+    """Return the numbers that are compared, by the reported draws: the area, and the smallest loss within each limit."""
+    points = [(m.fresh_risk, m.fresh_utility) for m in members if m.fresh_risk is not None]
+    at = {f"loss at {limit:g}": min((u for r, u in points if r <= limit), default=1.0) for limit in LIMITS}
     return {"area": fresh_area(members, objectives)[1], **at, "members": len(members)}
 
 
-class Here(Executor):
-    """Does at once what it is given, and counts the processor seconds of it."""
+class TimedExecutor(Executor):
+    """Run each task at once in this process, and add up the processor seconds."""
 
     seconds = 0.0
 
-    def submit(self, do: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
-        began, future = time.process_time(), Future[Any]()
+    def submit(self, task: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        start, future = time.process_time(), Future[Any]()
         try:
-            future.set_result(do(*given, **named))
+            future.set_result(task(*args, **kwargs))
         except Exception as error:
             future.set_exception(error)
-        self.seconds += time.process_time() - began
+        self.seconds += time.process_time() - start
         return future
 
 
 # ---- contenders -----------------------------------------------------------------------------------------------
-def searched(room: Workspace) -> Iterator[Facts]:
-    began, here = time.process_time(), Here()
-    found = sm.search(room.data, room.plan, room.budget, workers=1, executor=here)
-    spent = time.process_time()
-    facts = told(found.members, found.objectives) | {
-        "found area": found.history.areas[-1],
-        "evaluations": found.evaluations,
+def run_search(problem: Problem) -> Iterator[Facts]:
+    start, executor = time.process_time(), TimedExecutor()
+    result = sm.search(problem.data, problem.plan, problem.budget, workers=1, executor=executor)
+    end = time.process_time()
+    facts = summarize(result.members, result.objectives) | {
+        "area during search": result.history.areas[-1],
+        "evaluations": result.evaluations,
     }
-    further = room.further(found.members, found.objectives)
+    further = problem.area_of_further_draws(result.members, result.objectives)
     yield facts | {
-        "fresh minus reported": further - facts["area"], "left as beaten": found.dominated_early,
-        "stopped": found.history.stopped,
-        "share of bookkeeping": 1 - here.seconds / (spent - began), "not its own seconds": time.process_time() - spent,
+        "further minus reported": further - facts["area"], "dominated early": result.dominated_early,
+        "stopped": result.history.stopped, "share of bookkeeping": 1 - executor.seconds / (end - start),
+        "seconds to subtract": time.process_time() - end,
     }  # fmt: skip
 
 
-def gridded(room: Workspace) -> Iterator[Facts]:
-    methods = cross_grid(room.data)
-    with room.opened() as (shop, objectives):
-        shop.evaluate(methods, None)
-        yield room.ended(shop, objectives, methods)
+def run_grid(problem: Problem) -> Iterator[Facts]:
+    methods = cross_grid(problem.data)
+    with problem.open() as (session, objectives):
+        session.evaluate(methods, None)
+        yield problem.result(session, objectives, methods)
 
 
-def drawn(room: Workspace) -> Iterator[Facts]:
-    """Random search, and the same with more evaluations; who is beaten by those before is left, as in a search."""
-    methods = random_methods(room.space, round(2.5 * room.budget), room.seed)
-    made = 0
-    with room.opened() as (shop, objectives):
-        for count in (room.budget, len(methods)):
-            while made < count:
-                before = objectives.table(shop.scores(methods[:made]), shop.plan)
-                shop.evaluate(methods[made : min(made + GENERATION_SIZE, count)], objectives.early_stop(before))
-                made = min(made + GENERATION_SIZE, count)
-            yield room.ended(shop, objectives, methods[:count])
+def run_random(problem: Problem) -> Iterator[Facts]:
+    """Run random search, then continue it with more evaluations; dominated candidates are stopped early, as in a search."""
+    methods = random_methods(problem.space, round(2.5 * problem.budget), problem.seed)
+    done = 0
+    with problem.open() as (session, objectives):
+        for count in (problem.budget, len(methods)):
+            while done < count:
+                before = objectives.table(session.scores(methods[:done]), session.plan)
+                session.evaluate(methods[done : min(done + GENERATION_SIZE, count)], objectives.early_stop(before))
+                done = min(done + GENERATION_SIZE, count)
+            yield problem.result(session, objectives, methods[:count])
 
 
 def random_methods(space: Space, count: int, seed: int) -> list[sm.Method]:
-    """Methods at points drawn at random, each once."""
+    """Return different methods at random points of the space."""
     rng, methods = np.random.default_rng(seed), {}
     while len(methods) < count:
         point: Point = tuple(map(float, rng.random(len(space.dimensions))))
@@ -223,14 +225,14 @@ def random_methods(space: Space, count: int, seed: int) -> list[sm.Method]:
     return list(methods.values())
 
 
-def by_optuna(room: Workspace, sampler: str) -> Iterator[Facts]:
-    """Optuna on the same space, one candidate at a time."""
+def run_optuna(problem: Problem, sampler: str) -> Iterator[Facts]:
+    """Run Optuna on the same space, one candidate at a time."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     kinds = {"TPE": optuna.samplers.TPESampler, "NSGA-II": optuna.samplers.NSGAIISampler}
-    space, methods = room.space, dict[str, sm.Method]()
-    with room.opened() as (shop, objectives):
+    space, methods = problem.space, dict[str, sm.Method]()
+    with problem.open() as (session, objectives):
 
         def objective(trial: Any) -> tuple[float, float]:
             point = tuple(
@@ -241,48 +243,48 @@ def by_optuna(room: Workspace, sampler: str) -> Iterator[Facts]:
             if method is None:
                 return 1.0, 1.0
             methods.setdefault(method.digest, method)
-            shop.evaluate([method], None)
-            place = objectives.table(shop.scores([method]), shop.plan).select((Candidate(method).id,))
-            return float(np.nan_to_num(place.x[0], nan=1.0)), float(np.nan_to_num(place.y[0], nan=1.0))
+            session.evaluate([method], None)
+            row = objectives.table(session.scores([method]), session.plan).select((Candidate(method).id,))
+            return float(np.nan_to_num(row.x[0], nan=1.0)), float(np.nan_to_num(row.y[0], nan=1.0))
 
-        study = optuna.create_study(directions=["minimize"] * 2, sampler=kinds[sampler](seed=room.seed))
-        study.optimize(objective, n_trials=room.budget)
-        yield room.ended(shop, objectives, list(methods.values()))
+        study = optuna.create_study(directions=["minimize"] * 2, sampler=kinds[sampler](seed=problem.seed))
+        study.optimize(objective, n_trials=problem.budget)
+        yield problem.result(session, objectives, list(methods.values()))
 
 
-Run = Callable[[Workspace], Iterator[Facts]]
+Run = Callable[[Problem], Iterator[Facts]]
 CONTENDERS: Mapping[tuple[str, ...], Run] = {
-    ("search",): searched,
-    ("cross-grid",): gridded,
-    ("random", "random x 2.5"): drawn,
-    ("Optuna TPE",): lambda room: by_optuna(room, "TPE"),
-    ("Optuna NSGA-II",): lambda room: by_optuna(room, "NSGA-II"),
+    ("search",): run_search,
+    ("cross-grid",): run_grid,
+    ("random", "random x 2.5"): run_random,
+    ("Optuna TPE",): lambda problem: run_optuna(problem, "TPE"),
+    ("Optuna NSGA-II",): lambda problem: run_optuna(problem, "NSGA-II"),
 }
 
 
-# ---- running, in pieces ---------------------------------------------------------------------------------------
+# ---- run, in parts --------------------------------------------------------------------------------------------
 def read(path: Path) -> list[Facts]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def run(asked: argparse.Namespace) -> None:
-    """Every file, seed and contender that is asked for and not in the output yet."""
-    have = {(row["file"], row["rows"], row["budget"], row["seed"], row["contender"]) for row in read(asked.out)}
-    for seed, file in itertools.product(range(asked.first, asked.first + asked.seeds), asked.file or FILES):
-        room = Workspace(FILES[file](asked.rows, seed), seed, asked.budget)
+def run(options: argparse.Namespace) -> None:
+    """Run every requested file, seed and contender that is not in the output yet."""
+    done = {(row["file"], row["rows"], row["budget"], row["seed"], row["contender"]) for row in read(options.out)}
+    for seed, file in itertools.product(range(options.first, options.first + options.seeds), options.file or FILES):
+        problem = Problem(FILES[file](options.rows, seed), seed, options.budget)
         for names, contender in CONTENDERS.items():
-            label = {"file": file, "rows": asked.rows, "budget": asked.budget, "seed": seed}
-            wanted = not asked.only or set(names) & set(asked.only)
-            if wanted and any((*label.values(), name) not in have for name in names):
-                ran(asked.out, label, names, contender(room))
+            label = {"file": file, "rows": options.rows, "budget": options.budget, "seed": seed}
+            wanted = not options.only or set(names) & set(options.only)
+            if wanted and any((*label.values(), name) not in done for name in names):
+                append_results(options.out, label, names, contender(problem))
 
 
-def ran(out: Path, label: Facts, names: Sequence[str], facts: Iterator[Facts]) -> None:
-    """One line for each of a contender's names, with the processor seconds until then."""
-    started = time.process_time()
-    for name, told_of_it in zip(names, facts, strict=True):
-        seconds = time.process_time() - started - told_of_it.pop("not its own seconds", 0.0)
-        line = json.dumps({**label, "contender": name, **told_of_it, "seconds": seconds})
+def append_results(out: Path, label: Facts, names: Sequence[str], results: Iterator[Facts]) -> None:
+    """Append one line for each name of a contender, with the processor seconds until then."""
+    start = time.process_time()
+    for name, facts in zip(names, results, strict=True):
+        seconds = time.process_time() - start - facts.pop("seconds to subtract", 0.0)
+        line = json.dumps({**label, "contender": name, **facts, "seconds": seconds})
         with out.open("a") as lines:
             lines.write(f"{line}\n")
         print(line, flush=True)
@@ -290,23 +292,23 @@ def ran(out: Path, label: Facts, names: Sequence[str], facts: Iterator[Facts]) -
 
 # ---- the table ------------------------------------------------------------------------------------------------
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Mean and its interval by Student's t; of one value the whole line."""
+    """Return the mean and its interval by Student's t; the interval of a single value is infinite."""
     from scipy.special import stdtrit
 
     mean, count = float(np.mean(values)), len(values)
     if count < 2:
         return mean, -np.inf, np.inf
-    half = float(stdtrit(count - 1, (1 + LEVEL) / 2) * np.std(values, ddof=1) / np.sqrt(count))
+    half = float(stdtrit(count - 1, (1 + CONFIDENCE_LEVEL) / 2) * np.std(values, ddof=1) / np.sqrt(count))
     return mean, mean - half, mean + half
 
 
-def compared(rows: Sequence[Facts]) -> Iterator[Facts]:
-    """For each file and number: the search less another contender, paired by seed."""
+def compare(rows: Sequence[Facts]) -> Iterator[Facts]:
+    """Return, for each file and number, the search minus another contender, paired by seed."""
     numbers = ("area", *(f"loss at {limit:g}" for limit in LIMITS))
     by_name: dict[tuple[str, int, int], dict[str, dict[int, Facts]]] = {}
     for row in rows:
-        room = row["file"], row["rows"], row["budget"]
-        by_name.setdefault(room, {}).setdefault(row["contender"], {})[row["seed"]] = row
+        setting = row["file"], row["rows"], row["budget"]
+        by_name.setdefault(setting, {}).setdefault(row["contender"], {})[row["seed"]] = row
     for (file, size, budget), contenders in by_name.items():
         own = contenders.get("search", {})
         for (name, others), number in itertools.product(contenders.items(), numbers):
@@ -321,11 +323,11 @@ def compared(rows: Sequence[Facts]) -> Iterator[Facts]:
             }  # fmt: skip
 
 
-def in_markdown(rows: Sequence[Facts]) -> Iterator[str]:
-    """A line for each file and contender: the search, the other, and the difference with its interval."""
+def markdown_lines(rows: Sequence[Facts]) -> Iterator[str]:
+    """Return a line for each file and contender: the search, the other, and the difference with its interval."""
     numbers = ("area", *(f"loss at {limit:g}" for limit in LIMITS))
     lines: dict[tuple[str, str, int], list[str]] = {}
-    for row in compared(rows):
+    for row in compare(rows):
         cell = f"{row['search']:.3f}, {row['other']:.3f} ({row['low']:+.3f} to {row['high']:+.3f})"
         lines.setdefault((row["file"], row["against"], row["seeds"]), []).append(cell)
     yield f"| file | against | seeds | {' | '.join(numbers)} |"
@@ -334,14 +336,14 @@ def in_markdown(rows: Sequence[Facts]) -> Iterator[str]:
         yield f"| {file} | {against} | {seeds} | {' | '.join(cells)} |"
 
 
-def table(asked: argparse.Namespace) -> None:
-    rows = read(asked.out)
-    if asked.markdown:
-        print(*in_markdown(rows), sep="\n")
+def table(options: argparse.Namespace) -> None:
+    rows = read(options.out)
+    if options.markdown:
+        print(*markdown_lines(rows), sep="\n")
         return
     with pl.Config(tbl_rows=-1, tbl_cols=-1, float_precision=4, tbl_hide_column_data_types=True, fmt_str_lengths=30):
-        print(pl.DataFrame(list(compared(rows))))
-        for name in ("fresh minus reported", "share of bookkeeping", "seconds"):
+        print(pl.DataFrame(list(compare(rows))))
+        for name in ("further minus reported", "share of bookkeeping", "seconds"):
             own = [(row["file"], row[name]) for row in rows if row["contender"] == "search" and name in row]
             for file in dict.fromkeys(file for file, _ in own):
                 mean, low, high = interval([value for where, value in own if where == file])
@@ -349,23 +351,23 @@ def table(asked: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    verbs = ask.add_subparsers(required=True)
-    running = verbs.add_parser("run", help="run what is not there yet")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    running = commands.add_parser("run", help="run everything that is not in the output yet")
     running.add_argument("--rows", type=int, default=1000)
     running.add_argument("--budget", type=int, default=200)
-    running.add_argument("--first", type=int, default=1, help="the first seed")
+    running.add_argument("--first", type=int, default=1, help="first seed")
     running.add_argument("--seeds", type=int, default=10)
     running.add_argument("--file", nargs="*", choices=list(FILES), default=[])
-    running.add_argument("--only", nargs="*", default=[], help="contenders")
+    running.add_argument("--only", nargs="*", default=[], help="only these contenders")
     running.add_argument("-o", "--out", type=Path, default=Path("search.jsonl"))
-    running.set_defaults(verb=run)
-    telling = verbs.add_parser("table", help="differences, paired by seed, with intervals")
-    telling.add_argument("out", type=Path)
-    telling.add_argument("--markdown", action="store_true", help="one line for each file and contender, for the pages")
-    telling.set_defaults(verb=table)
-    asked = ask.parse_args()
-    asked.verb(asked)
+    running.set_defaults(command=run)
+    tabulating = commands.add_parser("table", help="print differences, paired by seed, with intervals")
+    tabulating.add_argument("out", type=Path)
+    tabulating.add_argument("--markdown", action="store_true", help="print the table of docs/benchmarks.md")
+    tabulating.set_defaults(command=table)
+    options = parser.parse_args()
+    options.command(options)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Many readers of a large map while a sweep runs: `python bench/web_load.py`.
+"""Measure the web service with 20 clients while a sweep runs: `python bench/web_load.py`.
 
-Twenty clients read the map of 10,000 points again and again, each over its own connection, while the same server sweeps
-another study of the same file. Printed: how long the first page took after the start, the answers, errors, and the
-median, 95 % and longest time of an answer.
+Each client reads a map of 10,000 points again and again over its own connection. Meanwhile the same server sweeps another
+study of the same file. Prints the time until the first page, the number of answers and errors, and the median, the 95 %
+quantile and the maximum of the response times. The exit code is 1 if there is an error or the 95 % quantile is 0.5 s or
+more.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ KEYS = ("Age", "Sex", "Educ", "Race")
 
 
 def prepare(folder: Path) -> None:
-    """A study of 10,000 candidates, and a plan of many more that will be swept meanwhile."""
+    """Make a study of 10,000 candidates, and a plan with many more for the sweep."""
     sm.write(sm.demo.population(ROWS, seed=8), folder / "people.csv")
     source = sm.Source("people.csv", keys=KEYS)
     swaps = sm.grid(sm.Swap, on=sm.subsets(KEYS, 1, 2), rate=[0.01, 0.02, 0.05, 0.1])
     plan = sm.Plan(
         swaps, [sm.SmallCells(), sm.Hellinger()], replicates=POINTS // 33, data=source
-    )  # some are infeasible
+    )  # 40 methods; some candidates are infeasible
     (folder / "read.toml").write_text(plan.toml())
     sm.sweep(source.read(folder), plan, folder / "read", progress=lambda done, total: None)
     more = sm.Plan(swaps, [sm.SmallCells(), sm.Hellinger()], replicates=20_000, data=source)
@@ -50,7 +51,7 @@ def read(base: str, head: dict[str, str], size: int, until: float, times: list[f
             except httpx.HTTPError as error:
                 errors.append(type(error).__name__)
             times.append(time.perf_counter() - started)
-            time.sleep(0.2)  # a person's page asks every 2.5 s; this is twelve times as often
+            time.sleep(0.2)  # the page of a user asks every 2.5 s; this is twelve times as often
 
 
 def main() -> int:
@@ -77,13 +78,13 @@ def main() -> int:
             times: list[float] = []
             errors: list[str] = []
             until = time.monotonic() + SECONDS
-            crowd = [
+            clients = [
                 threading.Thread(target=read, args=(base, head, size, until, times, errors)) for _ in range(CLIENTS)
             ]
-            for one in crowd:
-                one.start()
-            for one in crowd:
-                one.join()
+            for client in clients:
+                client.start()
+            for client in clients:
+                client.join()
             status = httpx.get(f"{base}/api/studies/swept/sweep", headers=head, timeout=60).json()
         finally:
             server.send_signal(signal.SIGINT)

@@ -1,6 +1,6 @@
-// What the pages find in the browser besides their own modules.
+// Global names that the pages use besides their own modules.
 interface Window {
-  workbench: Record<string, any>; // what the tests look at
+  workbench: Record<string, any>; // for the tests
   vegaEmbed: (node: HTMLElement, spec: object, options: object) => Promise<{ view: any }>;
 }
 declare module "*/vega.js";

@@ -1,4 +1,4 @@
-"""Check the site as made: every link leads somewhere within it, and nothing is loaded from elsewhere.
+"""Check the built site: every link is valid, and nothing is loaded from another host.
 
 python site/check.py site/build/html
 """
@@ -13,14 +13,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-OUTSIDE = re.compile(r"https?://[\w.-]+\.[a-z]{2,}(/\S*)?", re.IGNORECASE)  # there is no network to try it on
+# links to other hosts are checked by their form only, without a network
+OUTSIDE = re.compile(r"https?://[\w.-]+\.[a-z]{2,}(/\S*)?", re.IGNORECASE)
 LOADS = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 MADE_ELSEWHERE = {"_static", "_downloads"}
 HARMLESS = ("canonical", "search", "next", "prev", "index", "author", "copyright")  # relations that load nothing
 
 
 class Page(HTMLParser):
-    """The links, the anchors and what is loaded, of one page."""
+    """The links, the anchors and the loaded resources of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -43,21 +44,21 @@ def page(path: Path) -> Page:
     return Page(path.read_text(encoding="utf-8"))
 
 
-def wrong(folder: Path, path: Path) -> Iterator[str]:
-    """What is wrong with the links of one page, a sentence each."""
+def link_problems(folder: Path, path: Path) -> Iterator[str]:
+    """Return the problems with the links of a page."""
     for link in page(path).loads:
         if urlsplit(link).scheme not in ("", "data") or link.startswith("//"):
-            yield f"loads {link} from elsewhere"
+            yield f"loads {link} from another host"
     for link in page(path).links + page(path).loads:
         scheme = urlsplit(link).scheme
         if scheme in ("http", "https") and not OUTSIDE.fullmatch(link):
-            yield f"has a link that is none: {link}"
-        elif not scheme and not leads(folder, path, link):
-            yield f"links to {link}, which is not there"
+            yield f"has an invalid link: {link}"
+        elif not scheme and not target_exists(folder, path, link):
+            yield f"links to {link}, which does not exist"
 
 
-def leads(folder: Path, path: Path, link: str) -> bool:
-    """Whether a link within the site leads to a file of it, and to a place on that page."""
+def target_exists(folder: Path, path: Path, link: str) -> bool:
+    """Return whether a link points to a file of the site, and to an anchor on that page."""
     parts = urlsplit(link)
     target = (path.parent / unquote(parts.path)).resolve() if parts.path else path.resolve()
     if not target.is_file() or folder.resolve() not in target.parents:
@@ -68,17 +69,17 @@ def leads(folder: Path, path: Path, link: str) -> bool:
 
 
 def check(folder: Path) -> list[str]:
-    """What is wrong with the site, a line each."""
+    """Return all problems of the site; print the number of pages, links and problems."""
     pages = [path for path in sorted(folder.rglob("*.html")) if not MADE_ELSEWHERE & set(path.parts)]
     if not pages:
         return [f"{folder} has no pages"]
-    found = [f"{path.relative_to(folder)} {what}" for path in pages for what in wrong(folder, path)]
+    problems = [f"{path.relative_to(folder)} {problem}" for path in pages for problem in link_problems(folder, path)]
     links = sum(len(page(path).links) for path in pages)
-    print(f"{len(pages)} pages, {links:,} links, {len(found)} wrong")
-    return found
+    print(f"{len(pages)} pages, {links:,} links, {len(problems)} problems")
+    return problems
 
 
 if __name__ == "__main__":
-    faults = check(Path(sys.argv[1]))
-    print("\n".join(faults))
-    sys.exit(bool(faults))
+    problems = check(Path(sys.argv[1]))
+    print("\n".join(problems))
+    sys.exit(bool(problems))

@@ -1,4 +1,4 @@
-"""How Sphinx makes the site from docs/: `make site`. Pages lie in docs/, so that they read as plain Markdown too."""
+"""Configuration of Sphinx, which builds the site from docs/ (`make site`). The pages are also readable as Markdown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
 
-# Notebooks run at every build, from the top, in a folder of their own; a cell that fails ends the build.
+# Notebooks run at every build in a temporary folder; a cell that fails ends the build.
 nb_execution_mode = "force"
 nb_execution_timeout = 180
 nb_execution_raise_on_error = True
@@ -33,16 +33,16 @@ nb_execution_in_temp = True
 nb_merge_streams = True
 nb_mime_priority_overrides = [("html", "image/svg+xml", 10), ("html", "image/png", 20), ("html", "text/html", 30)]
 
-suppress_warnings = ["mystnb.unknown_mime_type"]  # a chart comes as a spec too; its picture is shown
+suppress_warnings = ["mystnb.unknown_mime_type"]  # charts also return their specification; the picture is shown
 
-# Tables that cells give are for readers: no types, no shape, no text cut short.
+# Show tables of cells without column types and shape, and do not truncate texts.
 os.environ |= {
     "POLARS_FMT_TABLE_HIDE_COLUMN_DATA_TYPES": "1",
     "POLARS_FMT_TABLE_HIDE_DATAFRAME_SHAPE_INFORMATION": "1",
     "POLARS_FMT_STR_LEN": "100",
 }
 
-# Kernels keep no history and say nothing of themselves.
+# Kernels write no history and no log messages.
 os.environ["IPYTHONDIR"] = tempfile.mkdtemp(prefix="sdcmap-site-")
 profile = Path(os.environ["IPYTHONDIR"], "profile_default")
 profile.mkdir()
@@ -51,7 +51,7 @@ profile.joinpath("ipython_kernel_config.py").write_text(
 )
 logging.getLogger("traitlets").setLevel(logging.WARNING)
 
-html_theme = "furo"  # light and dark, a phone's width, no font and no script from elsewhere
+html_theme = "furo"  # light and dark, fits phones, loads no font and no script from other hosts
 html_title = f"sdcmap {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which every browser draws by itself: no script, no font, no network."""
+"""Render formulas as MathML, which browsers display without scripts, fonts or a network."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sphinx.writers.html5 import HTML5Translator
 
 
 def inline(writer: HTML5Translator, node: nodes.math) -> None:
-    """A formula within a line."""
+    """Write a formula within a line."""
     writer.body.append(convert(node.astext()))
     raise nodes.SkipNode
 
 
 def display(writer: HTML5Translator, node: nodes.math_block) -> None:
-    """A formula of its own; a wide one scrolls within its box."""
+    """Write a displayed formula; a wide one scrolls within its box."""
     number = f'<span class="eqno">({node["number"]})</span>' if node.get("number") else ""
     writer.body.append(f'<div class="math">{number}{convert(node.astext(), display="block")}</div>\n')
     raise nodes.SkipNode

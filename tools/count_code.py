@@ -1,6 +1,6 @@
 """Count the files and lines of code of each package: `python tools/count_code.py [FOLDER]`.
 
-A line of code is a line that holds more than a comment or a docstring.
+Lines that contain only a comment or a docstring, and empty lines, do not count.
 """
 
 from __future__ import annotations

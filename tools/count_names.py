@@ -1,4 +1,4 @@
-"""Count what the writing rules limit: participle function names, vague constants, full-line comments.
+"""Count participle function names, vague constants and full-line comments, and compare them with the writing rules.
 
     python tools/count_names.py [--list]
 
@@ -39,7 +39,7 @@ def is_participle(name: str) -> bool:
 
 
 def main() -> int:
-    """Print the counts; return 1 where one breaks its rule."""
+    """Print the counts; return 1 if one of them breaks its rule."""
     functions, participles, vague, comments, code_lines = 0, [], [], 0, 0
     for path in sorted(SOURCE.rglob("*.py")):
         text = path.read_text(encoding="utf-8")

@@ -1,14 +1,15 @@
-# Data frames in and out: columns travel as bytes of doubles, with their labels beside them (see sdcmap/files/r_bridge.py).
+# Convert data frames to and from Python. Columns are passed as bytes of doubles, with their labels (see
+# sdcmap/files/r_bridge.py).
 
 is_microdata <- function(x) inherits(x, "sdcmap.data.microdata.Microdata")
 
 as_microdata <- function(x, ...) {
   if (is_microdata(x) && ...length() == 0) return(x)
-  if (is.data.frame(x)) x <- ask(bridge()$from_r, handed_over(x))
-  ask(python()$read, x, ...)
+  if (is.data.frame(x)) x <- call_python(bridge()$from_r, columns_out(x))
+  call_python(python()$read, x, ...)
 }
 
-handed_over <- function(frame) unname(Map(column_out, names(frame), frame))
+columns_out <- function(frame) unname(Map(column_out, names(frame), frame))
 
 column_out <- function(name, x) {
   kind <- kind_of(x)
@@ -17,7 +18,7 @@ column_out <- function(name, x) {
   if (kind == "factor") {
     levels <- levels(x)
     numbers <- as.double(unclass(x))
-    numbers[is.na(levels)[numbers]] <- NA  # addNA() has a level that is missing
+    numbers[is.na(levels)[numbers]] <- NA  # addNA() adds NA as a level
     numbers <- match(levels[numbers], levels[!is.na(levels)])
     levels <- levels[!is.na(levels)]
   } else if (kind == "text") {
@@ -58,13 +59,13 @@ format_of <- function(x) {
   if (length(stated)) one_text(stated[[1]]) else ""
 }
 
-# ---- back ---------------------------------------------------------------------------------------------------------
+# ---- from Python to R ---------------------------------------------------------------------------------------------
 data_frame <- function(table) {
   columns <- bridge()$to_r(table)
-  made <- lapply(columns, column_in)
-  names(made) <- vapply(columns, function(column) column$name, character(1))
-  rows <- if (length(made)) length(made[[1]]) else 0L
-  structure(made, class = "data.frame", row.names = .set_row_names(rows))
+  values <- lapply(columns, column_in)
+  names(values) <- vapply(columns, function(column) column$name, character(1))
+  rows <- if (length(values)) length(values[[1]]) else 0L
+  structure(values, class = "data.frame", row.names = .set_row_names(rows))
 }
 
 column_in <- function(column) {
@@ -79,7 +80,7 @@ column_in <- function(column) {
     whole = as.integer(numbers),
     numbers
   )
-  labeled(x, column)
+  set_labels(x, column)
 }
 
 numbers_of <- function(x) readBin(as.raw(x), "double", length(x) / 8, endian = "little")
@@ -89,13 +90,13 @@ codes_in <- function(x, like) {
   if (is.integer(like) && is.numeric(codes) && !anyNA(codes) && all(codes == round(codes))) as.integer(codes) else codes
 }
 
-labeled <- function(x, column) {
+set_labels <- function(x, column) {
   if (nzchar(column$label)) attr(x, "label") <- column$label
   if (is.factor(x)) return(x)
   labels <- codes_in(column$codes, x)
   values <- codes_in(column$na_values, x)
   range <- codes_in(column$na_range, x)
-  values <- values[!is.na(values)]  # letters are tagged NA among the values themselves
+  values <- values[!is.na(values)]  # tagged NA are among the values themselves
   if (length(labels)) attr(x, "labels") <- stats::setNames(labels, as.character(unlist(column$words)))
   if (length(values)) attr(x, "na_values") <- values
   if (length(range)) attr(x, "na_range") <- range

@@ -1,4 +1,4 @@
-# The Python package, found on first use: reticulate::use_virtualenv() or RETICULATE_PYTHON say where it is installed.
+# The Python package is loaded on first use. reticulate::use_virtualenv() or RETICULATE_PYTHON says where it is.
 
 sdcmap_python <- NULL
 
@@ -10,16 +10,17 @@ python <- function() sdcmap_python
 
 bridge <- function() reticulate::import("sdcmap.files.r_bridge")
 
-# A verb of Python; what it refuses is a condition of R of the same name: tryCatch(..., Refused = function(e) ...).
-ask <- function(.verb, ...) {
+# Call a Python function. An error of sdcmap becomes an R condition of the same class, so that
+# tryCatch(..., Refused = function(e) ...) works.
+call_python <- function(.f, ...) {
   given <- arguments(...)
   named <- if (is.null(names(given))) logical(length(given)) else nzchar(names(given))
-  answer <- bridge()$call_verb(.verb, unname(given[!named]), if (any(named)) given[named] else reticulate::dict())
+  answer <- bridge()$call_verb(.f, unname(given[!named]), if (any(named)) given[named] else reticulate::dict())
   if (length(answer) == 1) return(answer[[1]])
   stop(structure(class = c(answer[[1]], "SdcmapError", "error", "condition"), list(message = answer[[2]], call = NULL)))
 }
 
-# Arguments as Python takes them: whole numbers as int, named lists as dict, several values as a list, NULL left out.
+# Convert an argument for Python: whole numbers to int, named vectors and lists to dict, several values to a list.
 plain <- function(x) {
   if (is_python(x) || is.raw(x)) return(x)
   if (is.list(x)) return(lapply(x, plain))
@@ -29,13 +30,15 @@ plain <- function(x) {
   if (length(x) == 1) x else as.list(x)
 }
 
+# Convert all arguments; those that are NULL are left out.
 arguments <- function(...) {
   given <- list(...)
   lapply(given[!vapply(given, is.null, logical(1))], plain)
 }
 
-# A call that was meant for base R: five verbs have the name of a function there, and scripts that use it must go on.
-meant_for <- function(f) {
+# Pass the current call on to a function of R. Five functions here have the name of a function of base R or graphics,
+# and scripts that use those must still work.
+pass_on_to <- function(f) {
   call <- sys.call(-1)
   call[[1]] <- f
   eval(call, parent.frame(2))

@@ -1,4 +1,4 @@
-# What Python gives back, as data frames: of microdata the records, of a map its points or methods, of scores every number.
+# Convert Python objects to data frames: records of microdata, points or methods of a map, all numbers of scores.
 
 as.data.frame.sdcmap.data.microdata.Microdata <- function(x, row.names = NULL, optional = FALSE, ...) data_frame(x)
 
@@ -23,8 +23,8 @@ as.data.frame.sdcmap.explore.method_comparison.Comparison <- function(x, row.nam
 }
 
 as.data.frame.sdcmap.explore.first_look.Look <- function(x, row.names = NULL, optional = FALSE, ...) {
-  seen <- x$variables
-  column <- function(name, kind) vapply(seen, function(one) kind(one[[name]]), kind(0))
+  variables <- x$variables
+  column <- function(name, kind) vapply(variables, function(one) kind(one[[name]]), kind(0))
   data.frame(
     name = column("name", as.character), kind = column("kind", as.character), role = column("role", as.character),
     distinct = column("distinct", as.integer), missing = column("missing", as.integer)

@@ -51,7 +51,7 @@ stopifnot(
   identical(as.vector(unclass(back$rooms))[-(1:2)], as.vector(unclass(people$rooms))[-(1:2)])
 )
 
-# ---- what is meant for base R goes there -----------------------------------------------------------------------------
+# ---- calls for base R are passed on ------------------------------------------------------------------------------
 stopifnot(
   choose(5, 2) == 10, choose(n = 5, k = 2) == 10, "package:base" %in% search(),
   identical(sweep(diag(2), 1, 1:2), base::sweep(diag(2), 1, 1:2)),
@@ -76,7 +76,7 @@ for (ending in c("sav", "dta")) {
   stopifnot(identical(as.vector(unclass(again$wage)), as.vector(people$wage)))
 }
 
-# ---- errors are conditions of R, in one sentence ----------------------------------------------------------------------
+# ---- errors are R conditions with a message ------------------------------------------------------------------------
 failed <- tryCatch(sm$read(people, keys = "agee"), SchemaError = function(e) conditionMessage(e))
 stopifnot(identical(failed, "no column 'agee'. Did you mean 'age'?"))
 failed <- tryCatch(sm$method("Swap", on = "sex", rate = 5), PlanError = function(e) conditionMessage(e))
@@ -86,7 +86,7 @@ listed$things <- I(lapply(seq_len(n), identity))
 failed <- tryCatch(sm$read(listed), SchemaError = function(e) conditionMessage(e))
 stopifnot(grepl("'things' has an R type that cannot be read", failed))
 
-# ---- the line: look, plan, sweep, map, choose, release, report ----------------------------------------------------------
+# ---- the workflow: look, plan, sweep, map, choose, release, report ------------------------------------------------
 people <- people[c("age", "sex", "wage")]
 path <- file.path(folder, "people.parquet")
 sm$write(people, path)
@@ -128,7 +128,7 @@ refused <- tryCatch(
   sm$release(data, swept$plan, best, file.path(folder, "public"), ledger = file.path(folder, "ledger")),
   Refused = function(e) conditionMessage(e)
 )
-stopifnot(grepl("wage", refused), !dir.exists(file.path(folder, "public"))) # wage would go out as it was
+stopifnot(grepl("wage", refused), !dir.exists(file.path(folder, "public"))) # wage would be released unchanged
 released <- sm$release(
   data, swept$plan, best, file.path(folder, "public"), ledger = file.path(folder, "ledger"), form = "csv",
   override = list(unmasked = "a test", profile = "a test", weight = "a test")
