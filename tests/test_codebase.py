@@ -1,7 +1,7 @@
-"""The structure of the package: who imports whom, the names and sizes of files, and what stands at the front door.
+"""The structure of the package: who imports whom, the names and sizes of files, and the public names.
 
-The contracts of import-linter in pyproject.toml say which package may import which. What they cannot say is held here: when
-a slow module is imported, who imports by name, and what kernels may import from other projects.
+The contracts of import-linter in pyproject.toml say which package may import which. This file tests what they
+cannot say: when a slow module is imported, who imports by name, and what kernels may import from other projects.
 """
 
 from __future__ import annotations
@@ -303,7 +303,9 @@ def test_every_class_of_a_package_is_exported(package: str, members: tuple[type[
         module = importlib.import_module(module_of(file))
         own |= {thing for name, thing in vars(module).items() if _is_own(thing, base, module.__name__, name)}
     bases = {parent for member in members for parent in member.__mro__[1:]}
-    assert own - bases == set(members) - bases, "a public class of a file that is not private is exported by its room"
+    assert own - bases == set(members) - bases, (
+        "a public class of a file that is not private is exported by its package"
+    )
     if base is Measure:
         assert {getattr(cls, "axis", None) for cls in members} == {package}
 
@@ -311,3 +313,22 @@ def test_every_class_of_a_package_is_exported(package: str, members: tuple[type[
 def _is_own(thing: object, base: type, module: str, name: str) -> bool:
     own = isinstance(thing, type) and issubclass(thing, base) and thing.__module__ == module
     return own and not name.startswith("_")
+
+
+@pytest.mark.parametrize("cls", (*METHODS, *RISKS, *UTILITIES), ids=lambda cls: cls.__name__)
+def test_every_method_and_measure_has_a_label_and_a_description(cls: type[Method | Measure]) -> None:
+    assert 0 < len(cls.label) <= 40
+    assert cls.description.endswith(".") and "  " not in cls.description
+
+
+def test_labels_are_unique() -> None:
+    labels = Counter(cls.label for cls in (*METHODS, *RISKS, *UTILITIES))
+    assert [label for label, count in labels.items() if count > 1] == []
+
+
+def test_names_and_comments_are_within_their_limits() -> None:
+    """`tools/count_names.py` counts participle names, vague constants and full-line comments."""
+    counted = subprocess.run(
+        [sys.executable, "tools/count_names.py"], cwd=PYPROJECT.parent, capture_output=True, text=True
+    )
+    assert counted.returncode == 0, counted.stdout
