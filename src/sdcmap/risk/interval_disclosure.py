@@ -92,14 +92,13 @@ class IntervalDisclosure(ValueMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.checked(original)
-        inside = zip(names, self._inside(original, masked, names), strict=True)
-        known = {name: column[~np.isnan(column)] for name, column in inside}
-        count = sum(map(len, known.values()))
-        if not count:
+        inside = dict(zip(names, self._inside(original, masked, names), strict=True))
+        count = {name: len(column) - int(np.isnan(column).sum()) for name, column in inside.items()}
+        if not any(count.values()):
             raise Undefined("no value is there before and after masking.")
-        total = {name: float(column.sum()) for name, column in known.items()}
-        each = {name: total[name] / len(column) / len(PERCENTS) for name, column in known.items() if len(column)}
-        return Estimate(value=sum(total.values()) / count / len(PERCENTS), parts=each)
+        total = {name: float(np.nansum(column)) for name, column in inside.items()}
+        each = {name: total[name] / count[name] / len(PERCENTS) for name in names if count[name]}
+        return Estimate(value=sum(total.values()) / sum(count.values()) / len(PERCENTS), parts=each)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """The share of the record's values, over the ten widths, that lie in their interval; NaN where it has none."""

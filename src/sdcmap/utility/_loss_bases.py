@@ -101,7 +101,10 @@ class SubpopulationLoss(WeightedMeasure):
                 number[rows] = k
             populations = _rows_of(number[owner], len(populations) + 1)[1:]
         for rows in populations:
-            yield rows, np.stack([loss(x[rows], z[rows]) for x, z in numbers])
+            losses = np.empty((len(names), len(numbers[0][1][rows])))
+            for row, (x, z) in zip(losses, numbers, strict=True):
+                row[:] = loss(x[rows], z[rows])
+            yield rows, losses
 
     def mean_losses(self, original: Microdata, masked: Microdata, loss: Formula) -> list[float]:
         """Return the mean loss of a value in each subpopulation; infinite where one is."""
@@ -126,8 +129,11 @@ class SubpopulationLoss(WeightedMeasure):
 
 def _sums_of_known(losses: Array) -> tuple[Array, Array]:
     """For each record the sum of its known losses, and how many there are."""
+    total = losses.sum(axis=0)
+    if not np.isnan(total).any():
+        return total, np.full(losses.shape[1], len(losses))
     known = ~np.isnan(losses)
-    return (losses if known.all() else np.where(known, losses, 0.0)).sum(axis=0), known.sum(axis=0)
+    return np.where(known, losses, 0.0).sum(axis=0), known.sum(axis=0)
 
 
 def _rows_of(code: Array, size: int = 0) -> list[Array]:
