@@ -5,9 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 UNIX_ONLY = ("fcntl", "resource", "pwd", "grp", "termios", "syslog", "posix_ipc")
 CODE = """
 import sys
+
+import pytest
 for name in {unix!r}:
     sys.modules[name] = None  # as on a system without it
 {body}
@@ -38,3 +42,11 @@ from sdcmap.files.stat.process_apart import _limit
 _limit(1)
 """
     assert without_unix(body) == "0 True"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere RLIMIT_DATA does not count what numpy and polars map")
+def test_limited_process_cannot_map_more_memory() -> None:
+    """A limit of ROOM bytes refuses one array of as many bytes; what the libraries map already is inside it."""
+    code = "from sdcmap.files.weighing import ROOM, _limit; _limit(ROOM); import numpy; numpy.empty(ROOM // 8)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.returncode == 1 and "Unable to allocate 2.00 GiB" in ran.stderr
