@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 UNIX_ONLY = ("fcntl", "resource", "pwd", "grp", "termios", "syslog", "posix_ipc")
 CODE = """
 import sys
@@ -38,3 +40,14 @@ from sdcmap.files.stat.reader_process import _limit
 _limit(1)
 """
     assert without_unix(body) == "0 True"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere RLIMIT_DATA does not count what numpy and polars map")
+def test_limited_process_cannot_map_more_memory() -> None:
+    """A limit refuses one array of as many bytes: memory that the libraries already use counts too."""
+    code = (
+        "from sdcmap.files.decoded_size import INTERPRETER_BYTES as size, _limit_memory; _limit_memory(size); "
+        "import numpy; numpy.empty(size // 8)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.returncode == 1 and "Unable to allocate 2.00 GiB" in ran.stderr

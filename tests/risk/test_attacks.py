@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -547,3 +548,20 @@ def test_informed_attack_with_few_targets_uses_released_covariance(tmp_path: Pat
         rates = [attack.links(data, masked).correct[targets].mean() for masked in releases]
         result[measure.archive != ""] = float(np.mean(rates))
     assert result[True] > 0.75 * result[False] > 0.3
+
+
+@pytest.mark.parametrize("kind", ["rank", "sd"])
+def test_interval_disclosure_leaves_out_records_with_a_missing_value(kind: Any) -> None:
+    """A file with missing values has the value of the same file without these records."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(0, 1, 60)
+    z = x + rng.normal(0, 0.1, 60)
+    known = np.arange(60) % 4 > 0
+
+    def score(x: Array, z: Array) -> float:
+        before = sm.read(pl.DataFrame({"wage": x}), numeric="wage")
+        measure = sm.risk.IntervalDisclosure(on="wage", kind=kind)
+        return measure.score(before, before.change(None, {"wage": z}), rng).value
+
+    with_missing = score(np.where(known, x, np.nan), np.where(known, z, np.nan))
+    assert 0 < with_missing < 1 and with_missing == pytest.approx(score(x[known], z[known]))

@@ -432,3 +432,12 @@ def test_information_loss_page_is_up_to_date() -> None:
     shown = re.findall(r"^\|.*\|$", page.split(module.BEGIN)[1].split(module.END)[0], re.MULTILINE)
     computed = module.table()
     assert changed_lines(shown, computed) == []
+
+
+def test_losses_are_means_over_the_values_that_the_original_has() -> None:
+    """a: S = 1, losses 0, 0, 1/sqrt(2), missing; b: four times 0. Record 4 has b alone."""
+    nan = float("nan")
+    before = file({"a": [1.0, 2.0, 3.0, nan], "b": [2.0, 4.0, 6.0, 8.0]})
+    after = before.change(None, {"a": np.array([1.0, 2.0, 4.0, nan])})
+    assert sm.IL1s().score(before, after, RNG).value == pytest.approx(1 / np.sqrt(2) / 7)
+    assert sm.IL1s().records(before, after).tolist() == pytest.approx([0, 0, 1 / np.sqrt(2) / 2, 0])

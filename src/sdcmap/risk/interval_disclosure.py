@@ -99,14 +99,13 @@ class IntervalDisclosure(ValueMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.check_variables(original)
-        inside = zip(names, self._inside(original, masked, names), strict=True)
-        known = {name: column[~np.isnan(column)] for name, column in inside}
-        count = sum(map(len, known.values()))
-        if not count:
+        inside = dict(zip(names, self._inside(original, masked, names), strict=True))
+        count = {name: len(column) - int(np.isnan(column).sum()) for name, column in inside.items()}
+        if not any(count.values()):
             raise Undefined("no value is present both before and after masking.")
-        total = {name: float(column.sum()) for name, column in known.items()}
-        each = {name: total[name] / len(column) / len(WIDTH_PERCENTS) for name, column in known.items() if len(column)}
-        return Estimate(value=sum(total.values()) / count / len(WIDTH_PERCENTS), parts=each)
+        total = {name: float(np.nansum(column)) for name, column in inside.items()}
+        each = {name: total[name] / count[name] / len(WIDTH_PERCENTS) for name in names if count[name]}
+        return Estimate(value=sum(total.values()) / sum(count.values()) / len(WIDTH_PERCENTS), parts=each)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """Return the share of the record's values, over the ten widths, that lie in their interval; NaN if it has none."""

@@ -104,7 +104,10 @@ class SubpopulationLoss(WeightedMeasure):
                 number[rows] = k
             populations = _group_rows(number[owner], len(populations) + 1)[1:]
         for rows in populations:
-            yield rows, np.stack([loss(x[rows], z[rows]) for x, z in numbers])
+            losses = np.empty((len(names), len(numbers[0][1][rows])))
+            for row, (x, z) in zip(losses, numbers, strict=True):
+                row[:] = loss(x[rows], z[rows])
+            yield rows, losses
 
     def mean_losses(self, original: Microdata, masked: Microdata, loss: Formula) -> list[float]:
         """Return the mean loss of a value in each subpopulation; infinite if one loss is."""
@@ -129,8 +132,11 @@ class SubpopulationLoss(WeightedMeasure):
 
 def _sum_known(losses: Array) -> tuple[Array, Array]:
     """Return, for each record, the sum of its known losses and their number."""
+    total = losses.sum(axis=0)
+    if not np.isnan(total).any():
+        return total, np.full(losses.shape[1], len(losses))
     known = ~np.isnan(losses)
-    return (losses if known.all() else np.where(known, losses, 0.0)).sum(axis=0), known.sum(axis=0)
+    return np.where(known, losses, 0.0).sum(axis=0), known.sum(axis=0)
 
 
 def _group_rows(code: Array, size: int = 0) -> list[Array]:
