@@ -10,8 +10,6 @@ import pytest
 UNIX_ONLY = ("fcntl", "resource", "pwd", "grp", "termios", "syslog", "posix_ipc")
 CODE = """
 import sys
-
-import pytest
 for name in {unix!r}:
     sys.modules[name] = None  # as on a system without it
 {body}
