@@ -515,8 +515,8 @@ def test_worked_choice_of_trottini(monkeypatch: pytest.MonkeyPatch) -> None:
     result = trottini2001_choice.run_worked_choice(seed=3, replicates=1)
     assert result.document["file"] == "a generated stand-in"
     rows = result.document["candidates"]
-    assert set(rows) == {"as it is", *trottini2001_choice.METHODS}
-    assert rows["as it is"]["region"] == "B" and rows["as it is"]["IEK"] == pytest.approx(0, abs=1e-12)
+    assert set(rows) == {"unmasked", *trottini2001_choice.METHODS}
+    assert rows["unmasked"]["region"] == "B" and rows["unmasked"]["IEK"] == pytest.approx(0, abs=1e-12)
     safe = {name: row["distance"] for name, row in rows.items() if row["region"] == "D"}
     assert result.document["choice"] == min(safe, key=lambda name: safe[name])
     assert len(result.figures["choice"].to_dict()["hconcat"]) == 3

@@ -52,7 +52,7 @@ def run_worked_choice(*, data: Path | None = None, seed: int = 1, replicates: in
     rule = GlobalCriterion(**axes, **limits)
     ru = RUMap(sweep(file, plan), risk=(axes["iek"],), utility=axes["sek"])
     choice = ru.choose(rule)
-    names = {method.text: name for name, method in METHODS.items()} | {Identity().text: "as it is"}
+    names = {method.text: name for name, method in METHODS.items()} | {Identity().text: "unmasked"}
     table = rule.table(ru).with_columns(pl.col("method").replace_strict(names).alias("name")).sort("distance")
     chosen = None if choice.candidate is None else names[choice.method]
     rows = {
