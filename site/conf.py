@@ -18,7 +18,7 @@ copyright = "the authors of sdcmap, Apache-2.0"
 
 extensions = ["myst_nb", "mathml", "pages"]
 source_suffix = {".md": "myst-nb"}
-exclude_patterns = ["dossiers/*.html", "**/.ipynb_checkpoints"]
+exclude_patterns = ["sample-reports/*.html", "**/.ipynb_checkpoints"]
 nitpicky = True
 
 myst_enable_extensions = ["dollarmath", "deflist"]

@@ -105,7 +105,7 @@ def test_second_file_is_made_from_first_and_ledger_records_both(here: Path, tmp_
     with sm.Study.open(tmp_path / "puf-study") as study:
         (entry,) = study.manifest["releases"]
         page = sm.report(study).html.split('<h2 id="parent">')[1].split("<h2")[0]
-    assert "scientific-use" in page and "(300 records)" in page, "one dossier for the pair"
+    assert "scientific-use" in page and "(300 records)" in page, "one report for the pair"
     assert "held by one attacker: " in page and "for an attacker with the original records: " in page
     assert entry["nested"]["within"] == str(here / "suf-study") and len(entry["nested"]["reasons"]) == 2
     third = plan_of(sm.Noise(on=["wage"], variance=0.2), measures=MEASURES, seed=SEED + 2)

@@ -204,7 +204,7 @@ def _default_folders() -> Iterator[Path]:
 
 
 def _read_key(home: Path) -> bytes | None:
-    """Return the ledger's key, or None where there is no ledger yet; a ledger that lost its key is not started anew."""
+    """Return the ledger's key, or None where there is no ledger yet; a ledger that lost its key is not replaced."""
     try:
         if (home / "key").exists():
             return bytes.fromhex((home / "key").read_text())

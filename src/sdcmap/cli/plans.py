@@ -42,14 +42,14 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
         else:
             print(f"{plan} has {len(problems)} problem{'' if len(problems) == 1 else 's'}:", *problems, sep="\n- ")
         raise Exit(2)
-    seconds, told = estimate_seconds(data, parsed), list(remarks(data, parsed, written))
+    seconds, notes = estimate_seconds(data, parsed), list(remarks(data, parsed, written))
     if as_json:
         policy = {"reason": parsed.policy.reason, **parsed.policy.numbers}
-        print_json({"problems": [], "candidates": parsed.count, "seconds": seconds, "remarks": told, "policy": policy})
+        print_json({"problems": [], "candidates": parsed.count, "seconds": seconds, "remarks": notes, "policy": policy})
     else:
         counts = f"{parsed.count:,} candidates, {len(parsed.measures)} measures"
         print(f"{plan} is valid: {counts}; about {format_duration(seconds)} on one core.")
-        print(*told, f"Release policy: {parsed.policy.description}", sep="\n")
+        print(*notes, f"Release policy: {parsed.policy.description}", sep="\n")
 
 
 def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:

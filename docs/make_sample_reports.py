@@ -1,8 +1,8 @@
-"""Write the sample reports of docs/dossiers: about a social survey, a business file and a census extract, all public.
+"""Write the sample reports of docs/sample-reports: about a social survey, a business file and a census extract, all public.
 
 Each study uses a starting plan. There is a report for the board and one for the public. The pages contain no records.
 
-    SDCMAP_DATA=folder-with-data python docs/make_dossiers.py
+    SDCMAP_DATA=folder-with-data python docs/make_sample_reports.py
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import polars as pl
 import sdcmap as sm
 from sdcmap.explore.first_look import look
 
-FOLDER = Path(__file__).parent / "dossiers"
+FOLDER = Path(__file__).parent / "sample-reports"
 SEED = 0x5A3B_1E0D_0551_E250_0000_0000_0000_0000_0000_0001  # the data are public, so it need not be secret
 
 
