@@ -131,7 +131,7 @@ def test_pages_begin_with_their_purpose() -> None:
     """The first sentence of an entry page states its audience."""
     for page in RUN:
         lead = page.read_text(encoding="utf-8").split("\n\n")[1]
-        assert re.match(r"(For people who know|How) ", lead), page.name
+        assert re.match(r"(For users of|How) ", lead), page.name
 
 
 def test_plans_on_entry_pages_are_valid() -> None:

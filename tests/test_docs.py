@@ -202,7 +202,7 @@ def test_python_of_the_readme_ends_in_a_release(tmp_path: Path, monkeypatch: pyt
     made = run_page(
         "README.md", smaller, __name__="__main__", few=lambda plan: replace(plan, methods=plan.methods[-3:-1])
     )
-    assert made["best"].reason.startswith("Release ") and (tmp_path / "map.html").exists()
+    assert made["best"].reason.startswith("Recommended: ") and (tmp_path / "map.html").exists()
     assert (tmp_path / "public" / "SHA256SUMS").exists()
 
 

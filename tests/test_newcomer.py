@@ -48,7 +48,7 @@ def test_from_an_unseen_file_to_a_release(unseen: Path) -> None:
     assert "identifier" in said.stdout  # it sees who must not leave
     assert "is valid" in sdcmap(*documented("check", "plan.toml")).stdout
     sdcmap(*documented("sweep", "plan.toml", "-o", "study", "--workers", 1))
-    assert sdcmap(*documented("choose", "study")).stdout.startswith("Release ")
+    assert sdcmap(*documented("choose", "study")).stdout.startswith("Recommended: ")
     sdcmap(*documented("map", "study", "-o", "map.html"))
     sdcmap(*documented("release", "study", "-o", "public", "--confirm-roles"))
     assert (unseen / "map.html").stat().st_size > 100_000

@@ -435,4 +435,4 @@ def test_run_used_the_expected_options(workspace: Workspace) -> None:
     connection.close()
     assert reason.startswith("ValueError") and "leaky.py" in reason
     said = workspace.printed["printed by line.py"]
-    assert said.count(b"error:") >= 10 and said.count(b"not released") == 2
+    assert said.count(b"error:") >= 10 and said.count(b"Not released. These checks failed") == 2

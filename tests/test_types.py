@@ -29,7 +29,7 @@ EXCEPTIONS = {  # "file: place" -> why it stays
     "study/cluster.py: Cluster.__init__(client)": "a Dask client; dask is not needed to check types",
     "study/cluster.py: unwrap_client()": "a Dask client; dask is not needed to check types",
     "files/stat/user_missing.py: numeric_bytes(facts)": "pyreadstat has no types",
-    "files/stat/user_missing.py: letters_of(facts)": "pyreadstat has no types",
+    "files/stat/user_missing.py: read_letters(facts)": "pyreadstat has no types",
 }
 
 

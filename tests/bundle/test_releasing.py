@@ -233,7 +233,9 @@ def test_release_checks_few_draws_of_a_method_and_note_counts_them(persons: sm.M
             release(persons, plan, draw, study=study).check()
     with sm.Study.open(tmp_path / "study") as study:
         assert list(study.manifest["checked_draws"].values()) == [[0, 1, 2]]
-        with pytest.raises(sm.errors.Refused, match="draws: 3 other draws of this method were checked before"):
+        with pytest.raises(
+            sm.errors.Refused, match="No lucky draw .draws.: 3 other draws of this method were checked before"
+        ):
             release(persons, plan, draws[3], study=study).write(tmp_path / "public")
         assert list(study.manifest["checked_draws"].values()) == [[0, 1, 2]]
         folder = release(persons, plan, draws[1], study=study).write(tmp_path / "public")

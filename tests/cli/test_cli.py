@@ -171,7 +171,7 @@ def test_map_choose_report_release(folder: Path, tmp_path: Path) -> None:
     choice = json.loads(sdcmap("choose", folder / "study", "--json").stdout)
     limit = sm.Study.open(folder / "study").plan.rule.risk  # type: ignore[union-attr]
     assert 0 < choice["risk"] <= limit
-    assert choice["reason"].startswith(f"Release {choice['name']}: ") and " swapped " in choice["name"]
+    assert choice["reason"].startswith(f"Recommended: {choice['name']}. ") and " swapped " in choice["name"]
     again = json.loads(sdcmap("choose", folder / "study", "--max-risk", limit, "--json", "--keep").stdout)
     assert again["candidate"] == choice["candidate"]
     kept = list((folder / "study" / "kept").iterdir())

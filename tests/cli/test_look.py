@@ -43,7 +43,7 @@ def test_look_prints_dialect_roles_and_codes(file: Path, tmp_path: Path, monkeyp
 def test_look_rejects_malformed_files(tmp_path: Path) -> None:
     cases = {
         "1;2\n3;4\n": "seems to have no header",
-        "a;b\n1;2\n3\n": "rows with more or fewer fields",
+        "a;b\n1;2\n3\n": "1 row has more or fewer fields",
         "a;a\n1;2\n": "columns with the same name",
     }
     for text, message in cases.items():

@@ -152,7 +152,7 @@ def test_error_names_the_new_name_of_a_renamed_class_field_or_word(table: dict[s
 
 def test_every_new_name_is_different_from_the_old_one_and_in_use() -> None:
     source = Path(sm.__file__).parent
-    text = "".join(path.read_text("utf-8") for path in source.glob("[mru]*/**/*.py"))
+    text = "".join(path.read_text("utf-8") for path in source.glob("[mrsu]*/**/*.py"))
     for old, new in RENAMED.items():
         assert old != new and re.search(rf"\b{new}\b", text), f"{old} was renamed to {new}, which is gone"
 

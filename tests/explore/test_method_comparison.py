@@ -127,7 +127,7 @@ def test_compare_accepts_constant_and_empty_variables() -> None:
 
 
 def test_compare_rejects_data_without_roles() -> None:
-    with pytest.raises(sm.errors.PlanError, match="state roles"):
+    with pytest.raises(sm.errors.PlanError, match="state their roles"):
         trial_plan(sm.read(pl.DataFrame({"a": ["x", "y"]})))
 
 
@@ -245,7 +245,7 @@ def test_compare_draws_one_map(folder: Path) -> None:
     kept = {"inside.study.parquet", "outside.study.parquet"}
     assert files == {"plan.toml", "refine.toml", "study", "map.html", "map.png"} | kept
     drawn = (out / "map.html").read_text()
-    assert "and 3 more in groups of 3" in drawn  # all methods are drawn; labels only where there is space
+    assert "microaggregated in groups of 3" in drawn  # all methods are drawn; labels only where there is space
     assert str(out) not in drawn
     assert "not empty" in str(run(folder / "people.csv", "-o", out).exception)
     plan = Plan.read(out / "plan.toml")
@@ -256,7 +256,7 @@ def test_compare_draws_one_map(folder: Path) -> None:
 def test_compare_uses_stated_columns(folder: Path, tmp_path: Path) -> None:
     arguments = ("--keys", "Age,Sex", "--numeric", "wage", "--replicates", 1, "--workers", 1)
     shown = run(folder / "people.csv", *arguments, "-o", tmp_path / "out").stdout
-    assert "by trees" in shown and "ClosestRecord(control_file='outside.study.parquet')" in shown
+    assert "synthesized (CART" in shown and "ClosestRecord(control_file='outside.study.parquet')" in shown
     assert "Methods to refine: " in shown
     assert f"sdcmap sweep {tmp_path / 'out' / 'refine.toml'}" in shown.replace("\n", "")
     plan = Plan.read(tmp_path / "out" / "plan.toml")

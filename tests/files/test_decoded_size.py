@@ -36,8 +36,8 @@ def weigh(limit):
     sys.argv[1:] = [str(path), str(limit)]
     return main()
 print(weigh(1 << 20), weigh(8) == TOO_LARGE)
-from sdcmap.files.stat.reader_process import _limit
-_limit(1)
+from sdcmap.files.stat.reader_process import _limit_resources
+_limit_resources(1)
 """
     assert without_unix(body) == "0 True"
 

@@ -64,7 +64,7 @@ def test_the_workbench_knows_a_new_format(file: Path, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     assert [found.name for found in workspace.files()] == ["people.bar"]
     with file.open("rb") as source:
-        assert workspace.take("C:\\more.bars", source) == tmp_path / "more.bars"
+        assert workspace.store_upload("C:\\more.bars", source) == tmp_path / "more.bars"
 
 
 @pytest.mark.usefixtures("bars")

@@ -115,10 +115,10 @@ def test_rank_windows_are_strict_and_free_ranks_equally_likely() -> None:
 
 def test_the_search_of_a_full_window_draws_uniformly_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one try the free ranks are listed instead; the distribution of the partner of rank 0 is the same."""
-    monkeypatch.setattr("sdcmap.methods.rank_swap.TRIES", 1)
+    monkeypatch.setattr("sdcmap.methods.rank_swap.MAX_WINDOW_DRAWS", 1)
     x = np.arange(8.0)
     third = [rank_swap(x, 0.5, np.random.default_rng(seed))[2] for seed in range(4000)]
-    monkeypatch.setattr("sdcmap.methods.rank_swap.TRIES", 64)
+    monkeypatch.setattr("sdcmap.methods.rank_swap.MAX_WINDOW_DRAWS", 64)
     again = [rank_swap(x, 0.5, np.random.default_rng(seed + 10_000))[2] for seed in range(4000)]
     for value in range(8):
         share = (third.count(value) + again.count(value)) / 8000

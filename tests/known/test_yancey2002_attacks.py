@@ -135,7 +135,7 @@ def test_intersected_rank_windows_undo_a_rank_swap(casc_census: Microdata, p: fl
 def test_mixture_noise_is_broken_by_a_reader_of_the_method_note(casc_census: Microdata, variance: float) -> None:
     method = sm.methods.MixtureNoise(on=casc_census.numeric, variance=variance)
     masked = sm.mask(casc_census, method, seed=1)
-    assert sm.risk.Informed().for_informed_attacker(method).score(casc_census, masked, RNG).value == 1
+    assert sm.risk.Informed().for_informed_attacker(method).score(casc_census, masked, RNG).value > 0.99
 
 
 def test_attack_of_the_paper_understates_the_risk(casc_census: Microdata) -> None:

@@ -417,7 +417,7 @@ def test_zoom_and_densities() -> None:
     table = sm.records(*cloud(120), KEYS)
     zoom = table.draw_zoom(4).spec["concat"]
     assert len(zoom) == 3  # all originals, one zoomed record, the key
-    with pytest.raises(sm.errors.PlanError, match="one of those given is none"):
+    with pytest.raises(sm.errors.PlanError, match="One of the given rows is not among them"):
         table.draw_zoom(4000)
     layers = table.draw_densities().spec["hconcat"][0]["layer"]
     steps = [layer["data"]["values"] for layer in layers if layer["mark"]["type"] == "line"]
@@ -497,7 +497,7 @@ def test_report_shows_records_internally_and_bins_externally(study: Path) -> Non
     rule = sm.recordwise.Unsafe(on=KEYS, k=10)
     inside = sm.report(study, records=rule).html
     outside = sm.report(study, audience="external", records=rule, show_risk="asked for").html
-    assert "no bin holds" not in sm.report(study, audience="external", records=rule).html
+    assert "no bin contains" not in sm.report(study, audience="external", records=rule).html
     assert "Each point is one record" in inside and "Each point is one record" not in outside
-    assert "no bin holds 1 to 9 records" in outside and "largest unit" not in outside and "δ" not in outside
+    assert "no bin contains 1 to 9 records" in outside and "largest unit" not in outside and "δ" not in outside
     assert "Every record" not in sm.report(study).html

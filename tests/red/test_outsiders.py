@@ -126,7 +126,7 @@ def test_public_files_have_no_unreplaced_texts(tmp_path: Path, monkeypatch: pyte
         pages += [path.read_text(errors="replace") for path in folder.iterdir()]
     secrets = ["q.csv", "z.csv", "zanzibar", "minister", *(recode.sha256 for recode in recodes)]
     assert [(page[:80], word) for page in pages for word in secrets if word in page.casefold()] == []
-    assert "region at level 1 (hierarchy hierarchy 1)" in pages[0] and "file made elsewhere 1" in pages[1]
+    assert "region recoded to level 1" in pages[0] and "file made elsewhere 1" in pages[1]
     assert all("regions, light (Recode)" in page for page in (*pages[:2], (folder / "note.md").read_text()))
     inside = unescape(sm.report(study, choice).html)
     assert all(

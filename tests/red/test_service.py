@@ -167,7 +167,7 @@ def command_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return command_file
 
 
-def test_token_is_not_on_a_command_line(tmp_path: Path, command_file: Path) -> None:
+def test_access_secret_is_not_on_a_command_line(tmp_path: Path, command_file: Path) -> None:
     """With `--open` the browser was started with the token as its argument, which every user of a machine can read. And
     what a killed server left of that, the next one takes away."""
 

@@ -87,7 +87,11 @@ def counted(outcome: Outcome) -> Iterator[tuple[str, float, float]]:
     bundle, inside = Bundle(outcome.folder), outcome.everybody[: outcome.inside]
     rows, known = len(bundle.data), columns(bundle, inside)
     shown = [part.name for part in known if part.name in bundle.note["not_masked"]]
-    for sentence in (check.reason for check in outcome.stated if " records are unique on " in check.reason):
+    for sentence in (
+        check.reason
+        for check in outcome.stated
+        if check.name == "profile" and " records are unique on " in check.reason
+    ):
         yield "alone", alone(bundle, shown), int(sentence.split(" of ")[0].replace(",", ""))
     if outcome.origin is None:
         return

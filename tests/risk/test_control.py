@@ -181,7 +181,7 @@ def test_failed_refit_gives_the_reason() -> None:
         pl.col("candidate") == refits["id"][0], pl.col("measure").is_in([INFER.text, MEMBER.text])
     )
     assert rows["status"].to_list() == ["undefined"] * 2
-    assert all("cannot be made without some of the people" in r and "300 records" in r for r in rows["reason"])
+    assert all("cannot be refitted without some of the people" in r and "300 records" in r for r in rows["reason"])
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ def test_replicated_uniques_match_definition(seed: int) -> None:
     before, after = Counter(ours), Counter(theirs)
     result = scored(sm.risk.ReplicatedUniques(), original, released)
     assert result.value == pytest.approx(np.mean([before[k] == 1 and after[k] == 1 for k in ours]))
-    assert result.parts["alone"] == pytest.approx(np.mean([before[k] == 1 for k in ours]))
-    assert result.parts["alone in the release"] == pytest.approx(np.mean([after[k] == 1 for k in theirs]))
+    assert result.parts["unique in the original"] == pytest.approx(np.mean([before[k] == 1 for k in ours]))
+    assert result.parts["unique in the release"] == pytest.approx(np.mean([after[k] == 1 for k in theirs]))
 
 
 @given(seed=st.integers(0, 10_000))

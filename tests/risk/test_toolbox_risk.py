@@ -476,7 +476,7 @@ def test_risk_measures_pass_contract_checks_with_households(measure: sm.Measure)
         (sm.risk.AttributeInference, {"tolerance": -1}, "AttributeInference.tolerance must be in [0, inf). Got -1."),
         (sm.risk.ClosestRecord, {"targets": 0}, "ClosestRecord.targets must be in [1, inf). Got 0."),
         (sm.risk.ClosestRecord, {"control_file": "gone.csv"}, "ClosestRecord.control_file: there is no file gone.csv"),
-        (sm.risk.ClosestRecord, {"sha256": "xyz"}, "ClosestRecord.sha256 belongs to a file, and no file is named"),
+        (sm.risk.ClosestRecord, {"sha256": "xyz"}, "ClosestRecord.sha256 is stated, but no file is named"),
     ],
 )  # fmt: skip
 def test_parameter_out_of_range_is_reported(cls: Any, given: dict[str, Any], words: str) -> None:

@@ -325,7 +325,7 @@ def test_search_command_prints_the_result(workdir: Path) -> None:
     ).stdout
     assert "24 methods were evaluated" in said and "by new draws" in said
     assert "Release " in said and "Hellinger" in said
-    assert "Release " in sdcmap("choose", workdir / "study").stdout
+    assert "Recommended: " in sdcmap("choose", workdir / "study").stdout
     result = sdcmap("search", workdir / "plan.toml", "-o", workdir / "s2", "--budget", 5, code=2).stderr
     assert result == "error: Search.budget must be at least 24, the number of starts. Got 5.\n"
 

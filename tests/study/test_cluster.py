@@ -112,7 +112,7 @@ def test_stopped_cluster_sweep_continues_to_the_same_rows(
 
     with pytest.raises(KeyboardInterrupt):
         sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine, progress=stop)
-    stored = len(sm.Study.open(tmp_path / "s").done())
+    stored = len(sm.Study.open(tmp_path / "s").candidate_states())
     assert 12 < stored < serial.candidate.height
     assert same_rows(sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine), serial)
 
@@ -219,7 +219,7 @@ def test_lost_scheduler_gets_one_sentence_and_keeps_scores(
 
         with pytest.raises(SdcmapError, match="Stored scores are kept"):
             sm.sweep(people(), plan_of(), tmp_path / "s", engine=running.engine, progress=lose)
-    assert len(sm.Study.open(tmp_path / "s").done()) > 8
+    assert len(sm.Study.open(tmp_path / "s").candidate_states()) > 8
     assert same_rows(sm.sweep(people(), plan_of(), tmp_path / "s", workers=1), serial)
 
 

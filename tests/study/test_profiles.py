@@ -39,7 +39,7 @@ def test_plan_keeps_its_profile_with_changed_limits(name: str) -> None:
     profile = to_profile({"name": name, "reidentification": 0.07})
     plan = sm.Plan(sm.Swap(on="a"), [WorstLinkage(), sm.Hellinger()], profile=profile)
     assert plan.limits == {"WorstLinkage": 0.07} and sm.Plan.from_toml(plan.toml()) == plan
-    assert profile.words == f"{name} (changed: found 0.07)"
+    assert profile.words == f"{name} (changed: reidentification 0.07)"
 
 
 def test_stated_limits_override_those_of_the_profile() -> None:
@@ -56,7 +56,7 @@ def test_plan_without_a_risk_measure_gets_those_of_its_profile() -> None:
     ("given", "sentence"),
     [
         ("publik-use", "Did you mean 'public-use'"),
-        ({"name": "public-use", "fond": 0.1}, "has no limit 'fond'.* Did you mean 'found'"),
+        ({"name": "public-use", "found": 0.1}, "has no limit 'found'.* Did you mean 'reidentification'"),
         ({"reidentification": 2}, r"Profile.reidentification must be in \(0, 1\]"),
         ({"area": "region"}, "stated together"),
     ],

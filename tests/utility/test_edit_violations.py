@@ -50,7 +50,7 @@ def test_violations_of_original_do_not_count() -> None:
 def test_recoded_column_of_rule_is_undefined() -> None:
     data = family()
     masked = sm.mask(data, sm.Recode(on=["age"], width=10), seed=1)
-    with pytest.raises(sm.errors.Undefined, match="in the released file, edit rule .* holds no numbers"):
+    with pytest.raises(sm.errors.Undefined, match="in the released file, edit rule .* contains no numbers"):
         sm.utility.EditViolations(RULE).apply(data, masked, np.random.default_rng(0))
 
 

@@ -48,7 +48,7 @@ def test_workflow_from_upload_to_download(browser_session: LoggedInBrowser, serv
             page.get_by_label(f"Role of {name}").select_option("other")
             expect(page.locator("#columns tr", has_text=name)).to_contain_text("stated")
         page.fill("#name", "story")
-        page.click("text=State these roles")
+        page.click("text=Use these roles and write a plan")
         page.wait_for_url("**/studies/story/plan")
         ready(page)
         plan = plan_of(home, "sent.csv")
@@ -301,7 +301,9 @@ COUNT_ANSWERS = """() => {  // what a page does with an answer is done in the tu
 
 def test_decision_page_offers_missing_measures(browser_session: LoggedInBrowser) -> None:
     with browser_session.at("/studies/small/decision") as page:
-        both = re.compile(r"takes about ([\d.]+) (s|min|h) .*as it is, and about ([\d.]+) (s|min|h) with them")
+        both = re.compile(
+            r"takes about ([\d.]+) (s|min|h) .*without the measures, and about ([\d.]+) (s|min|h) with them"
+        )
         expect(page.locator("#price")).to_contain_text(both)
         page.evaluate(COUNT_ANSWERS)
         held: list[Route] = []

@@ -59,7 +59,7 @@ def test_map_with_hidden_limits_other_axes_and_empty_axes(browser_session: Logge
         assert second["ring"] == pytest.approx(second["point"], abs=0.5)
         page.select_option("#utility", SILENT.text)
         expect(page.locator("#empty-axes")).to_be_visible()
-        expect(page.locator("#empty-axes")).to_contain_text("no cell of the original has as many records")
+        expect(page.locator("#empty-axes")).to_contain_text("no cell of the original has enough records")
         page.select_option("#utility", "Hellinger")
         expect(page.locator("#empty-axes")).to_be_hidden()
         expect(page.locator("#choice-head")).to_have_text("The choice")

@@ -204,7 +204,7 @@ def test_merge_of_unknown_categories_is_reported(client: httpx.Client, folder: P
         table["methods"] = [{"type": "Recode", "on": ["Race"], "merge": merge}]
         return ok(client.post("/api/plans", json={"table": table}))
 
-    assert "two categories or more" in check_merge(["1", "2"])["problems"][0]
+    assert "at least two categories" in check_merge(["1", "2"])["problems"][0]
     idle = check_merge([['["1"', '"2"]']])
     assert idle["problems"] == [] and any("nothing is merged" in remark for remark in idle["remarks"])
     levels = source_of("people.csv", ROLES, {}).read(folder).column("Race").levels

@@ -581,4 +581,4 @@ def test_search_starts_from_the_roles(browser_session: LoggedInBrowser, server: 
         word = page.locator(".lead .word")
         word.focus()
         shown = page.evaluate("getComputedStyle(document.querySelector('.lead .word'), '::after').content")
-        assert "How the map becomes a choice" in shown
+        assert "How one candidate is chosen from the map" in shown

@@ -114,9 +114,10 @@ def _record_lengths(path: Path, dialect: Dialect, rows: int | None = None) -> pl
         width, *lengths = (len(record) for record in split_records(text, dialect))
     fields = pl.Series(lengths, dtype=pl.Int64)
     ragged = (fields != width) & (fields > 0)
-    if ragged.any():
+    if count := int(ragged.sum()):
+        rows_have = "1 row has" if count == 1 else f"{count:,} rows have"
         raise SchemaError(
-            f"{path.name} has {width:,} columns in its header, but {int(ragged.sum()):,} rows have more or fewer fields, "
+            f"{path.name} has {width:,} columns in its header, but {rows_have} more or fewer fields, "
             f"the first in row {(ragged.arg_max() or 0) + 1:,} after the header. State the separator and the quoting, or "
             "repair the file."
         ) from None

@@ -149,7 +149,7 @@ def format_score(value: float | None, unit: str) -> str:
     """Return a score for readers: shares in percent, everything with three significant digits.
 
     >>> format_score(0.03171, "share of records"), format_score(0.5, "distance"), format_score(None, "")
-    ('3.17 %', '0.5', 'no value')
+    ('3.17 %', '0.500', 'no value')
     """
     if value is None:
         return "no value"

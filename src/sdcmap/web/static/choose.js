@@ -132,7 +132,12 @@ function drawChecks(result) {
     const entry = el(
       "li",
       { class: check.passed ? "" : "failed" },
-      el("span", { class: check.passed ? "tick" : "cross" }, el("strong", { title: check.description }, check.label), `: ${check.reason}`),
+      el(
+        "span",
+        { class: check.passed ? "tick" : "cross" },
+        el("strong", { title: check.description }, check.label),
+        `: ${check.reason}`,
+      ),
     );
     if (check.passed || explained.has(check.name)) return entry;
     explained.add(check.name);
