@@ -48,8 +48,9 @@ def test_flipped_bit_is_detected_or_harmless(study: Path, name: str) -> None:
     with sm.Study.open(study) as opened:
         before, plan, seed = opened.scores(), opened.plan.toml(), opened.seed
     whole, dice, result = (study / name).read_bytes(), random.Random(9), 0
+    used = [place for place, byte in enumerate(whole) if byte]  # most pages of a small database are empty
     for _ in range(40):
-        flipped(study / name, dice.randrange(len(whole)), dice.randrange(8))
+        flipped(study / name, dice.choice(used), dice.randrange(8))
         try:
             with sm.Study.open(study) as opened:
                 after = opened.scores()
@@ -58,7 +59,7 @@ def test_flipped_bit_is_detected_or_harmless(study: Path, name: str) -> None:
         except sm.errors.SdcmapError:
             result += 1
         (study / name).write_bytes(whole)
-    assert result > (0 if name == "scores.sqlite" else 35)  # most pages of a small database are empty
+    assert result > (20 if name == "scores.sqlite" else 35)  # the other flips change nothing
 
 
 # ---- 10: two first sweeps -------------------------------------------------------------------------------------
