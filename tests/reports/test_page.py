@@ -67,7 +67,7 @@ def test_internal_report_contains_method_rule_and_reason(study: Study, pages: di
     assert choice.candidate and choice.reason in text and all(str(runner) in text for runner in choice.runners_up)
     assert "The rule and its limits were fixed before the first score." in text
     assert "Race swapped 50 %" in text and "admissible" in text
-    assert "weight: agreed by the board" in text
+    assert "Survey weights do not identify (weight): agreed by the board" in text
     assert "/x/out" in text and "public-use" in text
     assert sm.SmallCells.description in text
     for word in ("700 records", "nominal", "1 (unique)", "Cramér's V", f"sdcmap {sm.__version__}", "release nothing"):

@@ -145,11 +145,11 @@ def test_release_is_compared_with_the_limit_of_every_measure(tmp_path: Path) -> 
         assert {check.name for check in checks if not check.passed} == names
         said = [check.reason for check in checks if check.name == "risk"]
         assert "Attribute inference" in said[0] and f"the limit of {most:g}" in said[1]
-        assert said[2] == "WorstLinkage was not tested because the file is fully synthetic; the other limits decide."
+        assert said[2] == "WorstLinkage was not tested because the file is fully synthetic. The other limits decide."
     alone = plan_of(limits={"WorstLinkage": 0.9}).with_risk(data)
     checks = release(data, alone, synthetic_of(alone)).check()
     assert [check.name for check in checks if not check.passed] == ["risk"]
-    line = next(check.reason for check in checks if check.name == "line")
+    line = next(check.reason for check in checks if check.name == "limit")
     assert line.endswith("none for AttributeInference(secret='ill', worst=True) and ClosestRecord.")
 
 
