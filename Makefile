@@ -16,7 +16,7 @@ $(READY): pyproject.toml
 		{ echo "sdcmap needs Python 3.11 or later: make PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing sdcmap into .venv"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
 	@touch $@
 
 demo: install  ## the whole line on demo data: demo/map.html and demo/report.html
