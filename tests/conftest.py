@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).resolve().parents[1] / ".numba_cache"))  # for all workers
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers and the processes they start share the cores already
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")  # workers and the processes they start share the cores already
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import sdcmap as sm
 from sdcmap.files.stat.statfile_reader import read_statfile
