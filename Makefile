@@ -22,8 +22,8 @@ $(READY): pyproject.toml
 demo: install  ## the whole line on demo data: demo/map.html and demo/report.html
 	@$(BIN)/sdcmap demo -o demo
 
-# four workers on two cores: many tests wait for a process, a browser or a cluster; slow files come first
-PYTEST := $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
+# six workers on two cores: many tests wait for a process, a browser or a cluster; slow files come first
+PYTEST := $(BIN)/pytest -n 6 --dist loadfile --no-loadscope-reorder
 # every method and measure once, and releases: what one process compiles here, all workers find
 FIRST := tests/testing/test_revisions.py tests/bundle/test_releasing.py
 
