@@ -16,14 +16,14 @@ $(READY): pyproject.toml
 		{ echo "sdcmap needs Python 3.11 or later: make PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing sdcmap into .venv"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
 	@touch $@
 
 demo: install  ## run the whole workflow on demo data: demo/map.html, demo/public/ and demo/report.html
 	@$(BIN)/sdcmap demo -o demo
 
-# four workers on two cores, because many tests wait for a process, a browser or a cluster; slow files come first
-PYTEST := $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
+# six workers on two cores, because many tests wait for a process, a browser or a cluster; slow files come first
+PYTEST := $(BIN)/pytest -n 6 --dist loadfile --no-loadscope-reorder
 # these run first in one process: they compile the kernels of every method and measure, which all workers then share
 FIRST := tests/testing/test_revisions.py tests/bundle/test_releasing.py
 

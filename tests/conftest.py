@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).resolve().parents[1] / ".numba_cache"))  # for all workers
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers and the processes they start share the cores already
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")  # workers and the processes they start share the cores already
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import sdcmap as sm
 from sdcmap.files.stat.statfile_reader import read_statfile
@@ -19,7 +21,7 @@ from sizes import IN_CI, SOAK
 
 # The same examples each time, so that no test fails by chance; new ones, and many more, in a soak. Work is counted, never
 # timed: no deadline. --hypothesis-profile=soak chooses too.
-settings.register_profile("default", deadline=None, max_examples=10, derandomize=True)
+settings.register_profile("default", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("soak", deadline=None, max_examples=2_500, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("soak" if SOAK else "default")
 sweep_module.POOL_START_SECONDS = (

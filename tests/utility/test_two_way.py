@@ -81,3 +81,13 @@ def test_first_step_matches_newton() -> None:
 def test_ridge_logit_fails_on_huge_numbers() -> None:
     codes, numbers = mixed()
     assert ridge_logit(TwoWay.of(codes, numbers * 1e200, 2), np.ones(60), np.ones(60), 1.0) is None
+
+
+def test_two_threads_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes, numbers = mixed(500)
+    design, residuals = TwoWay.of(codes, numbers, 2), np.random.default_rng(2).normal(size=(500, 3))
+    sums = []
+    for threads in (1, 2):
+        monkeypatch.setattr("sdcmap.utility._two_way.own_threads", lambda threads=threads: threads)
+        sums.append(design.moments(residuals))
+    assert (sums[0] == sums[1]).all()
