@@ -414,7 +414,7 @@ def test_empty_and_absent_files(tmp_path: Path, ending: str) -> None:
         (f"a,{SECRET},b,{SECRET}\n1,2,3,4\n", "x.csv has columns with the same name: columns 2, 4. Rename them."),
         (
             f'a,b\n"{SECRET},2\n3,4\n',
-            "x.csv has 2 columns in its header, but 1 rows have more or fewer fields, the first in row 1",
+            "x.csv has 2 columns in its header, but 1 row has more or fewer fields, the first in row 1",
         ),
         (
             f"a,b\n1,2\n3\n4,5,{SECRET}\n",
@@ -422,7 +422,7 @@ def test_empty_and_absent_files(tmp_path: Path, ending: str) -> None:
         ),
         (
             f"a,b\n1,2\n3\n4,{SECRET}\n",
-            "x.csv has 2 columns in its header, but 1 rows have more or fewer fields, the first in row 2",
+            "x.csv has 2 columns in its header, but 1 row has more or fewer fields, the first in row 2",
         ),
         (
             f"{SECRET},m,2.5\n31,m,3.5\n",
