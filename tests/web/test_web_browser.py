@@ -115,7 +115,7 @@ def test_login_file_works_once(browser: Browser, server: Server, tmp_path: Path)
 def test_nested_value_is_edited_in_its_form(browser_session: LoggedInBrowser) -> None:
     with browser_session.at("/studies/known/plan") as page:
         text = page.locator("#toml")
-        attack = page.locator("#measures .item").first.get_by_label("Linkage, step 1")
+        attack = page.locator("#measures .item").first.get_by_label("Re-identified by record linkage, step 1")
         expect(attack.get_by_role("textbox", name="on", exact=True)).to_have_value("wage, interest, benefits")
         attack.locator(".chip[data-column=benefits]").first.click()
         expect(text).to_have_value(re.compile(r'type = "Linkage"\s+on = \[\s+"wage",\s+"interest",\s+\]'))

@@ -151,11 +151,13 @@ function steps(entry, table, id, options) {
       list.splice(to, 0, { type });
       set(list);
     },
-    name: (at) => typeOf(parts()[at]),
+    name: (at) => labelOf(typeOf(parts()[at])),
   });
+  const formOf = (type) => forms.find((one) => one.type === type);
+  const labelOf = (type) => formOf(type)?.label ?? type;
   const step = (part, at) => {
     const type = typeOf(part);
-    const form = forms.find((one) => one.type === type);
+    const form = formOf(type);
     const fields =
       typeof part === "string"
         ? [hint(`${part}: edit it in the text.`)]
@@ -163,11 +165,11 @@ function steps(entry, table, id, options) {
           ? fieldsOf(form, part, { ...options, grids: false })
           : [];
     const away = button("Remove", () => set(parts().filter((_, other) => other !== at)), {
-      "aria-label": `Remove ${type}`,
+      "aria-label": `Remove ${labelOf(type)}`,
     });
     return el(
       "div",
-      { class: "item step", role: "group", "aria-label": `${type}, step ${at + 1}` },
+      { class: "item step", role: "group", "aria-label": `${labelOf(type)}, step ${at + 1}` },
       el(
         "div",
         { class: "item-head" },
@@ -175,7 +177,8 @@ function steps(entry, table, id, options) {
           "h4",
           {},
           entry.several ? ordered.handle(at, parts().length) : "",
-          entry.several ? ` ${at + 1}. ${type}` : type,
+          entry.several ? ` ${at + 1}. ${labelOf(type)} ` : `${labelOf(type)} `,
+          el("small", { class: "hint" }, type),
         ),
         away,
       ),
@@ -190,8 +193,8 @@ function steps(entry, table, id, options) {
       ordered.source(
         el(
           "button",
-          { type: "button", class: "chip", "data-step": form.type, title: `${form.label}: ${form.summary}` },
-          form.type,
+          { type: "button", class: "chip", "data-step": form.type, title: `${form.type}: ${form.summary}` },
+          form.label,
         ),
         form.type,
       );
