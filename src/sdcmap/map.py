@@ -128,11 +128,11 @@ class RUMap:
     @cached_property
     def labels(self) -> tuple[str, str]:
         """The labels of the risk and the utility axis, with units."""
-        briefs = [*map(self.scores.brief_of, self.risk)]
-        several = f"worst of {', '.join(briefs) if len(briefs) <= MAX_NAMES_IN_PHRASE else f'{len(briefs)} measures'}"
-        name = briefs[0] if len(briefs) == 1 else several
+        titles = [*map(self.scores.title_of, self.risk)]
+        several = f"worst of {', '.join(titles) if len(titles) <= MAX_NAMES_IN_PHRASE else f'{len(titles)} measures'}"
+        name = titles[0] if len(titles) == 1 else several
         unit = "share of its limit" if self.scales else self._fact(self.risk[0], "unit")
-        return f"{name} ({unit})", f"{self.scores.brief_of(self.utility)} ({self._fact(self.utility, 'unit')})"
+        return f"{name} ({unit})", f"{self.scores.title_of(self.utility)} ({self._fact(self.utility, 'unit')})"
 
     @cached_property
     def is_expectation(self) -> bool:

@@ -126,7 +126,7 @@ def test_anchors_are_shown_and_do_not_squeeze_the_points(swaps: RUMap) -> None:
     assert nothing["edge"] and nothing["text"].endswith("loss 1")
     points = swaps.points.filter(~pl.col("anchor"))["utility"]
     assert info.x.high - info.x.low <= 1.5 * 1.1 * (points.max() - points.min())  # type: ignore[operator]
-    whole = info.anchors.filter(pl.col("name") == "release everything").row(0, named=True)
+    whole = info.anchors.filter(pl.col("name") == "unmasked file").row(0, named=True)
     assert whole["risk"] == swaps.points.filter("anchor")["risk"][0]
 
 
@@ -179,7 +179,7 @@ def test_releasing_nothing_is_marked(swaps: RUMap) -> None:
 def test_expectations_are_drawn_by_mean_and_infinity_at_the_edge(noise: RUMap) -> None:
     info = map_info(noise, mark=noise.choose(sm.Threshold(risk=1.0)))
     assert info.by == "mean" and info.stepped == "step-before"
-    whole = info.anchors.filter(pl.col("name") == "release everything").row(0, named=True)
+    whole = info.anchors.filter(pl.col("name") == "unmasked file").row(0, named=True)
     assert math.isinf(whole["risk"]) and whole["edge"] == "up" and "risk infinite" in whole["text"]
     assert "higher is better" in " ".join(info.x.lines(40)) and "lower is better" in info.y.lines(400)[0]
     assert marks_inside(info)
@@ -245,8 +245,12 @@ def test_short_names_contain_differences() -> None:
         "with 50 % noise",
         "Sex swapped 1 %; with 10 % noise",
     ]
-    assert (rows[3].family, file.family) == ("Swap then Noise", "file made elsewhere")
-    assert list(groups_of(rows, "method").values()) == ["Noise", "Swap", "Swap", "Swap then Noise"]
+    assert (rows[3].family, file.family) == ("Data swapping + additive noise", "file made elsewhere")
+    families = ["Additive noise", "Data swapping", "Data swapping", "Data swapping + additive noise"]
+    assert list(groups_of(rows, "method").values()) == families
+    ends = [sm.Chain([method, sm.methods.AverageWeights()]) for method in (sm.Noise(on="income"), sm.Swap(on="sex"))]
+    shared = groups_of([MethodLabel(chain.text, chain) for chain in ends], "method")
+    assert list(shared.values()) == ["Additive noise", "Data swapping"]
     same = short_names([MethodLabel("mine:Blur(a=1)", None), MethodLabel("mine:Blur(a=2)", None)])
     assert len(set(same.values())) == 2
 
@@ -308,7 +312,7 @@ def _values(node: Any) -> list[list[dict[str, Any]]]:
 def test_saving(swaps: RUMap, tmp_path: Path) -> None:
     chart = draw_map(swaps, title="Swaps")
     svg = chart.save(tmp_path / "map.svg").read_text()
-    assert svg.startswith("<svg") and "release everything" in svg
+    assert svg.startswith("<svg") and "unmasked file" in svg
     sizes = []
     for scale in (1, 2):
         png = chart.save(tmp_path / "map.png", scale=scale).read_bytes()

@@ -51,7 +51,7 @@ def test_limit_is_not_tested_where_its_measure_does_not_apply() -> None:
     assert math.isnan(untested.share) and untested.end is None
     assert count_verdicts([observed, untested]) == "meets the one tested limit (1 not tested)"
     assert count_verdicts([observed, observed, over, untested]) == "meets 2 of 3 tested limits (1 not tested)"
-    assert count_verdicts([observed, observed, lacking]) == "meets all 2 tested limits (1 without a value)"
+    assert count_verdicts([observed, observed, lacking]) == "meets both tested limits (1 without a value)"
 
 
 def test_strictest_keeps_the_strictest_of_several_limits() -> None:
@@ -74,7 +74,7 @@ def test_choice_states_how_many_limits_were_tested(persons: Microdata) -> None:
     choice = sm.RUMap(scores, plan.risk, plan.utility, plan.limits).choose(sm.Threshold(risk=1.0))
     status = {type(verdict.limit.measure).__name__: verdict.status for verdict in choice.verdicts}
     assert status == {"ExactMatch": "not tested", "Linkage": "not tested", "ClosestRecord": "met", "Hellinger": "met"}
-    assert "meets all 2 tested limits (2 not tested)" in choice.reason
+    assert "meets both tested limits (2 not tested)" in choice.reason
 
 
 def test_candidate_without_a_tested_limit_is_not_chosen(persons: Microdata) -> None:

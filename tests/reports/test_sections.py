@@ -88,6 +88,10 @@ def test_risk_changes_are_multiples_of_the_limit(plan: sm.Plan, scores: Scores, 
     synthetic = next(row for row in scores.candidate.to_dicts() if "Synthesize" in row["method"])
     other = Choice(synthetic["id"], synthetic["method"], 0, None, None, sm.Threshold(risk=1.0), "", ())
     assert sm.risk.ExactMatch(on="wage").title in measures_without_value(plan, scores, other)
+    tests = dict(list_attackers(scores, other, {}).considered)[
+        "an attacker with a register that contains the key variables"
+    ]
+    assert tests[-1].startswith("not tested on this release: ") and sm.risk.ExactMatch(on="wage").title in tests[-1]
     drawn = draw_before_after([RiskChange("one", float("inf"), 0.0), RiskChange("two", 3.0, 0.5)]).spec["data"][
         "values"
     ]
@@ -149,7 +153,7 @@ def test_framework_evidence_uses_terms_of_frameworks(scores: Scores, chosen: Cho
     assert wp216["inference"] == (NOT_ASSESSED,)
     safes = {row.term: row.lines for row in tables["Five Safes"].rows}
     assert safes["safe projects"] == (NOT_ASSESSED,) and len(safes) == 5
-    seen = list_attackers(scores, known)
+    seen = list_attackers(scores, None, known)
     assert "a household member who looks for the other members" in seen.not_considered
     assert "an attacker with a register that contains the key variables" in dict(seen.considered)
 

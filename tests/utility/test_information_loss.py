@@ -323,7 +323,7 @@ def test_correction_removes_noise(groups: Microdata) -> None:
 
 def test_impossible_correction_gives_reason(groups: Microdata) -> None:
     masked = sm.RankSwap(on=["x", "y"]).apply(groups, Stream.of_seed(5))
-    with pytest.raises(sm.errors.Undefined, match="RankSwap is not plain additive noise"):
+    with pytest.raises(sm.errors.Undefined, match=r"\(RankSwap\) is not plain additive noise"):
         sm.utility.IL4(corrected=True).for_informed_attacker(sm.RankSwap(on=["x", "y"])).score(groups, masked, RNG)
     with pytest.raises(sm.errors.Undefined, match="the correction needs the method"):
         sm.utility.IL4(corrected=True).score(groups, masked, RNG)

@@ -77,7 +77,7 @@ def test_tooltip_equals_tooltip_of_report_chart(browser_session: LoggedInBrowser
             " const { at } = plot.anchorAt(plot.anchors()[0]); return [box.left + at[0], box.top + at[1]]; }"
         )
         page.mouse.move(*place_)
-        expect(tip).to_contain_text(f"release everythingrisk{whole['risk']:.4g}loss{whole['utility']:.4g}")
+        expect(tip).to_contain_text(f"unmasked filerisk{whole['risk']:.4g}loss{whole['utility']:.4g}")
         page.mouse.move(5, 5)
         expect(tip).to_be_hidden()
         page.select_option("#by", "mean")
@@ -112,7 +112,7 @@ def test_labels_are_where_python_places_them(browser_session: LoggedInBrowser, s
             assert page.evaluate(TOUCHING) == []
         page.set_viewport_size({"width": 1280, "height": 900})
         page.evaluate(SETTLED)
-        assert "release everything" in page.evaluate(SHOWN)
+        assert "unmasked file" in page.evaluate(SHOWN)
         page.locator("#plot").focus()
         for _ in range(8):
             page.keyboard.press("+")

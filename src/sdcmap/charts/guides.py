@@ -13,7 +13,7 @@ from sdcmap.core.chart import Row
 from sdcmap.core.rule import Choice
 from sdcmap.map import RUMap
 
-EVERYTHING: Final = "release everything"
+UNMASKED: Final = "unmasked file"
 NOTHING: Final = "release nothing"
 NORMAL_QUANTILE = 1.96  # for 95 % intervals
 
@@ -32,7 +32,7 @@ def loss_word(ru: RUMap) -> str:
 
 def anchor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:
     """Return both anchors of the map for every panel; the label of one beyond the picture contains its values."""
-    ends = [(EVERYTHING, row["risk"], row["utility"]) for row in ru.points.filter("anchor").to_dicts()]
+    ends = [(UNMASKED, row["risk"], row["utility"]) for row in ru.points.filter("anchor").to_dicts()]
     ends += [] if ru.nothing is None else [(NOTHING, *ru.nothing)]
     rows = []
     for name, risk, utility in ends:

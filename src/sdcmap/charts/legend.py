@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from sdcmap.charts.guides import EVERYTHING, NOTHING
+from sdcmap.charts.guides import NOTHING, UNMASKED
 from sdcmap.charts.label_placement import CHARACTER_WIDTH, FONT_SIZE
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.style import GRAY, INK, color_of, shape_of
@@ -15,7 +15,7 @@ from sdcmap.core.chart import Spec
 
 ROW_HEIGHT, SYMBOL_WIDTH = 18, 26  # pixels
 
-ANCHOR_SHAPES = {EVERYTHING: "circle", NOTHING: "square"}
+ANCHOR_SHAPES = {UNMASKED: "circle", NOTHING: "square"}
 STYLES: dict[str, Spec] = {
     "frontier": {"color": INK, "strokeWidth": 1.3},
     "subsamples": {"color": "#7B5EA7", "strokeWidth": 1.3, "strokeDash": [3, 3]},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from sdcmap.core import Method, PlanError
 from sdcmap.study.candidate_names import format_parameter
@@ -32,13 +32,22 @@ class MethodLabel:
         return self.name or (self.text if self.method is None else self.method.title)
 
     @property
+    def step_labels(self) -> tuple[str, ...]:
+        """The labels of the steps of the method, repeated ones once."""
+        return tuple(label for label, _ in groupby(step.label for step in _steps(self.method)))
+
+    @property
     def family(self) -> str:
-        """The class of the method; for a chain, the classes of its steps, repeated ones once."""
+        """The label of the method; for a chain, the labels of its steps."""
+        return self.family_without(0)
+
+    def family_without(self, last: int) -> str:
+        """Return the family without so many of its last steps."""
         if self.kind == "file":
             return FILE
         if self.method is None:
             return UNKNOWN
-        return " then ".join(name for name, _ in groupby(type(step).__name__ for step in _steps(self.method)))
+        return _join_labels(self.step_labels[: len(self.step_labels) - last])
 
 
 def label_methods(texts: Iterable[str], scores: Scores) -> list[MethodLabel]:
@@ -52,7 +61,9 @@ def label_methods(texts: Iterable[str], scores: Scores) -> list[MethodLabel]:
 
 
 def groups_of(rows: Sequence[MethodLabel], by: str) -> dict[str, str]:
-    """Return the group of each method text, smallest first: its class (by "method"), or its value of the parameter `by`.
+    """Return the group of each method text, smallest first: its family (by "method"), or its value of the parameter `by`.
+
+    Last steps that all methods share, such as averaged weights, are left out of the families.
 
     >>> from sdcmap import Swap
     >>> swaps = [Swap(on="sex", rate=0.05), Swap(on="sex", rate=0.005)]
@@ -60,7 +71,11 @@ def groups_of(rows: Sequence[MethodLabel], by: str) -> dict[str, str]:
     {"Swap(on='sex', rate=0.005)": 'rate 0.005', "Swap(on='sex', rate=0.05)": 'rate 0.05', 'a.csv': 'no rate'}
     """
     if by == "method":
-        return {row.text: row.family for row in sorted(rows, key=lambda row: (row.family, row.text))}
+        shared = _count_shared_last_steps(
+            [row.step_labels for row in rows if row.method is not None and row.kind == "candidate"]
+        )
+        families = {row.text: row.family_without(shared) for row in rows}
+        return dict(sorted(families.items(), key=lambda item: (item[1], item[0])))
     values = {row.text: _values(row.method, by) for row in rows}
     if rows and not any(values.values()):
         raise PlanError(f"no method of this map has a parameter {by!r}.")
@@ -96,6 +111,20 @@ def _shorten(row: MethodLabel, bare: frozenset[type]) -> str:
         return _cut(row.display_name)
     parts = [step.action if type(step) in bare and step.masked_names else step.title for step in row.method.steps]
     return _cut("; ".join(dict.fromkeys(parts)))
+
+
+def _join_labels(labels: Sequence[str]) -> str:
+    """Return "Global recoding + microaggregation" for two labels; abbreviations keep their capitals."""
+    first, *rest = labels
+    return " + ".join([first, *(label if label[:2].isupper() else label[0].lower() + label[1:] for label in rest)])
+
+
+def _count_shared_last_steps(labels: Sequence[tuple[str, ...]]) -> int:
+    """Return how many last steps all of these chains share. At least one step of each remains."""
+    if len(labels) < 2:
+        return 0
+    same = takewhile(lambda column: len(set(column)) == 1, zip(*(reversed(own) for own in labels), strict=False))
+    return min(len(list(same)), min(map(len, labels)) - 1)
 
 
 def _values(method: Method | None, name: str) -> tuple[object, ...]:

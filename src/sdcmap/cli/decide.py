@@ -187,8 +187,12 @@ def release(
 
 def _print_checks(checks: list[Check]) -> None:
     """Print the results of the release checks; failed checks are part of the error message instead."""
-    passed = [check for check in checks if check.passed and check.name in ("unmasked", "profile", "information")]
-    print(*passed, sep="\n", end="\n" if passed else "")
+    from sdcmap.bundle.checks import check_label
+
+    for name in ("unmasked", "profile", "information"):
+        reasons = [check.reason for check in checks if check.passed and check.name == name]
+        if reasons:
+            print(f"{check_label(name)}:", *reasons, sep="\n- ")
 
 
 @app.command()

@@ -78,8 +78,11 @@ def _unique_record_tables(overview: Look) -> tuple[Table, Table]:
 def _remarks(overview: Look) -> Iterator[str]:
     from sdcmap.data.identifiers import SAFE_HARBOR
 
-    small = ", ".join(f"{count:,} in cells of {size}" for size, count in overview.sizes.items())
-    yield f"The keys have {overview.cells:,} combinations; records {small}." if overview.sizes else "No keys."
+    small = ", ".join(f"{count:,} with fewer than {size.lstrip('<')}" for size, count in overview.sizes.items())
+    if overview.sizes:
+        yield f"The keys have {overview.cells:,} combinations. Records by the size of their combination: {small} records."
+    else:
+        yield "No column is a key."
     if codes := ",".join(overview.codes[:MAX_CODES_SHOWN]):
         yield f'These values look like codes for missing values. State those that are: --missing "{codes}"'
     advice = "State its codes for missing values, or leave it as text."

@@ -49,7 +49,8 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
     else:
         counts = f"{parsed.count:,} candidates, {len(parsed.measures)} measures"
         print(f"{plan} is valid: {counts}; about {format_duration(seconds)} on one core.")
-        print(*notes, f"Release policy: {parsed.policy.description}", sep="\n")
+        others = f"Other numbers that can refuse a file ([policy] of the plan): {parsed.policy.description}"
+        print(*notes, others, sep="\n")
 
 
 def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:

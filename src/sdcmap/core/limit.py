@@ -123,7 +123,8 @@ def count_verdicts(verdicts: Sequence[Verdict]) -> str:
         return "there is no limit"
     counts = Counter(verdict.status for verdict in verdicts)
     met, tested = counts["met"], counts["met"] + counts["exceeded"]
-    every = f"all {tested}" if met == tested > 1 else f"{met} of {tested}" if tested != 1 or met != 1 else "the one"
+    everything = {1: "the one", 2: "both"}.get(tested, f"all {tested}")
+    every = everything if met == tested > 0 else f"{met} of {tested}"
     words = f"meets {every} tested limit{'' if tested == 1 else 's'}"
     others = ((counts["not tested"], "not tested"), (counts["no value"], "without a value"))
     rest = [f"{count} {phrase}" for count, phrase in others if count]

@@ -166,7 +166,7 @@ class Method(Value):
         Raises Undefined, with the reason, where the masked file does not determine it.
         """
         name = type(self).__name__
-        raise Undefined(f"{name} is not plain additive noise, so it cannot be taken off the released file.")
+        raise Undefined(f"the masking ({name}) is not plain additive noise, so it cannot be removed from the file.")
 
     @property
     def steps(self) -> tuple[Method, ...]:

@@ -32,8 +32,8 @@ def _from_steps(name: str, join: Callable[[Iterable[Any]], Any]) -> Any:
 
 
 def _by_step(name: str) -> Any:
-    """Return a property of a chain that lists the attribute `name` of each step after the class of the step."""
-    return property(lambda chain: "; then ".join(f"{type(s).__name__}: {getattr(s, name)}" for s in chain.methods))
+    """Return a property of a chain that lists the attribute `name` of each step after the label of the step."""
+    return property(lambda chain: "; then ".join(f"{s.label}: {getattr(s, name)}" for s in chain.methods))
 
 
 def _first_not_kept(missing: Iterable[str]) -> str:

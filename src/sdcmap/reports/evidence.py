@@ -55,12 +55,20 @@ def vocabulary() -> Mapping[str, Any]:
     return tomllib.loads(VOCABULARY.read_text(encoding="utf-8"))
 
 
-def list_attackers(scores: Scores, facts: Mapping[str, str]) -> Attackers:
-    """Return every kind of attacker a board may ask about, by whether a measure or check of this study tests it."""
+def list_attackers(scores: Scores, choice: Choice | None, facts: Mapping[str, str]) -> Attackers:
+    """Return every kind of attacker a board may ask about, by whether a measure or check of this study tests it.
+
+    Measures that have no value for the chosen release are listed as not tested on it.
+    """
+    release = None if choice is None or choice.candidate is None else choice
     tests_by_name = {}
     for entry in vocabulary()["attacker"]:
-        tests = [scores.title_of(name) for name in _measures(scores, entry.get("measures", ()))]
+        names = _measures(scores, entry.get("measures", ()))
+        silent = [name for name in names if release and values_of(scores, name, release)[1] is None]
+        tests = [scores.title_of(name) for name in names if name not in silent]
         tests += [facts[name] for name in entry.get("facts", ()) if facts.get(name)]
+        if silent:
+            tests.append(f"not tested on this release: {', '.join(map(scores.title_of, silent))}")
         tests_by_name[str(entry["name"])] = tuple(tests)
     considered = tuple((name, tests) for name, tests in tests_by_name.items() if tests)
     return Attackers(considered, tuple(name for name, tests in tests_by_name.items() if not tests))

@@ -92,7 +92,7 @@ def _board_sections(study: Study, view: View) -> Page:
         "untested_limits": [row for row in limits if row.result not in TESTED],
         "risk_chart": draw_before_after(list(changes.values())).svg() if changes else "",
         "without_value": measures_without_value(plan, scores, choice),
-        "attackers": list_attackers(scores, facts),
+        "attackers": list_attackers(scores, choice, facts),
         "frameworks": framework_evidence(scores, choice, facts, view.to),
         "edition": vocabulary()["edition"],
         "safe_harbor": safe_harbor(data),

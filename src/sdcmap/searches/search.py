@@ -44,9 +44,9 @@ def search(
 
     The search begins with 24 methods spread over everything that may be done to the file. Then follow generations of 8,
     selected from 24 children of the best so far by what they would add to the area, on a quarter of the rows. The area is
-    the region dominated in log risk and loss, relative to the reference (release everything, lose everything). The same
-    seed gives the same candidates, whatever the engine and however often the search was interrupted. Finally the frontier
-    is drawn again: some draws to choose by, others to report.
+    the region dominated in log risk and loss, relative to the reference (the risk of the unmasked file, a total loss). The
+    same seed gives the same candidates, whatever the engine and however often the search was interrupted. Finally the
+    frontier is drawn again: some draws to choose by, others to report.
 
     Examples
     --------

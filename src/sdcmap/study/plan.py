@@ -275,8 +275,10 @@ class Plan:
         candidates = [candidate for candidate in self.candidates if self.name_of(candidate) == name]
         candidates = candidates or [candidate for candidate in self.candidates if candidate.id.startswith(name)]
         if len(candidates) != 1 or not name:
-            what = f"{len(candidates) or 'no'} candidate{'s' if candidates else ''} of this plan"
-            raise PlanError(f"{what} begin with {quote_text(name)}: use the name or id that `sdcmap choose` prints.")
+            what = (
+                f"{len(candidates)} candidates of this plan begin" if candidates else "no candidate of this plan begins"
+            )
+            raise PlanError(f"{what} with {quote_text(name)}: use the name or id that `sdcmap choose` prints.")
         return candidates[0]
 
     def make(self, data: Microdata, choice: Choice | Candidate | str) -> Microdata:

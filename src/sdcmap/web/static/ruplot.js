@@ -16,10 +16,10 @@ const POINTER_REACH_PX = 14; // largest distance from the pointer to a point
 const MIN_ZOOM_SHARE = 1e-5; // smallest share of an axis that a zoom shows
 const ZOOM_STEP = 1.25;
 
-// A short name of a class of methods: of a long chain, the first steps.
+// A short name of a family of methods: of a long chain, the first and the last step.
 export function brief(family) {
-  const steps = family.split(" then ");
-  return steps.length > 3 ? `${steps.slice(0, 2).join(" then ")} then ${steps.length - 2} more` : family;
+  const steps = family.split(" + ");
+  return steps.length > 3 ? `${steps[0]} + ${steps.length - 2} more + ${steps.at(-1)}` : family;
 }
 
 const isFinitePoint = (row) => Number.isFinite(row.risk) && Number.isFinite(row.utility);
@@ -122,7 +122,7 @@ export class Plot extends Picture {
   anchors() {
     const whole = this.means.find((row) => row.anchor),
       nothing = this.shownMap.nothing;
-    const ends = whole ? [{ name: "release everything", risk: whole.risk, utility: whole.utility }] : [];
+    const ends = whole ? [{ name: "unmasked file", risk: whole.risk, utility: whole.utility }] : [];
     if (!nothing) return ends;
     return [...ends, { name: "release nothing", risk: nothing[0] ?? Infinity, utility: nothing[1] ?? Infinity }];
   }
@@ -278,7 +278,7 @@ export class Plot extends Picture {
     for (const anchor of this.anchors()) {
       const { edge, at } = this.anchorAt(anchor);
       if (edge && this.seen) continue;
-      const shape = anchor.name === "release everything" ? "circle" : "square";
+      const shape = anchor.name === "unmasked file" ? "circle" : "square";
       const stamp = this.dots.of({ shape, fill: edge ? ink : color("--card"), rim: ink, size: 10, edge });
       this.dots.lay(stamp, at[0] * this.ratio, at[1] * this.ratio);
     }
@@ -290,7 +290,7 @@ export class Plot extends Picture {
     const numbers = ({ risk, utility }) => `risk ${short(risk)}, ${losing(this.map)} ${short(utility)}`;
     const words = [
       "line: frontier",
-      "○ release everything",
+      "○ unmasked file",
       "□ release nothing",
       ...(this.coloring === "era" ? ["ring: your plan's own"] : []),
       ...(this.by === "mean" ? ["thin: 95 % of releases", "thick: ± error of the mean"] : []),

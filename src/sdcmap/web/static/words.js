@@ -1,7 +1,7 @@
 // Explanations of terms, shown when a term is hovered or focused (docs/glossary.md has all terms).
 export const MEANINGS = {
   anchor: "One of the two ends of the map: the unmasked file, and releasing nothing.",
-  area: "The result of a search: the share of the area between “release everything” and “lose everything” that its releases dominate.",
+  area: "The result of a search: the share of the area between the unmasked file and a total loss that its releases dominate.",
   bundle: "The files of a release: data, codebook, method note and checksums.",
   candidate: "A possible release: a method with its parameters, and the number of a draw.",
   draw: "One random realization of a method. Draws are counted from 1.",
