@@ -128,11 +128,11 @@ class RUMap:
     @cached_property
     def labels(self) -> tuple[str, str]:
         """The labels of the risk and the utility axis, with units."""
-        titles = [*map(self.scores.title_of, self.risk)]
+        titles = [*map(self.scores.short_title_of, self.risk)]
         several = f"worst of {', '.join(titles) if len(titles) <= MAX_NAMES_IN_PHRASE else f'{len(titles)} measures'}"
         name = titles[0] if len(titles) == 1 else several
         unit = "share of its limit" if self.scales else self._fact(self.risk[0], "unit")
-        return f"{name} ({unit})", f"{self.scores.title_of(self.utility)} ({self._fact(self.utility, 'unit')})"
+        return f"{name} ({unit})", f"{self.scores.short_title_of(self.utility)} ({self._fact(self.utility, 'unit')})"
 
     @cached_property
     def is_expectation(self) -> bool:

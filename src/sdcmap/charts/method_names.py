@@ -11,7 +11,7 @@ from sdcmap.core import Method, PlanError
 from sdcmap.study.candidate_names import format_parameter
 from sdcmap.study.scores import Scores
 
-MAX_LABEL_LENGTH = 40  # characters of a label
+MAX_LABEL_LENGTH = 48  # characters of a label
 FILE = "file made elsewhere"
 UNKNOWN = "method of unknown class"  # a row of a table made elsewhere
 
@@ -109,8 +109,12 @@ def short_names(rows: Sequence[MethodLabel]) -> dict[str, str]:
 def _shorten(row: MethodLabel, bare: frozenset[type]) -> str:
     if row.method is None or row.is_stated:
         return _cut(row.display_name)
-    parts = [step.action if type(step) in bare and step.masked_names else step.title for step in row.method.steps]
-    return _cut("; ".join(dict.fromkeys(parts)))
+    steps = row.method.steps
+    whole = [step.action if type(step) in bare and step.masked_names else step.title for step in steps]
+    actions = [step.action if step.masked_names else step.title for step in steps]
+    names = ["; ".join(dict.fromkeys(parts)) for parts in (whole, actions)]
+    # The variables of a long name go first: the strengths at its end tell candidates apart.
+    return _cut(names[0] if len(names[0]) <= MAX_LABEL_LENGTH else names[1])
 
 
 def _join_labels(labels: Sequence[str]) -> str:

@@ -182,6 +182,12 @@ class Scores:
         """Return the title of a measure, or its text where the measure itself is unknown."""
         return self.values[measure].title if measure in self.values else measure
 
+    def short_title_of(self, measure: str) -> str:
+        """Return the label of a measure, or its title where another measure has the same label."""
+        labels = {name: known.label for name, known in self.values.items()}
+        is_unique = measure in labels and list(labels.values()).count(labels[measure]) == 1
+        return labels[measure] if is_unique else self.title_of(measure)
+
     def brief_of(self, measure: str) -> str:
         """Return a measure as short code for a sentence, or its name where the measure itself is unknown."""
         return self.values[measure].brief if measure in self.values else measure

@@ -388,7 +388,7 @@ function settle(map) {
     map.measures
       .filter((one) => one.axis === axis)
       .map(({ name, title, description }) =>
-        el("option", { value: name, title: description, selected: name === map.utility }, `${title} (${name})`),
+        el("option", { value: name, title: `${description} ${name}`, selected: name === map.utility }, title),
       );
   byId("risk").replaceChildren(
     el("option", { value: "", selected: true }, `the plan's: ${map.labels[0]}`),

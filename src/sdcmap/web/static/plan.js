@@ -137,10 +137,16 @@ function item(group, entry, index) {
   return node;
 }
 
+// The label of a step of a chain. A step may be a table or a text such as "Noise(on='wage')".
+function stepLabel(step) {
+  const name = (step.type || step).split("(")[0];
+  return formOf("methods", name)?.label || name;
+}
+
 // The summary of a folded method or measure.
 function summaryOf({ type, name, grid, ...entry }) {
   if (name) return name;
-  if (Array.isArray(entry.methods)) return entry.methods.map((step) => step.type || step).join(" → ");
+  if (Array.isArray(entry.methods)) return entry.methods.map(stepLabel).join(" + ");
   const text = nestedText({ type, ...entry, ...grid }).slice(type.length + 1, -1);
   return text.length > 110 ? `${text.slice(0, 110)}…` : text || "default parameters";
 }

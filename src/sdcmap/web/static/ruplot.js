@@ -152,7 +152,8 @@ export class Plot extends Picture {
       { left, right, top, bottom } = this.frame();
     const title = (word, label, sign, room) => {
       const better = sign > 0 ? "lower is better" : "higher is better";
-      const fitting = [`${word}: ${label}, ${better}`, `${label}, ${better}`, label];
+      const withoutUnit = label.replace(/ \([^()]*\)$/, "");
+      const fitting = [`${word}: ${label}, ${better}`, `${label}, ${better}`, label, withoutUnit];
       const cut = `${label.slice(0, Math.max(8, room / 6.6 - 1))}…`;
       return fitting.find((words) => 6.6 * words.length < room) || cut;
     };
