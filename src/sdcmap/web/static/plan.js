@@ -139,8 +139,7 @@ function item(group, entry, index) {
 
 // The label of a step of a chain. A step may be a table or a text such as "Noise(on='wage')".
 function stepLabel(step) {
-  const name = (step.type || step).split("(")[0];
-  return formOf("methods", name)?.label || name;
+  return formOf("methods", (step.type || step).split("(")[0]).label;
 }
 
 // The summary of a folded method or measure.
