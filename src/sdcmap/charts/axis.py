@@ -57,11 +57,11 @@ class Axis:
             return float(self.low * (self.high / self.low) ** share)
         return self.low + share * (self.high - self.low)
 
-    def label_errors(self, variable: str, whose: str) -> Axis:
+    def label_errors(self, whose: str) -> Axis:
         """Return the axis of a precision 1/MSE labeled by typical errors 1/sqrt(value), in the unit of the variable."""
         low = max(self.low, self.high / MAX_ERROR_RATIO**2)
         errors = [*round_numbers(1 / math.sqrt(self.high), 1 / math.sqrt(low))]
-        title = f"{self.title}, labeled by {whose} typical error in {variable}"
+        title = f"{self.title}, as {whose} typical error"
         return self._with_ticks(title, [1 / error**2 for error in errors], "format(1 / sqrt(datum.value), ',.3~r')")
 
     def label_shares(self, whole: float) -> Axis:
@@ -115,7 +115,9 @@ def axis(
     """
     if is_log:
         logs = axis(title, better, *(_logs(values) for values in (points, bands, guides)))
-        return replace(logs, low=10**logs.low, high=10**logs.high, is_log=True)
+        own = replace(logs, low=10**logs.low, high=10**logs.high, is_log=True)
+        form = "~e" if own.exponents else "~g"
+        return own._with_ticks(title, round_numbers(own.low, own.high), f"format(datum.value, '{form}')")
     low, high = _extend_range(*_extend_range(*_ends(points), bands, MAX_BAND_STRETCH), guides, MAX_GUIDE_STRETCH)
     if math.isinf(low):
         low, high = 0.0, 1.0

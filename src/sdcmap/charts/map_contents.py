@@ -180,10 +180,8 @@ def _label_readably(ru: RUMap, own: Axis, name: str) -> Axis:
     whole = next(iter(ru.points.filter("anchor")["utility"]), None)
     if name == "utility" and whole is not None and math.isfinite(whole) and whole > 0:
         return replace(own, title=title).label_shares(whole)
-    whose = "the attacker's" if name == "risk" else "the user's"
-    return replace(
-        own, title=title, better=f"a {'larger' if name == 'risk' else 'smaller'} error is better"
-    ).label_errors(measure.error_variable, whose)
+    whose, size = ("the attacker's", "larger") if name == "risk" else ("the user's", "smaller")
+    return replace(own, title=title, better=f"a {size} error is better").label_errors(whose)
 
 
 def _frame(rows: Iterable[Row]) -> pl.DataFrame:

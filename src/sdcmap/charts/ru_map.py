@@ -105,11 +105,10 @@ def _axis(field: str, axis: Axis, length: int, *, titled: bool) -> Spec:
         "title": axis.lines(int(length / CHARACTER_WIDTH)) if titled else None,
     }
     if axis.ticks:
-        look |= {"values": list(axis.ticks), "labelExpr": axis.label}
+        # with a count, Vega would leave out some of the stated ticks of a logarithmic axis
+        look = {"title": look["title"], "values": list(axis.ticks), "labelExpr": axis.label, "labelOverlap": False}
     elif axis.exponents:
         look["labelExpr"] = "datum.value === 0 ? '0' : format(datum.value, '~e')"
-    elif axis.is_log:
-        look["format"] = "~g"
     scale = {"type": "log"} if axis.is_log else {"zero": False}
     return number(field, scale={**scale, "domain": [axis.low, axis.high], "nice": False}, axis=look)
 

@@ -96,13 +96,17 @@ export class Plot extends Picture {
   /** @param {Api.Map} map */
   set(map, { by = this.by, coloring = this.coloring } = {}) {
     const { x, y, is_log: isLog } = map.axes[by];
-    const isSame =
-      this.map && by === this.by && String(map.labels) === String(this.map.labels) && isLog === this.isLog;
+    const isSame = this.map && by === this.by && String(map.labels) === String(this.map.labels) && isLog === this.isLog;
     const fits = isSame && x[0] >= this.x[0] && x[1] <= this.x[1] && y[0] >= this.y[0] && y[1] <= this.y[1];
     if (!fits) Object.assign(this, { x, y }); // keep the axes while a growing map fits
     if (!isSame) this.seen = null;
-    this.isLog = isLog;
-    Object.assign(this, { map, by, coloring: coloring === "era" && map.eras.length ? "era" : "family", labels: [] });
+    Object.assign(this, {
+      map,
+      by,
+      isLog,
+      coloring: coloring === "era" && map.eras.length ? "era" : "family",
+      labels: [],
+    });
     this.rows = rowsOf(map);
     this.means = rowsOf(map, map.means);
     this.families = [...new Set(this.means.filter((row) => !row.anchor).map((row) => row.family))].sort();
