@@ -19,7 +19,8 @@ from sdcmap.core.estimate import Estimate
 from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE, name_axis
 from sdcmap.core.limit import Limit, Verdict, axis_scales, read_limit
 from sdcmap.core.map_options import MapOptions
-from sdcmap.core.readable_units import describe_readably
+from sdcmap.core.measure import degrees_of_freedom
+from sdcmap.core.readable_units import SHOWN_LEVEL, describe_interval, describe_pooled
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import AxisValue, Choice, LimitColumn, Rule
 from sdcmap.data import notebook_html
@@ -29,7 +30,6 @@ from sdcmap.study.plan import Plan
 from sdcmap.study.scores import MIN_BAND_REPLICATES, Scores
 from sdcmap.study.subsamples import discarded_shares, make_curve, subsamples
 
-SHOWN_LEVEL = 0.95  # of the intervals that are shown beside pooled values
 SCORE_NAMES = {"S0": "A-score", "S1": "D-score", "S2": "S-score"}  # Yancey, Winkler, Creecy (2002), section 3.5
 Number = TypeVar("Number", float, pl.Expr)
 
@@ -236,6 +236,8 @@ class RUMap:
         kinds = self.scores.kinds
         anchor = np.array([kinds[method] == "identity" for method in table["method"]], dtype=bool)
         worse = self._is_worse_than_unmasked(table[key], anchor, key)
+        if key == "method":
+            worse |= table["method"].is_in(self._hopeless_methods.implode()).to_numpy()
         competes = ~anchor & ~worse & (table["compared"].to_numpy() if "compared" in table.columns else True)
         risk, loss = self.losses(table)
         frontier = np.zeros(len(table), dtype=bool)
@@ -259,6 +261,11 @@ class RUMap:
         worse |= (risk_low > risk_high[anchor][0]) & (loss_low > loss_high[anchor][0]) & ~anchor
         return worse
 
+    @cached_property
+    def _hopeless_methods(self) -> pl.Series:
+        """The methods of which every draw is worse than not masking."""
+        return self.points.group_by("method").agg(pl.col("worse").all()).filter("worse")["method"]
+
     def _interval_ends(
         self, names: Sequence[str], rows: pl.Series, key: str, sign: float, level: float
     ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -278,6 +285,12 @@ class RUMap:
     def _intervals(self, name: str, key: str, level: float) -> dict[str, tuple[float, float]]:
         """Return the confidence interval of a measure for each candidate or method; of an expectation, the pooled one."""
         estimates = self._decisive_estimates(name, key)
+        if key == "method":  # the standard error of a mean of few draws is itself uncertain
+            counts = dict(self.scores.pooled(name).select("method", "count").iter_rows())
+            estimates = {
+                row: replace(e, df=degrees_of_freedom(counts[row])) if counts[row] > 1 else e
+                for row, e in estimates.items()
+            }
         return {
             row: (e.lower(level), e.upper(level)) if e.se or e.bounds or e.share else (e.value, e.value)
             for row, e in estimates.items()
@@ -382,17 +395,12 @@ class RUMap:
         )
 
     def _describe_pooling(self, candidate: str, names: Sequence[str], value: AxisValue) -> str:
-        """Return how a pooled value is to be read: draws, interval, readable units, and which value decides."""
-        words = [f"pooled over {value.draws} draws" if value.draws > 1 else "one draw"]
-        if value.interval is not None:
-            words.append("95 % interval {:.3g} to {:.3g}".format(*value.interval))
-        if len(names) == 1:
-            measure, whole = self.scores.measure_named(names[0]), self.points.filter("anchor")["utility"].to_list()
-            words.append(describe_readably(measure, value.value, whole[0] if whole else None))
-            own = self.scores.estimates(names[0]).get(candidate)
-            if measure.has_release_value and own is not None and value.draws > 1:
-                words.append(f"the released draw alone: {own.value:.3g}; the pooled value decides")
-        return "; ".join(word for word in words if word)
+        if len(names) > 1:
+            return f"pooled over {value.draws} draws; {describe_interval(value.interval)}".rstrip("; ")
+        (name,), unmasked = names, self.points.filter("anchor")["utility"].to_list()
+        pooled, own = self._decisive_estimates(name, "id")[candidate], self.scores.estimates(name)[candidate]
+        options = {"unmasked": unmasked[0] if unmasked else None, "release_value": own.value}
+        return describe_pooled(self.scores.measure_named(name), pooled, value.draws, **options)
 
     def verdicts(self, candidate: str) -> tuple[Verdict, ...]:
         """Compare one candidate with every limit; where methods are compared, by the pooled values of its method."""

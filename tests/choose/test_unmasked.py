@@ -77,12 +77,26 @@ def test_difference_must_exceed_the_error_of_the_estimates() -> None:
 
 
 def test_mean_is_worse_only_beyond_the_error_of_the_mean() -> None:
-    near = {"Identity": [(0.2, 0.0, None)], "A": [(0.1, 0.1, None), (0.36, 0.2, None)]}
-    far = {"Identity": [(0.2, 0.0, None)], "A": [(0.30, 0.1, None), (0.301, 0.101, None)]}
-    assert [RUMap(table_of(rows), "R", "U").means["worse"].to_list() for rows in (near, far)] == [
-        [False, False],
-        [False, True],
-    ]
+    """Means of 0.23 and 0.30 against 0.20, with standard errors of 0.04 and 0.0003; no single draw decides."""
+    spread = [(0.1 if i % 2 else 0.36, 0.1, None) for i in range(10)]
+    close = [(0.3 + i / 1000, 0.1, None) for i in range(9)] + [(0.19, 0.1, None)]
+    closer = [(0.3 + i / 1000, 0.1, None) for i in range(60)] + [(0.19, 0.1, None)]
+    rows = {"Identity": [(0.2, 0.0, None)], "spread": spread, "close": close, "closer": closer}
+    means = RUMap(table_of(rows), "R", "U").means
+    assert dict(means.select("method", "worse").iter_rows()) == {
+        "Identity": False,
+        "spread": False,
+        "close": True,
+        "closer": True,
+    }
+
+
+def test_method_is_worse_if_every_draw_is() -> None:
+    """Two draws do not tell the error of their mean, but neither of the two files is worth releasing."""
+    rows = {"Identity": [(0.2, 0.0, None)], "A": [(0.21, 0.1, None), (0.4, 0.2, None)], "B": [(0.1, 0.3, None)] * 2}
+    ru = RUMap(table_of(rows), "R", "U")
+    assert ru.means.filter("worse")["method"].to_list() == ["A"]
+    assert ru.choose(sm.Threshold(risk=0.5, by="mean")).method == "B"
 
 
 def test_no_masking_is_needed_where_the_unmasked_file_meets_every_limit(study: Path, tmp_path: Path) -> None:

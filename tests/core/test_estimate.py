@@ -31,6 +31,7 @@ def estimates(draw: st.DrawFn, depth: int = 1) -> Estimate:
         se=draw(st.none() | st.floats(0, 1e3)),
         df=draw(st.none() | st.floats(1, 1e4)),
         share=share,
+        reciprocal=draw(st.booleans()) if share is None and value > 0 else False,
         parts=draw(st.dictionaries(NAMES, NUMBERS, max_size=3)),
         bounds=tuple(draw(bounds)) if depth else (),
         skipped=tuple(draw(st.lists(st.builds(lambda a, r: Skipped(attack=a, reason=r), NAMES, NAMES), max_size=2))),

@@ -113,7 +113,7 @@ def test_realized_and_pooled_knowledge_are_shown(data: sm.Microdata) -> None:
     draws = ru.scores.column(iek.text).filter(pl.col("method") == choice.method)["value"]
     assert choice.risk == pytest.approx(draws.mean())
     own = ru.scores.estimates(iek.text)[choice.candidate or ""].value
-    assert f"the released draw alone: {own:.3g}; the pooled value decides" in choice.reason
+    assert f"this release alone: {own:.3g}; the pooled value decides" in choice.reason
     assert "this release alone" in decision_sentences(plan, ru.scores, choice, 500)[1]
 
 

@@ -145,9 +145,8 @@ class ByRelease(Rule):
         searched, name = 1 if is_expectation else len(draws), name_of(ru, chosen)
         by_method = is_expectation or "id" not in row
         verdicts = ru.method_verdicts(row["method"]) if by_method else ru.verdicts(chosen["id"])
-        because = " ".join(
-            filter(None, (why(row, int((passing & masked).sum()), len(order)), ru.describe_axes(chosen["id"])))
-        )
+        sentences = why(row, int((passing & masked).sum()), len(order)), ru.describe_axes(chosen["id"])
+        because = " ".join(sentence for sentence in sentences if sentence)
         synthetic = ru.scores.is_synthetic(row["method"])
         what = f"a fully synthetic file with {name}" if synthetic else name
         reason = f"Recommended: {what}. {because}{_summarize_limits(ru, verdicts)}"
@@ -160,18 +159,10 @@ class ByRelease(Rule):
         if worse.any():
             reason += f" {_count_worse(rows.filter('worse'))} worse than not masking and cannot be chosen."
         risk, utility = ru.values_of(chosen["id"])
-        facts = (
-            chosen["id"],
-            chosen["method"],
-            chosen["replicate"],
-            risk.value,
-            utility.value,
-            self,
-            reason + unmasked,
-        )
         return Choice(
-            *facts, runners, verdicts, searched, name=name, risk_interval=risk.interval,
-            utility_interval=utility.interval, no_masking_needed=no_masking_needed,
+            chosen["id"], chosen["method"], chosen["replicate"], risk.value, utility.value, self, reason + unmasked,
+            runners, verdicts, searched, name=name, risk_interval=risk.interval, utility_interval=utility.interval,
+            no_masking_needed=no_masking_needed,
         )  # fmt: skip
 
     def _needs_no_masking(self, ru: RiskUtilityMap) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 
 from sdcmap.core.audience import format_significant
+from sdcmap.core.estimate import Estimate
 from sdcmap.core.measure import Measure
+
+SHOWN_LEVEL = 0.95  # of the intervals that are shown beside pooled values
 
 
 def typical_error(precision: float) -> float:
@@ -62,3 +65,31 @@ def describe_readably(measure: Measure, precision: float | None, unmasked: float
     """Return the typical error and the relative efficiency of a precision in words; "" for other measures."""
     parts = describe_error(measure, precision, digits), describe_efficiency(measure, precision, unmasked, digits)
     return ", ".join(part for part in parts if part)
+
+
+def describe_pooled(
+    measure: Measure, pooled: Estimate, draws: int, *, unmasked: float | None = None, release_value: float | None = None
+) -> str:
+    """Return how to read a value that is pooled over draws: draws, interval, readable units, and which value decides.
+
+    release_value : the value of the chosen release alone, where the measure has one.
+    """
+    parts = [f"pooled over {draws} draws" if draws > 1 else "one draw", describe_interval(pooled.interval(SHOWN_LEVEL))]
+    parts.append(describe_readably(measure, pooled.value, unmasked))
+    if measure.has_release_value and release_value is not None and draws > 1:
+        parts.append(f"this release alone: {format_significant(release_value, 3)}; the pooled value decides")
+    return "; ".join(part for part in parts if part)
+
+
+def describe_interval(interval: tuple[float, float] | None) -> str:
+    """Return a confidence interval in words; "" where there is none, and the reason where it has no ends.
+
+    >>> describe_interval((1.5e-8, 2.5e-8)), describe_interval(None)
+    ('95 % interval 1.50e-08 to 2.50e-08', '')
+    """
+    if interval is None:
+        return ""
+    if math.isinf(interval[1]) and not 0 < interval[0] < math.inf:
+        return "too few draws to know its error"
+    low, high = (format_significant(end, 3) for end in interval)
+    return f"95 % interval {low} to {high}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,9 +14,8 @@ from sdcmap.choose.by_release import NO_MASKING_NEEDED
 from sdcmap.core.audience import RECORD_SHARES, format_significant
 from sdcmap.core.estimate import Estimate
 from sdcmap.core.limit import Verdict, count_verdicts
-from sdcmap.core.readable_units import describe_error, describe_readably
+from sdcmap.core.readable_units import SHOWN_LEVEL, describe_error, describe_pooled, describe_readably
 from sdcmap.core.rule import Choice
-from sdcmap.map import SHOWN_LEVEL
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.scores import Scores
@@ -176,27 +174,17 @@ def pooled_estimate(scores: Scores, name: str, choice: Choice) -> Estimate | Non
 
 
 def describe_pooling(scores: Scores, name: str, choice: Choice) -> str:
-    """Return how the shown value of a release is to be read: draws, interval, readable units, and which value decides.
+    """Return how to read the value of a release: draws, interval, readable units, and which value decides.
 
     It is empty for a measure that is exact for one file and has no readable unit.
     """
     measure, pooled = scores.measure_named(name), pooled_estimate(scores, name, choice)
     before, after = values_of(scores, name, choice)
-    parts = []
-    if pooled is not None:
-        draws = len(scores.column(name).filter(pl.col("method") == choice.method))
-        parts.append(f"pooled over {draws} draw{'' if draws == 1 else 's'}")
-        interval = pooled.interval(SHOWN_LEVEL)
-        if pooled.se == math.inf:
-            parts.append("which does not tell its error")
-        elif interval is not None:
-            low, high = (format_score(end, measure.unit) for end in interval)
-            parts.append(f"95 % interval {low} to {high}")
-    parts.append(describe_readably(measure, after, before))
-    if pooled is not None and measure.has_release_value:
-        own = format_score(release_value(scores, name, choice), measure.unit)
-        parts.append(f"this release alone: {own}; the pooled value decides")
-    return "; ".join(part for part in parts if part)
+    if pooled is None:
+        return describe_readably(measure, after, before)
+    draws = len(scores.column(name).filter(pl.col("method") == choice.method))
+    own = release_value(scores, name, choice)
+    return describe_pooled(measure, pooled, draws, unmasked=before, release_value=own)
 
 
 def _with_note(value: str, note: str) -> str:

@@ -102,8 +102,10 @@ def frontier_rows(view: View) -> list[Row]:
 
 
 def worse_methods(view: View) -> list[str]:
-    """Return the names of the methods that are worse than not masking."""
-    return [view.shown.scores.name_of(method) for method in view.shown.means.filter("worse")["method"]]
+    """Return the names of the methods that are worse than not masking, by exact numbers and by those that are shown."""
+    exact = set(view.map.means.filter("worse")["method"])
+    names = view.shown.means.filter("worse")["method"]
+    return [view.map.scores.name_of(method) for method in names if method in exact]
 
 
 @dataclass(frozen=True)

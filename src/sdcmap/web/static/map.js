@@ -277,7 +277,7 @@ function overlay() {
     ...limitLines(),
     ...slopeLine(),
     ...rings(selection.rows(plot.rows), "selected", 7),
-    ...rings([state.best], "ring", 9),
+    ...rings([state.best && decisive(state.best)], "ring", 9),
     ...rings([plot.rows.find((row) => row.id === state.picked)], "picked", 12),
   ]);
   plot.chosen = state.best ?? null;
@@ -287,6 +287,10 @@ function overlay() {
 // ---- the choice -------------------------------------------------------------------------------------------------
 const numbers = (row) => `risk ${short(row.risk)}, ${losing(state.map)} ${short(row.utility)}`;
 
+// Where methods are compared, the numbers of a candidate are those of its method, pooled over its draws.
+/** @param {Row} row @returns {Row} */
+const decisive = (row) => (state.map?.expectation && plot.means.find((mean) => mean.method === row.method)) || row;
+
 // Show the candidate before the service has confirmed it with a reason.
 function sketch() {
   const rule = ruleNow(),
@@ -295,7 +299,7 @@ function sketch() {
   if (!rule) return nothingSet();
   const name = best === undefined ? "Computing …" : best === null ? "Release nothing" : best.name;
   byId("choice").replaceChildren(
-    el("div", { class: "verdict" }, el("strong", {}, name), best ? el("p", {}, numbers(best)) : null),
+    el("div", { class: "verdict" }, el("strong", {}, name), best ? el("p", {}, numbers(decisive(best))) : null),
   );
 }
 
@@ -337,6 +341,10 @@ function point() {
   node.replaceChildren(
     el("p", {}, el("strong", {}, row.name)),
     el("p", {}, `${draw(row)} · ${numbers(row)}${row.frontier ? " · on the frontier" : ""}`),
+    state.map?.expectation ? el("p", {}, `pooled over the draws, which decides: ${numbers(decisive(row))}`) : "",
+    row.worse
+      ? el("p", { class: "bad" }, "worse than not masking: more risk and less utility than the unmasked file")
+      : "",
     row.outside ? el("p", { class: "bad" }, `exceeds the limit of ${row.outside}`) : "",
     el(
       "p",
