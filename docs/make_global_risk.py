@@ -14,7 +14,7 @@ IMAGES = PAGE.parent / "img"
 BEGIN, END = "<!-- computed -->", "<!-- end -->"
 KNOWN, WANTED = ("hours", "rent", "tax"), "wage"
 NUMBERS = (*KNOWN, WANTED)
-RECORDS, REPLICATES, SEED = 400, 5, 2001
+RECORDS, REPLICATES, SEED = 400, 10, 2001
 LIMIT = -0.5
 
 INTRUDER = {"on": WANTED, "attack": sm.risk.Informed(on=KNOWN)}

@@ -15,11 +15,14 @@ import polars as pl
 from sdcmap.core import Measure, Microdata, PlanError, Undefined
 from sdcmap.core.catalog import draw_chart
 from sdcmap.core.chart import Chart
+from sdcmap.core.estimate import Estimate
 from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE, name_axis
-from sdcmap.core.limit import Limit, Verdict, axis_scales
+from sdcmap.core.limit import Limit, Verdict, axis_scales, read_limit
 from sdcmap.core.map_options import MapOptions
+from sdcmap.core.measure import degrees_of_freedom
+from sdcmap.core.readable_units import SHOWN_LEVEL, describe_interval, describe_pooled
 from sdcmap.core.release_policy import DEFAULT_POLICY
-from sdcmap.core.rule import Choice, LimitColumn, Rule
+from sdcmap.core.rule import AxisValue, Choice, LimitColumn, Rule
 from sdcmap.data import notebook_html
 from sdcmap.kernels.decision.pareto import is_undominated, linear_optima
 from sdcmap.kernels.statistics.precision import wilson_interval
@@ -45,9 +48,11 @@ class RUMap:
         worst value/limit; without limits they must have the same unit. The limit of a measure that compares records is not
         tested on a fully synthetic file: there the other limits decide.
     level : the one-sided confidence level at which a candidate must meet a limit; by default that of `ReleasePolicy`.
+    compares_unmasked : leave candidates that are worse than the unmasked file off the frontier; no rule chooses them.
 
     Axes are absolute: adding a candidate never moves another. The anchors, releasing everything (`Identity`) and
-    releasing nothing, are drawn but are not part of the frontier.
+    releasing nothing, are drawn but are not part of the frontier. A candidate with more risk and less utility than the
+    unmasked file, beyond the error of the estimates, is `worse`: worse than not masking.
     """
 
     scores: Scores
@@ -55,13 +60,17 @@ class RUMap:
     utility: str
     limits: tuple[Limit, ...]
     level: float
+    compares_unmasked: bool
 
     def __init__(
         self, scores: Scores, risk: str | Measure | Iterable[str | Measure], utility: str | Measure,
         limits: Iterable[float | Limit] | Mapping[Any, float] = (), level: float = DEFAULT_POLICY.choosing_level,
+        *, compares_unmasked: bool = True,
     ) -> None:  # fmt: skip
         names = tuple(map(str, [risk] if isinstance(risk, str | Measure) else risk))
-        vars(self).update(scores=scores, risk=names, utility=str(utility), level=level)
+        vars(self).update(
+            scores=scores, risk=names, utility=str(utility), level=level, compares_unmasked=compares_unmasked
+        )
         units = {self._fact(name, "unit") for name in self.risk}
         self._fact(self.utility, "unit")
         if not self.risk:
@@ -155,7 +164,7 @@ class RUMap:
     # ---- points -----------------------------------------------------------------------------------------------
     @cached_property
     def points(self) -> pl.DataFrame:
-        """One row for each candidate: id, kind, method, replicate, risk, utility, anchor, frontier and compared.
+        """One row for each candidate: id, kind, method, replicate, risk, utility, anchor, worse, frontier and compared.
 
         Every method takes part with the same number of draws, since the best of more draws is better by luck. Later draws
         are not `compared`.
@@ -167,14 +176,15 @@ class RUMap:
         # Rules and charts read one risk: the worst of the measures on the axis.
         worst = self._worst([table[f"risk {i}"].to_numpy() for i in range(len(self.risk))])
         table = table.select("id", "kind", "method", "replicate", pl.Series("risk", worst, dtype=pl.Float64), "utility")
-        return self._with_frontier(table.with_columns(compared=pl.col("replicate") < self._common_replicates))
+        return self._with_frontier(table.with_columns(compared=pl.col("replicate") < self._common_replicates), "id")
 
     @cached_property
     def means(self) -> pl.DataFrame:
-        """One row for each method: pooled risk and utility, count of replicates, anchor, frontier and frontier membership.
+        """One row for each method: pooled risk and utility, count of replicates, anchor, worse, frontier and membership.
 
         Risk and utility have a standard error (se) and, from 40 replicates on, the 2.5 and 97.5 % quantiles of single
-        releases (low, high). The membership has a confidence interval.
+        releases (low, high). `risk_end` is the risk that a threshold is compared with: the confidence limit of an
+        expectation, otherwise the pooled risk. The frontier membership has a confidence interval.
         """
         many, band = pl.len() >= MIN_BAND_REPLICATES, product(("risk", "utility"), ((0.025, "low"), (0.975, "high")))
         bands = [pl.when(many).then(pl.col(a).quantile(q, "linear")).alias(f"{a}_{end}") for a, (q, end) in band]
@@ -193,10 +203,14 @@ class RUMap:
         error = errors[which, np.arange(len(which))] / scales[which]
         risk = pl.Series("risk", self._worst(values), dtype=pl.Float64)
         table = table.with_columns(risk, pl.Series("risk_se", error, nan_to_null=True))
-        table = self._with_frontier(table).join(self.membership, on="method", how="left", maintain_order="left")
+        table = table.with_columns(self._risk_ends(table["method"]))
+        table = self._with_frontier(table, "method").join(
+            self.membership, on="method", how="left", maintain_order="left"
+        )
         ends = [f"{axis}_{end}" for axis in ("risk", "utility") for end in ("se", "low", "high")]
         membership = ["membership", "membership_low", "membership_high"]
-        return table.select("method", "count", "risk", "utility", *ends, "anchor", "frontier", *membership)
+        flags = "anchor", "worse", "frontier"
+        return table.select("method", "count", "risk", "utility", *ends, "risk_end", *flags, *membership)
 
     def _on_axis(self, measure: str, table: pl.DataFrame, key: str) -> pl.DataFrame:
         """Return one measure of candidates or methods, with a value for fully synthetic files where that is possible.
@@ -218,14 +232,92 @@ class RUMap:
         counts = self.scores.candidate.group_by("method").len()["len"].to_list()
         return min((count for count in counts if count > 1), default=1)
 
-    def _with_frontier(self, table: pl.DataFrame) -> pl.DataFrame:
+    def _with_frontier(self, table: pl.DataFrame, key: str) -> pl.DataFrame:
         kinds = self.scores.kinds
         anchor = np.array([kinds[method] == "identity" for method in table["method"]], dtype=bool)
-        competes = ~anchor & (table["compared"].to_numpy() if "compared" in table.columns else True)
+        worse = self._is_worse_than_unmasked(table[key], anchor, key)
+        if key == "method":
+            worse |= table["method"].is_in(self._hopeless_methods.implode()).to_numpy()
+        competes = ~anchor & ~worse & (table["compared"].to_numpy() if "compared" in table.columns else True)
         risk, loss = self.losses(table)
         frontier = np.zeros(len(table), dtype=bool)
         frontier[competes] = is_undominated(risk[competes], loss[competes])
-        return table.with_columns(pl.Series("anchor", anchor), pl.Series("frontier", frontier))
+        flags = {"anchor": anchor, "worse": worse, "frontier": frontier}
+        return table.with_columns(pl.Series(name, values) for name, values in flags.items())
+
+    # ---- the unmasked file ------------------------------------------------------------------------------------
+    def _is_worse_than_unmasked(self, rows: pl.Series, anchor: np.ndarray[Any, Any], key: str) -> np.ndarray[Any, Any]:
+        """Return which rows have more risk and less utility than the unmasked file.
+
+        The difference must exceed the error of both estimates: the confidence intervals of the two must not overlap.
+        """
+        worse = np.zeros(len(rows), dtype=bool)
+        if not self.compares_unmasked or not anchor.any():
+            return worse
+        (risk_low, risk_high), (loss_low, loss_high) = (
+            self._interval_ends(names, rows, key, sign, self.level)
+            for names, sign in zip((self.risk, (self.utility,)), self.signs, strict=True)
+        )
+        worse |= (risk_low > risk_high[anchor][0]) & (loss_low > loss_high[anchor][0]) & ~anchor
+        return worse
+
+    @cached_property
+    def _hopeless_methods(self) -> pl.Series:
+        """The methods of which every draw is worse than not masking."""
+        return self.points.group_by("method").agg(pl.col("worse").all()).filter("worse")["method"]
+
+    def _interval_ends(
+        self, names: Sequence[str], rows: pl.Series, key: str, sign: float, level: float
+    ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Return both ends of the confidence interval of each row on an axis, with a sign such that less is better.
+
+        Of several measures the worst counts; one without a value for a fully synthetic file does not count.
+        """
+        scales = self.scales if len(names) > 1 and self.scales else (1.0,) * len(names)
+        ends = []
+        for name, scale in zip(names, scales, strict=True):
+            intervals = self._intervals(name, key, level)
+            pairs = np.array([intervals.get(row, (np.nan, np.nan)) for row in rows], dtype=float).reshape(-1, 2)
+            ends.append(np.sort(sign * pairs / scale, axis=1))
+        low, high = np.fmax.reduce(ends).T
+        return low, high
+
+    def _intervals(self, name: str, key: str, level: float) -> dict[str, tuple[float, float]]:
+        """Return the confidence interval of a measure for each candidate or method; of an expectation, the pooled one."""
+        estimates = self._decisive_estimates(name, key)
+        if key == "method":  # the standard error of a mean of few draws is itself uncertain
+            counts = dict(self.scores.pooled(name).select("method", "count").iter_rows())
+            estimates = {
+                row: replace(e, df=degrees_of_freedom(counts[row])) if counts[row] > 1 else e
+                for row, e in estimates.items()
+            }
+        return {
+            row: (e.lower(level), e.upper(level)) if e.se or e.bounds or e.share else (e.value, e.value)
+            for row, e in estimates.items()
+        }
+
+    def _decisive_estimates(self, name: str, key: str) -> Mapping[str, Estimate]:
+        """Return the estimate that decides about each candidate or method: of an expectation, that of its method."""
+        pooled = self.scores.pooled_estimates(name)
+        if key == "method":
+            return pooled
+        if name not in self.scores.values or not self.scores.values[name].expectation:
+            return self.scores.estimates(name)
+        return {row: pooled[method] for row, method in self.scores.column(name).select("id", "method").iter_rows()}
+
+    def _risk_ends(self, methods: pl.Series) -> pl.Series:
+        """Return the risk of each method that a threshold is compared with; see `means`."""
+        sign = self.signs[0]
+        columns = []
+        for name, scale in zip(self.risk, self.scales or (1.0,) * len(self.risk), strict=True):
+            measure, pooled = self.scores.measure_named(name), self.scores.pooled_estimates(name)
+            limit = Limit(measure, np.inf)
+            ends = {
+                method: limit.confidence_limit(estimate, self.level) if measure.expectation else estimate.value
+                for method, estimate in pooled.items()
+            }
+            columns.append(np.array([sign * ends.get(method, np.nan) / scale for method in methods], dtype=float))
+        return pl.Series("risk_end", sign * np.fmax.reduce(columns), dtype=pl.Float64)
 
     def losses(self, table: pl.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Return risk and loss of each row, with signs such that less is better."""
@@ -239,14 +331,14 @@ class RUMap:
         """Compare rows with one limit."""
         name = limit.measure.text
         key = "id" if "id" in rows.columns else "method"
-        # A quantile over replicates needs no confidence limit; other values are compared by theirs.
-        if key == "method" and quantile is not None:
+        # A quantile over replicates needs no confidence limit; other values, and expectations, are compared by theirs.
+        if key == "method" and quantile is not None and not limit.measure.expectation:
             at = quantile if limit.is_upper else 1 - quantile
             how: Any = "higher" if limit.is_upper else "lower"
             table = self.scores.column(name).group_by("method").agg(pl.col("value").quantile(at, how))
             ends = dict(table.iter_rows())
         else:
-            estimates = self.scores.estimates(name) if key == "id" else self.scores.pooled_estimates(name)
+            estimates = self._decisive_estimates(name, key)
             ends = {row: limit.confidence_limit(estimate, self.level) for row, estimate in estimates.items()}
         end = np.array([ends.get(row, np.nan) for row in rows[key]], dtype=float)
         applies = ~rows[key].is_in(self.scores.synthetic_candidates(name)[key].implode()).to_numpy() | ~np.isnan(end)
@@ -272,6 +364,44 @@ class RUMap:
         worst = np.max(used, axis=0)
         return np.where(np.isneginf(worst), np.nan, worst)
 
+    @cached_property
+    def unmasked_verdicts(self) -> tuple[Verdict, ...]:
+        """The comparison of the unmasked file with every limit; empty where it was not scored."""
+        unmasked = [method for method, kind in self.scores.kinds.items() if kind == "identity"]
+        return self.method_verdicts(unmasked[0]) if unmasked else ()
+
+    def values_of(self, candidate: str) -> tuple[AxisValue, AxisValue]:
+        """Return risk and utility of a candidate; on an axis that is an expectation, those of its method, pooled."""
+        row = self.points.row(by_predicate=pl.col("id") == candidate, named=True)
+        mean = self.means.row(by_predicate=pl.col("method") == row["method"], named=True)
+        known, values = self.scores.values, []
+        for axis, names, sign in (("risk", self.risk, self.signs[0]), ("utility", (self.utility,), self.signs[1])):
+            if not any(known[name].expectation for name in names if name in known):
+                values.append(AxisValue(row[axis]))
+                continue
+            side = (1 + SHOWN_LEVEL) / 2
+            pair = self._interval_ends(names, pl.Series([row["method"]]), "method", sign, side)
+            low, high = sorted(sign * float(end[0]) for end in pair)
+            values.append(AxisValue(mean[axis], (low, high) if low < high else None, mean["count"]))
+        return values[0], values[1]
+
+    def describe_axes(self, candidate: str) -> str:
+        """Return the pooled risk and utility of a candidate's method in words, readably; "" where none is pooled."""
+        axes = zip(("risk", "utility"), (self.risk, (self.utility,)), self.values_of(candidate), strict=True)
+        return " ".join(
+            f"Its {what} is {value.value:.3g} ({self._describe_pooling(candidate, names, value)})."
+            for what, names, value in axes
+            if value.draws
+        )
+
+    def _describe_pooling(self, candidate: str, names: Sequence[str], value: AxisValue) -> str:
+        if len(names) > 1:
+            return f"pooled over {value.draws} draws; {describe_interval(value.interval)}".rstrip("; ")
+        (name,), unmasked = names, self.points.filter("anchor")["utility"].to_list()
+        pooled, own = self._decisive_estimates(name, "id")[candidate], self.scores.estimates(name)[candidate]
+        options = {"unmasked": unmasked[0] if unmasked else None, "release_value": own.value}
+        return describe_pooled(self.scores.measure_named(name), pooled, value.draws, **options)
+
     def verdicts(self, candidate: str) -> tuple[Verdict, ...]:
         """Compare one candidate with every limit; where methods are compared, by the pooled values of its method."""
         if not self.is_expectation:
@@ -289,7 +419,8 @@ class RUMap:
 
     def among(self, *, points: pl.DataFrame | None = None, means: pl.DataFrame | None = None) -> RUMap:
         """Return the map with only these rows of `points`, or of `means`, so that a rule can choose among the rest."""
-        left = RUMap(self.scores, self.risk, self.utility, self.limits, self.level)
+        options = {"compares_unmasked": self.compares_unmasked}
+        left = RUMap(self.scores, self.risk, self.utility, self.limits, self.level, **options)
         rows = {"points": self.points if points is None else points, "means": self.means if means is None else means}
         left.__dict__.update(rows)  # cached properties store their values here
         return left
@@ -315,7 +446,8 @@ class RUMap:
         hits = dict.fromkeys(masked["method"].unique(), 0)
         for replicate in replicates:
             table = pl.concat([varying.filter(pl.col("replicate") == replicate), constant])
-            for method in table["method"].filter(pl.Series(is_undominated(*self.losses(table)))):
+            competing = table.filter(~pl.col("worse"))
+            for method in competing["method"].filter(pl.Series(is_undominated(*self.losses(competing)))):
                 hits[method] += 1
         shares = {method: hit / len(replicates) for method, hit in hits.items()}
         rows = [(method, share, *wilson_interval(share, len(replicates))) for method, share in shares.items()]
@@ -358,10 +490,11 @@ class RUMap:
     def linear_path(self, *, by: str = "mean") -> pl.DataFrame:
         """Return the optima of risk + slope * loss for slopes from 0 to infinity: from, to, method, risk, utility.
 
-        by : "mean" compares methods by pooled values, "release" single candidates. Anchors are left out. The loss is the
-        negative of a utility that is better when higher.
+        by : "mean" compares methods by pooled values, "release" single candidates. Anchors, and what is worse than not
+        masking, are left out. The loss is the negative of a utility that is better when higher.
         """
-        table = (self.means if by == "mean" else self.points.filter("compared")).filter(~pl.col("anchor"))
+        table = self.means if by == "mean" else self.points.filter("compared")
+        table = table.filter(~pl.col("anchor"), ~pl.col("worse"))
         path = linear_optima(*self.losses(table))
         names = [*(["id", "replicate"] if by == "release" else []), "method", "risk", "utility"]
         rows = table[[index for _, _, index in path]].select(names)
@@ -384,7 +517,8 @@ def _limits_on(
 ) -> tuple[Limit, ...]:
     """Return the limits of a map, each for a measure of its scores; a list has one for each measure on the axis."""
     if isinstance(stated, Mapping):
-        pairs = [(str(name), value) for name, value in stated.items()]
+        named = [(str(name), value) for name, value in stated.items()]
+        pairs = [(name, read_limit(name, value, scores.measure_named(name))) for name, value in named]
     else:
         given = tuple(stated)
         limits = tuple(limit for limit in given if isinstance(limit, Limit))
@@ -396,7 +530,7 @@ def _limits_on(
     for name, value in pairs:
         if not value > 0:
             raise PlanError(f"the limit of {name} must be positive.")
-    return tuple(Limit(scores.measure_named(name), float(value)) for name, value in pairs)
+    return tuple(Limit(scores.measure_named(name), value) for name, value in pairs)
 
 
 def overall_score(loss: Number, reidentified: Number) -> Number:

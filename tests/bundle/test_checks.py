@@ -333,7 +333,7 @@ def test_expectation_is_compared_with_limit_over_draws() -> None:
     risk = sm.risk.Index(on="income", target="maximum")
     method = sm.Noise(on="income", variance=0.5)
     spread = 0.5 * data["income"].var(ddof=1)
-    for factor, passes in ((1.5, True), (0.6, False)):
+    for factor, passes in ((2.5, True), (0.6, False)):
         plan = plan_of(
             method,
             measures=[risk, sm.utility.MeanPrecision(on="income")],

@@ -181,7 +181,7 @@ def test_expectations_are_drawn_by_mean_and_infinity_at_the_edge(noise: RUMap) -
     assert info.by == "mean" and info.stepped == "step-before"
     whole = info.anchors.filter(pl.col("name") == "unmasked file").row(0, named=True)
     assert math.isinf(whole["risk"]) and whole["edge"] == "up" and "risk infinite" in whole["text"]
-    assert "higher is better" in " ".join(info.x.lines(40)) and "lower is better" in info.y.lines(400)[0]
+    assert "higher is better" in " ".join(info.x.lines(40)) and "a larger error is better" in info.y.lines(400)[0]
     assert marks_inside(info)
     json.dumps(draw_map(noise).to_dict(), allow_nan=False)
 

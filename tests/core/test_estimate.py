@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +31,7 @@ def estimates(draw: st.DrawFn, depth: int = 1) -> Estimate:
         se=draw(st.none() | st.floats(0, 1e3)),
         df=draw(st.none() | st.floats(1, 1e4)),
         share=share,
+        reciprocal=draw(st.booleans()) if share is None and value > 0 else False,
         parts=draw(st.dictionaries(NAMES, NUMBERS, max_size=3)),
         bounds=tuple(draw(bounds)) if depth else (),
         skipped=tuple(draw(st.lists(st.builds(lambda a, r: Skipped(attack=a, reason=r), NAMES, NAMES), max_size=2))),
@@ -81,3 +83,41 @@ def test_estimate_is_keyword_only_and_frozen() -> None:
     with pytest.raises(AttributeError):
         Estimate(value=0.1).value = 0.2  # type: ignore[misc]
     assert math.isinf(Estimate(value=math.inf).upper(0.95))
+
+
+# ---- the interval of R = 1/MSE --------------------------------------------------------------------------------------
+def test_upper_limit_of_a_precision_is_one_over_the_lower_limit_of_the_error() -> None:
+    """R = 3.57e-8 with a relative standard error of 0.16: 4.84e-8 at 95 %, where R + 1.645 se is only 4.51e-8."""
+    estimate = Estimate(value=3.57e-8, se=0.16 * 3.57e-8, reciprocal=True)
+    assert estimate.upper(0.95) == pytest.approx(4.845e-8, rel=1e-3)
+    assert Estimate(value=3.57e-8, se=0.16 * 3.57e-8).upper(0.95) == pytest.approx(4.51e-8, rel=1e-3)
+    assert Estimate(value=1.0, se=0.7, reciprocal=True).upper(0.95) == math.inf  # the error may be 0: too few draws
+    assert Estimate(value=1.0, se=math.inf, reciprocal=True).interval(0.95) == (0.0, math.inf)
+    assert Estimate(value=math.inf, reciprocal=True).upper(0.95) == math.inf
+    assert Estimate(value=1.0, reciprocal=True).interval(0.95) is None
+
+
+ERRORS = {
+    "normal": (lambda rng, shape: rng.normal(size=shape), 1.0),
+    "biased": (lambda rng, shape: 1 + rng.normal(size=shape), 2.0),
+    "heavy tails": (lambda rng, shape: rng.standard_t(5, size=shape), 5 / 3),
+    "mostly unchanged": (lambda rng, shape: rng.normal(size=shape) * (rng.random(shape) < 0.3), 0.3),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_interval_of_a_precision_covers_the_truth(name: str) -> None:
+    """The upper limit covers at least as often as stated, whatever the errors; the lower one about as often.
+
+    4,000 simulated studies of 72 draws; the standard error of a coverage of 95 % is 0.34 %. With few heavy-tailed errors
+    no interval of a mean square covers from above, so the lower limit of R is a little too high there (measured: 88 %).
+    """
+    make, mean_square = ERRORS[name]
+    squares = make(np.random.default_rng(1), (4000, 72)) ** 2
+    means, errors = squares.mean(axis=1), squares.std(axis=1, ddof=1) / np.sqrt(72)
+    pairs = zip((1 / means).tolist(), (errors / means**2).tolist(), strict=True)
+    estimates = [Estimate(value=value, se=se, reciprocal=True) for value, se in pairs]
+    above = np.mean([estimate.upper(0.95) >= 1 / mean_square for estimate in estimates])
+    below = np.mean([estimate.lower(0.95) <= 1 / mean_square for estimate in estimates])
+    assert above >= 0.95
+    assert below >= (0.86 if name == "heavy tails" else 0.93)

@@ -176,7 +176,7 @@ def test_format_significant_digits() -> None:
 def test_report_compares_numeric_columns(tmp_path: Path) -> None:
     data = sm.demo.population(200, seed=2).only(["Age", "Sex", "wage"])
     measures = [sm.risk.KnownIndex(on="wage"), sm.utility.MeanPrecision(on="wage")]
-    plan = sm.Plan([sm.Noise(on="wage", variance=0.5)], measures, replicates=3, rule=sm.Threshold(risk=1.0), seed=SEED)
+    plan = sm.Plan([sm.Noise(on="wage", variance=0.5)], measures, replicates=10, rule=sm.Threshold(risk=1.0), seed=SEED)
     kept = sweep_study(tmp_path / "study", data, plan)
     inside, outside = (text_of(report(kept, audience=name).html) for name in ("internal", "external"))
     wage = data.numbers("wage")

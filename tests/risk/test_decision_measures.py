@@ -512,7 +512,7 @@ def test_worked_choice_of_trottini(monkeypatch: pytest.MonkeyPatch) -> None:
     from sdcmap.papers import trottini2001_choice
 
     monkeypatch.delenv("SDCMAP_DATA", raising=False)
-    result = trottini2001_choice.run_worked_choice(seed=3, replicates=1)
+    result = trottini2001_choice.run_worked_choice(seed=3, replicates=3)
     assert result.document["file"] == "a generated stand-in"
     rows = result.document["candidates"]
     assert set(rows) == {"unmasked", *trottini2001_choice.METHODS}

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from sdcmap.kernels.decision.pareto import hypervolume
 from sdcmap.risk import ExactMatch
 from sdcmap.searches import generations
 from sdcmap.searches.objective_space import ObjectiveSpace, limit_of
-from sdcmap.searches.redraws import fresh_area, fresh_plan, number_redraws
+from sdcmap.searches.redraws import Draws, fresh_area, fresh_plan, number_redraws
 from sdcmap.searches.search_results import SearchResult
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import Job, run_job
@@ -204,6 +205,20 @@ def test_frontier_is_redrawn_to_choose_and_to_report(people: Microdata, found: S
     fit = [m for m in found.members if (m.under or 0) >= 0.8]
     assert found.choice.member.chosen_by[1] == min(m.chosen_by[1] for m in fit)  # type: ignore[index]
     assert "32 methods were searched" in found.choice.reason
+
+
+def test_redrawn_frontier_leaves_out_what_is_worse_than_not_masking(found: SearchResult) -> None:
+    """If the unmasked file had a little more than the least risk and loss, all methods with more of both would be worse."""
+    ru, table = found.map, found.table
+    asked = Counter(ru.points.filter(~pl.col("anchor"))["method"].to_list())
+    draws = Draws(found.plan, ru, found.objectives, table, asked)
+    assert not draws.worse and len(draws.front) > 1
+    risk, loss = sorted(table.risk[table.sound])[1] + 1e-9, sorted(table.loss[table.sound])[1] + 1e-9
+    better = Draws(found.plan, ru, replace(found.objectives, most=risk, best=loss), table, asked)
+    rows = ru.means.filter(~pl.col("anchor")).with_columns(pl.col("risk_se", "utility_se").fill_null(0.0))
+    above = pl.col("risk") - 3 * pl.col("risk_se") > risk, pl.col("utility") - 3 * pl.col("utility_se") > loss
+    assert better.worse == set(rows.filter(*above)["method"])
+    assert better.worse and not better.worse & {*better.front} and better.front
 
 
 def test_frontier_is_chosen_by_new_draws_including_the_plan(people: Microdata, found: SearchResult) -> None:

@@ -597,12 +597,13 @@ def test_rule_on_expectation_measures_fixes_the_draw() -> None:
 
     class Expected(sm.Measure):
         expectation = True
+        text = "H"  # type: ignore[assignment]
 
     scores = scores_of({"A": [(-1.0, -1.0, -1.0, -1.0), (-3.0, -1.0, -1.0, -1.0)]})
     pooled = Scores(scores.candidate, scores.score, scores.measure, {"H": Expected()})
     choice = sm.RUMap(pooled, "K", "S").choose(rule(-1.5))
     assert (choice.candidate, choice.searched) == ("A-0", 1)
-    assert "fixed in advance" in choice.reason and "pooled over replicates" in choice.reason
+    assert "fixed in advance" in choice.reason and "pooled global risk" in choice.reason
 
 
 def test_candidate_without_all_four_numbers_is_not_chosen() -> None:

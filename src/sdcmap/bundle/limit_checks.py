@@ -48,7 +48,9 @@ def score_file(
     return [row._replace(measure_id=m.id, measure=m.text) for m, row in zip(measures, rows, strict=True)]
 
 
-def score_expectations(measures: Sequence[Measure], original: Microdata, draws: Iterable[Microdata]) -> list[ScoreRow]:
+def score_expectations(
+    measures: Sequence[Measure], original: Microdata, draws: Iterable[Microdata], *, is_random: bool
+) -> list[ScoreRow]:
     """Score measures that are functions of an expectation, pooled over draws of the released method.
 
     The error of a single file says little about an expectation. Comparing it with the limit would also reveal to readers
@@ -61,7 +63,8 @@ def score_expectations(measures: Sequence[Measure], original: Microdata, draws: 
                 of_measure.append(measure.apply(original, masked, UNUSED_RNG))
             except (Undefined, SchemaError) as reason:
                 return [absent_row(m, "undefined", str(reason)) for m in measures]
-    return [estimate_row(m, m.pool(of_measure)) for m, of_measure in zip(measures, estimates, strict=True)]
+    pooled = [m.pool_draws(own, is_random=is_random) for m, own in zip(measures, estimates, strict=True)]
+    return [estimate_row(m, estimate) for m, estimate in zip(measures, pooled, strict=True)]
 
 
 def check_limits_stated(plan: Plan, limits: Sequence[Limit]) -> Check:
@@ -135,8 +138,12 @@ def describe_outcome(measure: Measure, verdict: Verdict, what: str, level: float
     if estimate.share is not None:
         sample = f"estimated from a sample of {estimate.share.trials:,} records"
         notes.append(f"upper confidence limit {estimate.upper(level):.4g}, {sample}")
-    elif estimate.se and not measure.expectation:
+    elif estimate.se == math.inf:
+        notes.append("from one random draw, which does not tell its error: state more replicates in the plan")
+    elif estimate.se and verdict.limit.is_upper:
         notes.append(f"upper confidence limit {round_up(estimate.upper(level)):g}")
+    elif estimate.se:
+        notes.append(f"lower confidence limit {-round_up(-estimate.lower(level)):g}")
     notes += [describe_bound(bound, level) for bound in decisive_bounds(estimate)]
     notes += [f"not tested: {'; '.join(map(str, estimate.skipped))}"] if estimate.skipped else []
     return f"{subject}: {estimate.value:.4g}" + "".join(f" ({note})" for note in notes)

@@ -160,6 +160,8 @@ class Release:
         risks, expectations = (
             [m for m in plan.measures if m.axis == "risk" and m.expectation == pooled] for pooled in (False, True)
         )
+        limited = {limit.measure for limit in self.limits}
+        expected_losses = [m for m in utilities if m.expectation and m in limited]
         losses = list(zip(utilities, score_file(utilities, data, released, fresh), strict=True))
         scores: dict[Measure, ScoreRow] = {}
 
@@ -170,13 +172,16 @@ class Release:
             return [scores[measure] for measure in measures]
 
         # Then the limits of the plan, and the limits of the profile, on the file as read back.
-        limited = {limit.measure for limit in self.limits}
-        results += check_limits(self.limits, [loss for loss in losses if loss[0] in limited], level, name="loss")
+        single = [loss for loss in losses if loss[0] in limited and not loss[0].expectation]
+        results += check_limits(self.limits, single, level, name="loss")
         results += check_limits(self.limits, list(zip(risks, score(risks), strict=True)), level)
         results += ProfileChecks(data, released, prepared, method, self.profile, policy, score).checks()
         # An expectation cannot be judged by one file, so it is pooled over draws of the method.
-        pooled = limit_checks.score_expectations(expectations, data, self._draws())
-        results += check_limits(self.limits, list(zip(expectations, pooled, strict=True)), level, what="over draws")
+        measures = [*expectations, *expected_losses]
+        pooled = limit_checks.score_expectations(measures, data, self._draws(), is_random=method.random)
+        for name, axis in (("risk", "risk"), ("loss", "utility")):
+            scored = [(m, row) for m, row in zip(measures, pooled, strict=True) if m.axis == axis]
+            results += check_limits(self.limits, scored, level, what="over draws", name=name)
         if self.parent is not None:
             others = earlier if self.again else None
             results += check_nested(self.parent, prepared, back, self.limits, fresh.child("nested"), method, others)

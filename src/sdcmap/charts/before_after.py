@@ -16,11 +16,15 @@ LIMIT: list[Row] = [{"limit": 1.0}]
 
 @dataclass(frozen=True)
 class RiskChange:
-    """One risk measure of the original and of the release, each as a multiple of its limit."""
+    """One risk measure of the original and of the release, each as a multiple of its limit.
+
+    interval : of a value of the release that is pooled over draws.
+    """
 
     name: str
     before: float
     after: float
+    interval: tuple[float, float] | None = None
 
     @property
     def ends(self) -> dict[str, float]:
@@ -31,11 +35,12 @@ class RiskChange:
 def draw_before_after(changes: Sequence[RiskChange], *, title: str = "Risk before and after masking") -> Chart:
     """Draw each measure as a line from the original (gray) to the release (blue).
 
-    The axis is logarithmic and shows multiples of the limit, which is the dashed line. Values below a hundredth of the
+    A bar is the confidence interval of a pooled value of the release. The axis is logarithmic and shows multiples of the
+    limit, which is the dashed line. Values below a hundredth of the
     limit are drawn at the left end, infinite ones at the right end.
     """
-    finite = [value for change in changes for value in change.ends.values() if math.isfinite(value)]
-    top = 1.3 * max([1.5, *finite])
+    ends = [value for change in changes for value in (*change.ends.values(), *(change.interval or ()))]
+    top = 1.3 * max([1.5, *filter(math.isfinite, ends)])
     rows: list[Row] = [
         {"name": change.name, **{field: min(max(value, MIN_SHARE_DRAWN), top) for field, value in change.ends.items()},
          **{f"true {field}": f"{value:.3g}" for field, value in change.ends.items()}}
@@ -49,6 +54,14 @@ def draw_before_after(changes: Sequence[RiskChange], *, title: str = "Risk befor
         {"mark": {"type": "rule", "color": GRAY, "strokeWidth": 1.5},
          "encoding": {"y": names, "x": number("before", **x), "x2": {"field": "after"}}},
     ]  # fmt: skip
+    intervals: list[Row] = [
+        {"name": change.name, "low": max(change.interval[0], MIN_SHARE_DRAWN), "high": min(change.interval[1], top)}
+        for change in changes
+        if change.interval is not None
+    ]
+    if intervals:
+        bar = {"type": "rule", "color": AFTER, "strokeWidth": 5, "opacity": 0.35}
+        layers.append(layer(intervals, bar, y=names, x=number("low", **x), x2={"field": "high"}))
     for field, color, shape in (("before", BEFORE, "circle"), ("after", AFTER, "diamond")):
         tips = [{"field": "name", "title": "measure"}, {"field": f"true {field}", "title": f"{field}, times its limit"}]
         mark = {"type": "point", "filled": True, "size": 90, "opacity": 1, "color": color, "shape": shape}

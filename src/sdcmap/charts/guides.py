@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Final
 
 import polars as pl
 
 from sdcmap.charts.axis import Axis
 from sdcmap.core.chart import Row
+from sdcmap.core.readable_units import describe_error
 from sdcmap.core.rule import Choice
 from sdcmap.map import RUMap
 
 UNMASKED: Final = "unmasked file"
 NOTHING: Final = "release nothing"
+TANGENT_PIECES = 60  # of a line of equal cost on a logarithmic axis
 NORMAL_QUANTILE = 1.96  # for 95 % intervals
 
 
@@ -71,7 +74,8 @@ def chosen_points(ru: RUMap, mark: Choice | None, by: str) -> list[Row]:
         return []
     if mark.candidate is None:
         return [] if ru.nothing is None else [{"kind": "chosen", "risk": ru.nothing[0], "utility": ru.nothing[1]}]
-    own = {"kind": "chosen", "risk": mark.risk, "utility": mark.utility}
+    draws = ru.points.filter(pl.col("id") == mark.candidate).select("risk", "utility").to_dicts()
+    own = {"kind": "chosen", "risk": mark.risk, "utility": mark.utility} | (draws[0] if draws else {})
     if by == "release":
         return [own]
     means = ru.means.filter(pl.col("method") == mark.method).select("risk", "utility").to_dicts()
@@ -106,7 +110,7 @@ def floor_of(ru: RUMap) -> tuple[float, str] | None:
     level, measure = ru.end(name, "baseline_value"), ru.scores.values.get(name)
     if len(ru.risk) > 1 or ru.scales or level is None or measure is None or level in measure.bounds:
         return None
-    return level, f"{measure.floor}: {format_value(level)}"
+    return level, f"{measure.floor}: {describe_error(measure, level) or format_value(level)}"
 
 
 def floor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:
@@ -133,6 +137,9 @@ def line_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str], home: str, mar
     at, side = y.locate(limit)
     means = {"mean": "mean risk", "quantile": f"{getattr(mark.rule, 'quantile', 0):g} quantile of risk"}
     text = f"limit: {means.get(getattr(mark.rule, 'by', ''), 'risk')} {'≤' if ru.signs[0] > 0 else '≥'} {limit:g}"
+    measure = ru.scores.values.get(ru.risk[0])
+    readable = "" if measure is None or len(ru.risk) > 1 else describe_error(measure, limit)
+    text += f" ({readable})" if readable else ""
     text += {"high": ", above the picture", "low": ", below the picture", "": ""}[side]
     return _level_line("limit", x, at, side, text, panels)
 
@@ -152,9 +159,15 @@ def _tangent(ru: RUMap, x: Axis, y: Axis, home: str, slope: float, mark: Choice)
     constant = ru.signs[0] * risk + slope * ru.signs[1] * utility
     sign = "+" if ru.signs[1] > 0 else "−"
     text = f"{'' if ru.signs[0] > 0 else '−'}risk {sign} {slope:g} × {loss_word(ru)} = {constant:.2g}"
-    heights = [risk + rise * (across - utility) for across in ends]
-    line = {"x": ends[0], "y": heights[0], "x2": ends[1], "y2": heights[1], "edge": "", "text": text}
-    return [{"panel": home, "kind": "tangent", **line}]
+    # On a logarithmic axis the line is a curve, drawn in short pieces; the first has the text.
+    pieces = TANGENT_PIECES if y.is_log and rise != 0 else 1
+    across = [ends[0] + share * (ends[1] - ends[0]) / pieces for share in range(pieces + 1)]
+    heights = [y.clip(risk + rise * (at - utility)) for at in across]
+    lines = [
+        {"x": x1, "y": y1, "x2": x2, "y2": y2, "edge": "", "text": "" if i else text}
+        for i, ((x1, y1), (x2, y2)) in enumerate(pairwise(zip(across, heights, strict=True)))
+    ]
+    return [{"panel": home, "kind": "tangent", **line} for line in lines]
 
 
 def subsample_rows(table: pl.DataFrame | None, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:

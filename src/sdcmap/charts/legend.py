@@ -27,6 +27,7 @@ STYLES: dict[str, Spec] = {
     "anchor": {"filled": False, "color": INK, "fill": "white", "size": 80, "strokeWidth": 1.4, "opacity": 1.0},
     "chosen": {"filled": False, "color": INK, "size": 190, "strokeWidth": 2.0, "opacity": 1.0},
     "draw": {"filled": True, "color": INK, "size": 30, "opacity": 1.0},
+    "worse": {"shape": "cross", "filled": True, "color": GRAY, "size": 40, "opacity": 0.9},
 }
 MEAN = "mean of a method's releases"
 WORDS = {
@@ -66,6 +67,9 @@ def legend_entries(info: MapInfo) -> Iterator[Entry]:
         if kind in kinds:
             mark = "point" if kind in circle else "rule"
             yield Entry(mark, {**STYLES[kind], **circle.get(kind, {})}, words.format(draws=info.draws))
+    drawn = info.means if info.by == "mean" else info.points
+    if "worse" in drawn.columns and drawn["worse"].any():
+        yield Entry("point", {**STYLES["worse"], "size": 50}, "worse than not masking")
     for name, shape in ANCHOR_SHAPES.items():
         if len(info.anchors) and len(info.anchors.filter(pl.col("name") == name, pl.col("edge") == "")):
             yield Entry("point", {**STYLES["anchor"], "shape": shape, "size": 60}, name)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
 
 from sdcmap.charts import guides
-from sdcmap.charts.axis import Axis, axis
+from sdcmap.charts.axis import Axis, axis, spans_widely
 from sdcmap.charts.map_labels import label_rows
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.method_names import MethodLabel, groups_of, label_methods, short_names
@@ -21,6 +22,7 @@ from sdcmap.core.rule import Rule
 from sdcmap.kernels.decision.pareto import is_undominated
 from sdcmap.map import RUMap
 
+UNITS = ("readable", "own")  # how an axis of a precision is labeled
 MAX_METHODS_WITH_BANDS = 40  # with more methods, only the frontier and the chosen method have bands
 _TEXTS = ("panel", "method", "short", "edge", "name", "text", "axis", "kind", "align")
 
@@ -38,7 +40,7 @@ def map_info(
 def unlabeled_info(
     ru: RUMap, *, mark: Choice | None = None, by: str | None = None, facet: str | Mapping[str, str] | None = None,
     color: str | Mapping[str, str] = "method", names: Mapping[str, str] | None = None,
-    subsamples: pl.DataFrame | None = None,
+    subsamples: pl.DataFrame | None = None, units: str = "readable",
 ) -> MapInfo:  # fmt: skip
     """Return the tables of the map without labels, which depend on the size of the picture."""
     by = by or ("mean" if ru.is_expectation else "release")
@@ -57,7 +59,9 @@ def unlabeled_info(
         table = _with_frontier_of_panels(ru, table)
     titles = tuple(dict.fromkeys(panels.values())) or ("",)
     chosen = guides.chosen_points(ru, mark, by)
-    x, y = _axes(ru, table, chosen, mark)
+    if units not in UNITS:
+        raise PlanError(f"a map is drawn in units {' or '.join(map(repr, UNITS))}. Got {units!r}.")
+    x, y = _axes(ru, table, chosen, mark, units)
     positions = [guides.position(x, y, u, r) for u, r in table.select("utility", "risk").iter_rows()]
     schema = {"x": pl.Float64, "y": pl.Float64, "edge": pl.String}
     table = table.hstack(pl.DataFrame(positions, schema=schema, orient="row"))
@@ -90,11 +94,11 @@ def _masked_points(ru: RUMap, by: str) -> pl.DataFrame:
     return (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor"))
 
 
-def map_axes(ru: RUMap, by: str, rule: Rule | None = None) -> dict[str, tuple[float, float]]:
-    """Return the ends of the utility axis (x) and of the risk axis (y) of a map with this rule."""
+def map_axes(ru: RUMap, by: str, rule: Rule | None = None) -> dict[str, Any]:
+    """Return the ends of the utility axis (x) and of the risk axis (y) of a map with this rule, and if y is logarithmic."""
     mark = None if rule is None else Choice(None, "", None, None, None, rule, "")
     x, y = _axes(ru, _masked_points(ru, by), [], mark)
-    return {"x": (x.low, x.high), "y": (y.low, y.high)}
+    return {"x": (x.low, x.high), "y": (y.low, y.high), "is_log": y.is_log}
 
 
 def _stated_groups(methods: Sequence[str], color: Mapping[str, str]) -> dict[str, str]:
@@ -115,7 +119,7 @@ def _panels(rows: Sequence[MethodLabel], facet: str | Mapping[str, str] | None) 
 
 _COLUMNS = (
     "panel", "group", "id", "method", "name", "short", "draw", "count", "risk", "utility", "membership", "x", "y", "edge",
-    "frontier",
+    "worse", "frontier",
 )  # fmt: skip
 
 
@@ -139,12 +143,14 @@ def _with_frontier_of_panels(ru: RUMap, table: pl.DataFrame) -> pl.DataFrame:
     on_frontier = np.zeros(len(table), dtype=bool)
     risk, loss = ru.losses(table)
     for name in table["panel"].unique():
-        rows = (table["panel"] == name).to_numpy()
+        rows = ((table["panel"] == name) & ~table["worse"]).to_numpy()
         on_frontier[rows] = is_undominated(risk[rows], loss[rows])
     return table.with_columns(pl.Series("frontier", on_frontier))
 
 
-def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None) -> tuple[Axis, Axis]:
+def _axes(
+    ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None, units: str = "own"
+) -> tuple[Axis, Axis]:
     axes = []
     for index, (name, word) in enumerate((("risk", "Risk"), ("utility", guides.loss_word(ru).capitalize()))):
         better = "lower is better" if ru.signs[index] > 0 else "higher is better"
@@ -159,8 +165,23 @@ def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None
         bands = [value for end in ends for value in table[end].drop_nulls()]
         real = [] if mark is None or mark.candidate is None else chosen
         points = [*table[name], *(row[name] for row in real)]
-        axes.append(axis(f"{word}: {ru.labels[index]}", better, points, bands, anchors))
+        is_log = name == "risk" and spans_widely(points)
+        own = axis(f"{word}: {ru.labels[index]}", better, points, bands, anchors, is_log=is_log)
+        axes.append(_label_readably(ru, own, name) if units == "readable" else own)
     return axes[1], axes[0]
+
+
+def _label_readably(ru: RUMap, own: Axis, name: str) -> Axis:
+    """Return the axis of a precision 1/MSE with readable labels; other axes as they are."""
+    measure = ru.scores.values.get(ru.risk[0] if name == "risk" else ru.utility)
+    if measure is None or not measure.error_variable or (name == "risk" and (len(ru.risk) > 1 or ru.scales)):
+        return own
+    title = f"{'Risk' if name == 'risk' else 'Utility'}: {measure.brief}"
+    whole = next(iter(ru.points.filter("anchor")["utility"]), None)
+    if name == "utility" and whole is not None and math.isfinite(whole) and whole > 0:
+        return replace(own, title=title).label_shares(whole)
+    whose, size = ("the attacker's", "larger") if name == "risk" else ("the user's", "smaller")
+    return replace(own, title=title, better=f"a {size} error is better").label_errors(whose)
 
 
 def _frame(rows: Iterable[Row]) -> pl.DataFrame:

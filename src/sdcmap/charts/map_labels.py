@@ -50,7 +50,7 @@ def place_labels(info: MapInfo, panel: str, *, names: bool | str, width: int, he
     requests = [LabelRequest(row["text"], (pixel(row),), True) for row in here["anchors"] if first]
     requests += [LabelRequest(row["text"], (pixel(row),), True) for row in here["marks"] if names and row["text"]]
     for row in here["lines"]:
-        if first or row["kind"] == "tangent":
+        if row["text"] and (first or row["kind"] == "tangent"):
             line = pixel(row), pixel(row, "x2", "y2")
             points_on_line = tuple(_between(*line, share) for share in ALONG)
             requests.append(LabelRequest(row["text"], points_on_line, True, NEAREST_DISTANCE))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from sdcmap.charts.axis import Axis
 from sdcmap.charts.label_placement import FONT_SIZE
 from sdcmap.charts.map_contents import unlabeled_info
 from sdcmap.charts.map_labels import place_labels
@@ -66,7 +65,7 @@ def _pixels(length: float) -> float:
 
 def _zoom(info: MapInfo, across: Sequence[float], up: Sequence[float]) -> MapInfo:
     """Return the visible part of a map within these ends of its axes."""
-    x, y = (Axis(axis.title, axis.better, *ends) for axis, ends in ((info.x, across), (info.y, up)))
+    x, y = (replace(axis, low=ends[0], high=ends[1]) for axis, ends in ((info.x, across), (info.y, up)))
 
     def within(table: pl.DataFrame) -> pl.DataFrame:
         if not len(table):

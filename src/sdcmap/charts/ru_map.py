@@ -44,11 +44,14 @@ def draw_map(
     width, height : of one panel, in pixels.
     title : above the picture, and of its HTML page.
     links : candidate id -> the page that a click on its point opens, such as its confidentiality plot.
+    units : "readable" labels the axis of a precision 1/MSE by the typical error in the unit of the variable or, for the
+        utility, relative to the unmasked file; "own" writes the values themselves.
     subsamples : `ru.subsamples(data)`: random subsamples of the original, drawn as a curve, and above the picture as a
         scale: a release costs as much utility as throwing away this share of the records.
 
-    Anchors that would stretch an axis beyond 1.5 times the range of the points, and infinite values, are drawn at the edge
-    with an arrow and their values.
+    A risk axis whose values span more than a factor of 20 is logarithmic, unless a value is 0 or below. Candidates that
+    are worse than not masking are drawn as crosses, off the frontier. Anchors that would stretch an axis beyond 1.5 times
+    the range of the points, and infinite values, are drawn at the edge with an arrow and their values.
     """
     facet = contents.get("facet")
     width, height = width or (290 if facet else 620), height or (250 if facet else 430)
@@ -101,9 +104,13 @@ def _axis(field: str, axis: Axis, length: int, *, titled: bool) -> Spec:
         "tickCount": max(3, length // 90),
         "title": axis.lines(int(length / CHARACTER_WIDTH)) if titled else None,
     }
-    if axis.exponents:
+    if axis.ticks:
+        # with a count, Vega would leave out some of the stated ticks of a logarithmic axis
+        look = {"title": look["title"], "values": list(axis.ticks), "labelExpr": axis.label, "labelOverlap": False}
+    elif axis.exponents:
         look["labelExpr"] = "datum.value === 0 ? '0' : format(datum.value, '~e')"
-    return number(field, scale={"domain": [axis.low, axis.high], "nice": False, "zero": False}, axis=look)
+    scale = {"type": "log"} if axis.is_log else {"zero": False}
+    return number(field, scale={**scale, "domain": [axis.low, axis.high], "nice": False}, axis=look)
 
 
 def _segments(table: pl.DataFrame, *kinds: str) -> Iterator[Spec]:
@@ -151,6 +158,10 @@ def _dots(info: MapInfo, table: pl.DataFrame, *, frontier: bool) -> Iterator[Spe
     if not len(table):
         return
     drawn = table.filter(pl.col("frontier") == frontier)
+    worse = drawn.filter(pl.col("worse"), pl.col("edge") == "")
+    if len(worse):
+        yield layer(_rows(worse), {"type": "point", **STYLES["worse"]}, tooltip=_tooltip(worse))
+        drawn = drawn.filter(~(pl.col("worse") & (pl.col("edge") == "")))
     for (group, edge), part in drawn.group_by("group", "edge", maintain_order=True):
         shape = f"triangle-{edge}" if edge else shape_of(info.groups, str(group))
         fill = {"color": color_of(info.groups, str(group)), "shape": shape, "filled": True, "opacity": 1}

@@ -12,11 +12,14 @@ import polars as pl
 
 from sdcmap.core import Array, PlanError, Range, Share
 from sdcmap.core.limit import Limit, Verdict, count_verdicts
+from sdcmap.core.readable_units import describe_error
 from sdcmap.core.rule import Choice, RiskUtilityMap, Rule, RunnerUp
 
 RUNNERS_UP = 3  # rows that a choice names beside the chosen one
 ONLY_UNMASKED = """Release nothing: only the unmasked original meets the rule, and no rule chooses it. Plan weaker \
 methods, or release the original by name, with a written reason."""
+NO_MASKING_NEEDED = """The unmasked file meets every limit: no masking is needed under these limits. Releasing it \
+remains the decision of a person, with a written reason."""
 NEXT_STEPS = """Next steps: drop or recode the most identifying columns (sdcmap look), release a sample, pool more \
 records, state which columns only respondents know (known_by), or choose a profile with a contract."""
 MAX_LIMITS_LISTED = 2  # a reason lists this many limits; of more it names the one nearest to being exceeded
@@ -38,6 +41,7 @@ class ByRelease(Rule):
     """
 
     levers: ClassVar[tuple[str, ...]] = ()  # fields whose effect on the choice is explored: choose/levers.py
+    has_limit: ClassVar[bool] = False  # whether the rule states a limit itself
 
     by: Literal["release", "mean", "quantile"] = "release"
     quantile: Annotated[Share, Range(0.5, 1, "[)")] = 0.95
@@ -59,8 +63,10 @@ class ByRelease(Rule):
         if self.compares_releases(ru):
             return ru.points.filter("compared"), "risk"
         means = ru.means
+        if self._is_expectation(ru):
+            return means, "pooled risk"
         if self.by != "quantile":
-            return means, "mean risk" if not self._is_expectation(ru) else "risk (pooled over replicates)"
+            return means, "mean risk"
         needed = math.ceil(round(1 / (1 - self.quantile), 9))
         short = means.filter(~pl.col("anchor") & (pl.col("count") > 1) & (pl.col("count") < needed))
         if len(short) or means["count"].max() == 1:
@@ -69,7 +75,8 @@ class ByRelease(Rule):
             )
         # The quantile of the risk of single releases replaces the pooled risk; utility stays pooled.
         upper = ru.points.group_by("method").agg(pl.col("risk").quantile(self.quantile, "higher").alias("risk"))
-        return means.drop("risk").join(upper, on="method", how="left"), f"{self.quantile:g} quantile of risk"
+        table = means.drop("risk", "risk_end").join(upper, on="method", how="left").with_columns(risk_end="risk")
+        return table, f"{self.quantile:g} quantile of risk"
 
     def _rows_to_compare(self, ru: RiskUtilityMap) -> pl.DataFrame:
         """Return the rows to compare."""
@@ -102,20 +109,27 @@ class ByRelease(Rule):
     ) -> Choice:  # fmt: skip
         """Return the choice: the allowed row of least cost that meets every limit, as one concrete candidate.
 
-        The original is never chosen: only a person can decide to release it unmasked.
+        The original is never chosen: only a person can decide to release it unmasked. Nor is a row that is worse than not
+        masking.
 
         why : the reason for a row, given it and the numbers of rows that the rule allows and that also meet the limits.
         miss : why no row passes the rule.
         """
         is_expectation = self._is_expectation(ru)
         order, passing = self._order(ru, rows, self._cost(ru, rows)), self._passes(ru, rows)
-        masked = ~rows["anchor"].to_numpy()
+        anchor, worse = rows["anchor"].to_numpy(), rows["worse"].to_numpy()
+        masked = ~anchor & ~worse
         within = passing & ru.eligible(rows, self._limit_quantile)
         order = order[(within & masked)[order]]
+        no_masking_needed = self._needs_no_masking(ru)
+        unmasked = f" {NO_MASKING_NEEDED}" if no_masking_needed else ""
         if len(order) == 0:
             allowed = rows.filter(pl.Series(passing & masked))
-            reason = ONLY_UNMASKED if within.any() else self._over_a_limit(ru, allowed) if len(allowed) else miss()
-            return Choice(None, "", None, None, None, self, reason)
+            if (within & worse).any():
+                reason = _only_worse(rows.filter(pl.Series(within & worse)))
+            else:
+                reason = ONLY_UNMASKED if within.any() else self._over_a_limit(ru, allowed) if len(allowed) else miss()
+            return Choice(None, "", None, None, None, self, reason + unmasked, no_masking_needed=no_masking_needed)
         row = rows.row(int(order[0]), named=True)
         draws = ru.points.filter(pl.col("compared"), pl.col("method") == row["method"])
         if "id" in row:
@@ -124,13 +138,15 @@ class ByRelease(Rule):
             chosen = draws.filter(pl.col("replicate") == draws["replicate"].min()).row(0, named=True)
         else:
             # A method was chosen: take its draw of least cost that meets the rule and the limits by itself.
-            cost = np.where(self._passes(ru, draws) & ru.eligible(draws), self._cost(ru, draws), np.inf)
+            sound = self._passes(ru, draws) & ru.eligible(draws) & ~draws["worse"].to_numpy()
+            cost = np.where(sound, self._cost(ru, draws), np.inf)
             chosen = draws.row(int(np.argmin(cost)), named=True)
         runners = tuple(self._runner_up(ru, other) for other in rows[order[1 : RUNNERS_UP + 1]].iter_rows(named=True))
         searched, name = 1 if is_expectation else len(draws), name_of(ru, chosen)
         by_method = is_expectation or "id" not in row
         verdicts = ru.method_verdicts(row["method"]) if by_method else ru.verdicts(chosen["id"])
-        because = why(row, int((passing & masked).sum()), len(order))
+        sentences = why(row, int((passing & masked).sum()), len(order)), ru.describe_axes(chosen["id"])
+        because = " ".join(sentence for sentence in sentences if sentence)
         synthetic = ru.scores.is_synthetic(row["method"])
         what = f"a fully synthetic file with {name}" if synthetic else name
         reason = f"Recommended: {what}. {because}{_summarize_limits(ru, verdicts)}"
@@ -140,9 +156,21 @@ class ByRelease(Rule):
             reason += f" {searched} random draws of this method were compared."
         elif is_expectation and len(draws) > 1:
             reason += f" The draw was fixed in advance: number {chosen['replicate'] + 1}."
-        risk, utility = chosen["risk"], chosen["utility"]
-        facts = (chosen["id"], chosen["method"], chosen["replicate"], risk, utility, self, reason)
-        return Choice(*facts, runners, verdicts, searched, name=name)
+        if worse.any():
+            reason += f" {_count_worse(rows.filter('worse'))} worse than not masking and cannot be chosen."
+        risk, utility = ru.values_of(chosen["id"])
+        return Choice(
+            chosen["id"], chosen["method"], chosen["replicate"], risk.value, utility.value, self, reason + unmasked,
+            runners, verdicts, searched, name=name, risk_interval=risk.interval, utility_interval=utility.interval,
+            no_masking_needed=no_masking_needed,
+        )  # fmt: skip
+
+    def _needs_no_masking(self, ru: RiskUtilityMap) -> bool:
+        """Return whether a limit is stated and the unmasked file meets the rule and every limit."""
+        whole = self._rows_to_compare(ru).filter("anchor")
+        if not len(whole) or not (ru.limits or self.has_limit):
+            return False
+        return bool((self._passes(ru, whole) & ru.eligible(whole, self._limit_quantile)).all())
 
     def _runner_up(self, ru: RiskUtilityMap, row: dict[str, Any]) -> RunnerUp:
         return RunnerUp(row.get("id"), row["method"], row.get("replicate"), name_of(ru, row), self._describe(ru, row))
@@ -175,6 +203,25 @@ class ByRelease(Rule):
         return f" ({compare_to_limit(ru, worst.limit, float(worst.end[0]))})"
 
 
+def _count_worse(rows: pl.DataFrame) -> str:
+    """Return how many rows are worse than not masking, with the verb."""
+    return f"1 {row_noun(rows)[:-1]} is" if len(rows) == 1 else f"{len(rows):,} {row_noun(rows)} are"
+
+
+def _only_worse(rows: pl.DataFrame) -> str:
+    """Return why none of the rows that meet the rule and every limit can be chosen."""
+    which = (
+        f"the one {row_noun(rows)[:-1]} that meets"
+        if len(rows) == 1
+        else f"the {len(rows):,} {row_noun(rows)} that meet"
+    )
+    is_are, has_have = ("is", "it has") if len(rows) == 1 else ("are", "each has")
+    return (
+        f"Release nothing: {which} the rule and every limit {is_are} worse than not masking: {has_have} more risk and less "
+        "utility than the unmasked file."
+    )
+
+
 def _summarize_limits(ru: RiskUtilityMap, verdicts: Sequence[Verdict]) -> str:
     """Return how many limits were tested and met, and which of many is nearest to being exceeded."""
     if not verdicts:
@@ -195,7 +242,9 @@ def row_noun(rows: pl.DataFrame) -> str:
 
 def describe_limit(ru: RiskUtilityMap, limit: Limit) -> str:
     """Return a limit as a sentence states it."""
-    return f"{measure_title(ru, limit.measure.text)} at {'most' if limit.is_upper else 'least'} {limit.value:g}"
+    readable = describe_error(limit.measure, limit.value)
+    value = f"{limit.value:g}" + (f" ({readable})" if readable else "")
+    return f"{measure_title(ru, limit.measure.text)} at {'most' if limit.is_upper else 'least'} {value}"
 
 
 def compare_to_limit(ru: RiskUtilityMap, limit: Limit, end: float | None) -> str:

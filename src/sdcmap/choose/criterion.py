@@ -11,6 +11,7 @@ import polars as pl
 
 from sdcmap.choose.by_release import ByRelease, name_of, row_noun
 from sdcmap.core import Array, Range
+from sdcmap.core.limit import Limit
 from sdcmap.core.rule import Choice, RiskUtilityMap
 from sdcmap.kernels.decision.global_criterion import distances, excess, regions
 
@@ -31,7 +32,8 @@ class GlobalCriterion(ByRelease):
     sek, dus : the measures of global utility: society's knowledge as the agency estimates it, and minus its uncertainty.
     agency_limit, intruder_limit : t_A, the limit of iek, and t_INT, the limit of rdh; at most 0, as all values are.
 
-    All four are read from the scores, whatever the axes of the map. If no candidate is safe, the choice is to release
+    All four are read from the scores, whatever the axes of the map. IEK and SEK are pooled over the draws of a method, and
+    IEK is within its limit if its upper confidence limit is. If no candidate is safe, the choice is to release
     nothing, and the nearest miss is named: the candidate that exceeds its limits least, as a share of the limit.
     Reference: Trottini (2001), par. 26, with region D for its misprinted A.
 
@@ -42,6 +44,7 @@ class GlobalCriterion(ByRelease):
     """
 
     levers: ClassVar[tuple[str, ...]] = ("agency_limit", "intruder_limit")
+    has_limit: ClassVar[bool] = True
 
     iek: str = ""
     rdh: str = ""
@@ -109,10 +112,11 @@ class GlobalCriterion(ByRelease):
 
         def why(row: dict[str, Any], passed: int, eligible: int) -> str:
             return (
-                f"Its {risk_name} is safe (region D): IEK {row['iek']:.4g} is within the limit of {self.agency_limit:g}, "
-                f"and RDH {row['rdh']:.4g} within {self.intruder_limit:g}. Of {len(rows):,} {noun}, {eligible:,} "
-                f"{'is' if eligible == 1 else 'are'} safe; this one has the best global utility (SEK {row['sek']:.4g}, DUS "
-                f"{row['dus']:.4g}; distance {row['distance']:.4g} from (0, 0))."
+                f"Its {risk_name} is safe (region D): IEK {self._describe_iek(ru, row)} is within the limit of "
+                f"{self.agency_limit:g}, and RDH {row['rdh']:.4g} within {self.intruder_limit:g}. Of {len(rows):,} {noun}, "
+                f"{eligible:,} {'is' if eligible == 1 else 'are'} safe; this one has the best global utility (SEK "
+                f"{row['sek']:.4g}, DUS {row['dus']:.4g}; distance {row['distance']:.4g} from (0, 0))."
+                f"{self._describe_release(ru, row)}"
             )
 
         def miss() -> str:
@@ -124,7 +128,7 @@ class GlobalCriterion(ByRelease):
             return (
                 f"Release nothing: none of the {len(rows):,} {noun} has a safe {risk_name} (region D: IEK at most "
                 f"{self.agency_limit:g}, RDH at most {self.intruder_limit:g}). The nearest miss is {name_of(ru, near)} in "
-                f"region {near['region']} with IEK {near['iek']:.4g} and RDH {near['rdh']:.4g}."
+                f"region {near['region']} with IEK {self._describe_iek(ru, near)} and RDH {near['rdh']:.4g}."
             )
 
         return self._pick(ru, rows, why, miss)
@@ -154,9 +158,29 @@ class GlobalCriterion(ByRelease):
     def _describe(self, ru: RiskUtilityMap, row: dict[str, Any]) -> str:
         return f"IEK {row['iek']:.4g}, RDH {row['rdh']:.4g}, SEK {row['sek']:.4g}, DUS {row['dus']:.4g}"
 
+    def _describe_iek(self, ru: RiskUtilityMap, row: dict[str, Any]) -> str:
+        """Return the IEK of a row with the confidence limit that decides, where it is an expectation."""
+        end = row["iek_end"]
+        return f"{row['iek']:.4g}" + (f" (upper confidence limit {end:.4g})" if end != row["iek"] else "")
+
+    def _describe_release(self, ru: RiskUtilityMap, row: dict[str, Any]) -> str:
+        """Return the IEK and SEK of the released draw, where they are pooled over draws, and which value decides."""
+        draws = ru.points.filter(pl.col("compared"), pl.col("method") == row["method"])
+        if "id" in row or len(draws) < 2:
+            return ""
+        first = draws.filter(pl.col("replicate") == draws["replicate"].min())["id"][0]
+        own = []
+        for short in ("iek", "sek"):
+            measure = ru.scores.values.get(getattr(self, short))
+            if measure is not None and measure.has_release_value:
+                values = ru.scores.column(measure.text).filter(pl.col("id") == first)["value"]
+                own += [f"{short.upper()} {value:.4g}" for value in values]
+        pooled = f" IEK and SEK are pooled over {len(draws)} draws, and these values decide"
+        return f"{pooled}; the released draw alone has {' and '.join(own)}." if own else ""
+
     def _with_four(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the rows with the four numbers of each candidate, or pooled for each method; NaN where there is none."""
-        if {*FOUR} <= {*rows.columns}:
+        if {*FOUR, "iek_end"} <= {*rows.columns}:
             return rows
         key = "id" if "id" in rows.columns else "method"
         for short, name in zip(FOUR, self.measures, strict=True):
@@ -169,10 +193,19 @@ class GlobalCriterion(ByRelease):
             else:
                 part = ru.scores.pooled(name).select("method", pl.col("value").alias(short))
             rows = rows.join(part, on=key, how="left", maintain_order="left")
-        return rows.with_columns(pl.col(FOUR).fill_null(np.nan))
+        rows = rows.with_columns(pl.col(FOUR).fill_null(np.nan))
+        ends = {f"{short}_end": self._ends(ru, rows, short) for short in FOUR[:2]}
+        return rows.with_columns(pl.Series(name, end, dtype=pl.Float64) for name, end in ends.items())
+
+    def _ends(self, ru: RiskUtilityMap, rows: pl.DataFrame, short: str) -> Array:
+        """Return what is compared with the limit of a risk: the confidence limit of an expectation, else the value."""
+        measure = ru.scores.values.get(getattr(self, short))
+        if measure is None or not measure.expectation:
+            return rows[short].to_numpy()
+        return np.asarray(ru.compare_limit(Limit(measure, 0.0), rows).end)
 
     def _risks(self, rows: pl.DataFrame) -> tuple[Array, Array]:
-        return rows["iek"].to_numpy(), rows["rdh"].to_numpy()
+        return rows["iek_end"].to_numpy(), rows["rdh_end"].to_numpy()
 
     def _has_all_four(self, rows: pl.DataFrame) -> Array:
         return np.asarray(np.logical_and.reduce([~np.isnan(rows[name].to_numpy()) for name in FOUR]))

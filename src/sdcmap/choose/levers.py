@@ -100,7 +100,7 @@ class _Rows:
     def eligible(self, moved: str = "") -> Array:
         """Whether each row meets every limit of the map that was tested but the one that is moved."""
         stated = [limit.measure.text for limit in self.ru.limits if limit.measure.text != moved]
-        is_met: Array = ~self.table["anchor"].to_numpy()
+        is_met: Array = ~(self.table["anchor"] | self.table["worse"]).to_numpy()
         for name in stated:
             is_met = is_met & (self.columns[name].is_met | ~self.columns[name].applies)
         named = [*stated, moved] if moved else stated

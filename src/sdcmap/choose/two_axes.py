@@ -11,6 +11,7 @@ import polars as pl
 
 from sdcmap.choose.by_release import NEXT_STEPS, ByRelease, measure_title, name_of, row_noun
 from sdcmap.core import Array, PlanError, Range, Share
+from sdcmap.core.readable_units import describe_error
 from sdcmap.core.rule import Choice, RiskUtilityMap
 
 
@@ -22,8 +23,8 @@ class Threshold(ByRelease):
     ----------
     risk : the largest acceptable value on the risk axis (the smallest, where a higher risk number is better).
 
-    If no candidate passes, the choice is to release nothing, and the nearest miss is named (Trottini 2001, par. 26).
-    `Identity`, the unmasked original, is never chosen.
+    An expectation is within the limit if its confidence limit is. If no candidate passes, the choice is to release nothing,
+    and the nearest miss is named (Trottini 2001, par. 26). `Identity`, the unmasked original, is never chosen.
 
     Examples
     --------
@@ -32,6 +33,7 @@ class Threshold(ByRelease):
     """
 
     levers: ClassVar[tuple[str, ...]] = ("risk",)
+    has_limit: ClassVar[bool] = True
 
     risk: float = 0.0
 
@@ -39,16 +41,17 @@ class Threshold(ByRelease):
         return ru.losses(rows)[1]
 
     def _passes(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
-        return ru.losses(rows)[0] <= ru.signs[0] * self.risk
+        return _compared_risk(ru, rows) <= ru.signs[0] * self.risk
 
     def admission(self, ru: RiskUtilityMap, rows: pl.DataFrame, lever: str) -> tuple[Array, float]:
-        return ru.losses(rows)[0], ru.signs[0]
+        return _compared_risk(ru, rows), ru.signs[0]
 
     def choose(self, ru: RiskUtilityMap) -> Choice:
         rows, risk_name = self._rows(ru)
         noun = row_noun(rows)
         risk = measure_title(ru, ru.risk[0]) if len(ru.risk) == 1 else ru.labels[0]
-        within = f"a {risk_name} ({risk}) of {'at most' if ru.signs[0] > 0 else 'at least'} {self.risk:g}"
+        most = "at most" if ru.signs[0] > 0 else "at least"
+        within = f"a {risk_name} ({risk}) of {most} {self.risk:g}{self._explain(ru)}"
         # On an axis that shows shares of limits, a threshold of 1 says no more than the limits themselves.
         by_limits = self.risk == 1 and bool(ru.scales)
 
@@ -67,14 +70,31 @@ class Threshold(ByRelease):
         def miss() -> str:
             if len(rows) == 0:
                 return "Release nothing: no candidate could be made and scored."
-            nearest = int(np.argmin(np.where(rows["anchor"], np.inf, ru.losses(rows)[0])))
+            compared = _compared_risk(ru, rows)
+            nearest = int(np.argmin(np.where(rows["anchor"], np.inf, compared)))
             row = rows.row(nearest, named=True)
+            value = ru.signs[0] * compared[nearest]
             none = f"none of the {len(rows):,} {noun} {'meets every limit' if by_limits else f'has {within}'}"
             unit = " times a limit" if by_limits else ""
-            miss = f"The nearest miss is {name_of(ru, row)} with {row['risk']:.4g}{unit}"
+            miss = f"The nearest miss is {name_of(ru, row)} with {value:.4g}{unit}"
             return f"Release nothing: {none}. {miss}{self._over(ru, rows[[nearest]])}. {NEXT_STEPS}"
 
         return self._pick(ru, rows, why, miss)
+
+    def _explain(self, ru: RiskUtilityMap) -> str:
+        """Return what the limit is compared with where the risk is an expectation, and the limit as a typical error."""
+        measure = ru.scores.values.get(ru.risk[0])
+        if measure is None or len(ru.risk) > 1 or not measure.expectation:
+            return ""
+        readable = describe_error(measure, self.risk)
+        side = "upper" if ru.signs[0] > 0 else "lower"
+        return f" by its {side} confidence limit{f' ({readable})' if readable else ''}"
+
+
+def _compared_risk(ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
+    """Return the risk that a threshold is compared with, with a sign such that less is better."""
+    column = "risk_end" if "risk_end" in rows.columns else "risk"
+    return np.asarray(ru.signs[0] * rows[column].to_numpy())
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,9 @@ def draw_map(
     facet: Annotated[
         str, Option(help="Draw one panel for each `method`, or for each value of a parameter such as rate.")
     ] = "",
+    units: Annotated[
+        str, Option(help="readable (a precision as a typical error or efficiency) or own (the numbers themselves).")
+    ] = "readable",
     as_subsample: Annotated[
         bool, Option(help="Add a curve of random subsamples of the original, to read losses in records.")
     ] = False,
@@ -41,6 +44,8 @@ def draw_map(
     The choice of the plan's rule is marked if the risk axis is the plan's.
 
     Example: sdcmap map cps-study --risk SmallCells --utility Hellinger -o map.html
+
+    Example: sdcmap map income-study --risk Position --units own -o map.svg
     """
     from sdcmap.data.private_folder import write_atomically
     from sdcmap.workflow import open_map, own_choice
@@ -51,7 +56,8 @@ def draw_map(
         table = ru.means if by == "mean" else ru.points
         write_atomically(out, (table if curve is None else curve).write_csv())
     else:
-        ru.draw(mark=own_choice(study, ru), by=by or None, facet=facet or None, subsamples=curve).save(out)
+        options: Any = {"by": by or None, "facet": facet or None, "units": units, "subsamples": curve}
+        ru.draw(mark=own_choice(study, ru), **options).save(out)
     print(out)
 
 
@@ -72,6 +78,9 @@ def _subsamples(ru: RUMap, study: Path) -> pl.DataFrame:
 def choose(
     study: options.StudyFolder,
     max_risk: Annotated[float | None, Option(help="Choose the best utility with at most this risk.")] = None,
+    min_error: Annotated[
+        float | None, Option(help="Choose the best utility with at least this typical error of the attacker.")
+    ] = None,
     slope: Annotated[float | None, Option(help="Minimize risk + slope * loss.")] = None,
     ideal: Annotated[bool, Option("--ideal", help="Choose the candidate nearest to the ideal point.")] = False,
     by: Annotated[
@@ -88,8 +97,11 @@ def choose(
     released.
 
     Example: sdcmap choose cps-study --max-risk 0.012
+
+    Example: sdcmap choose income-study --risk Position --min-error 5000
     """
     import sdcmap as sm
+    from sdcmap.core.readable_units import precision_of_error
     from sdcmap.workflow import choose as choose_in
     from sdcmap.workflow import open_map
 
@@ -97,14 +109,21 @@ def choose(
     rules: list[Rule] = [sm.Threshold(risk=max_risk, **how)] if max_risk is not None else []
     rules += [sm.Linear(slope=slope, **how)] if slope is not None else []
     rules += [sm.IdealPoint(**how)] if ideal else []
+    rules += [sm.Threshold(risk=precision_of_error(min_error), **how)] if min_error else []
     if len(rules) > 1:
-        raise sm.errors.PlanError("Give only one rule: --max-risk, --slope or --ideal.")
+        raise sm.errors.PlanError("Give only one rule: --max-risk, --min-error, --slope or --ideal.")
     with sm.Study.open(study) as opened:
-        choice = choose_in(opened, *rules, on=open_map(opened, risk, utility))
+        ru = open_map(opened, risk, utility)
+        if min_error is not None and not (min_error > 0 and all(ru.scores.values[n].error_variable for n in ru.risk)):
+            raise sm.errors.PlanError("--min-error needs an error above 0, and a risk that is 1 over a squared error.")
+        choice = choose_in(opened, *rules, on=ru)
         if keep and choice.candidate:
             note(str(opened.keep(opened.plan.make(opened.data, choice), choice.candidate)))
     if as_json:
-        facts = ("candidate", "name", "method", "replicate", "risk", "utility", "reason", "searched", "runners_up")
+        facts = (
+            "candidate", "name", "method", "replicate", "risk", "risk_interval", "utility", "utility_interval", "reason",
+            "searched", "runners_up", "no_masking_needed",
+        )  # fmt: skip
         limits = [verdict.facts for verdict in choice.verdicts]
         print_json({fact: getattr(choice, fact) for fact in facts} | {"rule": choice.rule.text, "limits": limits})
     else:

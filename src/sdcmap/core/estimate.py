@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -48,9 +49,10 @@ class Estimate:
     Parameters
     ----------
     value : the number.
-    se : its standard error; None: it is exact for this file.
+    se : its standard error; None: it is exact for this file; infinite: nothing is known about its error.
     df : degrees of freedom of the standard error; None: the error is taken as normal.
     share : set where the value is a share of sampled records; its interval is then Wilson's.
+    reciprocal : the value is 1 over an estimated mean squared error; its interval is then 1 over that of the error.
     parts : additive parts and other figures, by name.
     bounds : upper bounds for attacks that were not run, or only in part.
     skipped : attacks that did not apply, with the reason.
@@ -60,18 +62,31 @@ class Estimate:
     se: float | None = None
     df: float | None = None
     share: SampledShare | None = None
+    reciprocal: bool = False
     parts: Mapping[str, float] = field(default_factory=dict, hash=False)
     bounds: tuple[Bound, ...] = ()
     skipped: tuple[Skipped, ...] = ()
 
     def upper(self, level: float) -> float:
         """Return the one-sided upper confidence limit at this level, at least as large as every bound."""
-        end = self.value + self._margin(level) if self.share is None else wilson_upper(self.value, self.share, level)
+        if self.reciprocal and self.se:
+            end = reciprocal_upper(self.value, self.se, quantile(level, self.df))
+        elif self.share is not None:
+            end = wilson_upper(self.value, self.share, level)
+        else:
+            end = self.value + self._margin(level)
         return max(end, self.value, *(bound.estimate.upper(level) for bound in self.bounds))
 
     def lower(self, level: float) -> float:
         """Return the one-sided lower confidence limit at this level."""
+        if self.reciprocal and self.se:
+            return reciprocal_lower(self.value, self.se, level)
         return self.value - self._margin(level)
+
+    def interval(self, level: float) -> tuple[float, float] | None:
+        """Return the two-sided confidence interval at this level; None where the value is exact."""
+        side = (1 + level) / 2
+        return (self.lower(side), self.upper(side)) if self.se or self.share is not None else None
 
     def _margin(self, level: float) -> float:
         return quantile(level, self.df) * self.se if self.se else 0.0
@@ -82,6 +97,8 @@ class Estimate:
         more: dict[str, Any] = {} if self.df is None else {"df": self.df}
         if self.share is not None:
             more["share"] = [self.share.trials, self.share.comparisons, self.share.scale]
+        if self.reciprocal:
+            more["reciprocal"] = True
         if self.bounds:
             more["bounds"] = [[b.attack, b.estimate.value, b.estimate.se, b.estimate.to_details()] for b in self.bounds]
         if self.skipped:
@@ -100,6 +117,7 @@ class Estimate:
         bounds = tuple(Bound(attack=b[0], estimate=cls.from_details(*b[1:])) for b in table.get("bounds", ()))
         skipped = tuple(Skipped(attack=attack, reason=reason) for attack, reason in table.get("skipped", ()))
         rest: dict[str, Any] = {"df": table.get("df"), "share": share, "parts": table.get("parts", {})}
+        rest["reciprocal"] = table.get("reciprocal", False)
         return cls(value=value, se=se, bounds=bounds, skipped=skipped, **rest)
 
 
@@ -129,6 +147,33 @@ def wilson_upper(value: float, share: SampledShare, level: float) -> float:
     """Return the upper end of Wilson's interval, simultaneous over the compared shares (Bonferroni)."""
     z = quantile(1 - (1 - level) / share.comparisons)
     return share.scale * wilson_interval(value / share.scale, share.trials, z)[1]
+
+
+# The interval of R = 1/MSE, where the MSE is a mean over draws with the relative standard error se/R.
+#
+# Squared errors are skewed to the right, and their standard error grows with their mean. The normal lower limit of the MSE
+# is therefore a little too low, so the upper limit of R is safe. The normal upper limit of the MSE would be too low as
+# well, so the lower limit of R uses the chi-square distribution with the mean and the variance of the MSE. Both ends were
+# checked by simulation: tests/core/test_estimate.py.
+
+
+def reciprocal_upper(value: float, se: float, z: float) -> float:
+    """Return 1 over the lower confidence limit of the mean squared error, MSE - z se(MSE).
+
+    It is infinite where that limit is not above 0: there are too few draws.
+    """
+    left = 1 - z * se / value if math.isfinite(value) else 0.0
+    return value / left if left > 0 else math.inf
+
+
+def reciprocal_lower(value: float, se: float, level: float) -> float:
+    """Return 1 over the upper confidence limit of the mean squared error, by Satterthwaite's chi-square distribution."""
+    from scipy.special import chdtri
+
+    if not math.isfinite(value):
+        return value
+    df = 2 * (value / se) ** 2  # 0 where the standard error is infinite
+    return float(value * chdtri(df, level) / df) if df > 0 else 0.0
 
 
 def _parts_json(parts: Mapping[str, float]) -> str:

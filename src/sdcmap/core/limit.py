@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ import numpy as np
 
 from sdcmap.core.estimate import Estimate
 from sdcmap.core.measure import Measure
+from sdcmap.core.readable_units import precision_of_error
+from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Array
 
 Status = Literal["met", "exceeded", "not tested", "no value"]
@@ -28,12 +31,49 @@ class Absent:
     reason: str
 
 
+class ErrorLimit(float):
+    """A limit of a precision 1/MSE that was stated as a typical error, in the unit of the variable.
+
+    It is the number 1/error^2, and a plan writes it as it was stated.
+
+    >>> ErrorLimit(5000), ErrorLimit(5000).error
+    (4e-08, 5000.0)
+    """
+
+    error: float
+
+    def __new__(cls, error: float) -> ErrorLimit:
+        limit = super().__new__(cls, precision_of_error(float(error)))
+        limit.error = float(error)
+        return limit
+
+    def __getnewargs__(self) -> tuple[float]:
+        return (self.error,)
+
+
+def read_limit(name: str, stated: object, measure: Measure | None) -> float:
+    """Return a limit as a number: a number, or {"error": the typical error}; raise PlanError for anything else.
+
+    The attacker's error must be at least as large, a user's error at most as large.
+    """
+    if not isinstance(stated, Mapping):
+        return stated if isinstance(stated, ErrorLimit) else float(stated)  # type: ignore[arg-type]
+    error = stated.get("error")
+    if set(stated) != {"error"} or isinstance(error, bool) or not isinstance(error, int | float):
+        raise PlanError(f"the limit of {name!r} must be a number, or a table such as {{error = 5000}}.")
+    if measure is not None and not measure.error_variable:
+        raise PlanError(f"the limit of {name!r} cannot be stated as an error: its value is not 1 over a squared error.")
+    if not 0 < error < math.inf:
+        raise PlanError(f"the error in the limit of {name!r} must be a number above 0.")
+    return ErrorLimit(error)
+
+
 @dataclass(frozen=True)
 class Limit:
     """The largest tolerable value of a measure (the smallest, where higher is better), and where it was stated.
 
-    The confidence limit of an estimate is compared: the upper one, or the lower one where higher values are better. For a
-    measure that is a function of an expectation, the pooled value is compared.
+    The confidence limit of an estimate is compared: the upper one, or the lower one where higher values are better. The
+    estimate of a measure that is a function of an expectation is pooled over the draws of a method.
     """
 
     measure: Measure
@@ -47,8 +87,6 @@ class Limit:
 
     def confidence_limit(self, estimate: Estimate, level: float) -> float:
         """Return the end of the estimate's confidence interval that the limit is compared with."""
-        if self.measure.expectation:
-            return estimate.value
         return estimate.upper(level) if self.is_upper else estimate.lower(level)
 
     def admits(self, end: Array | float) -> Array:

@@ -17,6 +17,7 @@ class MapContents(TypedDict, total=False):
     facet: str | Mapping[str, str] | None
     color: str | Mapping[str, str]
     names: Mapping[str, str] | None
+    units: str
 
 
 class MapLook(MapContents, total=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from numpy.random import Generator
@@ -19,6 +19,8 @@ from sdcmap.data.schema import KINDS
 from sdcmap.errors import ContractBroken, SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 
+MIN_DRAWS_OF_EXPECTATION = 10  # fewer draws do not tell the standard error of their mean
+MIN_DRAWS_NORMAL = 50  # from so many draws on, an interval uses the normal distribution, below Student's t
 IsEnough = Callable[[float], bool]  # whether a partial value is enough to stop
 
 
@@ -49,6 +51,7 @@ class Measure(Value):
     floor: ClassVar[str] = "no better than without the release"  # what a risk at the baseline means
     # a function of an expectation: replicates are pooled by their parts, not averaged
     expectation: ClassVar[bool] = False
+    has_release_value: ClassVar[bool] = False  # an expectation that is also defined given one released file
     sampled: ClassVar[bool] = False  # it draws random numbers
     paired: ClassVar[bool] = True  # it compares records with their originals, so it is undefined for synthetic files
     kinds: ClassVar[tuple[str, ...]] = KINDS  # of the variables that it measures
@@ -81,6 +84,14 @@ class Measure(Value):
             if type(part) in (int, float) and name not in self.omitted_from_title
         }
         return ", ".join([label, *(f"{name} = {format_number(part)}" for name, part in plain.items())])
+
+    @property
+    def error_variable(self) -> str:
+        """The variable whose mean squared error the value is 1 over; "" for other measures.
+
+        Such a value is shown as the typical error 1/sqrt(value), in the unit of the variable.
+        """
+        return ""
 
     def cost_ratio(self, few: int, rows: int) -> float:
         """Return the cost on `rows` records relative to that on `few` records."""
@@ -176,7 +187,23 @@ class Measure(Value):
         # the variance between replicates; `fsum` makes it independent of their order
         spread = math.fsum((e.value - mean) ** 2 for e in estimates) / (count - 1)
         bounds, skipped = merge_bounds(estimates), merge_skipped(estimates)
-        return Estimate(value=mean, se=math.sqrt(spread / count), bounds=bounds, skipped=skipped)
+        df = degrees_of_freedom(count) if self.expectation else None
+        return Estimate(value=mean, se=math.sqrt(spread / count), df=df, bounds=bounds, skipped=skipped)
+
+    def pool_draws(self, estimates: Sequence[Estimate], *, is_random: bool) -> Estimate:
+        """Return `pool`, with the error of an expectation that has only one draw.
+
+        The single result of a method without randomness is exact. One draw of a random method says nothing about the error
+        of an expectation, so its standard error is infinite, and it meets no limit.
+        """
+        pooled = self.pool(estimates)
+        if not self.expectation or len(estimates) > 1:
+            return pooled
+        return replace(pooled, se=math.inf if is_random else None)
+
+    def draws_needed(self, level: float) -> int:
+        """Return how many draws of a random method a decision needs at this confidence level; 1: one file is enough."""
+        return MIN_DRAWS_OF_EXPECTATION if self.expectation else 1
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """Return the measure of each record, where the measure has a record-level form."""
@@ -212,3 +239,8 @@ class Measure(Value):
         if problems := list(self.incompatibilities(data)):
             raise SchemaError(" ".join(problems))
         return self.variables(data)
+
+
+def degrees_of_freedom(draws: int) -> float | None:
+    """Return the degrees of freedom of a standard error between draws; None: it is taken as known."""
+    return None if draws >= MIN_DRAWS_NORMAL else draws - 1

@@ -34,6 +34,17 @@ class LimitColumn(NamedTuple):
         return self.limit.share(self.end)
 
 
+class AxisValue(NamedTuple):
+    """The value of a candidate on one axis.
+
+    Where the axis is an expectation, that of its method, pooled over the draws, with a 95 % confidence interval.
+    """
+
+    value: float
+    interval: tuple[float, float] | None = None
+    draws: int = 0  # that were pooled; 0: the value is that of the candidate itself
+
+
 class ScoreTable(Protocol):
     """What a rule reads from the scores behind a map: any measure, of candidates or pooled over methods."""
 
@@ -74,8 +85,12 @@ class RiskUtilityMap(Protocol):
     def compare_limits(self, rows: pl.DataFrame, quantile: float | None = None) -> Sequence[LimitColumn]: ...
     def eligible(self, rows: pl.DataFrame, quantile: float | None = None) -> npt.NDArray[Any]: ...
     def worst_shares(self, rows: pl.DataFrame, quantile: float | None = None) -> npt.NDArray[Any]: ...
+    @property
+    def unmasked_verdicts(self) -> tuple[Verdict, ...]: ...
     def verdicts(self, candidate: str) -> tuple[Verdict, ...]: ...
     def method_verdicts(self, method: str) -> tuple[Verdict, ...]: ...
+    def values_of(self, candidate: str) -> tuple[AxisValue, AxisValue]: ...
+    def describe_axes(self, candidate: str) -> str: ...
     def losses(self, table: pl.DataFrame) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]: ...
     def end(self, measure: str, name: str) -> float | None: ...
 
@@ -123,7 +138,12 @@ class RunnerUp:
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen row, the rule and the reason. `candidate` None means: release nothing."""
+    """The chosen row, the rule and the reason. `candidate` None means: release nothing.
+
+    risk, utility : of the chosen release; on an axis that is an expectation, pooled over the draws of its method.
+    risk_interval, utility_interval : the 95 % confidence interval of a pooled value, else None.
+    no_masking_needed : the unmasked file meets every limit. No rule chooses it: releasing it is a person's decision.
+    """
 
     candidate: str | None
     method: str
@@ -137,6 +157,9 @@ class Choice:
     searched: int = 0  # random draws of the chosen method that were compared before one was chosen
     stream_id: str = field(default="", repr=False, compare=False)  # identifies the candidate's stream, hence the seed
     name: str = ""  # for people: the title of the method, and the draw
+    risk_interval: tuple[float, float] | None = None
+    utility_interval: tuple[float, float] | None = None
+    no_masking_needed: bool = False
 
     @property
     def is_picked(self) -> bool:

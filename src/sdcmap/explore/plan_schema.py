@@ -67,12 +67,14 @@ def plan_schema() -> JSONSchema:
 
 def _parts() -> dict[str, JSONSchema]:
     number = {"type": "number"}
+    error = {"type": "object", "properties": {"error": number}, "required": ["error"], "additionalProperties": False}
+    limit = {"anyOf": [number, error]}
     return {
         "methods": {"type": "array", "items": {"$ref": "#/$defs/method"}},
         "measures": {"type": "array", "items": {"$ref": "#/$defs/measure"}},
         "replicates": {"type": "integer", "minimum": 1, "maximum": MAX_REPLICATES},
         "risk": TEXTS,
-        "limits": {"anyOf": [{"type": "array", "items": number}, {"type": "object", "additionalProperties": number}]},
+        "limits": {"anyOf": [{"type": "array", "items": number}, {"type": "object", "additionalProperties": limit}]},
         "utility": TEXT,
         "rule": {"$ref": "#/$defs/rule"},
         "edits": TEXTS,

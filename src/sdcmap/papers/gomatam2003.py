@@ -97,7 +97,9 @@ class Collections:
         is_chosen = pl.col("method").is_in(texts.implode()) | (pl.col("kind") == "identity")
         candidate = self.scores.candidate.filter(is_chosen)
         score = self.scores.score.filter(pl.col("candidate").is_in(candidate["id"].implode()))
-        return RUMap(replace(self.scores, candidate=candidate, score=score), ("SmallCells",), "Hellinger")
+        scores = replace(self.scores, candidate=candidate, score=score)
+        # The paper's frontier is that of swaps alone; the unswapped file is drawn beside it.
+        return RUMap(scores, ("SmallCells",), "Hellinger", compares_unmasked=False)
 
     def of(self, collection: str, rate: float | None = None) -> list[Condition]:
         return [c for c in self.conditions if c.collection == collection and rate in (None, c.rate)]

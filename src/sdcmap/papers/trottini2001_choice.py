@@ -36,7 +36,7 @@ FOUR_MEASURES = {
 }  # fmt: skip
 
 
-def run_worked_choice(*, data: Path | None = None, seed: int = 1, replicates: int = 4) -> Result:
+def run_worked_choice(*, data: Path | None = None, seed: int = 1, replicates: int = 10) -> Result:
     """Apply the criterion to casc_census.
 
     An intruder who has read the method note and knows three variables of a target wants the fourth, AGI. Society wants the

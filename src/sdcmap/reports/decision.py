@@ -10,8 +10,11 @@ import polars as pl
 
 from sdcmap.charts.before_after import RiskChange
 from sdcmap.choose import Threshold
+from sdcmap.choose.by_release import NO_MASKING_NEEDED
 from sdcmap.core.audience import RECORD_SHARES, format_significant
+from sdcmap.core.estimate import Estimate
 from sdcmap.core.limit import Verdict, count_verdicts
+from sdcmap.core.readable_units import SHOWN_LEVEL, describe_error, describe_pooled, describe_readably
 from sdcmap.core.rule import Choice
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Candidate, Plan
@@ -24,7 +27,8 @@ TESTED = ("met", "exceeded")  # statuses of a limit that was compared with an es
 class LimitRow(NamedTuple):
     """One risk limit on the first page: what it means, the limit, the original, the release, and the result.
 
-    result : "met", "exceeded", "not tested" or "no value". reason : why it was not tested.
+    result : "met", "exceeded", "not tested" or "no value". reason : why it was not tested. note : how the value of the
+    release was pooled, in readable units. limit_note : the limit in readable units.
     """
 
     title: str
@@ -36,6 +40,8 @@ class LimitRow(NamedTuple):
     compared: str
     result: str
     reason: str
+    note: str = ""
+    limit_note: str = ""
 
 
 def decision_sentences(plan: Plan, scores: Scores, choice: Choice, rows: int) -> list[str]:
@@ -45,6 +51,7 @@ def decision_sentences(plan: Plan, scores: Scores, choice: Choice, rows: int) ->
             f"The recommendation is to release nothing from these {rows:,} records.",
             "No candidate is within all stated risk limits.",
             "The reason below says what to do next.",
+            *([NO_MASKING_NEEDED] if choice.no_masking_needed else []),
         ]
     limits = f" The release {count_verdicts(choice.verdicts)}." if choice.verdicts else ""
     # The heading above these sentences names the method.
@@ -54,7 +61,8 @@ def decision_sentences(plan: Plan, scores: Scores, choice: Choice, rows: int) ->
             f"The recommendation is to release a fully synthetic version of the file ({rows:,} records). A model generated "
             "its rows; they do not correspond to people."
         )
-    return [what, _risk_sentence(plan, scores, choice) + limits, _utility_sentence(plan, scores, choice)]
+    sentences = [what, _risk_sentence(plan, scores, choice) + limits, _utility_sentence(plan, scores, choice)]
+    return [*sentences, NO_MASKING_NEEDED] if choice.no_masking_needed else sentences
 
 
 def _risk_sentence(plan: Plan, scores: Scores, choice: Choice) -> str:
@@ -64,14 +72,21 @@ def _risk_sentence(plan: Plan, scores: Scores, choice: Choice) -> str:
     unit, limit = scores.measure.row(by_predicate=pl.col("name") == name, named=True)["unit"], _limits(plan).get(name)
     before, after = (format_score(value, unit) for value in values_of(scores, name, choice))
     which = f"the most critical of {len(changes)} risk measures" if len(changes) > 1 else "the risk measure"
-    allowed = "" if limit is None else f" The limit is {format_score(limit, unit)}."
-    return f"By {which} ({scores.title_of(name)}), the risk is {after}; for the unmasked file it is {before}.{allowed}"
+    measure = scores.measure_named(name)
+    allowed = (
+        ""
+        if limit is None
+        else f" The limit is {_with_note(format_score(limit, unit), describe_error(measure, limit))}."
+    )
+    risk = _with_note(after, describe_pooling(scores, name, choice))
+    return f"By {which} ({scores.title_of(name)}), the risk is {risk}; for the unmasked file it is {before}.{allowed}"
 
 
 def _utility_sentence(plan: Plan, scores: Scores, choice: Choice) -> str:
     measure = scores.measure.row(by_predicate=pl.col("name") == plan.utility, named=True)
     baseline, unit = measure["baseline_value"], measure["unit"]
     after = format_score(values_of(scores, plan.utility, choice)[1], unit)
+    after = _with_note(after, describe_pooling(scores, plan.utility, choice))
     comparison = "" if baseline is None else f"; if nothing were released, it would be {format_score(baseline, unit)}"
     what = "utility loss" if measure["direction"] == "lower" else "utility"
     return f"The {what} for users ({scores.title_of(plan.utility)}) is {after}{comparison}."
@@ -98,6 +113,8 @@ def _limit_row(scores: Scores, choice: Choice, verdict: Verdict) -> LimitRow:
         compared=format_score(verdict.end, unit) if verdict.status in TESTED else "",
         result=verdict.status,
         reason=verdict.reason,
+        note=describe_pooling(scores, measure.text, choice) if verdict.status in TESTED else "",
+        limit_note=describe_error(measure, verdict.limit.value),
     )
 
 
@@ -115,7 +132,10 @@ def risk_changes(plan: Plan, scores: Scores, choice: Choice | None) -> dict[str,
     for name, limit in _limits(plan).items():
         before, after = values_of(scores, name, choice) if name in lower_is_safer and limit > 0 else (None, None)
         if before is not None and after is not None:
-            changes[name] = RiskChange(scores.title_of(name), before / limit, after / limit)
+            pooled = pooled_estimate(scores, name, choice)
+            interval = None if pooled is None else pooled.interval(SHOWN_LEVEL)
+            ends = None if interval is None else (interval[0] / limit, interval[1] / limit)
+            changes[name] = RiskChange(scores.title_of(name), before / limit, after / limit, ends)
     return changes
 
 
@@ -128,12 +148,47 @@ def measures_without_value(plan: Plan, scores: Scores, choice: Choice | None) ->
 
 
 def values_of(scores: Scores, name: str, choice: Choice) -> tuple[float | None, float | None]:
-    """Return a measure's value for the original and for the chosen release; None if it has no value."""
+    """Return a measure's value for the original and for the chosen release; None if it has no value.
+
+    The value of an expectation is pooled over the draws of the chosen method: that is what the rule and the limits compare.
+    """
     known = scores.column(name).drop_nulls("value")
     unmasked = [method for method, kind in scores.kinds.items() if kind == "identity"]
     before = known.filter(pl.col("method").is_in(unmasked))["value"]
-    after = known.filter(pl.col("id") == (choice.candidate or ""))["value"]
-    return next(iter(before), None), next(iter(after), None)
+    if (pooled := pooled_estimate(scores, name, choice)) is not None:
+        return next(iter(before), None), pooled.value
+    return next(iter(before), None), release_value(scores, name, choice)
+
+
+def release_value(scores: Scores, name: str, choice: Choice) -> float | None:
+    """Return a measure's value for the chosen release alone; None if it has no value."""
+    values = scores.column(name).filter(pl.col("id") == (choice.candidate or ""))["value"]
+    return next(iter(values), None)
+
+
+def pooled_estimate(scores: Scores, name: str, choice: Choice) -> Estimate | None:
+    """Return the pooled estimate of the chosen method if the measure is an expectation, else None."""
+    if name not in scores.values or not scores.values[name].expectation or choice.candidate is None:
+        return None
+    return scores.pooled_estimates(name).get(choice.method)
+
+
+def describe_pooling(scores: Scores, name: str, choice: Choice) -> str:
+    """Return how to read the value of a release: draws, interval, readable units, and which value decides.
+
+    It is empty for a measure that is exact for one file and has no readable unit.
+    """
+    measure, pooled = scores.measure_named(name), pooled_estimate(scores, name, choice)
+    before, after = values_of(scores, name, choice)
+    if pooled is None:
+        return describe_readably(measure, after, before)
+    draws = len(scores.column(name).filter(pl.col("method") == choice.method))
+    own = release_value(scores, name, choice)
+    return describe_pooled(measure, pooled, draws, unmasked=before, release_value=own)
+
+
+def _with_note(value: str, note: str) -> str:
+    return f"{value} ({note})" if note else value
 
 
 def _limits(plan: Plan) -> Mapping[str, float]:

@@ -126,6 +126,7 @@ def _shared_sections(study: Study, view: View) -> Page:
         "methods": report_tables.methods_of(view.plan),
         "not_measured": explain_unmeasured(study.data, view.plan.measures),
         "frontier": report_tables.frontier_rows(view) if view.shows_risk else [],
+        "worse": report_tables.worse_methods(view) if view.shows_risk else [],
         "risks": tables["risk"] if view.shows_risk else [],
         "utilities": tables["utility"],
         "is_synthetic": view.choice is not None and scores.is_synthetic(view.choice.method),

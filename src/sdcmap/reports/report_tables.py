@@ -18,8 +18,10 @@ from sdcmap.core import Choice, Measure, Method
 from sdcmap.core.audience import Audience, format_significant
 from sdcmap.core.docstring import docstring, one_line
 from sdcmap.core.grid import Grid
+from sdcmap.core.readable_units import describe_error, describe_readably
 from sdcmap.errors import StudyDamaged
 from sdcmap.reports.audience_view import View
+from sdcmap.reports.decision import describe_pooling
 from sdcmap.study.folder import Manifest
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
@@ -36,7 +38,12 @@ def axes_of(plan: Plan) -> str:
 
 def limits_of(plan: Plan) -> list[str]:
     """Return every limit, in words."""
-    return [f"{_words(plan, name)}: {limit:g}" for name, limit in plan.limits.items()]
+    by_name = {measure.text: measure for measure in plan.measures}
+    notes = {name: describe_error(by_name[name], limit) for name, limit in plan.limits.items() if name in by_name}
+    return [
+        f"{_words(plan, name)}: {limit:g}" + (f" ({notes[name]})" if notes.get(name) else "")
+        for name, limit in plan.limits.items()
+    ]
 
 
 def _words(plan: Plan, name: str) -> str:
@@ -94,6 +101,13 @@ def frontier_rows(view: View) -> list[Row]:
     return shown.join(drawn, on="method", how="left", maintain_order="left").to_dicts()
 
 
+def worse_methods(view: View) -> list[str]:
+    """Return the names of the methods that are worse than not masking, by exact numbers and by those that are shown."""
+    exact = set(view.map.means.filter("worse")["method"])
+    names = view.shown.means.filter("worse")["method"]
+    return [view.map.scores.name_of(method) for method in names if method in exact]
+
+
 @dataclass(frozen=True)
 class MeasureRow:
     """One measure: its limit and its values for the chosen release, its method, the original, and releasing nothing.
@@ -110,6 +124,7 @@ class MeasureRow:
     better: str
     release_value: str
     mean: str
+    mean_note: str  # how the value of the method was pooled, in readable units
     error: str
     spread: str
     original: str
@@ -142,6 +157,7 @@ def _measure_row(
         better=measure["direction"],
         release_value=_release_value(scores, name, choice, to),
         mean="–" if mean is None else to.score(mean["value"], unit),
+        mean_note="" if mean is None or choice is None else _mean_note(scores, name, choice, to, mean, unmasked),
         error="" if bands.get("se") is None else format_significant(bands["se"], 2),
         spread="" if bands.get("low") is None else f"{to.number(bands['low'])} to {to.number(bands['high'])}",
         original="–" if unmasked is None else to.score(unmasked["value"], unit),
@@ -149,9 +165,20 @@ def _measure_row(
     )
 
 
+def _mean_note(scores: Scores, name: str, choice: Choice, to: Audience, mean: Row, unmasked: Row | None) -> str:
+    """Return how to read the value of a method; external readers get rounded readable units only."""
+    if not to.is_external:
+        return describe_pooling(scores, name, choice)
+    value, whole = (None if row is None else float(f"{row['value']:.2g}") for row in (mean, unmasked))
+    return describe_readably(scores.measure_named(name), value, whole, to.digits)
+
+
 def _release_value(scores: Scores, name: str, choice: Choice | None, to: Audience) -> str:
     if to.is_external or choice is None:
         return ""
+    measure = scores.measure_named(name)
+    if measure.expectation and not measure.has_release_value:
+        return "–"  # one draw says nothing about an expectation
     values = scores.column(name).filter(pl.col("id") == (choice.candidate or ""))["value"].to_list()
     return to.number(values[0]) if values else "–"
 

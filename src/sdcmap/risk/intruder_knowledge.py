@@ -76,6 +76,7 @@ class IntruderKnowledge(RiskMeasure):
     unit: ClassVar[str] = "prior uncertainty"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
     expectation: ClassVar[bool] = True
+    has_release_value: ClassVar[bool] = True  # definition 3 is given the released data
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     missing: ClassVar[str] = "a record with a missing value is no target; a missing released value leaves the prior"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -9,6 +10,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
+from sdcmap.core.estimate import quantile
+from sdcmap.core.measure import degrees_of_freedom
 from sdcmap.kernels.quantiles import quantile_index
 from sdcmap.kernels.statistics.precision import precision_of_errors
 
@@ -17,6 +20,9 @@ def sort_numbers(data: Microdata, name: str) -> Array:
     """Return the values of a variable that are not missing, in rising order, as a view."""
     x = data.numbers(name)
     return np.sort(x[~np.isnan(x)])
+
+
+MAX_LIMIT_RATIO = 2.0  # the upper confidence limit of R is at most about so many times R with the draws that are needed
 
 
 class PrecisionMeasure(RiskMeasure):
@@ -30,14 +36,28 @@ class PrecisionMeasure(RiskMeasure):
     error_part: ClassVar[str] = "squared_error"  # the name in `parts` of the error that replicates are pooled by
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
-        if len(estimates) == 1:
+        count = len(estimates)
+        if count == 1:
             return estimates[0]
         value, se = precision_of_errors(np.array([e.parts[self.error_part] for e in estimates]))
-        return Estimate(value=value, se=se)
+        return Estimate(value=value, se=se, df=degrees_of_freedom(count), reciprocal=True)
+
+    @property
+    def error_variable(self) -> str:
+        return str(self.on)  # type: ignore[attr-defined]
+
+
+class OneErrorPerDraw(PrecisionMeasure):
+    """Base of the measures with one squared error in each draw, so that R has a relative error of about sqrt(2/M)."""
+
+    def draws_needed(self, level: float) -> int:
+        # With M draws the upper limit of R is R/(1 - z sqrt(2/M)).
+        room = 1 - 1 / MAX_LIMIT_RATIO
+        return max(super().draws_needed(level), math.ceil(2 * (quantile(level) / room) ** 2))
 
 
 @dataclass(frozen=True)
-class Position(PrecisionMeasure):
+class Position(OneErrorPerDraw):
     """How precisely an attacker who knows the target's rank learns its value: R = 1/MSE.
 
     The attacker knows that a person has the largest, the smallest, or the p-th percentile value of the sample. They
@@ -50,6 +70,7 @@ class Position(PrecisionMeasure):
 
     Formula: R = 1/E(Y_(k) - x_(k))^2 over replicates (eq. 12, k fixed by the original); a single file gives 1/e^2,
         which is very imprecise. `parts`: "squared_error". Infinite if the value at that rank changed in no replicate.
+        A limit is compared with 1 over the lower confidence limit of the MSE; this needs 72 draws at 3 standard errors.
     Missing values are left out, in each file separately. Weights and households are not used. Ties need no rule: the
     value of rank k is the same for all tied records.
     Releasing nothing leaves the attacker the mean of the file: R = 1/(xbar - x_(k))^2.

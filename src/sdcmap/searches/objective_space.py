@@ -123,7 +123,7 @@ class ObjectiveSpace:
         # Constraints: limits of risks that are not on the axis, and bounds of other losses. A violation multiplies the
         # risk by its size and sets the loss to 1, so that such a candidate adds no area.
         over = np.maximum(self._excess(ru, points), self._over_bounds(scores, points))
-        sound = np.isfinite(risk) & np.isfinite(loss) & (over <= 1)
+        sound = np.isfinite(risk) & np.isfinite(loss) & (over <= 1) & ~points["worse"].to_numpy()
         x, y = self.scale_risk(risk * np.where(risk > 0, np.maximum(over, 1.0), 1.0)), self.scale_loss(loss)
         return ObjectiveTable(tuple(points["id"].to_list()), risk, loss, x, np.where(over <= 1, y, 1.0), sound)
 

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Method
+from sdcmap.core.estimate import quantile
 from sdcmap.kernels.decision.pareto import hypervolume, is_undominated
 from sdcmap.map import RUMap
 from sdcmap.searches.evaluation import SearchSession, replace_measures
@@ -100,10 +101,26 @@ class Draws:
 
     @cached_property
     def front(self) -> tuple[str, ...]:
-        """Methods that are undominated in the mean and meet all constraints in most of their draws, least risk first."""
+        """Methods that are undominated in the mean and meet all constraints in most of their draws, least risk first.
+
+        Methods that are worse than not masking are left out.
+        """
         signs, sound = self.objectives.signs, self._count(self.table.sound)
         signed = {text: (signs[0] * risk, signs[1] * utility) for text, (risk, utility) in self.means.items()}
-        return _front({text: point for text, point in signed.items() if 2 * sound[text] >= self.asked[text]})
+        kept = {text for text in signed if 2 * sound[text] >= self.asked[text]} - self.worse
+        return _front({text: point for text, point in signed.items() if text in kept})
+
+    @cached_property
+    def worse(self) -> frozenset[str]:
+        """Methods with more risk and more loss than the unmasked file in the mean, beyond the error of that mean."""
+        z, signs = quantile(self.ru.level), self.objectives.signs
+        rows = self.ru.means.select("method", "risk", "risk_se", "utility", "utility_se").iter_rows()
+        return frozenset(
+            method
+            for method, risk, risk_error, utility, loss_error in rows
+            if signs[0] * risk - z * (risk_error or 0.0) > self.objectives.most
+            and signs[1] * utility - z * (loss_error or 0.0) > self.objectives.best
+        )
 
     @property
     def unsure(self) -> frozenset[str]:

@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sdcmap.choose.by_release import NO_MASKING_NEEDED
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.private_folder import private_folder
+from sdcmap.map import RUMap
 from sdcmap.searches.evaluation import open_session
 from sdcmap.searches.generations import SearchHistory, SearchRunner
 from sdcmap.searches.objective_space import ObjectiveSpace
@@ -82,6 +84,8 @@ def _finish(runner: SearchRunner, history: SearchHistory) -> SearchResult:
     members = FinalDraws(session, objectives, table, scores).members
     session.study.note(search={"search": runner.search, "stopped": history.stopped})
     choice = choose_member(members, objectives, runner.settings.sure, len(history.full_evaluations))
+    if choice is not None and _needs_no_masking(RUMap.of_plan(scores, session.plan), objectives):
+        choice = replace(choice, reason=f"{choice.reason} {NO_MASKING_NEEDED}")
     dominated_early = len(history.full_evaluations) - len(methods)
     return SearchResult(
         session.plan.with_searched_methods(methods),
@@ -94,6 +98,12 @@ def _finish(runner: SearchRunner, history: SearchHistory) -> SearchResult:
         choice,
         dominated_early,
     )
+
+
+def _needs_no_masking(ru: RUMap, objectives: ObjectiveSpace) -> bool:
+    """Return whether the unmasked file is within the limit of the risk axis and meets every other limit."""
+    within = objectives.limit is not None and objectives.most <= objectives.limit
+    return within and all(verdict.status == "met" for verdict in ru.unmasked_verdicts)
 
 
 def _with_settings(plan: Plan, budget: int | None, minutes: float | None) -> Plan:

@@ -16,6 +16,7 @@ from sdcmap.core import Choice, Generator, Measure, Method, Microdata, PlanError
 from sdcmap.core.edit_rule import edit_problems, parse_edit
 from sdcmap.core.formatting import name_axis
 from sdcmap.core.grid import Grid, decode_grid
+from sdcmap.core.limit import ErrorLimit, read_limit
 from sdcmap.core.plan_text import read_table
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.core.renamed_names import suggest_name
@@ -77,6 +78,7 @@ class Plan:
         Of several risk measures the worst counts, measures of different units as shares of their limits.
     limits : {measure: the largest tolerable value} for any measures, risk or utility (the smallest, where a higher number
         is better), by name or value, or by class for all of a class; or a list with one for each measure in `risk`. A
+        limit of a precision 1/MSE can be stated as a typical error of the attacker or user, {Position: {"error": 5000}}. A
         rule chooses only what meets all limits that could be tested, and the written file must meet them too.
     rule : how to choose; fix it, with its limits, before the first score.
     data : where the data are and what their columns are, for plans kept in a file.
@@ -339,9 +341,30 @@ class Plan:
         incompatibilities += [
             problem for step in self.derive for problem in [*step.incompatibilities(data)] or step.doubts(data)
         ]
+        incompatibilities += self._too_few_draws()
         if self.data is None and not data.keys and not data.numeric:
             incompatibilities.append("the data have no keys and no numeric variables: state roles when reading them.")
         return list(dict.fromkeys(incompatibilities))
+
+    def _too_few_draws(self) -> Iterator[str]:
+        """Yield a sentence for each expectation that decides and has too few draws to be known well enough."""
+        if not any(method.random for method in self.stated_methods):
+            return
+        level = self.policy.choosing_level
+        for measure in self._deciding_measures:
+            needed = measure.draws_needed(level)
+            if self.replicates < needed:
+                yield (
+                    f"{measure.text} is an expectation over random draws, and the plan decides by it. At the confidence "
+                    f"level {level:g} it needs at least {needed} draws of each method. The plan has {self.replicates}: "
+                    f"state replicates = {needed} or more."
+                )
+
+    @property
+    def _deciding_measures(self) -> list[Measure]:
+        """The measures by which the plan decides: those with a limit and, with a rule, those that it reads."""
+        names = {*self.limits, *((*self.risk, self.utility, *self.rule.measures) if self.rule else ())}
+        return [measure for measure in self.measures if measure.text in names]
 
     # ---- TOML -------------------------------------------------------------------------------------------------
     def toml(self) -> str:
@@ -352,7 +375,10 @@ class Plan:
         if self.profile is not None:
             table["profile"] = self.profile.table()
         if self.limits != _profile_limits(self.profile, self.measures):
-            table["limits"] = dict(self.limits)
+            table["limits"] = {
+                name: {"error": limit.error} if isinstance(limit, ErrorLimit) else limit
+                for name, limit in self.limits.items()
+            }
         if self.policy != DEFAULT_POLICY:
             table["policy"] = {"reason": self.policy.reason, **self.policy.changes}
         table |= {"edits": list(self.edits), "derive": {step.on: step.formula for step in self.derive}}
@@ -455,11 +481,13 @@ def _read_limits(given: Any, risk: Sequence[str], measures: Sequence[Measure]) -
             raise PlanError(f"Plan.limits must contain {wanted}. Got {len(values)}.")
         given = dict(zip(risk, values, strict=False))
     texts = [measure.text for measure in measures]
+    by_text = {measure.text: measure for measure in measures}
     limits: dict[str, float] = {}
     # limits of classes first, so that limits of single measures override them
     for name, limit in sorted(given.items(), key=lambda stated: str(stated[0]) in texts):
         of_class = [m.text for m in measures if type(m).__name__ == str(name)]
-        limits |= dict.fromkeys([str(name)] if str(name) in texts else of_class or [str(name)], float(limit))
+        for text in [str(name)] if str(name) in texts else of_class or [str(name)]:
+            limits[text] = read_limit(str(name), limit, by_text.get(text))
     return limits
 
 

@@ -139,9 +139,14 @@ class Scores:
     def pooled_estimates(self, measure: str) -> Mapping[str, Estimate]:
         """Return one measure of every method, pooled over its draws, by the method's text."""
         if measure not in self._pooled:
-            pool = self.values.get(measure, _MEAN_POOLING).pool
-            self._pooled[measure] = {method: pool(own) for method, own in self._draws(measure).items()}
+            pool = self.values.get(measure, _MEAN_POOLING).pool_draws
+            draws = self._draws(measure).items()
+            self._pooled[measure] = {method: pool(own, is_random=self._is_random(method)) for method, own in draws}
         return self._pooled[measure]
+
+    def _is_random(self, method: str) -> bool:
+        """Return whether draws of a method differ; a method that is not known here may be random."""
+        return self.kinds[method] != "identity" and (method not in self.methods or self.methods[method].random)
 
     def _draws(self, measure: str) -> dict[str, list[Estimate]]:
         draws: defaultdict[str, list[Estimate]] = defaultdict(list)

@@ -90,6 +90,7 @@ class SocietyKnowledge(Measure):
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
     expectation: ClassVar[bool] = True
+    has_release_value: ClassVar[bool] = True  # definition 7 is given the released data
     missing: ClassVar[str] = "left out; for a regression, incomplete records"
     weights: ClassVar[str] = "used when `weighted`, else every record counts once"
 

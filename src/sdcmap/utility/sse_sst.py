@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Undefined
+from sdcmap.core.measure import degrees_of_freedom
 from sdcmap.kernels.statistics.moments import mean_and_variance
 from sdcmap.utility._numeric import NumericMeasure, numbers_of
 
@@ -139,7 +140,12 @@ class MeanPrecision(Measure):
         if mse == 0:
             return Estimate(value=float("inf"), parts=parts)
         influence = variance + 2 * bias.mean() * bias  # delta method around the pooled parts
-        return Estimate(value=1 / mse, se=float(influence.std(ddof=1) / np.sqrt(len(estimates)) / mse**2), parts=parts)
+        se = float(influence.std(ddof=1) / np.sqrt(len(estimates)) / mse**2)
+        return Estimate(value=1 / mse, se=se, df=degrees_of_freedom(len(estimates)), reciprocal=True, parts=parts)
+
+    @property
+    def error_variable(self) -> str:
+        return self.on
 
     def _mean(self, data: Microdata) -> tuple[float, float]:
         """Return the mean of the variable and its variance."""

@@ -66,7 +66,11 @@ class MeasureScores(ResponseModel):
 
 
 class ChosenCandidate(ResponseModel):
-    """What was chosen; if `candidate` is null, nothing can be released."""
+    """What was chosen; if `candidate` is null, nothing can be released.
+
+    risk_interval, utility_interval : the 95 % confidence interval of a value that is pooled over draws, else null.
+    no_masking_needed : the unmasked file meets every limit.
+    """
 
     candidate: str | None
     name: str
@@ -78,6 +82,9 @@ class ChosenCandidate(ResponseModel):
     searched: int
     rule: str
     runners_up: tuple[RunnerUp, ...]
+    risk_interval: tuple[float | None, float | None] | None
+    utility_interval: tuple[float | None, float | None] | None
+    no_masking_needed: bool
 
 
 class CriterionPlanes(ResponseModel):
@@ -178,6 +185,9 @@ def choice_response(choice: Choice) -> ChosenCandidate:
         choice.searched,
         choice.rule.text,
         choice.runners_up,
+        choice.risk_interval,
+        choice.utility_interval,
+        choice.no_masking_needed,
     )
 
 

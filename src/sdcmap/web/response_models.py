@@ -23,13 +23,14 @@ class ResponseModel:
 class Marks(ResponseModel):
     """The marks on a map, in columns.
 
-    within : whether it is within every limit. levels : for each risk measure, the value that a limit is compared with;
-    null: it has no value and is within no limit.
+    worse : more risk and less utility than the unmasked file. within : whether it is within every limit. levels : for
+    each risk measure, the value that a limit is compared with; null: it has no value and is within no limit.
     """
 
     risk: Numbers
     utility: Numbers
     anchor: list[bool]
+    worse: list[bool]
     frontier: list[bool]
     within: list[bool]
     levels: dict[str, Numbers]
@@ -49,9 +50,13 @@ class Points(Marks):
 
 
 class Means(Marks):
-    """Methods in columns, in the order of the map's `methods`."""
+    """Methods in columns, in the order of the map's `methods`.
+
+    risk_end : the risk that a threshold is compared with.
+    """
 
     count: list[int]
+    risk_end: Numbers
     risk_se: Numbers
     risk_low: Numbers
     risk_high: Numbers
@@ -64,10 +69,11 @@ class Means(Marks):
 
 
 class MapAxes(ResponseModel):
-    """The ends of the utility axis (x) and of the risk axis (y)."""
+    """The ends of the utility axis (x) and of the risk axis (y), and whether the latter is logarithmic."""
 
     x: tuple[float, float]
     y: tuple[float, float]
+    is_log: bool
 
 
 class MapMeasure(ResponseModel):

@@ -123,9 +123,11 @@ def _choice_of(ru: RUMap, candidate: str, rule: Rule, reason: str, searched: int
     """Return the choice of one point of a map; None where it has no such point."""
     for row in ru.points.filter(id=candidate).to_dicts():
         method, replicate = row["method"], row["replicate"]
+        risk, utility = ru.values_of(candidate)
         return Choice(
-            candidate, method, replicate, row["risk"], row["utility"], rule, reason, verdicts=ru.verdicts(candidate),
+            candidate, method, replicate, risk.value, utility.value, rule, reason, verdicts=ru.verdicts(candidate),
             searched=searched, stream_id=ru.scores.stream_id_of(candidate), name=ru.scores.name_of(method, replicate),
+            risk_interval=risk.interval, utility_interval=utility.interval,
         )  # fmt: skip
     return None
 

@@ -28,6 +28,7 @@ import { word } from "./words.js";
 /** @typedef {import("./points.js").Row} Row */
 
 const SLIDER_STEPS = 1000;
+const CURVE_PIECES = 60; // of a line of equal cost on a logarithmic axis
 const RULES = {
   // rules with one number
   Threshold: { lever: "risk", label: "Risk limit", default: 0 },
@@ -134,7 +135,8 @@ function scaleOf() {
   const [[low, high], [left, right]] = [plot.y, plot.x];
   const span = (high - low) / (right - left || 1);
   if (state.rule.type === "Linear") return { low: Math.log(span / 100), high: Math.log(span * 100), isLog: true };
-  return state.rule.type === "IdealPoint" ? { low: 0, high: 1 } : { low, high };
+  if (state.rule.type === "IdealPoint") return { low: 0, high: 1 };
+  return plot.isLog ? { low: Math.log(low), high: Math.log(high), isLog: true } : { low, high };
 }
 
 function leverOf(number) {
@@ -244,20 +246,27 @@ function slopeLine() {
   if (state.rule.type !== "Linear" || !best || value() === null) return [];
   const { left, right, top, bottom } = plot.frame(),
     [up, across] = shownMap().signs;
-  const ends = (plot.seen || plot).x.map((utility) =>
-    plot.at(utility, best.risk + up * value() * (best.loss - across * utility)),
-  );
+  // On a logarithmic axis it is a curve, drawn in short pieces.
+  const [low, high] = (plot.seen || plot).x,
+    pieces = plot.isLog ? CURVE_PIECES : 1;
+  const ends = Array.from({ length: pieces + 1 }, (_, i) => {
+    const utility = low + (i / pieces) * (high - low);
+    return plot.at(utility, best.risk + up * value() * (best.loss - across * utility));
+  });
   const clip = svg("clipPath", { id: "inside-frame" });
   clip.append(svg("rect", { x: left, y: top, width: right - left, height: bottom - top }));
-  const [[x1, y1], [x2, y2]] = ends;
-  const line = { x1, y1, x2, y2, "clip-path": "url(#inside-frame)" };
+  const lines = ends.slice(1).flatMap(([x2, y2], i) => {
+    const [x1, y1] = ends[i];
+    return Number.isFinite(y1 + y2) ? [{ x1, y1, x2, y2, "clip-path": "url(#inside-frame)" }] : [];
+  });
   const turn = (utility, risk, first) => {
     first.best ||= best; // rotate around the point that was chosen when the drag began
     const run = across * utility - first.best.loss,
       rise = up * (first.best.risk - risk);
     if (Math.abs(run) > 1e-12) plot.frameOnce("drag", () => set(Math.max(0, rise / run)));
   };
-  return [clip, svg("line", { class: "tangent", ...line }), plot.grip(line, "grip turn", turn, dropped)];
+  const drawn = lines.map((line) => svg("line", { class: "tangent", ...line }));
+  return [clip, ...drawn, ...lines.map((line) => plot.grip(line, "grip turn", turn, dropped))];
 }
 
 function overlay() {
@@ -268,7 +277,7 @@ function overlay() {
     ...limitLines(),
     ...slopeLine(),
     ...rings(selection.rows(plot.rows), "selected", 7),
-    ...rings([state.best], "ring", 9),
+    ...rings([state.best && decisive(state.best)], "ring", 9),
     ...rings([plot.rows.find((row) => row.id === state.picked)], "picked", 12),
   ]);
   plot.chosen = state.best ?? null;
@@ -278,6 +287,10 @@ function overlay() {
 // ---- the choice -------------------------------------------------------------------------------------------------
 const numbers = (row) => `risk ${short(row.risk)}, ${losing(state.map)} ${short(row.utility)}`;
 
+// Where methods are compared, the numbers of a candidate are those of its method, pooled over its draws.
+/** @param {Row} row @returns {Row} */
+const decisive = (row) => (state.map?.expectation && plot.means.find((mean) => mean.method === row.method)) || row;
+
 // Show the candidate before the service has confirmed it with a reason.
 function sketch() {
   const rule = ruleNow(),
@@ -286,7 +299,7 @@ function sketch() {
   if (!rule) return nothingSet();
   const name = best === undefined ? "Computing …" : best === null ? "Release nothing" : best.name;
   byId("choice").replaceChildren(
-    el("div", { class: "verdict" }, el("strong", {}, name), best ? el("p", {}, numbers(best)) : null),
+    el("div", { class: "verdict" }, el("strong", {}, name), best ? el("p", {}, numbers(decisive(best))) : null),
   );
 }
 
@@ -328,6 +341,10 @@ function point() {
   node.replaceChildren(
     el("p", {}, el("strong", {}, row.name)),
     el("p", {}, `${draw(row)} · ${numbers(row)}${row.frontier ? " · on the frontier" : ""}`),
+    state.map?.expectation ? el("p", {}, `pooled over the draws, which decides: ${numbers(decisive(row))}`) : "",
+    row.worse
+      ? el("p", { class: "bad" }, "worse than not masking: more risk and less utility than the unmasked file")
+      : "",
     row.outside ? el("p", { class: "bad" }, `exceeds the limit of ${row.outside}`) : "",
     el(
       "p",

@@ -37,6 +37,28 @@ function linear([low, high], [from, to]) {
   };
 }
 
+/** @param {Pair} ends both above 0 @param {Pair} pixels */
+function logarithmic([low, high], pixels) {
+  const { at, back } = linear([Math.log(low), Math.log(high)], pixels);
+  return {
+    at: (/** @type {number} */ value) => at(Math.log(Math.max(value, 0))), // 0 is infinitely far below
+    back: (/** @type {number} */ pixel) => Math.exp(back(pixel)),
+  };
+}
+
+// Round numbers between two ends of a logarithmic axis: powers of ten, and 2 and 5 times these where few fit.
+function logTicks(low, high, count) {
+  const powers = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) powers.push(power);
+  const all = (/** @type {number[]} */ times) =>
+    powers
+      .flatMap((power) => times.map((one) => Number((one * 10 ** power).toPrecision(10))))
+      .filter((value) => value >= low && value <= high);
+  const fine = all([1, 2, 5]);
+  if (fine.length < 3) return ticks(low, high, count);
+  return fine.length <= 2 * count ? fine : all([1]);
+}
+
 // Round numbers between two ends, about `count` of them.
 function ticks(low, high, count) {
   const rough = (high - low) / Math.max(1, count);
@@ -61,6 +83,7 @@ export class Picture {
   y = [0, 1];
   /** @type {{ x: Pair, y: Pair } | null} the part that is shown; null: all of it */
   seen = null;
+  isLog = false; // whether the axis that goes up is logarithmic
   width = 0; // pixels; 0 while nothing is drawn
   height = 0;
   ratio = 1;
@@ -118,11 +141,12 @@ export class Picture {
   // The visible part of the axes and its position; the left margin is as wide as its numbers.
   scale() {
     const { x, y } = this.seen || this;
-    this.marks = { x: ticks(...x, Math.max(3, this.width / 110)), y: ticks(...y, Math.max(3, this.height / 70)) };
+    const up = this.isLog ? logTicks : ticks;
+    this.marks = { x: ticks(...x, Math.max(3, this.width / 110)), y: up(...y, Math.max(3, this.height / 70)) };
     const widest = Math.max(...this.marks.y.map((value) => written(value).length), 3);
     this.box = { left: Math.min(30 + 7 * widest, 120), top: 10, right: this.width - 14, bottom: this.height - 44 };
     this.sx = linear(x, [this.box.left, this.box.right]);
-    this.sy = linear(y, [this.box.bottom, this.box.top]);
+    this.sy = (this.isLog ? logarithmic : linear)(y, [this.box.bottom, this.box.top]);
   }
 
   draw() {

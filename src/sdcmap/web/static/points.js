@@ -16,6 +16,7 @@
  * @property {number} loss less is better
  * @property {boolean} anchor
  * @property {boolean} frontier
+ * @property {boolean} worse than not masking: more risk and less utility than the unmasked file
  * @property {string} [outside] the first limit that it exceeds
  * @property {(measure: string) => number | null} level what a limit on a measure is compared with; null: no value
  */

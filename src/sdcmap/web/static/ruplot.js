@@ -95,12 +95,18 @@ export class Plot extends Picture {
   // ---- content ------------------------------------------------------------------------------------------------
   /** @param {Api.Map} map */
   set(map, { by = this.by, coloring = this.coloring } = {}) {
-    const { x, y } = map.axes[by];
-    const isSame = this.map && by === this.by && String(map.labels) === String(this.map.labels);
+    const { x, y, is_log: isLog } = map.axes[by];
+    const isSame = this.map && by === this.by && String(map.labels) === String(this.map.labels) && isLog === this.isLog;
     const fits = isSame && x[0] >= this.x[0] && x[1] <= this.x[1] && y[0] >= this.y[0] && y[1] <= this.y[1];
     if (!fits) Object.assign(this, { x, y }); // keep the axes while a growing map fits
     if (!isSame) this.seen = null;
-    Object.assign(this, { map, by, coloring: coloring === "era" && map.eras.length ? "era" : "family", labels: [] });
+    Object.assign(this, {
+      map,
+      by,
+      isLog,
+      coloring: coloring === "era" && map.eras.length ? "era" : "family",
+      labels: [],
+    });
     this.rows = rowsOf(map);
     this.means = rowsOf(map, map.means);
     this.families = [...new Set(this.means.filter((row) => !row.anchor).map((row) => row.family))].sort();
@@ -185,7 +191,7 @@ export class Plot extends Picture {
   look(row, many) {
     const group = this.groupOf(row),
       look = { shape: NAMES[group % NAMES.length], fill: hue(group) };
-    if (row.outside) return { ...look, fill: color("--plot-gray"), size: many ? 4 : 6, opacity: 0.3 };
+    if (row.outside || row.worse) return { ...look, fill: color("--plot-gray"), size: many ? 4 : 6, opacity: 0.3 };
     if (row.frontier) return { ...look, size: many ? 8 : 9, rim: color("--card") };
     return { ...look, size: many ? 5 : 7.5, opacity: many ? 0.4 : 0.6 };
   }
@@ -205,7 +211,7 @@ export class Plot extends Picture {
         py = sy.at(up[i]),
         stamp;
       if (px >= left - 4 && px <= right + 4 && py >= top - 4 && py <= bottom + 4) {
-        const look = 2 * group[i] + (row.outside ? 1 : 0);
+        const look = 2 * group[i] + (row.outside || row.worse ? 1 : 0);
         stamp = looks[look] ||= this.dots.of(this.look(row, many));
       } else {
         if (this.seen && isFinitePoint(row)) continue;
@@ -502,13 +508,23 @@ export class Plot extends Picture {
       return this.shifted(middle - ((middle - low) / (high - low)) * span, span, full);
     };
     const { x, y } = this.seen || this;
-    this.lookAt({ x: around(x, this.sx.back(px), this.x), y: around(y, this.sy.back(py), this.y) });
+    const up = this.fromLog(around(this.toLog(y), this.toLog([this.sy.back(py)])[0], this.toLog(this.y)));
+    this.lookAt({ x: around(x, this.sx.back(px), this.x), y: up });
+  }
+
+  // On a logarithmic axis, zoom and move in logarithms.
+  toLog(values) {
+    return this.isLog ? values.map(Math.log) : values;
+  }
+
+  fromLog(values) {
+    return this.isLog ? values.map(Math.exp) : values;
   }
 
   pan(across, up) {
     const { x, y } = this.seen || this;
     const move = ([low, high], share, full) => this.shifted(low + share * (high - low), high - low, full);
-    this.lookAt({ x: move(x, across, this.x), y: move(y, up, this.y) });
+    this.lookAt({ x: move(x, across, this.x), y: this.fromLog(move(this.toLog(y), up, this.toLog(this.y))) });
   }
 
   /** @returns {Pair} */
@@ -570,7 +586,7 @@ export class Plot extends Picture {
    * @param {Row} row
    * @returns {Record<string, string>}
    */
-  standing({ membership, frontier, era, outside }) {
+  standing({ membership, frontier, era, outside, worse }) {
     const { eras } = this.shownMap,
       isShare = this.by === "mean" && typeof membership === "number";
     return {
@@ -581,6 +597,7 @@ export class Plot extends Picture {
           : {}),
       ...(eras.length && era !== null ? { origin: eras[era] } : {}),
       ...(outside ? { "outside its limit": outside } : {}),
+      ...(worse ? { "not useful": "worse than not masking" } : {}),
     };
   }
 }
