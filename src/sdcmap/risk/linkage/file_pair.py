@@ -64,11 +64,14 @@ class LinkTable(NamedTuple):
     facts: Mapping[str, float] = {}
 
     @property
+    def true_links(self) -> float:
+        """Return the expected number of true links, summed exactly, so that the order of rows does not change it."""
+        return math.fsum(self.correct)
+
+    @property
     def rate(self) -> float:
-        """Return the share of true links, summed exactly, so that the order of rows cannot break a tie between
-        attacks.
-        """
-        return math.fsum(self.correct) / len(self.correct)
+        """Return the true links divided by the released records."""
+        return self.true_links / len(self.correct)
 
     def rank_links(self) -> tuple[Array, Array]:
         """Return the linked rows, best weight first, and the share of true links down to each."""
@@ -155,13 +158,75 @@ class Pair:
         """Return the number of records in each released group."""
         return np.bincount(self.released_group)
 
+    @cached_property
+    def targets(self) -> Array:
+        """Return the positions of the released records whose person is in the attacker's file.
+
+        Raise Undefined if there is none: then the attack tests nothing.
+        """
+        targets = np.flatnonzero(self.truth >= 0)
+        if len(targets) == 0:
+            raise Undefined("none of the people in the attacker's file is in the released file, so nothing is tested.")
+        return targets
+
     def order_of_targets(self) -> Array:
-        """Return the positions of the released records in an order that depends only on values.
+        """Return the positions of the targets in an order that depends only on values.
 
         They are sorted by the values of their person, then by their own.
         """
-        own = np.where(self.truth >= 0, self.known_group[self.truth], -1)
-        return np.lexsort([self.released_group, own])
+        own, group = self.known_group[self.truth[self.targets]], self.released_group[self.targets]
+        return self.targets[np.lexsort([group, own])]
+
+    def average_over_targets(self, correct: Array) -> Array:
+        """Return the mean of `correct` (by row of the released file) over the targets of each group, by position.
+
+        A link table gives records with equal values the same share of true links, whether or not their person is in
+        the attacker's file. Only targets can be linked truly, so the sum of a group belongs to its targets.
+        """
+        correct = correct[self.released_rows]
+        if len(self.targets) == len(correct):
+            return correct
+        total = np.bincount(self.released_group, correct)
+        targets = np.bincount(self.released_group[self.targets], minlength=len(total))
+        return np.asarray((total / np.maximum(targets, 1))[self.released_group])
+
+
+class Claims(NamedTuple):
+    """The links that an attacker with their own archive acts on: one released record for each person."""
+
+    correct: Array  # by row of the released file: the probability that its link is claimed and true
+    total: int  # the number of claims
+
+    @property
+    def true_links(self) -> float:
+        """Return the expected number of true claims."""
+        return math.fsum(self.correct)
+
+
+def claim_best_links(pair: Pair, table: LinkTable) -> Claims:
+    """Return the best link to each known person; of links that tie, each is claimed with the same probability.
+
+    An attacker who knows 20 people and links each of 500 records to the nearest of them has 25 links to each person. A
+    person has one record, so they claim the link with the best score. s persons with equal values have s claims.
+    """
+    rows = np.flatnonzero(table.partner >= 0)
+    position = np.argsort(pair.known_rows)  # of each row of the attacker's file
+    group, weight = pair.known_group[position[table.partner[rows]]], table.weight[rows]
+    order = np.lexsort([-weight, group])
+    rows, group, weight = rows[order], group[order], weight[order]
+    first, links = np.searchsorted(group, group, side="left"), np.bincount(group, minlength=1)[group]
+    claims = np.minimum(pair.known_size[group], links)
+    last_weight = weight[first + claims - 1] if len(rows) else weight
+    is_better, ties = weight > last_weight, weight == last_weight
+    better = np.bincount(group, is_better, minlength=1)[group]
+    tied = np.bincount(group, ties, minlength=1)[group]
+    claimed = np.where(is_better, 1.0, np.where(ties, (claims - better) / np.maximum(tied, 1), 0.0))
+    # A table shares the true links of released records with equal values among them, so their claims are shared too.
+    equals = np.empty(len(table.correct), dtype=np.int64)
+    equals[pair.released_rows] = pair.released_group
+    linked = np.bincount(equals[rows], minlength=len(pair.released_size))
+    share = np.bincount(equals[rows], claimed, len(pair.released_size)) / np.maximum(linked, 1)
+    return Claims(table.correct * share[equals], int(claims[first == np.arange(len(rows))].sum()))
 
 
 def lay_out(known: Microdata, person: Array, original: Microdata, released: Microdata, names: tuple[str, ...]) -> Pair:
