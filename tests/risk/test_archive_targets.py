@@ -17,7 +17,6 @@ from sdcmap.core import Array
 from sdcmap.core.limit import Limit
 from sdcmap.data.microdata import Microdata
 from sdcmap.risk.linkage.attack import Attack
-from sdcmap.risk.linkage.file_pair import LinkTable, claim_best_links, lay_out
 
 RNG = np.random.default_rng(0)
 RECORDS, TARGETS = 500, 20
@@ -50,13 +49,9 @@ def write_archive(original: Microdata, rows: Array, path: Path, strangers: int =
 
 
 def true_links_to_nearest(known: Array, released: Array, rows: Array) -> int:
-    """How many targets are claimed rightly: of the records nearest to a person, the attacker takes the nearest one.
-
-    Distances are in units of the released file.
-    """
+    """How many targets are nearest to their own released record, in units of the released file."""
     mean, sd = released.mean(axis=0), released.std(axis=0, ddof=1)
     distance = ((((known - mean) / sd)[:, None] - ((released - mean) / sd)[None]) ** 2).sum(axis=2)
-    distance[distance > distance.min(axis=0)] = np.inf  # each record is linked to the nearest person
     return int((distance.argmin(axis=1) == rows).sum())
 
 
@@ -139,13 +134,13 @@ def test_equal_released_records_share_a_true_link(tmp_path: Path) -> None:
     worst = sm.WorstLinkage(archive=str(tmp_path / "two.parquet"), row="row")
     pair, table = one_to_one.link_files(original, same)
     assert pair.average_over_targets(table.correct)[pair.targets].sum() == pytest.approx(1.5)
-    assert worst.rates(original, same)["nearest"] == 0.75  # one of the two records that are nearest to person 0
+    assert worst.rates(original, same)["nearest"] == 0.75  # two records are equally near to person 0
 
 
 def test_useless_release_re_identifies_no_more_than_chance(
     files: tuple[Microdata, Microdata, Array], archive: str
 ) -> None:
-    """Values of other people: 1/500 by chance. Links to the nearest of 20 people would be right for 1 target in 20."""
+    """Values of other people: 1/500 by chance. Links of records to the nearest of 20 people would be right for 1 in 20."""
     original, masked, _ = files
     attack, values = sm.risk.NearestRecord(archive=archive, row="row"), []
     for seed in range(60):
@@ -156,17 +151,16 @@ def test_useless_release_re_identifies_no_more_than_chance(
     assert sum(values) * TARGETS <= 10
 
 
-def test_claims_of_equal_persons_and_ties() -> None:
-    """Persons a, a, b; five records are linked to group a with weights 9, 7, 7, 7, 1: 9 is claimed, and one of the 7s."""
-    known = sm.read(pl.DataFrame({"x0": [1.0, 1.0, 8.0]}), numeric="all")
-    original = released = sm.read(pl.DataFrame({"x0": [1.0, 2, 3, 4, 5, 6]}), numeric="all")
-    pair = lay_out(known, np.array([0, 1, 2]), original, released, ("x0",))
-    weight = np.array([9.0, 7, 7, 7, 1, np.nan])
-    table = LinkTable(np.array([0, 0, 1, 0, 1, -1]), weight, weight, np.array([0.5, 0.6, 0.3, 0, 1, 0]), weight)
-    claims = claim_best_links(pair, table)
-    assert claims.correct == pytest.approx([0.5, 0.2, 0.1, 0, 0, 0]) and claims.total == 2
-    empty = table._replace(partner=np.full(6, -1))
-    assert claim_best_links(pair, empty).total == 0 and not claim_best_links(pair, empty).correct.any()
+def test_groups_of_equal_records_re_identify_one_person_in_five(tmp_path: Path) -> None:
+    """Microaggregation: each of five persons has five equally near records."""
+    x = np.repeat(np.arange(10.0) * 100, 5) + np.tile(np.arange(5.0), 10)
+    original = sm.read(pl.DataFrame({"x0": x}), numeric="all")
+    masked = original.change(None, {"x0": np.repeat(np.arange(10.0) * 100 + 2, 5)})
+    path = tmp_path / "all.parquet"
+    original.frame().with_row_index("row")[5:30].cast({"row": pl.Int64}).write_parquet(path)
+    for attack in (sm.risk.NearestRecord(archive=str(path), row="row"), sm.WorstLinkage(archive=str(path), row="row")):
+        result = attack.score(original, masked, RNG)
+        assert result.value == pytest.approx(0.2) and result.parts["precision of links"] == pytest.approx(0.2)
 
 
 def test_archive_of_all_records_changes_no_share(files: tuple[Microdata, Microdata, Array], tmp_path: Path) -> None:

@@ -12,16 +12,16 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, SchemaError, Undefined
 from sdcmap.files.reader import read
 from sdcmap.risk._archive import open_archive, read_archive
-from sdcmap.risk.linkage.cost_models import CostModel
-from sdcmap.risk.linkage.file_pair import Claims, LinkTable, Pair, claim_best_links, lay_out
+from sdcmap.risk.linkage.cost_models import CostModel, attack_persons
+from sdcmap.risk.linkage.file_pair import LinkTable, Pair, lay_out
 
 
-def archive_parts(pair: Pair, claims: Claims) -> dict[str, float]:
-    """Return what else a share of the targets in an archive should be read with."""
+def archive_parts(pair: Pair, true_links: float, links: int) -> dict[str, float]:
+    """Return what else a share of the targets in an archive should be read with; links: those that are claimed."""
     return {
         "targets in file": float(len(pair.targets)),
-        "precision of links": claims.true_links / max(claims.total, 1),
-        "share of released records": claims.true_links / len(pair.released),
+        "precision of links": true_links / max(links, 1),
+        "share of released records": true_links / len(pair.released),
     }
 
 
@@ -39,9 +39,9 @@ class Attack(RiskMeasure):
     on : the variables the attacker knows; by default every column that an attacker could know (all but weights,
         households and strata).
     archive : path of the attacker's own file, with its own rows and errors; by default they hold the original
-        records. They then name one released record for each person, the best of those linked to them, and the value
-        is the share of the archive's people in the released file who are re-identified. `parts` has their number
-        ("targets in file"), the "precision of links" and the "share of released records".
+        records. They then name one released record for each person, and the value is the share of the archive's
+        people in the released file who are re-identified. `parts` has their number ("targets in file"), the
+        "precision of links" and the "share of released records".
     row : the archive's column with the row number in the data, from 0, of each record (missing: a person who is not
         in the data); by default row i of the archive is row i of the data.
     sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; a file with another content is
@@ -96,6 +96,11 @@ class Attack(RiskMeasure):
         return self.inclusion / len(original) if len(original) else None
 
     @property
+    def is_one_to_one(self) -> bool:
+        """Return whether each known record is linked to at most one released record."""
+        return bool(getattr(self, "one_to_one", True))
+
+    @property
     def has_column_costs(self) -> bool:
         """Return whether the cost model has exactly one cost for each column."""
         return True
@@ -119,13 +124,17 @@ class Attack(RiskMeasure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         pair = self.pair(original, masked, self.check_variables(original))
-        targets, table = len(pair.targets), self.link(pair)
-        claims = claim_best_links(pair, table) if self.archive else Claims(table.correct, len(table.correct))
-        rate = claims.true_links / targets
-        believed = float(claims.correct[table.zone()].sum()) / targets
+        targets = len(pair.targets)
+        if self.archive and not self.is_one_to_one:
+            rate = attack_persons(pair, self.cost_models(pair), pair.targets).rate
+            parts = {"prosecutor": rate, **archive_parts(pair, rate * targets, len(pair.known))}
+            return Estimate(value=self.inclusion * rate, parts=parts)
+        table = self.link(pair)
+        rate = table.true_links / targets
+        believed = float(table.correct[table.zone()].sum()) / targets
         parts = {"prosecutor": rate, "zone": believed, **table.facts}
         if self.archive:
-            parts |= archive_parts(pair, claims)
+            parts |= archive_parts(pair, table.true_links, table.link_count)
         return Estimate(value=self.inclusion * rate, parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:

@@ -69,6 +69,11 @@ class LinkTable(NamedTuple):
         return math.fsum(self.correct)
 
     @property
+    def link_count(self) -> int:
+        """Return the number of links."""
+        return int((self.partner >= 0).sum())
+
+    @property
     def rate(self) -> float:
         """Return the true links divided by the released records."""
         return self.true_links / len(self.correct)
@@ -189,44 +194,6 @@ class Pair:
         total = np.bincount(self.released_group, correct)
         targets = np.bincount(self.released_group[self.targets], minlength=len(total))
         return np.asarray((total / np.maximum(targets, 1))[self.released_group])
-
-
-class Claims(NamedTuple):
-    """The links that an attacker with their own archive acts on: one released record for each person."""
-
-    correct: Array  # by row of the released file: the probability that its link is claimed and true
-    total: int  # the number of claims
-
-    @property
-    def true_links(self) -> float:
-        """Return the expected number of true claims."""
-        return math.fsum(self.correct)
-
-
-def claim_best_links(pair: Pair, table: LinkTable) -> Claims:
-    """Return the best link to each known person; of links that tie, each is claimed with the same probability.
-
-    An attacker who knows 20 people and links each of 500 records to the nearest of them has 25 links to each person. A
-    person has one record, so they claim the link with the best score. s persons with equal values have s claims.
-    """
-    rows = np.flatnonzero(table.partner >= 0)
-    position = np.argsort(pair.known_rows)  # of each row of the attacker's file
-    group, weight = pair.known_group[position[table.partner[rows]]], table.weight[rows]
-    order = np.lexsort([-weight, group])
-    rows, group, weight = rows[order], group[order], weight[order]
-    first, links = np.searchsorted(group, group, side="left"), np.bincount(group, minlength=1)[group]
-    claims = np.minimum(pair.known_size[group], links)
-    last_weight = weight[first + claims - 1] if len(rows) else weight
-    is_better, ties = weight > last_weight, weight == last_weight
-    better = np.bincount(group, is_better, minlength=1)[group]
-    tied = np.bincount(group, ties, minlength=1)[group]
-    claimed = np.where(is_better, 1.0, np.where(ties, (claims - better) / np.maximum(tied, 1), 0.0))
-    # A table shares the true links of released records with equal values among them, so their claims are shared too.
-    equals = np.empty(len(table.correct), dtype=np.int64)
-    equals[pair.released_rows] = pair.released_group
-    linked = np.bincount(equals[rows], minlength=len(pair.released_size))
-    share = np.bincount(equals[rows], claimed, len(pair.released_size)) / np.maximum(linked, 1)
-    return Claims(table.correct * share[equals], int(claims[first == np.arange(len(rows))].sum()))
 
 
 def lay_out(known: Microdata, person: Array, original: Microdata, released: Microdata, names: tuple[str, ...]) -> Pair:

@@ -23,6 +23,7 @@ from sdcmap.risk.linkage.cost_models import (
     BestSoFar,
     CostModel,
     Hits,
+    attack_persons,
     attack_targets,
     find_certain_fields,
     link_one_to_one_by_cost,
@@ -30,14 +31,7 @@ from sdcmap.risk.linkage.cost_models import (
     link_to_known,
     require_equality,
 )
-from sdcmap.risk.linkage.file_pair import (
-    MAX_DENSE_PAIRS,
-    SHARE_TOLERANCE,
-    Claims,
-    LinkTable,
-    Pair,
-    claim_best_links,
-)
+from sdcmap.risk.linkage.file_pair import MAX_DENSE_PAIRS, SHARE_TOLERANCE, LinkTable, Pair
 from sdcmap.risk.linkage.household_link import find_households, match_whole_households
 from sdcmap.risk.linkage.informed_attack import Informed
 from sdcmap.risk.linkage.nearest_record import NearestRecord
@@ -50,6 +44,7 @@ ATTACKS: dict[str, Attack] = {
 }  # fmt: skip
 METHOD_AWARE_ATTACKS = ("informed", "calibrated")  # attacks that know the method
 MAX_PAIRS_ALL_TARGETS = 4_000_000_000  # pairs; up to here every released record is a target
+MAX_PAIRS_ARCHIVE = 400_000_000  # pairs of targets in an archive and released records; up to here all are attacked
 SAMPLED_TARGETS = 2_500  # targets of larger files; the standard error is at most 0.01
 SCREENING_TARGETS = 400  # targets of a screening; the standard error is at most 0.025, and 0.007 for a risk of 0.02
 # Estimated run time; pairs take longer where all records are targets and are linked one to one.
@@ -70,7 +65,7 @@ class WorstLinkage(Attack):
     ----------
     method : how the file was made, for an attacker who has read the method note; a sweep and a release fill it in.
     targets : number of targets, drawn at random, that are attacked; 0: all of them up to 4,000 million pairs of
-        records, 2,500 beyond. The draw is the same for every candidate of a study.
+        records (400 million with an archive), 2,500 beyond. The draw is the same for every candidate of a study.
     draw : another number draws other targets.
 
     Formula: the largest share of re-identified records over Linkage "unit-free d" and "unit-free l"; NearestRecord
@@ -156,8 +151,9 @@ class WorstLinkage(Attack):
             se = self.inclusion * math.sqrt(correction * float(attack_run.correct[worst].var()) / targets)
             share = SampledShare(trials=targets, comparisons=len(rates), scale=self.inclusion)
             parts["targets"] = float(targets)
-        if worst in attack_run.claims and not attack_run.is_sample:
-            parts |= archive_parts(attack_run.pair, attack_run.claims[worst])
+        if self.archive:
+            true_links = rates[worst] * len(attack_run.pair.targets)
+            parts |= archive_parts(attack_run.pair, true_links, attack_run.link_count(worst))
         bounds += self._bounds_before(original, attack_run, rng) if rates[worst] < 1 else []
         skipped = tuple(Skipped(attack=name, reason=reason) for name, reason in attack_run.not_run.items())
         value = self.inclusion * rates[worst]
@@ -265,7 +261,7 @@ class WorstLinkage(Attack):
                     lead = NO_RESULT if to_the_end else attack_run.best_so_far
                     attack_run.hits[name] = attack_targets(pair, models, targets, lead)
                 else:
-                    attack_run.add_links(name, attack_run.link_archive(models))
+                    attack_run.hits[name] = attack_persons(pair, models, targets)
                 if isinstance(attack, Informed):
                     attack_run.note_unstated_columns(
                         attack.unstated_columns(pair), [pair.names[index] for index in certain]
@@ -288,9 +284,12 @@ class WorstLinkage(Attack):
 
     def _draw_targets(self, pair: Pair) -> Array:
         """Return the positions of the targets to attack in random order; they are the same people for every candidate."""
-        n, m = len(pair.known), len(pair.targets)
+        m = len(pair.targets)
+        count = self._target_count(len(pair.known), m)
+        if not pair.holds_originals and not self.targets and m * len(pair.released) > MAX_PAIRS_ARCHIVE:
+            count = min(m, SAMPLED_TARGETS)
         rng = Stream.of_seed(0, "targets", str(self.draw)).rng()
-        return pair.order_of_targets()[rng.choice(m, self._target_count(n, m), replace=False)]
+        return pair.order_of_targets()[rng.choice(m, count, replace=False)]
 
     def _target_count(self, n: int, m: int) -> int:
         """Return how many of m targets are attacked by an attacker who knows n records."""
@@ -314,7 +313,6 @@ class AttackRun:
     cost_models: dict[str, list[CostModel]] = field(default_factory=dict)
     hits: dict[str, Hits] = field(default_factory=dict)
     link_tables: dict[str, LinkTable] = field(default_factory=dict)  # of attacks that have been linked already
-    claims: dict[str, Claims] = field(default_factory=dict)  # of an attacker with an archive
     household_hits: dict[str, Array] = field(
         default_factory=dict
     )  # probability of each target, by way of its household
@@ -324,9 +322,10 @@ class AttackRun:
     def correct(self) -> dict[str, Array]:
         """Return the probability that each target is re-identified, for each attack that ran to the end."""
         by_cost = {name: hits.correct for name, hits in self.hits.items() if hits.complete}
-        claimed = {name: self.claims[name].correct for name in self.claims}
-        by_row = {name: table.correct for name, table in self.link_tables.items()} | claimed
-        by_links = {name: self.pair.average_over_targets(rows)[self.targets] for name, rows in by_row.items()}
+        by_links = {
+            name: self.pair.average_over_targets(table.correct)[self.targets]
+            for name, table in self.link_tables.items()
+        }
         return by_cost | by_links | self.household_hits
 
     @property
@@ -359,17 +358,9 @@ class AttackRun:
         """Return whether only some of the targets were attacked."""
         return len(self.targets) < len(self.pair.targets)
 
-    def link_archive(self, models: list[CostModel]) -> LinkTable:
-        """Link the released records to an archive; if only some targets are attacked, to their persons only."""
-        if self.is_sample:
-            return link_to_known(self.pair, models, self.pair.truth[self.targets])
-        return link_to_cheapest(self.pair, models)
-
-    def add_links(self, name: str, table: LinkTable) -> None:
-        """Add the links of an attack, and the claims that follow from them if the attacker has an archive."""
-        self.link_tables[name] = table
-        if not self.pair.holds_originals:
-            self.claims[name] = claim_best_links(self.pair, table)
+    def link_count(self, name: str) -> int:
+        """Return how many links an attacker with an archive claims: one for each person, or those made one-to-one."""
+        return self.link_tables[name].link_count if name in self.link_tables else len(self.pair.known)
 
     @property
     def linked_share(self) -> float:
@@ -387,29 +378,26 @@ class AttackRun:
         try:
             if len(self.pair.known) * len(self.pair.released) > MAX_DENSE_PAIRS:
                 raise reason
-            self.add_links(name, attack.link(self.pair))
+            self.link_tables[name] = attack.link(self.pair)
         except Undefined as problem:
             self.not_run[name] = str(problem)
 
     def run_leader_one_to_one(self) -> None:
         """Run the leading attack one-to-one, unless an attack already re-identifies every record."""
-        if max(self.rates.values()) >= 1 or not self.rates.keys() & self.cost_models.keys():
+        if max(self.rates.values()) >= 1 or not self.hits:
             return
         leader, name = self._leader, f"{self._leader} one-to-one"
         if self.is_sample:
             self.not_run[name] = "only a sample of the records was attacked."
             return
         try:
-            self.add_links(name, link_one_to_one_by_cost(self.pair, self.cost_models[leader]))
+            self.link_tables[name] = link_one_to_one_by_cost(self.pair, self.cost_models[leader])
         except Undefined as problem:
             self.not_run[name] = str(problem)
 
     @property
     def _leader(self) -> str:
-        """Return the attack that most often has the true record among its cheapest; with an archive, the best one."""
-        if not self.hits:
-            rates = self.rates
-            return max((name for name in self.cost_models if name in rates), key=lambda name: rates[name])
+        """Return the attack that most often has the true record among its cheapest."""
         complete = [name for name, hits in self.hits.items() if hits.complete]
         return max(complete, key=lambda name: (self.hits[name].potential, self.hits[name].rate))
 
