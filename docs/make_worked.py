@@ -288,6 +288,25 @@ def risks() -> Iterator[Worked]:
         "the smallest released wage estimates the smallest wage",
     )
     yield Worked(
+        r.MeanGuess(on="wage"),
+        "moved",
+        "1/((208/6 - 35)**2 + 1750/6)",
+        "the mean of the released wages estimates the wage of any person of the file",
+    )
+    yield Worked(
+        r.PositionNoiseKnown(on="wage", target="minimum"),
+        "moved",
+        f"1/(208/6 + (12 - 208/6)*sqrt(({V} - 0.01*350)/({V})) - 10)**2",
+        "the smallest released wage, moved to the mean because 1 % of the variance was added",
+        method=TIGHT,
+    )
+    yield Worked(
+        r.PositionNoiseGuessed(on="wage", target="minimum", believed_sd=10.0),
+        "moved",
+        f"1/(208/6 + (12 - 208/6)*10/sqrt({V}) - 10)**2",
+        "the same, for an attacker who believes in a standard deviation of 10",
+    )
+    yield Worked(
         r.Index(on="wage", target="minimum"),
         "moved",
         "1/(12 - 10)**2",

@@ -162,7 +162,8 @@ def test_vocabulary_covers_every_risk_measure() -> None:
     """Except those of decision theory, which measure one number, and of records that are visibly changed."""
     entries = [*vocabulary()["attacker"], *(term for table in vocabulary()["framework"] for term in table["term"])]
     named = {name for entry in entries for name in entry.get("measures", ())}
-    elsewhere = {"Index", "KnownIndex", "Position", "MarkedRecords"}
+    precision = {"Index", "KnownIndex", "MeanGuess", "Position", "PositionNoiseGuessed", "PositionNoiseKnown"}
+    elsewhere = {*precision, "MarkedRecords"}
     assert named | elsewhere == {cls.__name__ for cls in RISKS}, (
         "list the measure in src/sdcmap/reports/frameworks.toml"
     )

@@ -143,8 +143,10 @@ def brute_force_hits(score: Array, truth: Array) -> Array:
     return own / tied.sum(axis=0)
 
 
+UNIT_FREE = ("unit-free d", "unit-free l")
 ATTACKS: dict[str, Attack] = {
-    "d": Linkage("d"), "l": Linkage("l"), "standardized": NearestRecord(), "mahalanobis": NearestRecord("mahalanobis"),
+    "d": Linkage("d"), "l": Linkage("l"), "unit-free l": Linkage("unit-free l"),
+    "standardized": NearestRecord(), "mahalanobis": NearestRecord("mahalanobis"),
     "scaled": NearestRecord("scaled"), "gower": NearestRecord("gower"), "informed": Informed(),
     "mixed": NearestRecord("mixed"),
 }  # fmt: skip
@@ -220,7 +222,7 @@ def test_unchanged_unique_column_re_identifies_everyone(method: Method) -> None:
     masked = method.apply(data, ONCE)
     result = sm.WorstLinkage().for_informed_attacker(method).score(data, masked, default_rng(1))
     assert result.value == 1.0
-    assert all(result.parts[name] == 1.0 for name in ("d", "l", "nearest", "mahalanobis", "gower", "calibrated"))
+    assert all(result.parts[name] == 1.0 for name in (*UNIT_FREE, "nearest", "mahalanobis", "gower", "calibrated"))
     unaware = sm.WorstLinkage().rates(data, masked)  # does not know which columns are open
     assert unaware["nearest"] < 1.0
 
@@ -288,7 +290,7 @@ def test_sampled_targets_have_confidence_interval_and_same_people() -> None:
     assert isinstance(whole, sm.WorstLinkage)
     draws = [replace(whole, targets=150, draw=draw).score(data, masked, default_rng(1)) for draw in range(20)]
     nearest = {
-        name: rate for name, rate in every.parts.items() if name in ("d", "l", "gower", "informed", "calibrated")
+        name: rate for name, rate in every.parts.items() if name in (*UNIT_FREE, "gower", "informed", "calibrated")
     }
     for name, rate in nearest.items():  # means over the draws, within four standard errors
         drawn = [draw.parts[name] for draw in draws]
@@ -389,7 +391,7 @@ def test_chain_states_likelihood_and_reports_learned_columns() -> None:
     assert all("learned from a shadow" in reason for reason in learned.values())
     rates = attack.rates(data, masked)
     assert result.parts["informed"] == rates["informed"]
-    assert rates["informed"] > max(rates[name] for name in ("d", "l", "nearest", "mahalanobis", "gower"))
+    assert rates["informed"] > max(rates[name] for name in (*UNIT_FREE, "nearest", "mahalanobis", "gower"))
     table = Informed(method).links(data, masked)
     assert table.rate == pytest.approx(result.parts["informed"], abs=0.15)
 

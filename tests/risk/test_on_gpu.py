@@ -138,7 +138,7 @@ SWAPPED = sm.RankSwap(("interest", "total"), 0.1)
 MIXED = sm.methods.MixtureNoise(("interest", "total"))
 NEAREST = partial(sm.risk.NearestRecord, open_columns="as any")
 CASES: list[tuple[Measure, set[str]]] = [
-    *((sm.risk.Linkage(metric, open_columns="as any"), {"scan_of"}) for metric in ("d", "l")),
+    *((sm.risk.Linkage(metric, open_columns="as any"), {"scan_of"}) for metric in ("d", "l", "unit-free l")),
     *((NEAREST(metric), {"scan_of"}) for metric in ("standardized", "scaled", "mahalanobis")),
     (NEAREST(one_to_one=True), {"scan_of"}),
     (NEAREST("gower"), {"CheapestSearch"}),

@@ -168,6 +168,13 @@ class Method(Value):
         name = type(self).__name__
         raise Undefined(f"the masking ({name}) is not plain additive noise, so it cannot be removed from the file.")
 
+    def stated_noise(self) -> AddedNoise:
+        """Return the noise as the method note states it, whether or not bounds or rounding changed it afterwards.
+
+        Raises Undefined, with the reason, where the method adds no noise with a stated variance.
+        """
+        return self.added_noise()
+
     @property
     def steps(self) -> tuple[Method, ...]:
         """The methods that are applied one after the other: itself, or the steps of a chain."""

@@ -166,6 +166,11 @@ class AdditiveNoise(Method):
         }
         if any(reasons.values()):
             raise Undefined(f"the noise cannot be removed: {'; '.join(why for why in reasons if reasons[why])}.")
+        return self.stated_noise()
+
+    def stated_noise(self) -> AddedNoise:
+        if self.above is not None:
+            raise Undefined("the variance of the noise depends on the true value (above, variance_above).")
         return AddedNoise(self.on, self.variance, self.correlated, self.rescale, self.within, self.normal)
 
 

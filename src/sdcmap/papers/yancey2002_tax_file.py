@@ -202,9 +202,7 @@ def unusual_records(units: Microdata, seed: int, workers: int | None) -> list[di
         row = {"lambda2": noise, "U": 1 / (1 + noise), "targets": targets.height}
         for name, attack in attacks.items():
             pooled = scores.pooled(attack.text).filter(pl.col("method") == method.text).row(0, named=True)
-            # The attacks report shares of all records; convert them to shares of the targets.
-            scale = len(units) / targets.height
-            row |= {name: pooled["value"] * scale, f"{name}_se": pooled["se"] * scale}
+            row |= {name: pooled["value"], f"{name}_se": pooled["se"]}
         rows.append(row)
     return rows
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from sdcmap.charts import draw_map
 from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change_charts import draw_change, draw_correlations
+from sdcmap.charts.knowledge_errors import draw_knowledge
 from sdcmap.core import Choice, Microdata, PlanError
 from sdcmap.core.audience import Audience, format_significant
 from sdcmap.data.private_folder import write_atomically
@@ -27,6 +28,7 @@ from sdcmap.reports.decision import (
     risk_changes,
 )
 from sdcmap.reports.evidence import framework_evidence, list_attackers, safe_harbor, study_facts, vocabulary
+from sdcmap.reports.knowledge_states import KnowledgeTable, compare_knowledge
 from sdcmap.reports.masked_columns import change_tables, check_constraints, column_rows, describe_recoverable
 from sdcmap.reports.user_questions import (
     answer_questions,
@@ -92,6 +94,7 @@ def _board_sections(study: Study, view: View) -> Page:
         "untested_limits": [row for row in limits if row.result not in TESTED],
         "risk_chart": draw_before_after(list(changes.values())).svg() if changes else "",
         "without_value": measures_without_value(plan, scores, choice),
+        "knowledge": [(table, _draw_knowledge(table)) for table in compare_knowledge(scores, choice)],
         "attackers": list_attackers(scores, choice, facts),
         "frameworks": framework_evidence(scores, choice, facts, view.to),
         "edition": vocabulary()["edition"],
@@ -102,6 +105,10 @@ def _board_sections(study: Study, view: View) -> Page:
         "missing": report_tables.missing_candidates(scores),
         "releases": [] if view.map.is_expectation else view.map.frontier.to_dicts(),
     }
+
+
+def _draw_knowledge(table: KnowledgeTable) -> str:
+    return draw_knowledge([row.errors for row in table.rows], table.variable).svg()
 
 
 def _shared_sections(study: Study, view: View) -> Page:

@@ -33,6 +33,9 @@ from .linkage.nearest_record import NearestRecord as NearestRecord
 from .linkage.record_linkage import Linkage as Linkage
 from .linkage.worst_linkage import WorstLinkage as WorstLinkage
 from .marked_records import MarkedRecords as MarkedRecords
+from .noise_knowledge import MeanGuess as MeanGuess
+from .noise_knowledge import PositionNoiseGuessed as PositionNoiseGuessed
+from .noise_knowledge import PositionNoiseKnown as PositionNoiseKnown
 from .population_uniqueness import LogLinearRisk as LogLinearRisk
 from .population_uniqueness import PopulationUniqueness as PopulationUniqueness
 from .position import Index as Index

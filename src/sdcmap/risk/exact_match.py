@@ -206,11 +206,19 @@ class RecordRisk(RiskMeasure):
 # Records that link to an external file.
 
 
-def archive_matches(data: Microdata, archive: Microdata, names: tuple[str, ...]) -> Array:
-    """Return how many records of the archive have the same values of `names` as each record of the data."""
+class ArchiveMatches(NamedTuple):
+    """For each record of the data: the combination of its values, and how many records of the archive have the same."""
+
+    cell: Array
+    matches: Array
+    archive_size: int
+
+
+def archive_matches(data: Microdata, archive: Microdata, names: tuple[str, ...]) -> ArchiveMatches:
+    """Count the records of the archive that have the same values of `names` as each record of the data."""
     code, count = compress([common_codes(data, archive, name) for name in names])
     ours, theirs = np.split(code, [len(data)])
-    return np.asarray(count_cells(theirs, len(count))[ours])
+    return ArchiveMatches(ours, np.asarray(count_cells(theirs, len(count))[ours]), len(archive))
 
 
 @dataclass(frozen=True)
@@ -230,7 +238,9 @@ class ExternalLink(RiskMeasure):
         rejected.
 
     Formula: #{unchanged records with 1..near matches in the archive} / #{unchanged records}; a record is unchanged if
-        masking left its values of these variables as they were. Values match if they are equal.
+        masking left its values of these variables as they were. Values match if they are equal. A small archive makes
+        the value small even if all its people are found: `parts` has the share of its records that such a record
+        links to ("share of the archive").
     Missing is a category: it matches missing values of the archive. Weights and households are not used. If every
     record changed, the value is undefined, never 0.
     Reference: Gomatam, Karr, Sanil (2003), section 2.1, last paragraph.
@@ -252,33 +262,40 @@ class ExternalLink(RiskMeasure):
     sha256: str = ""
 
     def check_files(self, data: Microdata) -> None:
-        self._links(data)
+        self._matches(data)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         rows = moves(original, masked, self.check_variables(original)).rows
-        links, linked = self._links(original)
-        if masked.origin is not None:
-            links = links[masked.origin]
-            linked = int(links.sum())
         counted = len(masked) - len(rows)
         if counted == 0:
             raise Undefined("every record has changed on the measured variables, so none is left to count.")
-        return Estimate(value=(linked - int(links[rows].sum())) / counted)
+        archive = self._matches(original)
+        exposed = self._linked(original, masked)
+        exposed[rows] = False
+        records = np.flatnonzero(exposed) if masked.origin is None else masked.origin[exposed]
+        cells = np.unique(archive.cell[records], return_index=True)[1]
+        named = int(archive.matches[records[cells]].sum())
+        parts = {"share of the archive": named / max(archive.archive_size, 1)}
+        return Estimate(value=len(records) / counted, parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """Return 1 for each record that links and 0 for the others; NaN for changed records."""
         rows = moves(original, masked, self.check_variables(original)).rows
-        links, _ = self._links(original)
-        exposed = (links if masked.origin is None else links[masked.origin]).astype(float)
+        exposed = self._linked(original, masked).astype(float)
         exposed[rows] = np.nan
         return exposed
 
-    def _links(self, original: Microdata) -> tuple[Array, int]:
-        """Return which records of the original link to the archive, and how many; read once per file."""
-        return original.remember(("archive links", self), lambda: self._read_links(original))
-
-    def _read_links(self, original: Microdata) -> tuple[Array, int]:
-        names = self.variables(original)
-        matches = archive_matches(original, read_archive(self.archive, self.sha256, original, names), names)
+    def _linked(self, original: Microdata, masked: Microdata) -> Array:
+        """Return which released records link to the archive by their original values."""
+        matches = self._matches(original).matches
         links = (matches >= 1) & (matches <= self.near)
-        return links, int(links.sum())
+        return links if masked.origin is None else links[masked.origin]
+
+    def _matches(self, original: Microdata) -> ArchiveMatches:
+        """Return the matches of the original in the archive; read once per file."""
+        key = "archive matches", self.archive, self.sha256, self.variables(original)
+        return original.remember(key, lambda: self._read_matches(original))
+
+    def _read_matches(self, original: Microdata) -> ArchiveMatches:
+        names = self.variables(original)
+        return archive_matches(original, read_archive(self.archive, self.sha256, original, names), names)

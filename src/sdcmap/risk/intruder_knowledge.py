@@ -72,7 +72,7 @@ class IntruderKnowledge(RiskMeasure):
         "How well the agency expects an intruder to know a person's value after the release; 0 means exactly."
     )
 
-    revision: ClassVar[int] = 8  # 6: rounding in chains; 7: several steps on one variable; 8: ties alike everywhere
+    revision: ClassVar[int] = 9  # 7: several steps on one variable; 8: ties alike everywhere; 9: unit-free metrics
     unit: ClassVar[str] = "prior uncertainty"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
     expectation: ClassVar[bool] = True

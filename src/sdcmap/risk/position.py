@@ -33,6 +33,7 @@ class PrecisionMeasure(RiskMeasure):
     baseline_value: ClassVar[float | None] = None
     expectation: ClassVar[bool] = True
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
+    knowledge: ClassVar[str] = ""  # what the attacker knows, for the report: "the rank of the target"
     error_part: ClassVar[str] = "squared_error"  # the name in `parts` of the error that replicates are pooled by
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
@@ -86,6 +87,7 @@ class Position(OneErrorPerDraw):
     description: ClassVar[str] = (
         "How precisely the largest (or another stated) released value reveals the true value of that rank."
     )
+    knowledge: ClassVar[str] = "the rank of the target"
 
     paired: ClassVar[bool] = False
     missing: ClassVar[str] = "left out, in each file separately"
@@ -150,6 +152,7 @@ class Index(Position):
     description: ClassVar[str] = (
         "How precisely the masked value of the person with the largest (or another stated) value reveals it."
     )
+    knowledge: ClassVar[str] = "the record of the target"
 
     paired: ClassVar[bool] = True
     missing: ClassVar[str] = "left out in the original; undefined where masking made the target missing"
@@ -197,6 +200,7 @@ class KnownIndex(PrecisionMeasure):
     description: ClassVar[str] = (
         "How precisely a masked value reveals the true value of a record that the attacker has already found."
     )
+    knowledge: ClassVar[str] = "the record of the target"
 
     error_part: ClassVar[str] = "mse"
     missing: ClassVar[str] = "records with a missing value before or after are left out"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -11,15 +12,25 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, SchemaError, Undefined
 from sdcmap.files.reader import read
 from sdcmap.risk._archive import open_archive, read_archive
-from sdcmap.risk.linkage.cost_models import CostModel
+from sdcmap.risk.linkage.cost_models import CostModel, attack_persons
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, lay_out
+
+
+def archive_parts(pair: Pair, true_links: float, links: int) -> dict[str, float]:
+    """Return what else a share of the targets in an archive should be read with; links: those that are claimed."""
+    return {
+        "targets in file": float(len(pair.targets)),
+        "precision of links": true_links / max(links, 1),
+        "share of released records": true_links / len(pair.released),
+    }
 
 
 @dataclass(frozen=True)
 class Attack(RiskMeasure):
-    """The base of the linkage attacks: the share of released records that the attacker re-identifies.
+    """The base of the linkage attacks: the share of the targets in the file that the attacker re-identifies.
 
-    A subclass implements `link`. By default the attacker knows every released column (that their archive has) except
+    A target is a released record whose person is in the attacker's file; without an archive, every released record. A
+    subclass implements `link`. By default the attacker knows every released column (that their archive has) except
     identifiers, weights, household numbers, strata, and columns stated to be known by the respondent only. Sensitive
     columns are included: an income is sensitive, and yet the tax office knows it.
 
@@ -28,7 +39,9 @@ class Attack(RiskMeasure):
     on : the variables the attacker knows; by default every column that an attacker could know (all but weights,
         households and strata).
     archive : path of the attacker's own file, with its own rows and errors; by default they hold the original
-        records.
+        records. They then name one released record for each person, and the value is the share of the archive's
+        people in the released file who are re-identified. `parts` has their number ("targets in file"), the
+        "precision of links" and the "share of released records".
     row : the archive's column with the row number in the data, from 0, of each record (missing: a person who is not
         in the data); by default row i of the archive is row i of the data.
     sha256 : the first 16 digits of the archive's SHA-256, filled in when left out; a file with another content is
@@ -46,6 +59,11 @@ class Attack(RiskMeasure):
     row: str = field(default="", kw_only=True)
     sha256: str = field(default="", kw_only=True)
     inclusion: Annotated[float, Range(0, 1, "(]")] = field(default=1.0, kw_only=True)
+
+    @property
+    def title(self) -> str:
+        """Return the title of the measure, with the attacker's file if it has one: the value is a share of its people."""
+        return f"{super().title}, of the people in {Path(self.archive).name}" if self.archive else super().title
 
     def problems(self) -> Iterator[str]:
         if self.row and not self.archive:
@@ -78,6 +96,11 @@ class Attack(RiskMeasure):
         return self.inclusion / len(original) if len(original) else None
 
     @property
+    def is_one_to_one(self) -> bool:
+        """Return whether each known record is linked to at most one released record."""
+        return bool(getattr(self, "one_to_one", True))
+
+    @property
     def has_column_costs(self) -> bool:
         """Return whether the cost model has exactly one cost for each column."""
         return True
@@ -100,10 +123,19 @@ class Attack(RiskMeasure):
         return pair, self.link(pair)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        table = self.links(original, masked)
-        rate = table.rate
-        believed = float(table.correct[table.zone()].sum()) / len(table.correct)
-        return Estimate(value=self.inclusion * rate, parts={"prosecutor": rate, "zone": believed, **table.facts})
+        pair = self.pair(original, masked, self.check_variables(original))
+        targets = len(pair.targets)
+        if self.archive and not self.is_one_to_one:
+            rate = attack_persons(pair, self.cost_models(pair), pair.targets).rate
+            parts = {"prosecutor": rate, **archive_parts(pair, rate * targets, len(pair.known))}
+            return Estimate(value=self.inclusion * rate, parts=parts)
+        table = self.link(pair)
+        rate = table.true_links / targets
+        believed = float(table.correct[table.zone()].sum()) / targets
+        parts = {"prosecutor": rate, "zone": believed, **table.facts}
+        if self.archive:
+            parts |= archive_parts(pair, table.true_links, table.link_count)
+        return Estimate(value=self.inclusion * rate, parts=parts)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """Return the calibrated link probability of each record.

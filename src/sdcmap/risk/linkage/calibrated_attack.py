@@ -46,7 +46,7 @@ class Calibrated(Attack):
     Formula: evidence = sum over columns of log P(values | true pair) / P(values | random pair), each column learned
     separately from up to 20,000 pairs. For a number it depends on the distance, in bins of equal counts, on the scale
     (plain, logarithm, rank, or after the deterministic steps) on which true pairs stand out most; for a category it is
-    based on P(released | known). Value: expected true links / released records; of t that tie, each is taken with
+    based on P(released | known). Value: expected true links / targets in the file; of t that tie, each is taken with
     probability 1/t.
     Missing: missing before or after masking is a state of its own, whose evidence is learned too. Weights and
     households are not used. Undefined where records have no counterparts. Releasing nothing leaves a guess: 1/n.
@@ -63,8 +63,8 @@ class Calibrated(Attack):
         "Share of records re-identified by an attacker who has learned how reliable each released column is."
     )
 
-    # 3: large files; 4: rounding within a chain; 5: ties are broken the same way on every machine
-    revision: ClassVar[int] = 5
+    # 4: rounding within a chain; 5: ties are broken the same way on every machine; 6: the share of targets in the file
+    revision: ClassVar[int] = 6
 
     method: Method | None = None
     learned: Literal["best", "shadow", "files", "pairs"] = "best"

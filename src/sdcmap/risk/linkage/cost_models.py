@@ -19,7 +19,7 @@ from sdcmap.risk.linkage.assignment import assign_all_pairs, assign_from_candida
 from sdcmap.risk.linkage.field_costs import SAME, Cost, block_costs, mean_costs, mean_of_pairs
 from sdcmap.risk.linkage.file_pair import CANDIDATES_PER_RECORD, LinkTable, Pair, link_nearest
 from sdcmap.risk.linkage.link_search import Links, best_links
-from sdcmap.risk.linkage.pair_search import CheapestSearch, RivalSearch
+from sdcmap.risk.linkage.pair_search import ABSOLUTE_TIE, RELATIVE_TIE, CheapestSearch, RivalSearch
 from sdcmap.risk.linkage.stated_columns import find_certain_columns
 
 TARGET_PARTS = 16  # parts in which targets are attacked; after each part an attack that cannot lead is stopped
@@ -132,6 +132,27 @@ def attack_targets(pair: Pair, models: Sequence[CostModel], targets: Array, best
         result = Hits(correct, is_cheapest, complete=False)
         if part[-1] + 1 < len(targets) and result.rate < best_so_far.rate and result.potential < best_so_far.potential:
             return result
+    return Hits(correct, is_cheapest)
+
+
+def attack_persons(pair: Pair, models: Sequence[CostModel], targets: Array) -> Hits:
+    """Name the cheapest released record for the person of each target, and return the hits.
+
+    It is the attack of somebody with an archive. They know few people and many released records, so they look for each
+    person in the release. Linking each record to the nearest of 20 people would be right for one target in 20 by chance.
+    """
+    correct, is_cheapest = np.zeros(len(targets)), np.zeros(len(targets), dtype=np.bool_)
+    cost = np.empty((max(1, MAX_MATRIX_PAIRS // len(pair.released)), len(pair.released)))
+    for start in range(0, len(targets), len(cost)):
+        part = targets[start : start + len(cost)]
+        block = cost[: len(part)]
+        for model in models:
+            block[:, model.positions] = model.block(pair.truth[part], model.positions)
+        least = block.min(axis=1, keepdims=True)
+        ties = block <= least * (1 + RELATIVE_TIE) + ABSOLUTE_TIE
+        own = ties[np.arange(len(part)), part]
+        selected = slice(start, start + len(part))
+        correct[selected], is_cheapest[selected] = own / ties.sum(axis=1), own
     return Hits(correct, is_cheapest)
 
 

@@ -64,11 +64,19 @@ class LinkTable(NamedTuple):
     facts: Mapping[str, float] = {}
 
     @property
+    def true_links(self) -> float:
+        """Return the expected number of true links, summed exactly, so that the order of rows does not change it."""
+        return math.fsum(self.correct)
+
+    @property
+    def link_count(self) -> int:
+        """Return the number of links."""
+        return int((self.partner >= 0).sum())
+
+    @property
     def rate(self) -> float:
-        """Return the share of true links, summed exactly, so that the order of rows cannot break a tie between
-        attacks.
-        """
-        return math.fsum(self.correct) / len(self.correct)
+        """Return the true links divided by the released records."""
+        return self.true_links / len(self.correct)
 
     def rank_links(self) -> tuple[Array, Array]:
         """Return the linked rows, best weight first, and the share of true links down to each."""
@@ -155,13 +163,37 @@ class Pair:
         """Return the number of records in each released group."""
         return np.bincount(self.released_group)
 
+    @cached_property
+    def targets(self) -> Array:
+        """Return the positions of the released records whose person is in the attacker's file.
+
+        Raise Undefined if there is none: then the attack tests nothing.
+        """
+        targets = np.flatnonzero(self.truth >= 0)
+        if len(targets) == 0:
+            raise Undefined("none of the people in the attacker's file is in the released file, so nothing is tested.")
+        return targets
+
     def order_of_targets(self) -> Array:
-        """Return the positions of the released records in an order that depends only on values.
+        """Return the positions of the targets in an order that depends only on values.
 
         They are sorted by the values of their person, then by their own.
         """
-        own = np.where(self.truth >= 0, self.known_group[self.truth], -1)
-        return np.lexsort([self.released_group, own])
+        own, group = self.known_group[self.truth[self.targets]], self.released_group[self.targets]
+        return self.targets[np.lexsort([group, own])]
+
+    def average_over_targets(self, correct: Array) -> Array:
+        """Return the mean of `correct` (by row of the released file) over the targets of each group, by position.
+
+        A link table gives records with equal values the same share of true links, whether or not their person is in
+        the attacker's file. Only targets can be linked truly, so the sum of a group belongs to its targets.
+        """
+        correct = correct[self.released_rows]
+        if len(self.targets) == len(correct):
+            return correct
+        total = np.bincount(self.released_group, correct)
+        targets = np.bincount(self.released_group[self.targets], minlength=len(total))
+        return np.asarray((total / np.maximum(targets, 1))[self.released_group])
 
 
 def lay_out(known: Microdata, person: Array, original: Microdata, released: Microdata, names: tuple[str, ...]) -> Pair:

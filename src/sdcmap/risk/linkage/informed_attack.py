@@ -49,7 +49,7 @@ class Informed(Attack):
     steps before a random one are replayed on the known records. Steps on one variable count by their joint likelihood,
     as Chain states it (noises add up, transitions multiply, values rounded, cut or classed afterwards lie in a cell).
     Columns without a stated likelihood count by evidence learned from a shadow of the chain, as in Calibrated. Value:
-    expected true links / released records; records with equal values are exchanged at random. Beyond 25 million pairs
+    expected true links / targets in the file; records with equal values are exchanged at random. Beyond 25 million pairs
     the best candidates of each record are assigned, with the share "linked" and the "gap" to the optimum in `parts`.
     Missing: missing on both sides does not count; missing on one side counts as a slip. Weights and households are not
     used. Undefined if the method is not known or states no likelihood. Releasing nothing leaves a guess: 1/n.
@@ -64,8 +64,8 @@ class Informed(Attack):
     label: ClassVar[str] = "Re-identified, method known"
     description: ClassVar[str] = "Share of records re-identified by an attacker who has read the method note."
 
-    # 4: rounding within a chain; 5: steps on one variable; 6: ties are broken the same way on every machine
-    revision: ClassVar[int] = 6
+    # 5: steps on one variable; 6: ties are broken the same way on every machine; 7: the share of targets in the file
+    revision: ClassVar[int] = 7
 
     method: Method | None = None
     slip: Annotated[float, Range(0, 1, "()")] = 1e-9

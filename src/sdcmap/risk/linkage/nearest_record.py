@@ -84,7 +84,7 @@ class NearestRecord(Attack):
     on : the variables the attacker knows; by default the numeric variables; with "gower" and "mixed" every column that
         an attacker could know (all but weights, households and strata).
 
-    Formula: expected true links / released records. Of t nearest records that tie, each is taken with probability 1/t;
+    Formula: expected true links / targets in the file. Of t nearest records that tie, each is taken with probability 1/t;
     records with equal values are exchanged at random. Null directions of the covariance and constant columns are left
     out. A recoded column is compared by its labels: 37 matches "37", "(35, 40]" and "*", a list "a|b" matches its
     values, and other labels match the values that were released under them; a match costs nothing.
@@ -108,8 +108,8 @@ class NearestRecord(Attack):
         'a missing value is set to the mean; with "gower" the field is left out; categories of "mixed" cost one half'
     )
 
-    # 4: open columns are exact; 5: labels are read, `importance`; 6: ties are broken the same way on every machine
-    revision: ClassVar[int] = 6
+    # 5: labels are read; 6: ties are broken the same way on every machine; 7: the share of targets in the file
+    revision: ClassVar[int] = 7
 
     metric: Literal["standardized", "scaled", "mahalanobis", "gower", "mixed"] = "standardized"
     one_to_one: bool = False

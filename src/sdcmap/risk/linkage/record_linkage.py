@@ -8,7 +8,7 @@ Fellegi, Sunter (1969); Winkler (1988).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
@@ -174,9 +174,46 @@ FREQ_M = 0.9  # m of weights "freq", the value with the best fit to Table 2 of Y
 Weights = tuple[Array, Array, Mapping[str, float]]  # wD, wA - wD, and facts about them for `parts`
 
 
-def signed_log(x: Array) -> Array:
-    """Return sign(x) log max(|x|, 1), which is log x from 1 upward and defined for zero and negative values."""
-    return np.sign(x) * np.log(np.maximum(np.abs(x), 1.0))
+# The units in which the metrics compare two numbers; the difference is then taken relative to max(|known|, 0.1).
+NO_LOGARITHM = 1e12  # stands for the logarithm of a value that has none; far from every logarithm
+MAX_RATIO = 1e300  # of a value to the smallest of its column, so that no difference overflows
+
+
+def paper_log(x: Array) -> Array:
+    """Return log x for x > 0.
+
+    Zero and negative values have no logarithm. They are placed far away on two sides: zero agrees only with zero, and
+    a negative value only with negative ones, whatever their size.
+    """
+    is_positive = x > 0
+    logarithm = np.log(np.where(is_positive, x, 1.0))
+    return np.where(np.isnan(x), np.nan, np.where(is_positive, logarithm, np.where(x < 0, 1.0, -1.0) * NO_LOGARITHM))
+
+
+def smallest_size(x: Array) -> float:
+    """Return the smallest |x| that is not 0, or 1 if there is none."""
+    sizes = np.abs(x[(x != 0) & ~np.isnan(x)])
+    return float(sizes.min()) if len(sizes) else 1.0
+
+
+def ratio_to_smallest(x: Array, smallest: float) -> Array:
+    """Return x / s, at most 1e300 in size."""
+    with np.errstate(over="ignore"):
+        return np.clip(x / smallest, -MAX_RATIO, MAX_RATIO)
+
+
+def unit_free_log(x: Array, smallest: float) -> Array:
+    """Return sign(x) (1 + log(|x| / s)); values below s/e in size, which only a released file has, count as 0."""
+    with np.errstate(divide="ignore"):
+        return np.sign(x) * np.maximum(1.0 + np.log(np.abs(ratio_to_smallest(x, smallest))), 0.0)
+
+
+METRICS: dict[str, Callable[[Array, float], Array]] = {  # a column and the smallest size of its known values
+    "d": lambda x, smallest: x,
+    "l": lambda x, smallest: paper_log(x),
+    "unit-free d": ratio_to_smallest,
+    "unit-free l": unit_free_log,
+}
 
 
 def coincidence_probability(x: Array) -> float:
@@ -210,7 +247,8 @@ class Linkage(Attack):
     Parameters
     ----------
     metric : "d", the difference relative to the known value; "l", the difference of logarithms relative to the
-        logarithm of the known value (for zero and negative values the signed log, sign(x) log max(|x|, 1)).
+        logarithm of the known value. Both depend on the unit of the variable, "l" strongly: see the formula. "unit-free
+        d" and "unit-free l" do not; use them for files with zeros, negative values or values near 1.
     tolerance : the relative difference t from which on a field disagrees completely, in (0, 1].
     weights : "freq", m = 0.9 and u = the probability that two known values coincide; "equal"; "em", m and u by EM over
         agreement patterns (agreement: a relative difference of at most t); "known", m and u counted on the true pairs,
@@ -223,17 +261,18 @@ class Linkage(Attack):
         label: 37 matches "37", "(35, 40]" and "*".
 
     Formula: weight of a pair = sum over fields of max(wA - (wA - wD) r/t, wD), r = |a - b| / max(|a|, 0.1), a the
-    known value, b the released one; wA = log m/u, wD = log (1-m)/(1-u). Value: expected true links / released records;
-    records with equal values are exchanged at random. Up to 25 million pairs (2 million with open columns) the
-    assignment is optimal. Beyond, it is made on the best candidates (50 per record, more where needed); `parts` then
-    has the share "linked" (below 0.99 the value is low by what is not linked) and the "gap", a bound on how far the
-    optimum lies above. "zone": the true links among the best links, down to where a fifth of them are true. With "em":
-    "em_links" (links per record) and "em_doubts", not 0 if the class found is not the matches (over 3 links per
-    record, a field with m <= u, or no convergence).
+    known value, b the released one; wA = log m/u, wD = log (1-m)/(1-u). "l": log a and log b replace a and b; zero
+    agrees with zero only, negative values with any negative value. "unit-free d": a/s and b/s, s the smallest nonzero
+    |a| of the column. "unit-free l": sign(x) (1 + log(|x|/s)) of both. Value: expected true links / targets in the
+    file; records with equal values are exchanged at random. Up to 25 million pairs (2 million with open columns) the
+    assignment is optimal. Beyond, it is made on the best candidates; `parts` then has the share "linked" (below 0.99
+    the value is low by what is not linked) and the "gap", a bound on how far the optimum lies above. "zone": the true
+    links among the best links, down to where a fifth of them are true. With "em": "em_links" (links per record) and
+    "em_doubts", not 0 if the class found is not the matches.
     Missing: a field that is missing in one of two records weighs 0; in an open column missing is a value of its own.
     Weights and households are not used. A constant column does not count.
     Releasing nothing leaves a guess: 1/n.
-    Reference: Yancey, Winkler, Creecy (2002), section 4; Fellegi, Sunter (1969).
+    Reference: Yancey, Winkler, Creecy (2002), section 3.4; Fellegi, Sunter (1969).
 
     Examples
     --------
@@ -244,10 +283,11 @@ class Linkage(Attack):
     label: ClassVar[str] = "Re-identified by record linkage"
     description: ClassVar[str] = "Share of records re-identified by probabilistic record linkage."
 
-    # 3: open columns are exact; 4: labels are read; 5: ties are broken the same way on every machine
-    revision: ClassVar[int] = 5
+    # 5: ties are broken the same way on every machine; 6: "l" takes the logarithm of values below 1, and the value is
+    # the share of the targets in the file
+    revision: ClassVar[int] = 6
 
-    metric: Literal["d", "l"] = "d"
+    metric: Literal["d", "l", "unit-free d", "unit-free l"] = "d"
     tolerance: Annotated[float, Range(0, 1, "(]")] = 0.2
     weights: Literal["freq", "equal", "em", "known"] | tuple[float, ...] = field(  # type: ignore[misc, assignment]
         default="freq", kw_only=True
@@ -270,7 +310,7 @@ class Linkage(Attack):
         return [build_cost_model(pair, self._costs(pair, *self._weights(pair)[:2]))]
 
     def _costs(self, pair: Pair, low: Array, gain: Array) -> list[Cost]:
-        known, released = self._compared_columns(pair), self._transform(pair, pair.released)
+        known, released = self._known_in_metric(pair), self._released_in_metric(pair)
         absent = np.maximum(low + gain, 0.0)
         costs = []
         for f, is_category in enumerate(pair.categorical):
@@ -303,22 +343,27 @@ class Linkage(Attack):
         """Return both files in the units of the metric, and the difference t max(|a|, 0.1) from which on a field
         disagrees.
         """
-        known, released = np.column_stack(self._compared_columns(pair)), self._transform(pair, pair.released)
+        known, released = np.column_stack(self._known_in_metric(pair)), self._released_in_metric(pair)
         reach = np.maximum(self.tolerance * np.maximum(np.abs(known), NEAR_ZERO), MIN_REACH)
         reach = np.where(np.isnan(reach), 1.0, reach)
         return known, released, np.where(pair.categorical, 0.5, reach)  # codes differ by at least 1
 
-    def _compared_columns(self, pair: Pair) -> tuple[Array, ...]:
+    def _known_in_metric(self, pair: Pair) -> tuple[Array, ...]:
         """Return the known columns in the units of the metric."""
-        if self.metric == "d":
-            return pair.known_columns
-        both = list(zip(pair.known_columns, pair.categorical, strict=True))
-        return pair.remember_known(
-            "logarithms", lambda: tuple(x if category else signed_log(x) for x, category in both)
-        )
+        return pair.remember_known(("in metric", self.metric), lambda: self._convert(pair, pair.known_columns))
 
-    def _transform(self, pair: Pair, table: Array) -> Array:
-        return table if self.metric == "d" else np.where(pair.categorical, table, signed_log(table))
+    def _released_in_metric(self, pair: Pair) -> Array:
+        """Return the released columns in the units of the metric, as a table."""
+        return pair.released if self.metric == "d" else np.column_stack(self._convert(pair, pair.released.T))
+
+    def _convert(self, pair: Pair, columns: Iterable[Array]) -> tuple[Array, ...]:
+        """Return the numeric ones of these columns in the units of the metric, and the others as they are."""
+        smallest = pair.remember_known(
+            "smallest sizes", lambda: np.array([smallest_size(x) for x in pair.known_columns])
+        )
+        convert = METRICS[self.metric]
+        each = zip(columns, smallest.tolist(), pair.categorical, strict=True)
+        return tuple(x if is_category else convert(x, size) for x, size, is_category in each)
 
     def _weights(self, pair: Pair) -> Weights:
         if isinstance(self.weights, tuple):

@@ -16,13 +16,14 @@ from sdcmap.core.formatting import join_names
 from sdcmap.core.measure import IsEnough, Measure, StoppedEarly
 from sdcmap.core.steps import remove_steps
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.risk.linkage.attack import Attack
+from sdcmap.risk.linkage.attack import Attack, archive_parts
 from sdcmap.risk.linkage.calibrated_attack import Calibrated
 from sdcmap.risk.linkage.cost_models import (
     NO_RESULT,
     BestSoFar,
     CostModel,
     Hits,
+    attack_persons,
     attack_targets,
     find_certain_fields,
     link_one_to_one_by_cost,
@@ -38,11 +39,12 @@ from sdcmap.risk.linkage.record_linkage import Linkage
 from sdcmap.risk.linkage.stated_columns import find_overlapping_steps
 
 ATTACKS: dict[str, Attack] = {
-    "d": Linkage("d"), "l": Linkage("l"), "nearest": NearestRecord("standardized"),
+    "unit-free d": Linkage("unit-free d"), "unit-free l": Linkage("unit-free l"), "nearest": NearestRecord("standardized"),
     "mahalanobis": NearestRecord("mahalanobis"), "gower": NearestRecord("gower"), "mixed": NearestRecord("mixed"),
 }  # fmt: skip
 METHOD_AWARE_ATTACKS = ("informed", "calibrated")  # attacks that know the method
 MAX_PAIRS_ALL_TARGETS = 4_000_000_000  # pairs; up to here every released record is a target
+MAX_PAIRS_ARCHIVE = 400_000_000  # pairs of targets in an archive and released records; up to here all are attacked
 SAMPLED_TARGETS = 2_500  # targets of larger files; the standard error is at most 0.01
 SCREENING_TARGETS = 400  # targets of a screening; the standard error is at most 0.025, and 0.007 for a risk of 0.02
 # Estimated run time; pairs take longer where all records are targets and are linked one to one.
@@ -62,18 +64,19 @@ class WorstLinkage(Attack):
     Parameters
     ----------
     method : how the file was made, for an attacker who has read the method note; a sweep and a release fill it in.
-    targets : number of released records, drawn at random, that are attacked; 0: all of them up to 4,000 million pairs
-        of records, 2,500 beyond. The draw is the same for every candidate of a study.
+    targets : number of targets, drawn at random, that are attacked; 0: all of them up to 4,000 million pairs of
+        records (400 million with an archive), 2,500 beyond. The draw is the same for every candidate of a study.
     draw : another number draws other targets.
 
-    Formula: the largest share of re-identified records over Linkage "d" and "l"; NearestRecord "standardized" and
-    "mahalanobis" on the numeric variables, "gower" and "mixed" where there are keys too; Informed where the method
-    states a likelihood; and Calibrated. Each links a released record to its nearest known one; of t that tie, each is
-    taken with probability 1/t. An attacker with the original records who knows the method first requires equality of
-    columns that it leaves unchanged, or that replaying its deterministic steps predicts. The leading attack is also
-    run one-to-one. An attack that cannot lead any more is stopped, which does not change the value. `parts` has the
-    rate of each attack, `bounds` upper bounds of those stopped, `skipped` the reason of each that could not run. With
-    sampled targets the value has a standard error, and Wilson's upper limit holds simultaneously over the attacks.
+    Formula: the largest share of re-identified records over Linkage "unit-free d" and "unit-free l"; NearestRecord
+    "standardized" and "mahalanobis" on the numeric variables, "gower" and "mixed" where there are keys too; Informed
+    where the method states a likelihood; and Calibrated. None depends on the units of the variables. Each links a
+    released record to its nearest known one; of t that tie, each is taken with probability 1/t. An attacker with the
+    original records who knows the method first requires equality of columns that it leaves unchanged, or that
+    replaying its deterministic steps predicts. The leading attack is also run one-to-one. An attack that cannot lead
+    any more is stopped, which does not change the value. `parts` has the rate of each attack, `bounds` upper bounds of
+    those stopped, `skipped` the reason of each that could not run. With sampled targets the value has a standard
+    error, and Wilson's upper limit holds simultaneously over the attacks.
     Steps of a chain without a joint likelihood (a rank swap after noise) are bounded by the best attack on a new draw
     of the file before them ("the file before RankSwap"); a release must keep its limit for this bound too. "linked":
     the least share of records that a one-to-one attack could link.
@@ -93,8 +96,8 @@ class WorstLinkage(Attack):
     label: ClassVar[str] = "Re-identified by the best linkage attack"
     description: ClassVar[str] = "Share of records re-identified by whichever linkage attack works best."
 
-    # 7: steps on one variable, and squares; 8: labels are read; 9: ties are broken the same way on every machine
-    revision: ClassVar[int] = 9
+    # 9: ties are broken the same way on every machine; 10: unit-free metrics, and the share of the targets in the file
+    revision: ClassVar[int] = 10
     households: ClassVar[str] = "used: a re-identified member re-identifies the household"
 
     method: Method | None = None
@@ -142,12 +145,15 @@ class WorstLinkage(Attack):
         stopped = attack_run.bounds.items()
         bounds = [Bound(attack=name, estimate=Estimate(value=self.inclusion * rate)) for name, rate in stopped]
         se, share, targets = None, None, len(attack_run.targets)
-        if targets < len(attack_run.pair.released):
+        if attack_run.is_sample:
             # Targets are drawn without replacement: the finite population correction.
-            correction = 1 - targets / len(attack_run.pair.released)
+            correction = 1 - targets / len(attack_run.pair.targets)
             se = self.inclusion * math.sqrt(correction * float(attack_run.correct[worst].var()) / targets)
             share = SampledShare(trials=targets, comparisons=len(rates), scale=self.inclusion)
             parts["targets"] = float(targets)
+        if self.archive:
+            true_links = rates[worst] * len(attack_run.pair.targets)
+            parts |= archive_parts(attack_run.pair, true_links, attack_run.link_count(worst))
         bounds += self._bounds_before(original, attack_run, rng) if rates[worst] < 1 else []
         skipped = tuple(Skipped(attack=name, reason=reason) for name, reason in attack_run.not_run.items())
         value = self.inclusion * rates[worst]
@@ -244,16 +250,18 @@ class WorstLinkage(Attack):
         report_rate : called after each attack with the best rate so far
         """
         pair = self.pair(original, masked, self.check_variables(original))
-        targets = np.arange(len(pair.released)) if all_targets else self._targets(pair)
+        targets = pair.targets if all_targets else self._draw_targets(pair)
         certain = find_certain_fields(pair, self.method)
         attack_run = AttackRun(pair, targets)
         for name, attack in self._attacks(pair).items():
             try:
                 models = require_equality(attack.cost_models(pair), certain, has_column_costs=attack.has_column_costs)
                 attack_run.cost_models[name] = models
-                attack_run.hits[name] = attack_targets(
-                    pair, models, targets, NO_RESULT if to_the_end else attack_run.best_so_far
-                )
+                if pair.holds_originals:
+                    lead = NO_RESULT if to_the_end else attack_run.best_so_far
+                    attack_run.hits[name] = attack_targets(pair, models, targets, lead)
+                else:
+                    attack_run.hits[name] = attack_persons(pair, models, targets)
                 if isinstance(attack, Informed):
                     attack_run.note_unstated_columns(
                         attack.unstated_columns(pair), [pair.names[index] for index in certain]
@@ -267,25 +275,31 @@ class WorstLinkage(Attack):
         attack_run.run_leader_one_to_one()
         report_rate(attack_run.best_so_far.rate)
         if (household := masked.household) is not None and original.household == household and masked.paired:
-            attack_run.compare_households(original, masked)
+            if pair.holds_originals:
+                attack_run.compare_households(original, masked)
+            else:
+                attack_run.not_run["households as wholes"] = "the attacker's own file lists persons, not households."
             attack_run.reveal_households(original, masked, household)
         return attack_run
 
-    def _targets(self, pair: Pair) -> Array:
-        """Return the positions of the targets in random order; they are the same people for every candidate."""
-        n, m = len(pair.known), len(pair.released)
+    def _draw_targets(self, pair: Pair) -> Array:
+        """Return the positions of the targets to attack in random order; they are the same people for every candidate."""
+        m = len(pair.targets)
+        count = self._target_count(len(pair.known), m)
+        if not pair.holds_originals and not self.targets and m * len(pair.released) > MAX_PAIRS_ARCHIVE:
+            count = min(m, SAMPLED_TARGETS)
         rng = Stream.of_seed(0, "targets", str(self.draw)).rng()
-        return pair.order_of_targets()[rng.choice(m, self._target_count(n, m), replace=False)]
+        return pair.order_of_targets()[rng.choice(m, count, replace=False)]
 
     def _target_count(self, n: int, m: int) -> int:
-        """Return how many of m released records are targets of an attacker who knows n records."""
+        """Return how many of m targets are attacked by an attacker who knows n records."""
         return min(m, self.targets or (m if m * n <= MAX_PAIRS_ALL_TARGETS else SAMPLED_TARGETS))
 
     def _attacks(self, pair: Pair) -> dict[str, Attack]:
         """Return the attacks that fit the kinds of columns in the file, by name."""
         whitened = () if pair.categorical.all() else ("nearest", "mahalanobis")
         mixed = () if pair.categorical.all() else ("mixed",)
-        fitting = (*(("gower", *mixed) if pair.categorical.any() else ()), *whitened, "l", "d")
+        fitting = (*(("gower", *mixed) if pair.categorical.any() else ()), *whitened, "unit-free l", "unit-free d")
         aware: dict[str, Attack] = {"informed": Informed(self.method), "calibrated": Calibrated(self.method)}
         return aware | {name: ATTACKS[name] for name in fitting}
 
@@ -307,9 +321,11 @@ class AttackRun:
     @property
     def correct(self) -> dict[str, Array]:
         """Return the probability that each target is re-identified, for each attack that ran to the end."""
-        rows = self.pair.released_rows[self.targets]
         by_cost = {name: hits.correct for name, hits in self.hits.items() if hits.complete}
-        by_links = {name: table.correct[rows] for name, table in self.link_tables.items()}
+        by_links = {
+            name: self.pair.average_over_targets(table.correct)[self.targets]
+            for name, table in self.link_tables.items()
+        }
         return by_cost | by_links | self.household_hits
 
     @property
@@ -338,6 +354,15 @@ class AttackRun:
         return next(name for name, rate in rates.items() if rate >= highest - SHARE_TOLERANCE)
 
     @property
+    def is_sample(self) -> bool:
+        """Return whether only some of the targets were attacked."""
+        return len(self.targets) < len(self.pair.targets)
+
+    def link_count(self, name: str) -> int:
+        """Return how many links an attacker with an archive claims: one for each person, or those made one-to-one."""
+        return self.link_tables[name].link_count if name in self.link_tables else len(self.pair.known)
+
+    @property
     def linked_share(self) -> float:
         """Return the least share of records that a one-to-one attack could link."""
         return min((table.facts.get("linked", 1.0) for table in self.link_tables.values()), default=1.0)
@@ -362,7 +387,7 @@ class AttackRun:
         if max(self.rates.values()) >= 1 or not self.hits:
             return
         leader, name = self._leader, f"{self._leader} one-to-one"
-        if len(self.targets) < len(self.pair.released):
+        if self.is_sample:
             self.not_run[name] = "only a sample of the records was attacked."
             return
         try:
@@ -383,7 +408,7 @@ class AttackRun:
         """
         if max(self.rates.values()) >= 1 or not self.hits:
             return
-        if len(self.targets) < len(self.pair.released):
+        if self.is_sample:
             self.not_run["households as wholes"] = "only a sample of the records was attacked."
             return
         households = find_households(self.pair, original, masked)
@@ -398,7 +423,7 @@ class AttackRun:
         """
         rates = {name: rate for name, rate in self.rates.items() if name not in self.household_hits}
         leader = max(rates, key=lambda attack: rates[attack])
-        if len(self.targets) < len(self.pair.released):
+        if self.is_sample:
             self.not_run[f"{leader}, then the household"] = "only a sample of the records was attacked."
             return
         rows = self.pair.released_rows[self.targets]
