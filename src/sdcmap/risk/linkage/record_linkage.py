@@ -233,7 +233,7 @@ class Linkage(Attack):
     Missing: a field that is missing in one of two records weighs 0; in an open column missing is a value of its own.
     Weights and households are not used. A constant column does not count.
     Releasing nothing leaves a guess: 1/n.
-    Reference: Yancey, Winkler, Creecy (2002), section 4; Fellegi, Sunter (1969).
+    Reference: Yancey, Winkler, Creecy (2002), section 3.4; Fellegi, Sunter (1969).
 
     Examples
     --------
