@@ -110,12 +110,12 @@ class SafetyRule(Value):
         stated = {f.name: getattr(self, f.name) for f in fields(SafetyRule)}
         neighborhood = self._kind_of_neighborhood(data)
         distance = self.distance or ("absolute" if self.scale == "standardized" else "relative")
-        filled = {"on": self._compared(data), "neighborhood": neighborhood}
+        filled = {"on": self.compared(data), "neighborhood": neighborhood}
         return Unsafe(**stated | filled | ({} if neighborhood == "frequency" else {"distance": distance}))
 
     def rule_problems(self, data: Microdata) -> Iterator[str]:
         """Yield every reason why this rule does not fit these data, a sentence each."""
-        this, names = type(self).__name__, self._compared(data)
+        this, names = type(self).__name__, self.compared(data)
         if not names:
             yield f"{this} has no variables to compare. State the keys of the file, or name variables in `on`."
         unknown = [name for name in (*names, *self.within) if name not in data.names]
@@ -142,14 +142,15 @@ class SafetyRule(Value):
                     f"values means nothing. Name it in `within`, or in `amounts` if it is an amount."
                 )
 
-    def _compared(self, data: Microdata) -> tuple[str, ...]:
+    def compared(self, data: Microdata) -> tuple[str, ...]:
+        """Return the variables that an attacker compares: the stated ones, or the keys without those of `within`."""
         return self.on or tuple(name for name in data.keys if name not in self.within)
 
     def _kind_of_neighborhood(self, data: Microdata) -> Literal["distance", "fellegi-sunter", "frequency"]:
         """Return the stated neighborhood; by default frequencies if all variables have categories, else distances."""
         if self.neighborhood is not None:
             return self.neighborhood
-        is_categorical = all(data.column(name).levels is not None for name in self._compared(data))
+        is_categorical = all(data.column(name).levels is not None for name in self.compared(data))
         return "frequency" if is_categorical and not self.within else "distance"
 
 
@@ -285,6 +286,11 @@ def _build_cloud(
 ) -> tuple[Array, PairDistances, Array]:
     """Return the judged rows, their pairs with the units on the rule's scale, and their perturbation."""
     own_file = archive is None
+    if recoded := [name for name in rule.on if masked.column(name).levels is not None]:
+        listed = ", ".join(map(repr, recoded))
+        raise Undefined(
+            f"{listed} was released as categories, which have no distance. Count equal combinations instead."
+        )
     files = original, masked, original if archive is None else archive.units
     values = [file.matrix(rule.on) for file in files]
     if any((np.abs(part) > MAX_ABSOLUTE_VALUE).any() for part in values):
