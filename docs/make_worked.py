@@ -146,6 +146,12 @@ TIGHT = sm.Noise(on="wage", variance=0.01)
 def risks() -> Iterator[Worked]:
     r, U = sm.risk, "weighted"
     yield Worked(sm.SmallCells(n=2), "swapped", "2/4", "four persons are unchanged; two of them are now unique")
+    yield Worked(
+        r.UnsafeRecords(on="wage", k=2, delta=0.3),
+        "moved",
+        "2/6",
+        "only 20 and 30 were not moved and have no other wage closer than 30 %",
+    )
     yield Worked(sm.KAnonymity(k=2), "unchanged", "2/6", "the third and sixth persons are unique on sex and age")
     yield Worked(
         r.AlphaKAnonymity(secret="job", k=2),

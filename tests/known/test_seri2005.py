@@ -15,10 +15,10 @@ import pytest
 import sdcmap as sm
 from commands import sdcmap
 from sdcmap.papers.reference import reference_file
-from sdcmap.papers.seri2005 import FACTS, run, simulate_firms
+from sdcmap.papers.seri2005 import FACTS, FIRM_VARIABLES, run, simulate_firms
 from sizes import IN_CI
 
-KEYS = ("turnover", "employees")
+KEYS = ("employees", "turnover")
 needs_files = pytest.mark.skipif(
     not IN_CI and reference_file("firms157_X.csv") is None, reason="reference files are not here"
 )
@@ -131,3 +131,32 @@ def test_without_reference_files_a_stand_in_says_so(tmp_path: Path) -> None:
     result = run(data=tmp_path)
     assert result.document["sample"] == "a generated stand-in"
     assert set(result.figures) >= {"figure1", "figure3", "densities"}
+
+
+def test_axes_of_the_reproduction_are_named_by_the_papers_magnitudes() -> None:
+    """[paper] Figure 1 prints (7.3, 15.5) and (3.4, 9.6) on the log scale: 15.5 and 9.6 can only be turnover, because
+    exp(9.6) is 14,765 and the 157 firms would have that many employees each. Plain numpy on the generated firms."""
+    x, _ = simulate_firms(np.random.default_rng(1), 5000)
+    means = dict(zip(FIRM_VARIABLES, np.asarray(x).mean(axis=0), strict=True))
+    assert means["employees"] == pytest.approx(3.6, abs=0.1) and means["turnover"] == pytest.approx(9.8, abs=0.1)
+
+
+def test_figure_1_has_employees_across_and_the_largest_turnover_as_first_triangle(tmp_path: Path) -> None:
+    result = run(data=tmp_path)
+    x, y = simulate_firms(np.random.default_rng(1))
+    whole = result.figures["figure1"].spec["concat"][0]
+    assert [whole["encoding"][axis]["title"] for axis in "xy"] == ["employees", "turnover"]
+    triangle = whole["layer"][1]["data"]["values"][0]
+    largest = int(np.argmax(x[:, 1]))
+    assert (triangle["row"], triangle["y"]) == (largest, pytest.approx(y[largest, 1]))
+    legend = json.dumps(result.figures["figure3"].spec)
+    assert "largest unit, by turnover" in legend
+
+
+def test_size_names_the_variable_of_the_largest_unit() -> None:
+    x = [(3, 4), (6, 3), (1, 5), (1, 1)]
+    by_default, by_turnover = (sm.records(frame(x), frame(x), KEYS, delta=1, size=size) for size in ("", "turnover"))
+    assert (by_default.largest, by_turnover.largest) == (1, 2)
+    assert by_turnover.biggest(2)["row"].to_list() == [2, 0]
+    with pytest.raises(sm.errors.PlanError, match="must be one of the compared variables"):
+        sm.records(frame(x), frame(x), KEYS, size="profit")

@@ -276,7 +276,7 @@ def test_bad_input_is_rejected_with_reason(x: list, y: list, options: dict, erro
 
 def test_mixed_kinds_need_a_stated_neighborhood() -> None:
     data = sm.read(pl.DataFrame({"sex": ["f", "m", "m"], "wage": [1.5, 2.5, 2.5]}), keys=["sex", "wage"])
-    with pytest.raises(sm.errors.SchemaError, match="'sex' is not. State neighborhood='frequency'"):
+    with pytest.raises(sm.errors.SchemaError, match="'sex' has categories. Name it in `within`"):
         sm.records(data, data)
     assert sm.records(data, data, neighborhood="frequency").neighbors.tolist() == [1, 2, 2]
 
@@ -325,8 +325,8 @@ def test_protect_with_more_rounds_leaves_fewer_unsafe() -> None:
 
 def test_protect_with_swap_on_categories() -> None:
     data = sm.demo.population(400, seed=2)
-    rule = sm.recordwise.Unsafe(on=["Sex", "Race", "Educ"], k=5)
-    step = sm.methods.Protect(rule, sm.Swap(on="Educ", rate=0.3, pairing="greedy"), among="unsafe")
+    rule = sm.recordwise.Unsafe(on=["Sex", "Race", "Educ"], k=12)
+    step = sm.methods.Protect(rule, sm.Swap(on="Educ", rate=0.1, pairing="greedy"), among="unsafe")
     made = sm.mask(data, step, seed=1)
     unsafe = sm.records(data, data, rule=rule).unsafe
     moved = np.flatnonzero(made.codes("Educ") != data.codes("Educ"))
@@ -501,3 +501,49 @@ def test_report_shows_records_internally_and_bins_externally(study: Path) -> Non
     assert "Each point is one record" in inside and "Each point is one record" not in outside
     assert "no bin contains 1 to 9 records" in outside and "largest unit" not in outside and "δ" not in outside
     assert "Every record" not in sm.report(study).html
+
+
+def test_records_command_with_categories_archive_intervals_and_key_sets(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    x, y = cloud(60)
+    x = x.with_columns(nace=pl.Series(rng.integers(10, 14, 60)))
+    ends = y.with_columns(low=pl.col("turnover") - 0.5, high=pl.col("turnover") + 0.5, nace=x["nace"])
+    paths = {name: tmp_path / f"{name}.csv" for name in ("x", "y", "ends", "register")}
+    files = {"x": x, "y": ends.drop("low", "high"), "ends": ends.drop("turnover"), "register": x.with_row_index("row")}
+    for name, frame in files.items():
+        frame.write_csv(paths[name])
+    out, two = tmp_path / "t.csv", (paths["x"], paths["y"])
+
+    def facts(*arguments: object) -> dict:
+        code, text = run_cli("records", *arguments, "-o", out, "--json")
+        assert code == 0
+        return json.loads(text[text.index("{") : text.rindex("}") + 1])
+
+    on = ("--on", "turnover,employees")
+    plain = sm.records(x, files["y"], KEYS, within="nace", alpha=0.2)
+    within = facts(*two, *on, "--within", "nace", "--alpha", 0.2)
+    assert within["delta"] == pytest.approx(plain.delta) and within["unsafe"] == len(plain.unsafe)
+    archive = facts(*two, *on, "--within", "nace", "--alpha", 0.2, "--archive", paths["register"], "--row", "row")
+    assert archive["delta"] == pytest.approx(plain.delta) and archive["linked"] == 60
+    middle = facts(paths["x"], paths["ends"], *on, "--intervals", "turnover=low:high")
+    assert middle["delta"] == pytest.approx(sm.records(x, y, KEYS).delta)
+    sets = facts(*two, "--on", "turnover", *on)
+    several = sm.recordwise.compare_records(x, files["y"], {"a": {"on": "turnover"}, "b": {"on": KEYS}})
+    assert sets["unsafe_in_any"] == len(several.unsafe) and len(sets["attacks"]) == pl.read_csv(out).height == 2
+    assert run_cli("records", *two, "--on", "turnover", *on, "-o", tmp_path / "sets.svg")[0] == 0
+    with pytest.raises(sm.errors.SchemaError, match="'nace' looks like a code"):
+        run_cli("records", *two, "--on", "turnover,nace", "-o", out)
+    assert facts(*two, "--on", "turnover,nace", "--numeric", "nace")["records"] == 60
+    with pytest.raises(sm.errors.PlanError, match="NAME=LOW:HIGH"):
+        run_cli("records", *two, *on, "--intervals", "turnover", "-o", out)
+    with pytest.raises(sm.errors.PlanError, match="--figure has no effect"):
+        run_cli("records", *two, *on, "--figure", "zoom", "-o", out)
+
+
+def test_records_command_rejects_options_that_a_study_does_not_use(study: Path, tmp_path: Path) -> None:
+    with pytest.raises(sm.errors.PlanError, match="a study has no use for --by"):
+        run_cli("records", study, "--by", "id", "-o", tmp_path / "r.html")
+    with pytest.raises(sm.errors.PlanError, match="--frontier draws the plots of all"):
+        run_cli("records", study, "--frontier", "--size", "turnover", "-o", tmp_path / "linked")
+    with pytest.raises(sm.errors.PlanError, match="is not a study folder. --frontier needs one"):
+        run_cli("records", tmp_path / "x.csv", "--frontier")

@@ -205,6 +205,11 @@ ALTERNATIVES: dict[str, tuple[dict[str, Any], ...]] = {  # classes that need one
     "SignificanceAgreement": ({"models": ["wage ~ rent + sex"]}, {"models": ["rent ~ age", "wage ~ rent"]}),
     "Sample": ({"rate": 0.4}, {"size": 2}),
     "TopCodeJointly": ({"on": NUMBERS},),
+    "UnsafeRecords": (
+        {"on": ["wage"], "alpha": 0.3, "leave_out": True},
+        {"on": NUMBERS, "scale": "standardized", "within": ["sex"], "amounts": NUMBERS, "r": 0.4, "q": 0.5},
+        {"on": ["sex", "age"], "neighborhood": "frequency", "frequency": "sample", "distance": None, "delta": None},
+    ),
     "TopCode": ({"top": 5}, {"bottom": 0, "top": 20}, {"top_share": 0.2}, {"bottom_share": 0.3}),
 }
 

@@ -90,6 +90,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "RAPID": {"secret": "sex", "on": ["region", "wage"], "model": "linear", "fewest": 5},
     "TCloseness": {"secret": "wage", "on": ["region", "sex"]},
     "MarkedRecords": {"edits": ['sex = "f" -> wage < 40', "rent > 0 -> wage >= 1"]},
+    "UnsafeRecords": {"on": NUMBERS, "k": 3, "within": ["sex"]},
     "WorstMembership": {"held_out": 0.5},
     "EditViolations": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},
     "IntervalOverlap": {"weighted": True, "models": ["wage ~ sex + rent", "sex ~ wage"]},

@@ -160,7 +160,7 @@ def _legend(table: RecordTable, lines: Mapping[float, pl.DataFrame], kinds: set[
     more = ", unsafe ones drawn" if many else ""
     counts = {
         "link": f" ({table.links_in_reach:,}){more}", "nearest": f" ({table.nearest_links:,}){more}",
-        "largest": f", by {table.rule.on[0]}",
+        "largest": f", by {table.size}",
     }  # fmt: skip
     for kind, words in WORDS.items():
         if kind in kinds:
@@ -180,13 +180,16 @@ def _legend(table: RecordTable, lines: Mapping[float, pl.DataFrame], kinds: set[
 def _subtitle(table: RecordTable, many: bool) -> Iterator[str]:
     rule, unsafe = table.rule, len(table.unsafe)
     left_out = f"; {len(table.left_out):,} left out" if len(table.left_out) else ""
-    yield f"{len(table):,} records on {', '.join(rule.on)}{left_out}"
+    within = f" within {', '.join(rule.within)}" if rule.within else ""
+    yield f"{len(table):,} records on {', '.join(rule.on)}{within}{left_out}"
     if table.uses_frequencies:
         yield f"safe from k = {rule.k}"
     else:
         how = "" if rule.delta is not None else f" (α = {rule.alpha:g})"
         safe = f"safe from k = {rule.k} neighbors or perturbation r = {rule.r:g}"
         yield f"δ = {table.delta:.4g}{how}; {safe}; {table.empty:,} without a neighbor"
+    if table.linked < len(table):
+        yield f"{table.linked:,} records are compared with their own original"
     if rule.neighborhood == "fellegi-sunter":
         yield "neighborhood where m(z)/u(z) is largest (Fellegi-Sunter)"
     if many and unsafe > MAX_UNSAFE_MARKS:

@@ -26,14 +26,18 @@ def draw_densities(table: RecordTable, *, title: str = "") -> Chart:
     pairs = table.pairs
     if pairs is None or table.delta is None:
         raise PlanError("densities of distances need numeric variables.")
-    own = pairs.link_distances()
-    end = max(4 * table.delta, float(np.quantile(own, 0.98)))
+    own = pairs.link_distances()[pairs.linked]
+    if pairs.nonlinks == 0:
+        raise PlanError(
+            "densities of distances need records that are compared with units other than their own original."
+        )
+    end = max(4 * table.delta, float(np.quantile(own, 0.98)) if len(own) else 0.0)
     edges = np.linspace(0.0, end or 1.0, BINS + 1)
     # All pairs of a large file are too many, so u(z) uses evenly spaced records; m(z) uses all links.
     wanted = min(len(pairs.y), max(20, MAX_PAIRS // len(pairs.x)))
     rows = np.unique(np.linspace(0, len(pairs.y) - 1, wanted).astype(np.int64))
-    m = density(own, len(own), edges)
-    u = density(pairs.distances(0.0, float(edges[-1]), rows), len(rows) * (len(pairs.x) - 1), edges)
+    m = density(own, max(1, len(own)), edges)
+    u = density(pairs.distances(0.0, float(edges[-1]), rows), max(1, pairs.subset(rows).nonlinks), edges)
     layers: list[Spec] = []
     for color, values in ((NONLINKS, u), (LINKS, m)):
         steps = [{"z": float(e), "density": float(d)} for e, d in zip(edges, [*values, values[-1]], strict=True)]
@@ -63,7 +67,7 @@ def density(values: Array, total: int, edges: Array) -> Array:
 
 
 def _legend(table: RecordTable, links: int) -> list[Entry]:
-    share = f"{100 * table.link_in.mean():.3g} %"
+    share = f"{100 * table.links_in_reach / max(1, links):.3g} %"
     where, line = "in the neighborhood", "borders of the neighborhood"
     if table.rule.neighborhood == "distance":
         where, line = "below δ", f"δ = {table.delta:.4g}"

@@ -11,7 +11,7 @@ from sdcmap.charts.legend import Entry, legend_view
 from sdcmap.charts.style import COLORS, GRAY, INK, layer, number, page
 from sdcmap.core import Array, PlanError
 from sdcmap.core.chart import Chart, Row, Spec
-from sdcmap.kernels.neighbors.counting import Pairs
+from sdcmap.kernels.neighbors.counting import PairDistances
 
 if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable
@@ -57,7 +57,7 @@ def _typical(table: RecordTable) -> list[int]:
     return list(dict.fromkeys([largest, int(alike)]))
 
 
-def _whole(table: RecordTable, pairs: Pairs, chosen: list[int], names: list[str]) -> Spec:
+def _whole(table: RecordTable, pairs: PairDistances, chosen: list[int], names: list[str]) -> Spec:
     shown = np.linspace(0, len(pairs.x) - 1, min(len(pairs.x), MAX_POINTS)).astype(np.int64)
     triangles = [_released_point(table, pairs, index, name) for index, name in zip(chosen, names, strict=True)]
     label = {"type": "text", "dx": 9, "align": "left", "fontSize": 10, "color": INK}
@@ -75,14 +75,15 @@ def _points(x: Array) -> list[Row]:
     return [{"x": float(a), "y": float(b)} for a, b in x[:, :2]]
 
 
-def _near(table: RecordTable, pairs: Pairs, index: int, name: str) -> Spec:
+def _near(table: RecordTable, pairs: PairDistances, index: int, name: str) -> Spec:
     """Return the panel of one released record; it covers three radii of its neighborhood, or its link if farther."""
-    y, link = pairs.y[index], int(pairs.link[index])
+    y, own = pairs.y[index], pairs.x[pairs.link[[index]][pairs.linked[[index]]]]
+    units = pairs.x[pairs.units_of(index)]
     # The neighborhood is measured in units of the record, so its radius differs between records.
     radius = float((table.delta or 0.0) * pairs.unit[index])
-    reach = 1.1 * max(3 * radius, float(np.abs(y[:2] - pairs.x[link, :2]).max())) or 1.0
-    inside = np.flatnonzero((np.abs(pairs.x[:, :2] - y[:2]) <= reach).all(axis=1))
-    shown = pairs.x[inside[np.linspace(0, len(inside) - 1, min(len(inside), MAX_POINTS)).astype(np.int64)]]
+    reach = 1.1 * max(3 * radius, float(np.abs(y[:2] - own[:, :2]).max(initial=0.0))) or 1.0
+    inside = np.flatnonzero((np.abs(units[:, :2] - y[:2]) <= reach).all(axis=1))
+    shown = units[inside[np.linspace(0, len(inside) - 1, min(len(inside), MAX_POINTS)).astype(np.int64)]]
     z = np.sqrt(((shown - y) ** 2).sum(axis=1)) / pairs.unit[index]
     # The neighborhood may consist of several rings of distances (Fellegi-Sunter).
     near = np.logical_or.reduce([(start <= z) & (z < stop) for start, stop in table.region] or [z < 0])
@@ -94,7 +95,7 @@ def _near(table: RecordTable, pairs: Pairs, index: int, name: str) -> Spec:
         layer(circle, {"type": "line", "color": NEIGHBOR, "strokeWidth": 1.1}, order=number("turn")),
         layer(_points(shown[~near]), {"type": "point", **ORIGINAL, "size": 22}),
         layer(_points(shown[near]), {"type": "point", **INSIDE, "size": 28}),
-        layer(_points(pairs.x[[link]]), {"type": "point", **OWN}),
+        layer(_points(own), {"type": "point", **OWN}),
         layer([_released_point(table, pairs, index, name)], {"type": "point", **RELEASED}, tooltip=_tips(table)),
     ]
     count = int(table.neighbors[index])
@@ -102,7 +103,7 @@ def _near(table: RecordTable, pairs: Pairs, index: int, name: str) -> Spec:
     return _panel(table, layers, words, [(float(y[a]) - reach, float(y[a]) + reach) for a in (0, 1)])
 
 
-def _released_point(table: RecordTable, pairs: Pairs, index: int, name: str) -> Spec:
+def _released_point(table: RecordTable, pairs: PairDistances, index: int, name: str) -> Spec:
     y = pairs.y[index]
     return {"x": float(y[0]), "y": float(y[1]), "name": name, "row": int(table.rows[index])}
 
@@ -130,7 +131,7 @@ def _panel(table: RecordTable, layers: list[Spec], title: str, domains: list[tup
     return {"width": SIDE, "height": SIDE, "layer": clipped, "encoding": encoding, "title": head}
 
 
-def _legend(pairs: Pairs) -> list[Entry]:
+def _legend(pairs: PairDistances) -> list[Entry]:
     circle = "neighborhood: z < δ" if pairs.x.shape[1] == 2 else "neighborhood, cut through y"
     return [
         Entry("point", {**RELEASED, "size": 70}, "released record"),

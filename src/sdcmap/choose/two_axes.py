@@ -140,7 +140,7 @@ class Linear(Weighing):
     ----------
     slope : how much risk one unit of loss is worth, at least 0. `RUMap.linear_path` lists the optima of all slopes.
 
-    Reference: Gomatam, Karr, Sanil (2003), section 5 (with their utility as distortion).
+    Reference: Gomatam, Karr, Sanil (2003), section 2 (with their utility as distortion).
 
     Examples
     --------

@@ -22,8 +22,8 @@ from sdcmap.study.plan import Plan
 from sdcmap.utility import UTILITIES
 
 COLUMN_FIELDS = frozenset(  # text fields that name columns of the file
-    ("area", "blank", "by", "carry", "differ", "given", "importance", "left", "linked", "on", "replicates", "right",
-     "risk_on", "same", "secret", "similar", "within")
+    ("amounts", "area", "blank", "by", "carry", "differ", "given", "importance", "left", "linked", "on", "replicates",
+     "right", "risk_on", "same", "secret", "similar", "within")
 )  # fmt: skip
 GROUPS: dict[type[Value], str] = {Method: "methods", Measure: "measures", Rule: "rules"}
 Kind = Literal["flag", "whole number", "number", "text", "choice", "part"]

@@ -73,7 +73,7 @@ class Protect(Method):
         """Try it after noise: records that are still unsafe get more noise."""
         if not roles.numbers:
             return {}
-        more = cls(Unsafe(roles.numbers, scale="standardized"), Noise(roles.numbers, 0.5))
+        more = cls(Unsafe(roles.numbers, scale="standardized", amounts=roles.numbers), Noise(roles.numbers, 0.5))
         return {f"{cls.__name__} after Noise .05": Chain((Noise(roles.numbers, 0.05), more))}
 
     def problems(self) -> Iterator[str]:

@@ -19,6 +19,8 @@ from sdcmap.recordwise.table import RecordTable, records
 FACTS = ("delta", "links_in_reach", "nearest_links", "empty", "unsafe_line", "unsafe_curve", "mean_perturbation")
 PRINTED = {"delta": 0.040838, "links_in_reach": 33, "nearest_links": 5}
 NOISE_SDS = (0.1, 0.3, 0.6)  # standard deviations on the log scale
+# Figure 1 prints the two triangles as (7.3, 15.5) and (3.4, 9.6): the first axis is log employees, the second log turnover.
+FIRM_VARIABLES = ("employees", "turnover")
 MEAN, SD, CORRELATION, MASKING = (
     (3.6, 9.8),
     (0.8, 1.1),
@@ -37,7 +39,7 @@ def run(*, data: Path | None = None, seed: int = 1, alpha: float = 0.05, k: int 
     """
     rule = {"alpha": alpha, "k": k, "r": r}
     x, y, which = _firms(data, seed)
-    firms = _table(x, y, ("turnover", "employees"), rule)
+    firms = _table(x, y, FIRM_VARIABLES, {**rule, "size": "turnover"})
     document: Document = {"firms157": _facts(firms)}
     lines = [
         "Seri (2005)",
@@ -75,7 +77,7 @@ def _format_facts(table: RecordTable) -> str:
 
 
 def simulate_firms(rng: Generator, n: int = 157) -> tuple[Array, Array]:
-    """Return log turnover and log employees of n firms that reproduce the printed delta and links, and their masking."""
+    """Return log employees and log turnover of n firms that reproduce the printed delta and links, and their masking."""
     covariance = np.outer(SD, SD) * np.array([[1, CORRELATION], [CORRELATION, 1]])
     x: Array = rng.multivariate_normal(MEAN, covariance, n, method="cholesky")
     return x, x + MASKING * rng.standard_normal(x.shape)

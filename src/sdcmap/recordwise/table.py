@@ -20,6 +20,7 @@ from sdcmap.data.schema import Schema, Variable
 from sdcmap.files.alignment import align
 from sdcmap.files.reader import read
 from sdcmap.kernels.neighbors.counting import is_safe
+from sdcmap.recordwise.archive import Archive, read_archive_units
 from sdcmap.recordwise.neighborhood import Assessment, Unsafe, assess
 
 CURVE_Q = 0.5  # shape of the second safety line in figure 3 of Seri (2005)
@@ -32,7 +33,8 @@ class RecordTable(Assessment):
     `Protect(table.rule, method)` protects the records that the rule calls unsafe.
     """
 
-    sizes: Array  # the original's values of the first variable
+    size: str  # the variable by which units are large; "" where the first variable is categorical
+    sizes: Array  # its values in the original
     rows_in_file: int
 
     # ---- numbers ----------------------------------------------------------------------------------------------
@@ -76,7 +78,7 @@ class RecordTable(Assessment):
 
     @property
     def largest(self) -> int:
-        """Return the row of the masked file whose original has the largest first variable; -1 if it is not numeric."""
+        """Return the row of the masked file whose original has the largest `size`; -1 if there is no size."""
         return -1 if np.isnan(self.sizes).all() else int(self.rows[np.nanargmax(self.sizes)])
 
     def unsafe_at(self, q: float) -> int:
@@ -85,12 +87,17 @@ class RecordTable(Assessment):
             return len(self.unsafe)
         return int((~is_safe(self.neighbors, self.perturbation, self.rule.k, self.rule.r, q)).sum())
 
+    @property
+    def linked(self) -> int:
+        """Return the number of records that are compared with their own original, so that an attacker can find it."""
+        return len(self) if self.pairs is None else int(self.pairs.linked.sum())
+
     def summary(self) -> dict[str, float | int | None]:
         """Return the counts of the table, without values of single records."""
         return {
             "records": len(self), "left_out": len(self.left_out), "delta": self.delta,
-            "links_in_reach": self.links_in_reach, "nearest_links": self.nearest_links, "ties": self.ties,
-            "empty": self.empty, "unsafe": len(self.unsafe),
+            "linked": self.linked, "links_in_reach": self.links_in_reach, "nearest_links": self.nearest_links,
+            "ties": self.ties, "empty": self.empty, "unsafe": len(self.unsafe),
             "unsafe_line": self.unsafe_at(1.0), "unsafe_curve": self.unsafe_at(CURVE_Q),
             "mean_neighbors": None if self.counted_to else float(self.neighbors.mean()),
             "mean_perturbation": self.mean_perturbation,
@@ -111,14 +118,15 @@ class RecordTable(Assessment):
     def biggest(self, top: int = 10) -> pl.DataFrame:
         """Return the biggest units as linked by rank, by an attacker who knows which unit is first, second and so on.
 
-        Sizes are those of the first variable. Columns: row, rank (in the original), released_rank, and chance: the
+        Sizes are those of the variable `size`. Columns: row, rank (in the original), released_rank, and chance: the
         probability that matching the two ranked lists links the record correctly, with ties broken at random. Seri
         (2005), conclusions.
         """
         if (pairs := self.pairs) is None or top < 1:
             raise PlanError("the biggest units need a numeric first variable and `top` of at least 1.")
-        first, last = _rank_ranges(pairs.x[pairs.link, 0])
-        first_after, last_after = _rank_ranges(pairs.y[:, 0])
+        column = self.rule.on.index(self.size)
+        first, last = _rank_ranges(self.sizes)
+        first_after, last_after = _rank_ranges(pairs.y[:, column])
         overlap = np.minimum(last, last_after) - np.maximum(first, first_after) + 1
         chance = np.maximum(overlap, 0) / ((last - first + 1) * (last_after - first_after + 1))
         order = np.lexsort((self.rows, first))[:top]
@@ -165,7 +173,10 @@ def records(
     by: str | None = None,
     intervals: Mapping[str, tuple[str, str]] | None = None,
     population: Readable | None = None,
+    archive: Readable | None = None,
+    row: str = "",
     loss: Measure | None = None,
+    size: str = "",
     count_to: int | None = None,
     threads: int | None = None,
     **options: object,
@@ -181,8 +192,15 @@ def records(
         masked file, and its midpoint is used: for the whole variable if the masked file lacks it, else where it is
         missing (a suppressed cell with its feasibility interval).
     population : with frequency="population": a file of the population, instead of weights.
+    archive : with distances: the attacker's own file of units, such as a business register; by default the original. Its
+        units are the neighbors. The perturbation is always measured against the original.
+    row : the archive's column with the row number in the original, from 0, of each unit (missing: not in the original).
+        Without `row`, units are matched by the id column `by` if the archive has it. Otherwise nobody knows which unit is
+        which record: neighbors are counted, but no link is marked.
     loss : with frequencies: a measure whose record-level form is the vertical axis, instead of the share of
         information that each record lost.
+    size : the variable of `on` by which units are large, such as the turnover; by default the first one. The plot marks
+        the largest unit, and `biggest` ranks units by it.
     count_to : stop counting neighbors at this number (at least k), which is enough for safety: for millions of
         records.
     threads : threads for counting; by default one per core. The result does not depend on it.
@@ -205,17 +223,67 @@ def records(
     if intervals:
         masked = _with_midpoints(masked, intervals)
     released = align(data, masked, by=by)
-    everyone = population if population is None or isinstance(population, Microdata) else read(population)
-    assessment = assess(data, released, rule, count_to=count_to, threads=threads, population=everyone)
+    resolved = rule.resolve(data)
+    options_given = {
+        "population": population,
+        "archive": archive,
+        "row": row or None,
+        "loss": loss,
+        "count_to": count_to,
+    }
+    _check_options(resolved, {name for name, value in options_given.items() if value is not None})
+    units = _read_units(data, resolved, population, archive, row, by or "")
+    assessment = assess(data, released, rule, count_to=count_to, threads=threads, archive=units)
     if loss is not None:
-        if assessment.rule.neighborhood != "frequency":
-            raise PlanError(
-                "`loss` needs neighborhood='frequency'; with distances the vertical axis is the perturbation."
-            )
         assessment = replace(assessment, perturbation=loss.records(data, released)[assessment.rows])
-    first = data.column(assessment.rule.on[0])
-    sizes = first.values[assessment.links] if first.levels is None else np.full(len(assessment.rows), np.nan)
-    return RecordTable(**vars(assessment), sizes=sizes, rows_in_file=len(released))
+    name = _size_variable(data, assessment.rule, size)
+    sizes = data.numbers(name)[assessment.links] if name else np.full(len(assessment.rows), np.nan)
+    return RecordTable(**vars(assessment), size=name, sizes=sizes, rows_in_file=len(released))
+
+
+def _check_options(rule: Unsafe, stated: set[str]) -> None:
+    """Raise PlanError for an option that has no effect with this rule, and say what to use instead."""
+    if rule.neighborhood == "frequency":
+        remedies = {"archive": "`archive` needs distances; with frequencies, state the file as `population`."}
+    else:
+        remedies = {
+            "population": "`population` needs neighborhood='frequency'; with distances, state the attacker's file as "
+            "`archive`.",
+            "loss": "`loss` needs neighborhood='frequency'; with distances the vertical axis is the perturbation.",
+        }
+    if rule.neighborhood != "distance":
+        remedies["count_to"] = f"`count_to` has no effect with {rule.neighborhood!r}, which counts all units."
+    if "archive" not in stated:
+        remedies["row"] = "`row` names a column of the archive; state `archive` as well."
+    for name, remedy in remedies.items():
+        if name in stated:
+            raise PlanError(remedy)
+
+
+def _read_units(
+    data: Microdata, rule: Unsafe, population: Readable | None, archive: Readable | None, row: str, by: str
+) -> Archive | None:
+    """Return the attacker's own file, or None where the attacker holds the original."""
+    if population is not None:
+        return Archive(population if isinstance(population, Microdata) else read(population))
+    if archive is None:
+        return None
+    file = archive if isinstance(archive, Microdata) else read(archive)
+    return read_archive_units(
+        file, data, (*rule.on, *rule.within), row=row, by=by if by in file.names and not row else ""
+    )
+
+
+def _size_variable(data: Microdata, rule: Unsafe, stated: str) -> str:
+    """Return the variable by which units are large: the stated one, else the first; "" if that one is categorical."""
+    if stated and stated not in rule.on:
+        raise PlanError(f"size={stated!r} must be one of the compared variables: {', '.join(rule.on)}.")
+    name = stated or rule.on[0]
+    if data.column(name).levels is None:
+        return name
+    if stated:
+        raise PlanError(f"size={stated!r} has categories. Name a numeric variable.")
+    return ""
 
 
 def compare_records(

@@ -52,6 +52,7 @@ from .small_cells import UnsafeCombinations as UnsafeCombinations
 from .special_uniques import SUDA as SUDA
 from .special_uniques import SpecialUniques as SpecialUniques
 from .t_closeness import TCloseness as TCloseness
+from .unsafe_records import UnsafeRecords as UnsafeRecords
 from .worst_membership import WorstMembership as WorstMembership
 
 RISKS: tuple[type[sdcmap.core.measure.Measure], ...]

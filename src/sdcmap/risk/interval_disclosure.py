@@ -81,7 +81,7 @@ class IntervalDisclosure(ValueMeasure):
         `parts`: the share of each variable.
     Missing: values that are missing before or after masking are left out. Weights and households are not used. There is
     no value for releasing nothing, because there is no interval then.
-    Reference: Mateo-Sanz, Sebe, Domingo-Ferrer (2004); Yancey, Winkler, Creecy (2002), section 4.
+    Reference: Mateo-Sanz, Sebe, Domingo-Ferrer (2004); Yancey, Winkler, Creecy (2002), section 3.4.
 
     Examples
     --------

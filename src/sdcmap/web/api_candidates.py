@@ -166,12 +166,12 @@ def records(bench: Bench, name: str, candidate: str) -> Records:
     """
     plan, data, masked, names = remake_candidate(bench, name, candidate)
     numbers = tuple(variable for variable in names if variable in data.numeric)
-    rule = sm.recordwise.Unsafe(on=numbers or data.keys or names, leave_out=True)
+    rule = sm.recordwise.Unsafe(on=numbers or data.keys or names, leave_out=bool(numbers), amounts=numbers)
     measure = next((m for m in plan.measures if isinstance(m, sm.KAnonymity) and not numbers), None)
     rule = rule if measure is None else replace(rule, k=measure.k)
     try:
         table = sm.records(
-            data, masked, rule=rule, count_to=NEIGHBOR_COUNT_CAP if len(data) > FULL_COUNT_RECORDS else None
+            data, masked, rule=rule, count_to=NEIGHBOR_COUNT_CAP if numbers and len(data) > FULL_COUNT_RECORDS else None
         )
     except sm.errors.SdcmapError as error:
         return Records(None, str(error))

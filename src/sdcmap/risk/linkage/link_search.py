@@ -244,7 +244,7 @@ def agreement_scores(known: Array, released: Array, reach: Array, low: Array, ga
     reach).
 
     With low = wD, gain = wA - wD and reach = t max(|a|, 0.1) this is the weight of the d metric in Yancey, Winkler,
-    Creecy (2002), section 4.1.
+    Creecy (2002), section 3.4.
     """
     total = np.zeros((len(known), len(released)))
     for f in range(known.shape[1]):

@@ -17,7 +17,7 @@ import numpy as np
 from sdcmap.core import Array, Microdata, Range, Undefined
 from sdcmap.kernels.jit import jit
 from sdcmap.risk.linkage.attack import Attack
-from sdcmap.risk.linkage.column_readings import apply_labels, has_labels
+from sdcmap.risk.linkage.column_readings import MAX_TABLE_CELLS, apply_labels, has_labels
 from sdcmap.risk.linkage.cost_models import (
     CostModel,
     build_cost_model,
@@ -25,7 +25,7 @@ from sdcmap.risk.linkage.cost_models import (
     link_one_to_one_by_cost,
     require_equality,
 )
-from sdcmap.risk.linkage.field_costs import MIN_REACH, NEAR_ZERO, RELATIVE, SAME, Cost
+from sdcmap.risk.linkage.field_costs import CATEGORY, MIN_REACH, NEAR_ZERO, RELATIVE, SAME, Cost
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_one_to_one
 from sdcmap.risk.linkage.link_search import Links, agreement_links
 
@@ -73,11 +73,7 @@ class FellegiSunter(NamedTuple):
         with P(weight <= T_lambda | link) <= lambda; infinite where no weight satisfies this. If they cross, either can
         be used alone.
         """
-        from scipy.special import expit
-
-        agree, differ = self.patterns.field == 1, self.patterns.field == 0
-        weight = agree @ self.agree + differ @ self.disagree
-        posterior = expit(weight + np.log(self.share / (1 - self.share)))  # P(link | pattern)
+        weight, posterior = self._pattern_weights()
         level, index = np.unique(weight, return_inverse=True)
         of_links = np.bincount(index, self.patterns.pairs * posterior)
         of_others = np.bincount(index, self.patterns.pairs * (1 - posterior))
@@ -85,6 +81,45 @@ class FellegiSunter(NamedTuple):
         below = np.cumsum(of_links) / of_links.sum()
         high, low = level[above <= mu + SHARE_SLACK], level[below <= lam + SHARE_SLACK]
         return float(high.min()) if len(high) else np.inf, float(low.max()) if len(low) else -np.inf
+
+    def _pattern_weights(self) -> tuple[Array, Array]:
+        """Return the weight of each agreement pattern, and P(link | pattern) under the model."""
+        from scipy.special import expit
+
+        weight = (self.patterns.field == 1) @ self.agree + (self.patterns.field == 0) @ self.disagree
+        return weight, expit(weight + np.log(self.share / (1 - self.share)))
+
+    def decide(self, mu: float, lam: float) -> LinkDecision:
+        """Return the decision of Fellegi and Sunter: links, possible links and nonlinks, with the expected errors.
+
+        mu : the share of nonlinks that may be called links. lam : the share of links that may be called nonlinks.
+        Pairs of weight at least T_mu are links, at most T_lambda nonlinks; those between are held for clerical review. If
+        the thresholds cross, no pair is left for review, and T_mu decides.
+        """
+        upper, lower = self.thresholds(mu, lam)
+        weight, posterior = self._pattern_weights()
+        is_link = weight >= upper
+        is_nonlink = (weight <= lower) & ~is_link
+        region = np.where(is_link, 0, np.where(is_nonlink, 2, 1))
+        pairs = np.bincount(region, self.patterns.pairs, minlength=3)
+        true = np.bincount(region, self.patterns.pairs * posterior, minlength=3)
+        return LinkDecision(upper, lower, *map(float, pairs), *map(float, true))
+
+
+class LinkDecision(NamedTuple):
+    """The decision about all pairs of two files, and the true links that the model expects in each region.
+
+    Yancey, Winkler, Creecy (2002), section 3.4.
+    """
+
+    upper: float  # T_mu
+    lower: float  # T_lambda
+    links: float  # pairs of weight at least T_mu
+    possible: float  # pairs between the thresholds: the clerical review
+    nonlinks: float
+    true_links: float  # expected true links among the links
+    true_possible: float  # expected true links that the review would find
+    missed: float  # expected true links among the nonlinks
 
 
 def count_patterns(agreement: Callable[[slice], Array], n: int, m: int, fields: int) -> Patterns:
@@ -236,6 +271,29 @@ def frequency_weights(known: Array) -> tuple[Array, Array]:
     return np.where(is_informative, low, 0.0), np.where(is_informative, gain, 0.0)
 
 
+def value_cost(known: Array, released: Array) -> Cost | None:
+    """Return the cost of a category whose agreement counts by the frequency of the value: log(m / u_v) and log((1 - m) /
+    (1 - u_v)), m = 0.9 and u_v the share of the value among the known ones; None for a column with too many values.
+
+    The cost is the largest weight minus the weight; a value that is missing weighs 0, and one with u_v >= m too.
+    Yancey, Winkler, Creecy (2002), section 3.4: "the relative frequency with which specific surnames occur".
+    """
+    values = np.unique(np.concatenate([known[~np.isnan(known)], released[~np.isnan(released)]]))
+    size = len(values) + 1  # missing is the last code
+    if size * size > MAX_TABLE_CELLS or size == 1:
+        return None
+    codes = [np.where(np.isnan(x), size - 1, np.searchsorted(values, x)) for x in (known, released)]
+    count = np.bincount(codes[0][codes[0] < size - 1], minlength=size - 1)
+    u = count / max(count.sum(), 1)
+    is_informative = (u > 0) & (u < FREQ_M)
+    low, gain = log_weights(np.full(size - 1, FREQ_M), np.where(is_informative, u, 0.5))
+    weight = np.zeros((size, size))
+    weight[:-1, :-1] = np.where(is_informative, low, 0.0)[:, np.newaxis]
+    np.fill_diagonal(weight[:-1, :-1], np.where(is_informative, low + gain, 0.0))
+    table = weight.max() - weight
+    return Cost(CATEGORY, *(code.astype(float) for code in codes), float(size), table=table.ravel())
+
+
 @dataclass(frozen=True)
 class Linkage(Attack):
     """The share of records re-identified by one-to-one probabilistic record linkage.
@@ -251,11 +309,16 @@ class Linkage(Attack):
         d" and "unit-free l" do not; use them for files with zeros, negative values or values near 1.
     tolerance : the relative difference t from which on a field disagrees completely, in (0, 1].
     weights : "freq", m = 0.9 and u = the probability that two known values coincide; "equal"; "em", m and u by EM over
-        agreement patterns (agreement: a relative difference of at most t); "known", m and u counted on the true pairs,
+        agreement patterns (agreement: a relative difference of at most t); "value", as "freq", but agreement on a
+        rare category counts more than on a common one; "known", m and u counted on the true pairs,
         which no attacker can do; or a number for each variable, how much its agreement counts, at least 0.
     open_columns : columns that were released unchanged for all records. "exact": an attacker who holds the original
         records reads in the method note which these are, and requires them to be equal; "as any": they are compared as
         all others, as in experiments of the literature.
+    mu, lam : with "em": the share of wrong pairs that may be called links, and of true pairs that may be called
+        nonlinks, in [0, 1]. Pairs between the two thresholds are possible links. `parts` then has "review pairs", those
+        to review by hand for each released record, "review links", the true links expected among them, and "links above
+        mu", the share of records that are linked correctly with a weight above the upper threshold.
     on : the variables the attacker knows; by default every column that an attacker could know (all but weights,
         households and strata). Categories agree when they are equal; in a recoded column, when the value matches the
         label: 37 matches "37", "(35, 40]" and "*".
@@ -289,15 +352,21 @@ class Linkage(Attack):
 
     metric: Literal["d", "l", "unit-free d", "unit-free l"] = "d"
     tolerance: Annotated[float, Range(0, 1, "(]")] = 0.2
-    weights: Literal["freq", "equal", "em", "known"] | tuple[float, ...] = field(  # type: ignore[misc, assignment]
+    weights: Literal["freq", "value", "equal", "em", "known"] | tuple[float, ...] = field(  # type: ignore[misc, assignment]
         default="freq", kw_only=True
     )
     open_columns: Literal["exact", "as any"] = field(default="exact", kw_only=True)
+    mu: Annotated[float | None, Range(0, 1)] = field(default=None, kw_only=True)
+    lam: Annotated[float | None, Range(0, 1)] = field(default=None, kw_only=True)
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
         if isinstance(self.weights, tuple) and (not self.weights or min(self.weights) < 0 or not any(self.weights)):
             yield ".weights must be numbers of at least 0, not all 0."
+        if (self.mu is None) != (self.lam is None):
+            yield ".mu and .lam are stated together: two errors bound the links that are held for review."
+        if self.mu is not None and self.weights != "em":
+            yield '.mu and .lam need weights "em", which estimate the probability of each agreement pattern.'
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         problems = list(super().incompatibilities(data))
@@ -316,16 +385,20 @@ class Linkage(Attack):
         for f, is_category in enumerate(pair.categorical):
             kind, missing = SAME if is_category else RELATIVE, absent[f]
             cost = Cost(kind, known[f], released[:, f], self.tolerance, gain[f], both=missing, one=missing)
-            costs.append(apply_labels(pair, f, cost, missing) if is_category else cost)
+            by_label = apply_labels(pair, f, cost, missing) if is_category else cost
+            # Labels of a recoded column stand for several values, so only equal values have a weight of their own.
+            by_value = value_cost(known[f], released[:, f]) if is_category and self.weights == "value" else None
+            costs.append(by_label if by_value is None or by_label is not cost else by_value)
         return costs
 
     def link(self, pair: Pair) -> LinkTable:
         open_costs = find_open_fields(pair) if self.open_columns == "exact" else {}
         low, gain, facts = self._weights(pair)
-        if open_costs or has_labels(pair):
+        if open_costs or has_labels(pair) or (self.weights == "value" and any(pair.categorical)):
             model = build_cost_model(pair, self._costs(pair, low, gain))
             table = link_one_to_one_by_cost(pair, require_equality([model], open_costs, has_column_costs=True))
-            return table._replace(weight=table.weight + float((low + gain).sum()), facts={**table.facts, **facts})
+            table = table._replace(weight=table.weight + float((low + gain).sum()))
+            return table._replace(facts={**table.facts, **facts, **self._review_parts(pair, table)})
         known, released, reach = self._comparable(pair)
 
         def best(rows: Array, keep: int) -> Links:
@@ -333,7 +406,20 @@ class Linkage(Attack):
 
         block = lambda rows: agreement_matrix(known[rows], released, reach[rows], low, gain)
         table = link_one_to_one(pair, Scoring(block, best))
-        return table._replace(facts={**table.facts, **facts})
+        return table._replace(facts={**table.facts, **facts, **self._review_parts(pair, table)})
+
+    def _review_parts(self, pair: Pair, table: LinkTable) -> dict[str, float]:
+        """Return the clerical review that the two errors leave, for `parts`; nothing where none are stated."""
+        if self.mu is None or self.lam is None:
+            return {}
+        decision = agreement_classes(*self._comparable(pair)).decide(self.mu, self.lam)
+        is_sure = table.weight >= decision.upper
+        released = len(pair.released)
+        return {
+            "review pairs": decision.possible / released,
+            "review links": decision.true_possible / released,
+            "links above mu": float(table.correct[is_sure].sum()) / released,
+        }
 
     def classes(self, original: Microdata, masked: Microdata) -> FellegiSunter:
         """Return what EM finds in the agreement patterns of this file: m and u, trace, doubts and thresholds."""
@@ -371,7 +457,7 @@ class Linkage(Attack):
             return -gain / 2, gain, {}
         if self.weights == "equal":
             return np.full(len(pair.names), -0.5), np.ones(len(pair.names)), {}
-        if self.weights == "freq":
+        if self.weights in ("freq", "value"):
             return *pair.remember_known("frequency weights", lambda: frequency_weights(pair.known)), {}
         if self.weights == "known":
             return *log_weights(*_true_rates(pair, *self._comparable(pair))), {}
