@@ -282,8 +282,8 @@ def value_cost(known: Array, released: Array) -> Cost | None:
     size = len(values) + 1  # missing is the last code
     if size * size > MAX_TABLE_CELLS or size == 1:
         return None
-    codes = [np.where(np.isnan(x), size - 1, np.searchsorted(values, x)) for x in (known, released)]
-    count = np.bincount(codes[0][codes[0] < size - 1], minlength=size - 1)
+    own, others = (np.where(np.isnan(x), size - 1, np.searchsorted(values, x)) for x in (known, released))
+    count = np.bincount(own[own < size - 1], minlength=size - 1)
     u = count / max(count.sum(), 1)
     is_informative = (u > 0) & (u < FREQ_M)
     low, gain = log_weights(np.full(size - 1, FREQ_M), np.where(is_informative, u, 0.5))
@@ -291,7 +291,7 @@ def value_cost(known: Array, released: Array) -> Cost | None:
     weight[:-1, :-1] = np.where(is_informative, low, 0.0)[:, np.newaxis]
     np.fill_diagonal(weight[:-1, :-1], np.where(is_informative, low + gain, 0.0))
     table = weight.max() - weight
-    return Cost(CATEGORY, *(code.astype(float) for code in codes), float(size), table=table.ravel())
+    return Cost(CATEGORY, own.astype(float), others.astype(float), float(size), table=table.ravel())
 
 
 @dataclass(frozen=True)
