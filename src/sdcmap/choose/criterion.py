@@ -103,7 +103,7 @@ class GlobalCriterion(ByRelease):
 
     def rank_rows(self, ru: RiskUtilityMap) -> pl.DataFrame:
         """Return the masked rows by preference: whatever the limits, the choice is the first row that is safe."""
-        rows = self.table(ru).filter(~pl.col("anchor"))
+        rows = self.table(ru).filter(~pl.col("anchor"), ~pl.col("worse"))
         return rows[self._order(ru, rows, rows["distance"].to_numpy())]
 
     def choose(self, ru: RiskUtilityMap) -> Choice:
