@@ -81,7 +81,7 @@ def sweep_decision_study(folder: Path, name: str = "known") -> sm.Plan:
         sm.risk.IntruderKnowledge(**intruder), sm.risk.DiscreditHarm(**intruder), sm.utility.SocietyKnowledge(**society),
         sm.utility.SocietyUtility(**society),
     ]  # fmt: skip
-    plan = sm.Plan(methods, measures, replicates=2, data=source, seed=(1 << 200) + 9)
+    plan = sm.Plan(methods, measures, replicates=10, data=source, seed=(1 << 200) + 9)
     (folder / f"{name}.toml").write_text(plan.toml())
     sm.sweep(plan.data.read(folder), plan, folder / name, workers=1)  # type: ignore[union-attr]
     return plan

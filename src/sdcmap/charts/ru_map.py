@@ -158,14 +158,14 @@ def _dots(info: MapInfo, table: pl.DataFrame, *, frontier: bool) -> Iterator[Spe
     if not len(table):
         return
     drawn = table.filter(pl.col("frontier") == frontier)
+    click = {"href": {"field": "href"}} if "href" in table.columns else {}
     worse = drawn.filter(pl.col("worse"), pl.col("edge") == "")
     if len(worse):
-        yield layer(_rows(worse), {"type": "point", **STYLES["worse"]}, tooltip=_tooltip(worse))
+        yield layer(_rows(worse), {"type": "point", **STYLES["worse"]}, tooltip=_tooltip(worse), **click)
         drawn = drawn.filter(~(pl.col("worse") & (pl.col("edge") == "")))
     for (group, edge), part in drawn.group_by("group", "edge", maintain_order=True):
         shape = f"triangle-{edge}" if edge else shape_of(info.groups, str(group))
         fill = {"color": color_of(info.groups, str(group)), "shape": shape, "filled": True, "opacity": 1}
-        click = {"href": {"field": "href"}} if "href" in part.columns else {}
         yield layer(_rows(part), {"type": "point", **fill, **_size(info, frontier)}, tooltip=_tooltip(part), **click)
 
 

@@ -103,7 +103,7 @@ class GlobalCriterion(ByRelease):
 
     def rank_rows(self, ru: RiskUtilityMap) -> pl.DataFrame:
         """Return the masked rows by preference: whatever the limits, the choice is the first row that is safe."""
-        rows = self.table(ru).filter(~pl.col("anchor"))
+        rows = self.table(ru).filter(~pl.col("anchor"), ~pl.col("worse"))
         return rows[self._order(ru, rows, rows["distance"].to_numpy())]
 
     def choose(self, ru: RiskUtilityMap) -> Choice:
@@ -164,7 +164,10 @@ class GlobalCriterion(ByRelease):
         return f"{row['iek']:.4g}" + (f" (upper confidence limit {end:.4g})" if end != row["iek"] else "")
 
     def _describe_release(self, ru: RiskUtilityMap, row: dict[str, Any]) -> str:
-        """Return the IEK and SEK of the released draw, where they are pooled over draws, and which value decides."""
+        """Return the IEK and SEK of the released draw, where they are pooled over draws, and which value decides.
+
+        A measure on an axis of the map is left out: it is described with the axis.
+        """
         draws = ru.points.filter(pl.col("compared"), pl.col("method") == row["method"])
         if "id" in row or len(draws) < 2:
             return ""
@@ -172,11 +175,11 @@ class GlobalCriterion(ByRelease):
         own = []
         for short in ("iek", "sek"):
             measure = ru.scores.values.get(getattr(self, short))
-            if measure is not None and measure.has_release_value:
+            if measure is not None and measure.has_release_value and measure.text not in (*ru.risk, ru.utility):
                 values = ru.scores.column(measure.text).filter(pl.col("id") == first)["value"]
                 own += [f"{short.upper()} {value:.4g}" for value in values]
-        pooled = f" IEK and SEK are pooled over {len(draws)} draws, and these values decide"
-        return f"{pooled}; the released draw alone has {' and '.join(own)}." if own else ""
+        pooled = f" Both IEK and SEK are pooled over {len(draws)} draws, and the pooled values decide"
+        return f"{pooled}; this release alone has {' and '.join(own)}." if own else ""
 
     def _with_four(self, ru: RiskUtilityMap, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the rows with the four numbers of each candidate, or pooled for each method; NaN where there is none."""

@@ -250,7 +250,8 @@ def criterion(bench: Bench, name: str) -> CriterionPlanes:
     """Return the two planes of the decision-theoretic criterion: a rule to start from, and the four measures of each row.
 
     Rows are sorted by preference: whatever the limits, the choice is the first row that is safe. The rule is null if the
-    plan lacks one of the four measures; `numeric` lists the variables that they can use.
+    plan lacks one of the four measures; `numeric` lists the variables that they can use. The columns `iek_end` and
+    `rdh_end` are compared with the limits: the confidence limit of an expectation, else the value.
     """
     ru, plan = bench.views.map(name)
     rule = plan.rule if isinstance(plan.rule, GlobalCriterion) else GlobalCriterion.propose(ru)
@@ -258,7 +259,8 @@ def criterion(bench: Bench, name: str) -> CriterionPlanes:
     if rule is None:
         return CriterionPlanes(None, None, None, numeric)
     rows = rule.rank_rows(ru)
-    columns = [column for column in ("id", "replicate", "method", *FOUR, "distance") if column in rows.columns]
+    wanted = "id", "replicate", "method", *FOUR, "iek_end", "rdh_end", "distance"
+    columns = [column for column in wanted if column in rows.columns]
     named = {"name": [ru.scores.name_of(method) for method in rows["method"]]}
     limits = dict(zip(("agency_limit", "intruder_limit"), rule.limits.values(), strict=True))
     facts = rows.select(columns).to_dict(as_series=False)

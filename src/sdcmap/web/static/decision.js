@@ -45,8 +45,9 @@ risk.after = utility.after = overlay;
 window.workbench = { state, risk, levers }; // for the tests
 
 const axis = (name) => (name === "agency_limit" ? risk.x : risk.y);
-// A row is safe if its own two numbers are within the limits.
-const isSafe = (/** @type {Row} */ row) => row.iek <= state.rule.agency_limit && row.rdh <= state.rule.intruder_limit;
+// A row is safe if its two numbers are within the limits; of an expectation, the upper confidence limit is compared.
+const isSafe = (/** @type {Row} */ row) =>
+  row.iek_end <= state.rule.agency_limit && row.rdh_end <= state.rule.intruder_limit;
 
 function overlay() {
   if (!risk.box || !utility.box) return;
