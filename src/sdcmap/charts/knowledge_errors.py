@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sdcmap.charts.style import COLORS, GRAY, INK, layer, number, page
@@ -60,12 +60,29 @@ def draw_knowledge(states: Sequence[KnowledgeErrors], variable: str) -> Chart:
         tips = [{"field": "name", "title": "the attacker knows"}, {"field": f"true {field}", "title": "typical error"}]
         mark = {"type": "point", "filled": True, "size": 90, "opacity": 1, "color": color, "shape": shape}
         layers.append({"mark": mark, "encoding": {"y": names, "x": number(field, **x), "tooltip": tips}})
-    for word, field, color in (("this release", "release", RELEASE), ("nothing released", "nothing", INK)):
-        shown = [row for row in rows if row[field] is not None][:1]
-        mark = {"type": "text", "fontSize": 10, "dy": -11, "color": color, "align": "center"}
-        layers.append(layer(shown, mark, y=names, x=number(field, **x), text={"value": word}))
+    layers += _words(rows, x, names)
     spec = page(
         title, head={"frame": "group", "offset": 24}, data={"values": rows}, width=420, height={"step": 30},
         layer=layers, padding={"left": 44, "right": 28, "top": 12, "bottom": 12},
     )  # fmt: skip
     return Chart(spec, title)
+
+
+def _words(rows: list[Row], x: Spec, names: Spec) -> Iterator[Spec]:
+    """Yield a label for each mark of the attacker whose two errors differ most, so that the labels do not overlap."""
+    both = [row for row in rows if row["nothing"] is not None and row["release"] != row["nothing"]]
+    widest = sorted(both or rows, key=lambda row: -abs((row["nothing"] or row["release"]) - row["release"]))[:1]
+    for word, field, color, align in (
+        ("this release", "release", RELEASE, "left"),
+        ("nothing released", "nothing", INK, "right"),
+    ):
+        mark = {
+            "type": "text",
+            "fontSize": 10,
+            "dy": -11,
+            "dx": -6 if align == "left" else 6,
+            "color": color,
+            "align": align,
+        }
+        shown = [row for row in widest if row in both or field == "release"]
+        yield layer(shown, mark, y=names, x=number(field, **x), text={"value": word})

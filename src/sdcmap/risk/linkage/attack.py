@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import PurePath
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -63,7 +63,7 @@ class Attack(RiskMeasure):
     @property
     def title(self) -> str:
         """Return the title of the measure, with the attacker's file if it has one: the value is a share of its people."""
-        return f"{super().title}, of the people in {Path(self.archive).name}" if self.archive else super().title
+        return f"{super().title}, of the people in {PurePath(self.archive).name}" if self.archive else super().title
 
     def problems(self) -> Iterator[str]:
         if self.row and not self.archive:
