@@ -178,7 +178,10 @@ def test_python_in_documents_runs(
     """In a folder with the files that pages name; `make site` runs the notebooks."""
     monkeypatch.chdir(tmp_path)
     k = range(1, 61)
-    pl.DataFrame({"turnover": [1000.0 + 7 * i for i in k], "employees": [300 + i for i in k]}).write_csv("firms.csv")
+    firms = pl.DataFrame({"turnover": [1000.0 + 7 * i for i in k], "employees": [300 + i for i in k]})
+    firms = firms.with_columns(nace=pl.Series([10 + i % 3 for i in k]))
+    firms.write_csv("firms.csv")
+    firms.with_row_index("row").write_csv("register.csv")
     pl.DataFrame({"sex": ["fm"[i % 2] for i in k], "age": [20 + i % 7 for i in k], "region": [i % 3 for i in k],
                   "w": [10.0] * 60}).write_csv("people.csv")  # fmt: skip
     run_page(f"docs/{name}.md")

@@ -53,7 +53,7 @@ def test_tables_are_means_over_draws_with_their_errors(study: Path) -> None:
         assert row[part] == pytest.approx(draws(study, MEASURES[0], "Noise", part).mean())
     assert row["IL1s"] == pytest.approx(draws(study, MEASURES[1], "Noise", "IL1s").mean())
     risk = next(row for row in tables.risks.to_dicts() if row["method"] == name)
-    assert risk[LINKAGE.brief] == pytest.approx(draws(study, LINKAGE, "Noise").mean())
+    assert risk["Linkage"] == pytest.approx(draws(study, LINKAGE, "Noise").mean())
     assert len(tables.losses) == len(tables.risks) == len(tables.overall) == 3  # two methods and the unmasked file
 
 
@@ -61,7 +61,7 @@ def test_scores_follow_from_their_parts(study: Path) -> None:
     """A = 50 (s0 + reid), D = 50 (s1 + reid), S = 50 (s2 + reid), with s0 = (IL2 + IL3 + IL4 + IL5) / 4: section 3.5."""
     tables = make_score_tables(sm.Study.open(study).scores())
     for loss, risk, overall in zip(*(t.to_dicts() for t in (tables.losses, tables.risks, tables.overall)), strict=True):
-        rate, name = risk[LINKAGE.brief], LINKAGE.brief
+        rate, name = risk["Linkage"], "Linkage"
         s0 = (loss["IL2"] + loss["IL3"] + loss["IL4"] + loss["IL5"]) / 4
         assert overall[f"A-score, {name}"] == pytest.approx(50 * (s0 + rate))
         assert overall[f"D-score, {name}"] == pytest.approx(50 * (loss["S1"] + rate))

@@ -72,13 +72,15 @@ def make_score_tables(scores: Scores, *, parts: bool = False) -> ScoreTables:
     head = {"method": [scores.name_of(method) for method in methods], "draws": [counts[m] for m in methods]}
     by_axis: dict[str, dict[str, Columns]] = {"utility": {}, "risk": {}}
     shown: dict[str, Columns] = {}
-    for name, axis in scores.measure.select("name", "axis").iter_rows():
-        own = by_axis[axis]
+    axes = dict(scores.measure.select("name", "axis").iter_rows())
+    # Measures are in the order of the plan.
+    for name in dict.fromkeys([*(name for name in scores.values if name in axes), *axes]):
+        own = by_axis[axes[name]]
         for part, columns in _parts_of(scores, name).items() if parts or _class_of(scores, name) in SUMMARIES else ():
             # IL2 to IL5 are parts of several summaries: show each once.
-            label = part if _class_of(scores, name) in SUMMARIES else f"{scores.brief_of(name)}: {part}"
+            label = part if _class_of(scores, name) in SUMMARIES else f"{_short_name(scores, name)}: {part}"
             own.setdefault(label, columns)
-        own[scores.brief_of(name)] = shown[name] = _pooled(scores, name)
+        own[_short_name(scores, name)] = shown[name] = _pooled(scores, name)
     tables = {axis: _table(methods, head, columns) for axis, columns in by_axis.items()}
     return ScoreTables(tables["utility"], tables["risk"], _table(methods, head, _overall(scores, shown)))
 
@@ -89,6 +91,13 @@ Columns = Mapping[str, tuple[float, float | None]]  # method -> value and standa
 def _class_of(scores: Scores, name: str) -> str:
     measure = scores.values.get(name)
     return name if measure is None else type(measure).__name__
+
+
+def _short_name(scores: Scores, name: str) -> str:
+    """Return the class of a measure if no other measure of the study has it, else its brief text."""
+    kind = _class_of(scores, name)
+    is_unique = sum(_class_of(scores, other) == kind for other in scores.measure["name"]) == 1
+    return kind if is_unique else scores.brief_of(name)
 
 
 def _pooled(scores: Scores, name: str) -> Columns:
@@ -130,7 +139,9 @@ def _overall(scores: Scores, pooled: Mapping[str, Columns]) -> dict[str, Columns
             for key, method in scores.column(risk).select("id", "method").iter_rows():
                 if key in loss:
                     draws.setdefault(method, []).append(overall_score(loss[key], rates[key]))
-            columns[f"{SCORE_NAMES[summary]}, {scores.brief_of(risk)}"] = {m: _mean(own) for m, own in draws.items()}
+            columns[f"{SCORE_NAMES[summary]}, {_short_name(scores, risk)}"] = {
+                m: _mean(own) for m, own in draws.items()
+            }
     return columns
 
 

@@ -42,7 +42,7 @@ class UnsafeRecords(SafetyRule, RiskMeasure):
     Examples
     --------
     >>> UnsafeRecords(on=["turnover", "employees"], within="nace", k=10).text
-    "UnsafeRecords(on=['turnover', 'employees'], k=10, within=['nace'])"
+    "UnsafeRecords(on=['turnover', 'employees'], k=10, within='nace')"
     """
 
     label: ClassVar[str] = "Unsafe records (confidentiality plot)"

@@ -282,8 +282,8 @@ def value_cost(known: Array, released: Array) -> Cost | None:
     size = len(values) + 1  # missing is the last code
     if size * size > MAX_TABLE_CELLS or size == 1:
         return None
-    own, others = (np.where(np.isnan(x), size - 1, np.searchsorted(values, x)) for x in (known, released))
-    count = np.bincount(own[own < size - 1], minlength=size - 1)
+    code, released_code = (np.where(np.isnan(x), size - 1, np.searchsorted(values, x)) for x in (known, released))
+    count = np.bincount(code[code < size - 1], minlength=size - 1)
     u = count / max(count.sum(), 1)
     is_informative = (u > 0) & (u < FREQ_M)
     low, gain = log_weights(np.full(size - 1, FREQ_M), np.where(is_informative, u, 0.5))
@@ -291,7 +291,7 @@ def value_cost(known: Array, released: Array) -> Cost | None:
     weight[:-1, :-1] = np.where(is_informative, low, 0.0)[:, np.newaxis]
     np.fill_diagonal(weight[:-1, :-1], np.where(is_informative, low + gain, 0.0))
     table = weight.max() - weight
-    return Cost(CATEGORY, own.astype(float), others.astype(float), float(size), table=table.ravel())
+    return Cost(CATEGORY, code.astype(float), released_code.astype(float), float(size), table=table.ravel())
 
 
 @dataclass(frozen=True)
@@ -347,8 +347,8 @@ class Linkage(Attack):
     description: ClassVar[str] = "Share of records re-identified by probabilistic record linkage."
 
     # 5: ties are broken the same way on every machine; 6: "l" takes the logarithm of values below 1, and the value is
-    # the share of the targets in the file
-    revision: ClassVar[int] = 6
+    # the share of the targets in the file; 7: the fields mu and lam
+    revision: ClassVar[int] = 7
 
     metric: Literal["d", "l", "unit-free d", "unit-free l"] = "d"
     tolerance: Annotated[float, Range(0, 1, "(]")] = 0.2
