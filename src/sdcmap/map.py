@@ -23,6 +23,7 @@ from sdcmap.core.rule import Choice, LimitColumn, Rule
 from sdcmap.data import notebook_html
 from sdcmap.kernels.decision.pareto import is_undominated, linear_optima
 from sdcmap.kernels.statistics.precision import wilson_interval
+from sdcmap.study.parameter_families import MIN_MEMBERS, Family, check_families, find_families
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import MIN_BAND_REPLICATES, Scores
 from sdcmap.study.subsamples import discarded_shares, make_curve, subsamples
@@ -125,14 +126,18 @@ class RUMap:
         risk, utility = directions.pop(), self._fact(self.utility, "direction")
         return (1.0 if risk == "lower" else -1.0), (1.0 if utility == "lower" else -1.0)
 
+    @property
+    def risk_unit(self) -> str:
+        """The unit of the risk axis."""
+        return "share of its limit" if self.scales else str(self._fact(self.risk[0], "unit"))
+
     @cached_property
     def labels(self) -> tuple[str, str]:
         """The labels of the risk and the utility axis, with units."""
         briefs = [*map(self.scores.brief_of, self.risk)]
         several = f"worst of {', '.join(briefs) if len(briefs) <= MAX_NAMES_IN_PHRASE else f'{len(briefs)} measures'}"
         name = briefs[0] if len(briefs) == 1 else several
-        unit = "share of its limit" if self.scales else self._fact(self.risk[0], "unit")
-        return f"{name} ({unit})", f"{self.scores.brief_of(self.utility)} ({self._fact(self.utility, 'unit')})"
+        return f"{name} ({self.risk_unit})", f"{self.scores.brief_of(self.utility)} ({self._fact(self.utility, 'unit')})"
 
     @cached_property
     def is_expectation(self) -> bool:
@@ -197,6 +202,51 @@ class RUMap:
         ends = [f"{axis}_{end}" for axis in ("risk", "utility") for end in ("se", "low", "high")]
         membership = ["membership", "membership_low", "membership_high"]
         return table.select("method", "count", "risk", "utility", *ends, "anchor", "frontier", *membership)
+
+    def families(self, parameters: str | Sequence[str] = (), least: int = MIN_MEMBERS) -> tuple[Family, ...]:
+        """Return the families of methods on this map that differ in one number only.
+
+        parameters : the numbers that may differ, by default any. least : methods that a family must have.
+        """
+        names = (parameters,) if isinstance(parameters, str) else tuple(parameters)
+        known, masked = (
+            self.scores.parameters,
+            self.points.filter(~pl.col("anchor"))["method"].unique(maintain_order=True),
+        )
+        methods = [known[method] for method in masked if method in known]
+        families = find_families(methods, names, least)
+        check_families(families, methods, names)
+        return families
+
+    def curves(self, parameters: str | Sequence[str] = ()) -> pl.DataFrame:
+        """Return the curve of (risk, utility) of each family of methods as its parameter grows, one for each risk measure.
+
+        A curve is a family and a measure of the risk axis. Its rows are pooled values in the order of the parameter, with
+        standard errors (se). The risk is a share of its limit where the axis shows such shares. Duncan et al. (2001),
+        section 2: an R-U map is this curve, for each state of the attacker's knowledge.
+        """
+        rows = [(f.name, f.parameter, value, text) for f in self.families(parameters) for value, text in f.members]
+        schema = {"family": pl.String, "parameter": pl.String, "value": pl.Float64, "method": pl.String}
+        members = pl.DataFrame(rows, schema=schema, orient="row")
+        pooled = self.scores.pooled(self.utility).select("method", "count", utility="value", utility_se="se")
+        curves = []
+        for name, scale in zip(self.risk, self.scales or [1.0] * len(self.risk), strict=True):
+            risk = self.scores.pooled(name).select("method", risk=pl.col("value") / scale, risk_se=pl.col("se") / scale)
+            own = members.with_columns(measure=pl.lit(name)).join(risk, on="method", maintain_order="left")
+            curves.append(own.join(pooled, on="method", maintain_order="left"))
+        columns = (
+            "family",
+            "parameter",
+            "value",
+            "measure",
+            "method",
+            "count",
+            "risk",
+            "utility",
+            "risk_se",
+            "utility_se",
+        )
+        return pl.concat(curves).select(columns)
 
     def _on_axis(self, measure: str, table: pl.DataFrame, key: str) -> pl.DataFrame:
         """Return one measure of candidates or methods, with a value for fully synthetic files where that is possible.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -49,9 +49,9 @@ def band_rows(x: Axis, y: Axis, means: pl.DataFrame) -> list[Row]:
     """Return the spread of single releases and the error of the mean along both axes, cut to the picture."""
     rows = []
     for mean in means.filter(pl.col("count") > 1).to_dicts():
-        for name, along in (("risk", y), ("utility", x)):
-            middle, error = mean[name], mean[f"{name}_se"]
-            ends = {"spread": (mean[f"{name}_low"], mean[f"{name}_high"])}
+        for axis, along in (("risk", y), ("utility", x)):
+            middle, error = mean[axis], mean[f"{axis}_se"]
+            ends: dict[str, tuple[Any, Any]] = {"spread": (mean.get(f"{axis}_low"), mean.get(f"{axis}_high"))}
             half = None if error is None else NORMAL_QUANTILE * error
             ends["error"] = (None, None) if half is None else (middle - half, middle + half)
             for kind, pair in ends.items():
@@ -59,8 +59,8 @@ def band_rows(x: Axis, y: Axis, means: pl.DataFrame) -> list[Row]:
                 if pair[0] is None or not all(map(math.isfinite, pair)):
                     continue
                 low, high = map(along.clip, pair)
-                line = (mean["x"], low, mean["x"], high) if name == "risk" else (low, mean["y"], high, mean["y"])
-                row = {"panel": mean["panel"], "method": mean["method"], "axis": name, "kind": kind}
+                line = (mean["x"], low, mean["x"], high) if axis == "risk" else (low, mean["y"], high, mean["y"])
+                row = {name: mean[name] for name in ("panel", "group", "method")} | {"axis": axis, "kind": kind}
                 rows.append(row | dict(zip(("x", "y", "x2", "y2"), line, strict=True)))
     return rows
 

@@ -14,15 +14,24 @@ from sdcmap.charts.axis import Axis, axis
 from sdcmap.charts.map_labels import label_rows
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.charts.method_names import MethodLabel, groups_of, label_methods, short_names
+from sdcmap.charts.parameter_curves import (
+    OTHER,
+    OTHER_STYLE,
+    curve_points,
+    line_styles,
+    name_parameters,
+    resolve_layer,
+)
+from sdcmap.charts.style import group_styles
 from sdcmap.core import Choice, PlanError
-from sdcmap.core.chart import Row
+from sdcmap.core.chart import Row, Spec
 from sdcmap.core.map_options import MapContents
 from sdcmap.core.rule import Rule
 from sdcmap.kernels.decision.pareto import is_undominated
 from sdcmap.map import RUMap
 
 MAX_METHODS_WITH_BANDS = 40  # with more methods, only the frontier and the chosen method have bands
-_TEXTS = ("panel", "method", "short", "edge", "name", "text", "axis", "kind", "align")
+_TEXTS = ("panel", "group", "method", "short", "edge", "name", "text", "axis", "kind", "align")
 
 
 def map_info(
@@ -36,27 +45,31 @@ def map_info(
 
 
 def unlabeled_info(
-    ru: RUMap, *, mark: Choice | None = None, by: str | None = None, facet: str | Mapping[str, str] | None = None,
-    color: str | Mapping[str, str] = "method", names: Mapping[str, str] | None = None,
-    subsamples: pl.DataFrame | None = None,
+    ru: RUMap, *, mark: Choice | None = None, by: str | None = None, curve: str | Sequence[str] = (),
+    facet: str | Mapping[str, str] | None = None, color: str | Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None, subsamples: pl.DataFrame | None = None,
 ) -> MapInfo:  # fmt: skip
     """Return the tables of the map without labels, which depend on the size of the picture."""
-    by = by or ("mean" if ru.is_expectation else "release")
-    if by not in ("release", "mean"):
-        raise PlanError(f"a map is drawn by 'release' or by 'mean'. Got {by!r}.")
-    table = _masked_points(ru, by)
+    parameters = _parameters(curve)
+    layer = resolve_layer(ru, by, parameters, shows_groups=bool(facet or color))
+    if layer == "curve" and color:
+        raise PlanError("on a map of curves each line has its own color: leave out the color, or draw it by 'mean'.")
+    table = _masked_points(ru, layer, parameters)
     if "replicate" in table.columns:
         table = table.with_columns(draw=pl.col("replicate") + 1).drop("replicate")  # users count draws from 1
     methods = table["method"].unique(maintain_order=True).to_list()
     rows = label_methods(methods, ru.scores)
+    color = color or "method"
     groups = groups_of(rows, color) if isinstance(color, str) else _stated_groups(methods, color)
     panels = _panels(rows, facet)
     short = _short_in_panels(rows, panels) | dict(names or {})
-    table = _with(table, group=groups, panel=panels, short=short, name={row.text: row.display_name for row in rows})
-    if facet:
+    table, styles = _with_groups(table, groups)
+    table = _with(table, panel=panels, name={row.text: row.display_name for row in rows})
+    table = _with_short_names(table, short)
+    if facet and layer != "curve":
         table = _with_frontier_of_panels(ru, table)
     titles = tuple(dict.fromkeys(panels.values())) or ("",)
-    chosen = guides.chosen_points(ru, mark, by)
+    chosen = guides.chosen_points(ru, mark, layer)
     x, y = _axes(ru, table, chosen, mark)
     positions = [guides.position(x, y, u, r) for u, r in table.select("utility", "risk").iter_rows()]
     schema = {"x": pl.Float64, "y": pl.Float64, "edge": pl.String}
@@ -70,15 +83,18 @@ def unlabeled_info(
         else table.filter(pl.col("frontier") | (pl.col("method") == method))
     )
     drawn = table.select(name for name in _COLUMNS if name in table.columns)
+    lines = table.filter(pl.col("edge") == "", "on_curve") if layer == "curve" else table.clear()
+    front = table.filter("frontier") if layer != "curve" else table.clear()
     return MapInfo(
-        by=by, panels=titles, groups=tuple(dict.fromkeys(groups.values())), x=x, y=y,
+        by=layer, panels=titles, styles=styles, parameter=name_parameters(table) if layer == "curve" else "", x=x, y=y,
         stepped="step-after" if ru.signs[1] > 0 else "step-before",
         draws=int(max(ru.means["count"].to_list(), default=1)),
-        points=drawn if by == "release" else drawn.clear(),
-        means=drawn if by == "mean" else drawn.clear(),
-        frontier=table.filter("frontier").select("panel", "x", "y").unique().sort("panel", "x", "y"),
+        points=drawn if layer == "release" else drawn.clear(),
+        means=drawn if layer != "release" else drawn.clear(),
+        curves=lines.select("panel", "group", "x", "y"),
+        frontier=front.select("panel", "x", "y").unique().sort("panel", "x", "y"),
         anchors=_frame(guides.anchor_rows(ru, x, y, titles)),
-        bands=_frame(guides.band_rows(x, y, banded) if by == "mean" else []),
+        bands=_frame(guides.band_rows(x, y, banded) if layer != "release" else []),
         marks=_frame(guides.mark_rows(x, y, home, chosen, mark, name)),
         lines=_frame([*guides.line_rows(ru, x, y, titles, home, mark), *guides.floor_rows(ru, x, y, titles)]),
         subsamples=_frame(guides.subsample_rows(subsamples, x, y, titles)),
@@ -86,7 +102,14 @@ def unlabeled_info(
     )  # fmt: skip
 
 
-def _masked_points(ru: RUMap, by: str) -> pl.DataFrame:
+def _parameters(curve: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the parameters of curves as a tuple."""
+    return tuple(filter(None, (curve,) if isinstance(curve, str) else curve))
+
+
+def _masked_points(ru: RUMap, by: str, parameters: Sequence[str] = ()) -> pl.DataFrame:
+    if by == "curve":
+        return curve_points(ru, parameters)
     return (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor"))
 
 
@@ -95,6 +118,23 @@ def map_axes(ru: RUMap, by: str, rule: Rule | None = None) -> dict[str, tuple[fl
     mark = None if rule is None else Choice(None, "", None, None, None, rule, "")
     x, y = _axes(ru, _masked_points(ru, by), [], mark)
     return {"x": (x.low, x.high), "y": (y.low, y.high)}
+
+
+def _with_groups(table: pl.DataFrame, groups: Mapping[str, str]) -> tuple[pl.DataFrame, dict[str, Spec]]:
+    """Return the table with the group of each row, and the style of each group; lines of curves are groups already."""
+    if "group" not in table.columns:
+        return _with(table, group=groups), group_styles([*dict.fromkeys(groups.values())])
+    styles = line_styles(table)
+    on_curve = table["group"].is_not_null()
+    table = table.with_columns(pl.col("group").fill_null(OTHER), on_curve=on_curve)
+    return table, styles | ({} if on_curve.all() else {OTHER: OTHER_STYLE})
+
+
+def _with_short_names(table: pl.DataFrame, short: Mapping[str, str]) -> pl.DataFrame:
+    """Return the table with a short name in each row that has none; points of curves have their number."""
+    own = table["short"].to_list() if "short" in table.columns else [None] * len(table)
+    names = [text or short[method] for text, method in zip(own, table["method"], strict=True)]
+    return table.with_columns(pl.Series("short", names, dtype=pl.String))
 
 
 def _stated_groups(methods: Sequence[str], color: Mapping[str, str]) -> dict[str, str]:
@@ -114,8 +154,8 @@ def _panels(rows: Sequence[MethodLabel], facet: str | Mapping[str, str] | None) 
 
 
 _COLUMNS = (
-    "panel", "group", "id", "method", "name", "short", "draw", "count", "risk", "utility", "membership", "x", "y", "edge",
-    "frontier",
+    "panel", "group", "id", "method", "name", "short", "attacker", "draw", "count", "risk", "utility", "membership",
+    "x", "y", "edge", "frontier",
 )  # fmt: skip
 
 
@@ -159,7 +199,9 @@ def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None
         bands = [value for end in ends for value in table[end].drop_nulls()]
         real = [] if mark is None or mark.candidate is None else chosen
         points = [*table[name], *(row[name] for row in real)]
-        axes.append(axis(f"{word}: {ru.labels[index]}", better, points, bands, anchors))
+        is_of_each = name == "risk" and "attacker" in table.columns  # a line for each, not the worst of them
+        label = f"of each attacker ({ru.risk_unit})" if is_of_each else ru.labels[index]
+        axes.append(axis(f"{word} {label}" if is_of_each else f"{word}: {label}", better, points, bands, anchors))
     return axes[1], axes[0]
 
 
