@@ -21,10 +21,12 @@ from sdcmap.core.map_options import MapOptions
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import Choice, LimitColumn, Rule
 from sdcmap.data import notebook_html
+from sdcmap.files.reader import Readable, read_frame
 from sdcmap.kernels.decision.pareto import is_undominated, linear_optima
 from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.study.parameter_families import MIN_MEMBERS, Family, check_families, find_families
 from sdcmap.study.plan import Plan
+from sdcmap.study.score_tables import PairColumns, scores_of_pairs
 from sdcmap.study.scores import MIN_BAND_REPLICATES, Scores
 from sdcmap.study.subsamples import discarded_shares, make_curve, subsamples
 
@@ -82,6 +84,32 @@ class RUMap:
             raise PlanError("a map needs a risk measure and a utility measure in the plan.")
         return cls(scores, *axes, plan.limits if limits is None else limits, plan.policy.choosing_level)
 
+    @classmethod
+    def of_pairs(
+        cls, table: Readable, *, name: str = "name", risk: str | Sequence[str] = (), utility: str = "", loss: bool = False,
+        original: str = "original",
+    ) -> RUMap:  # fmt: skip
+        """Return the map of a table of risks and utilities made elsewhere, one row for each release.
+
+        Parameters
+        ----------
+        table : a file, or a frame with a column of names, of risks and of utilities. Rows with the same name are draws of
+            the same method.
+        name, risk, utility : the columns; of several risks the worst counts, and curves show each. By default `name`,
+            `risk`, and `utility`, or else `loss` or `distortion`.
+        loss : whether the utility column is a loss, so that lower is better; `loss` and `distortion` always are.
+        original : the name of the row that is the unmasked file, if there is one.
+
+        Further columns, such as the rate of a swap, can be shown by `draw(color="rate")`, `facet` and `curve`.
+
+        >>> pairs = {"name": ["A", "B", "C"], "risk": [0.1, 0.3, 0.3], "utility": [0.5, 0.9, 0.6]}
+        >>> RUMap.of_pairs(pairs)
+        RUMap(risk against utility: 3 points, 2 on the frontier)
+        """
+        frame = read_frame(table)
+        columns = PairColumns.of(frame, name, (risk,) if isinstance(risk, str) else risk, utility, loss)
+        return cls(scores_of_pairs(frame, columns, original), columns.risk, columns.utility)
+
     def __repr__(self) -> str:
         points, undominated_points = len(self.points), len(self.frontier)
         brief = self.scores.brief_of
@@ -137,7 +165,9 @@ class RUMap:
         briefs = [*map(self.scores.brief_of, self.risk)]
         several = f"worst of {', '.join(briefs) if len(briefs) <= MAX_NAMES_IN_PHRASE else f'{len(briefs)} measures'}"
         name = briefs[0] if len(briefs) == 1 else several
-        return f"{name} ({self.risk_unit})", f"{self.scores.brief_of(self.utility)} ({self._fact(self.utility, 'unit')})"
+        across = self.scores.brief_of(self.utility), str(self._fact(self.utility, "unit"))
+        named = f"{name} ({self.risk_unit})" if self.risk_unit else name  # a table made elsewhere states no units
+        return named, f"{across[0]} ({across[1]})" if across[1] else across[0]
 
     @cached_property
     def is_expectation(self) -> bool:

@@ -199,10 +199,16 @@ def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None
         bands = [value for end in ends for value in table[end].drop_nulls()]
         real = [] if mark is None or mark.candidate is None else chosen
         points = [*table[name], *(row[name] for row in real)]
-        is_of_each = name == "risk" and "attacker" in table.columns  # a line for each, not the worst of them
-        label = f"of each attacker ({ru.risk_unit})" if is_of_each else ru.labels[index]
-        axes.append(axis(f"{word} {label}" if is_of_each else f"{word}: {label}", better, points, bands, anchors))
+        axes.append(axis(_axis_title(ru, index, word, table), better, points, bands, anchors))
     return axes[1], axes[0]
+
+
+def _axis_title(ru: RUMap, index: int, word: str, table: pl.DataFrame) -> str:
+    """Return the title of an axis: 0 is risk, 1 is utility."""
+    if index == 0 and "attacker" in table.columns:  # a line for each, not the worst of them
+        return f"Risk of each attacker ({ru.risk_unit})" if ru.risk_unit else "Risk of each attacker"
+    label = ru.labels[index]
+    return word if label.casefold() == word.casefold() else f"{word}: {label}"
 
 
 def _frame(rows: Iterable[Row]) -> pl.DataFrame:

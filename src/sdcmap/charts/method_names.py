@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from itertools import groupby
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sdcmap.core import Method, PlanError
 from sdcmap.study.candidate_names import format_parameter
+from sdcmap.study.parameter_families import MethodParameters
 from sdcmap.study.scores import Scores
 
 MAX_LABEL_LENGTH = 40  # characters of a label
 FILE = "file made elsewhere"
-UNKNOWN = "method of unknown class"  # a row of a table made elsewhere
+UNKNOWN = "release made elsewhere"  # a row of a table, whose method is not known
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,14 @@ class MethodLabel:
     kind: str = "candidate"  # of the row
     name: str = ""  # for people
     is_stated: bool = False  # whether a person stated the name
+    columns: Mapping[str, object] = field(default_factory=dict)  # further columns of a table made elsewhere
+
+    @property
+    def parameters(self) -> MethodParameters:
+        """The parameters of the method, or the further columns of the table."""
+        if self.method is None:
+            return MethodParameters(self.text, "", (self.columns,))
+        return MethodParameters.of_method(self.method)
 
     @property
     def display_name(self) -> str:
@@ -36,9 +44,7 @@ class MethodLabel:
         """The class of the method; for a chain, the classes of its steps, repeated ones once."""
         if self.kind == "file":
             return FILE
-        if self.method is None:
-            return UNKNOWN
-        return " then ".join(name for name, _ in groupby(type(step).__name__ for step in _steps(self.method)))
+        return self.parameters.kind or UNKNOWN
 
 
 def label_methods(texts: Iterable[str], scores: Scores) -> list[MethodLabel]:
@@ -46,9 +52,12 @@ def label_methods(texts: Iterable[str], scores: Scores) -> list[MethodLabel]:
     kinds, methods, names = scores.kinds, scores.methods, scores.names
     stated = names if scores.plan is None else scores.plan.stated_names
     return [
-        MethodLabel(text, methods.get(text), kinds.get(text, "candidate"), names.get(text, ""), text in stated)
+        MethodLabel(
+            text, methods.get(text), kinds.get(text, "candidate"), names.get(text, ""), text in stated,
+            scores.columns.get(text, {}),
+        )
         for text in texts
-    ]
+    ]  # fmt: skip
 
 
 def groups_of(rows: Sequence[MethodLabel], by: str) -> dict[str, str]:
@@ -61,7 +70,7 @@ def groups_of(rows: Sequence[MethodLabel], by: str) -> dict[str, str]:
     """
     if by == "method":
         return {row.text: row.family for row in sorted(rows, key=lambda row: (row.family, row.text))}
-    values = {row.text: _values(row.method, by) for row in rows}
+    values = {row.text: row.parameters.values(by) for row in rows}
     if rows and not any(values.values()):
         raise PlanError(f"no method of this map has a parameter {by!r}.")
     order = sorted(values, key=lambda text: (not values[text], list(map(_sortable, values[text])), text))
@@ -96,12 +105,6 @@ def _shorten(row: MethodLabel, bare: frozenset[type]) -> str:
         return _cut(row.display_name)
     parts = [step.action if type(step) in bare and step.masked_names else step.title for step in row.method.steps]
     return _cut("; ".join(dict.fromkeys(parts)))
-
-
-def _values(method: Method | None, name: str) -> tuple[object, ...]:
-    """Return the parameter `name` of each step that has one."""
-    stated = (getattr(step, name) for step in _steps(method) if name in {f.name for f in fields(step)})
-    return tuple(value for value in stated if value not in (None, ()))
 
 
 def _sortable(value: object) -> tuple[bool, float, str]:

@@ -22,37 +22,88 @@ CURVE_DRAWS = 10  # random subsamples of each size
 
 @app.command("map")
 def draw_map(
-    study: options.StudyFolder,
+    study: options.StudyOrTable,
     out: Annotated[
         Path, Option("-o", "--out", help="File to write: .html, .svg or .png for the map, .csv for the numbers.")
     ],
-    risk: options.Risks = [],  # noqa: B006
-    utility: options.Utility = "",
-    by: Annotated[str, Option(help="release (a point for each candidate) or mean (a point for each method).")] = "",
-    facet: Annotated[
-        str, Option(help="Draw one panel for each `method`, or for each value of a parameter such as rate.")
+    risk: Annotated[
+        list[str],
+        Option(help="Risk measure, or column of a table. If repeated: the worst counts, and curves show each."),
+    ] = [],  # noqa: B006
+    utility: Annotated[str, Option(help="Utility measure of the map, or column of a table.")] = "",
+    by: Annotated[
+        str,
+        Option(help="release (a point for each candidate), mean (one for each method) or curve (a line per family)."),
     ] = "",
+    curve: Annotated[
+        list[str], Option(help="Draw a line through the methods that differ in this parameter only, such as variance.")
+    ] = [],  # noqa: B006
+    color: Annotated[str, Option(help="Color points by `method`, or by a parameter or column such as rate.")] = "",
+    facet: Annotated[
+        str, Option(help="Draw one panel for each `method`, or for each value of a parameter or column such as rate.")
+    ] = "",
+    max_risk: Annotated[float | None, Option(help="Mark the best utility with at most this risk.")] = None,
+    slope: Annotated[float | None, Option(help="Mark the least risk + slope * loss, and draw its line.")] = None,
+    loss: Annotated[bool, Option("--loss", help="The utility column of a table is a loss: lower is better.")] = False,
     as_subsample: Annotated[
         bool, Option(help="Add a curve of random subsamples of the original, to read losses in records.")
     ] = False,
 ) -> None:
-    """Draw the R-U map of a study with its frontier.
+    """Draw the R-U map of a study, or of a table of risks and utilities made elsewhere.
 
-    The choice of the plan's rule is marked if the risk axis is the plan's.
+    Methods that differ in one parameter are drawn as a curve of that parameter; other studies as points with their
+    frontier. The choice of the plan's rule is marked if the risk axis is the plan's.
+
+    A table has a row for each release, with columns name, risk, and utility (or loss, or distortion). Further columns can
+    be named in --color, --facet and --curve.
 
     Example: sdcmap map cps-study --risk SmallCells --utility Hellinger -o map.html
+
+    Example: sdcmap map tax-study --curve variance --risk "Position(on='income')" --risk "Index(on='income')" -o map.html
+
+    Example: sdcmap map pairs.csv --color rate --slope 0.05 -o map.html
     """
+    import sdcmap as sm
     from sdcmap.data.private_folder import write_atomically
+    from sdcmap.files.formats import is_data_file
     from sdcmap.workflow import open_map, own_choice
 
-    ru = open_map(study, risk, utility)
-    curve = _subsamples(ru, study) if as_subsample else None
+    is_table = study.is_file() or (is_data_file(study) and not study.exists())
+    if is_table and as_subsample:
+        raise sm.errors.PlanError("--as-subsample needs the data of a study; a table of pairs has none.")
+    if loss and not is_table:
+        raise sm.errors.PlanError("--loss describes a table; a study knows which measures are losses.")
+    ru = sm.RUMap.of_pairs(study, risk=risk, utility=utility, loss=loss) if is_table else open_map(study, risk, utility)
+    rule = _stated_rule(max_risk, slope)
+    subsampled = _subsamples(ru, study) if as_subsample else None
     if out.suffix == ".csv":
-        table = ru.means if by == "mean" else ru.points
-        write_atomically(out, (table if curve is None else curve).write_csv())
+        table = ru.curves(curve) if curve or by == "curve" else ru.means if by == "mean" else ru.points
+        write_atomically(out, (table if subsampled is None else subsampled).write_csv())
     else:
-        ru.draw(mark=own_choice(study, ru), by=by or None, facet=facet or None, subsamples=curve).save(out)
+        own = None if is_table else own_choice(study, ru)
+        chart = ru.draw(
+            mark=own if rule is None else ru.choose(rule),
+            by=by or None,
+            curve=curve,
+            color=color or None,
+            facet=facet or None,
+            subsamples=subsampled,
+        )
+        chart.save(out)
     print(out)
+
+
+def _stated_rule(max_risk: float | None, slope: float | None, ideal: bool = False, by: str = "") -> Rule | None:
+    """Return the rule that options state, or None; at most one may be stated."""
+    import sdcmap as sm
+
+    how: dict[str, Any] = {"by": by} if by else {}
+    rules: list[Rule] = [sm.Threshold(risk=max_risk, **how)] if max_risk is not None else []
+    rules += [sm.Linear(slope=slope, **how)] if slope is not None else []
+    rules += [sm.IdealPoint(**how)] if ideal else []
+    if len(rules) > 1:
+        raise sm.errors.PlanError("Give only one rule: --max-risk, --slope or --ideal.")
+    return rules[0] if rules else None
 
 
 def _subsamples(ru: RUMap, study: Path) -> pl.DataFrame:
@@ -93,14 +144,9 @@ def choose(
     from sdcmap.workflow import choose as choose_in
     from sdcmap.workflow import open_map
 
-    how: dict[str, Any] = {"by": by} if by else {}
-    rules: list[Rule] = [sm.Threshold(risk=max_risk, **how)] if max_risk is not None else []
-    rules += [sm.Linear(slope=slope, **how)] if slope is not None else []
-    rules += [sm.IdealPoint(**how)] if ideal else []
-    if len(rules) > 1:
-        raise sm.errors.PlanError("Give only one rule: --max-risk, --slope or --ideal.")
+    rule = _stated_rule(max_risk, slope, ideal, by)
     with sm.Study.open(study) as opened:
-        choice = choose_in(opened, *rules, on=open_map(opened, risk, utility))
+        choice = choose_in(opened, rule, on=open_map(opened, risk, utility))
         if keep and choice.candidate:
             note(str(opened.keep(opened.plan.make(opened.data, choice), choice.candidate)))
     if as_json:

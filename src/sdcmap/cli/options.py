@@ -11,6 +11,9 @@ from sdcmap.files.formats import endings, words
 
 File = Annotated[Path, Argument(help=f"{words()}: {', '.join(endings())}.")]
 StudyFolder = Annotated[Path, Argument(help="The study folder that `sdcmap sweep` made.")]
+StudyOrTable = Annotated[
+    Path, Argument(help="The study folder that `sdcmap sweep` made, or a table with columns name, risk and utility.")
+]
 Json = Annotated[bool, Option("--json", help="Print one JSON document; messages go to stderr.")]
 Names = Annotated[str, Option(help="Comma-separated column names, or `all`.")]
 PlanFile = Annotated[Path, Argument(help="A plan in TOML, with a [data] part.")]
