@@ -113,11 +113,10 @@ def _masked_points(ru: RUMap, by: str, parameters: Sequence[str] = ()) -> pl.Dat
     return (ru.means if by == "mean" else ru.points).filter(~pl.col("anchor"))
 
 
-def map_axes(ru: RUMap, by: str, rule: Rule | None = None) -> dict[str, tuple[float, float]]:
-    """Return the ends of the utility axis (x) and of the risk axis (y) of a map with this rule."""
+def map_axes(ru: RUMap, by: str, rule: Rule | None = None) -> tuple[Axis, Axis]:
+    """Return the utility axis and the risk axis of a map with this rule."""
     mark = None if rule is None else Choice(None, "", None, None, None, rule, "")
-    x, y = _axes(ru, _masked_points(ru, by), [], mark)
-    return {"x": (x.low, x.high), "y": (y.low, y.high)}
+    return _axes(ru, _masked_points(ru, by), [], mark)
 
 
 def _with_groups(table: pl.DataFrame, groups: Mapping[str, str]) -> tuple[pl.DataFrame, dict[str, Spec]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -117,22 +117,36 @@ def _name_lines(ru: RUMap, curves: pl.DataFrame) -> dict[tuple[str, str], str]:
     return {key: f"{key[0]}: {briefs[key[1]]}" for key in keys}
 
 
-def line_styles(points: pl.DataFrame) -> dict[str, Spec]:
-    """Return color, shape and dash of each line: colors tell families apart, dashes attackers; or colors, attackers."""
+class LineLook(NamedTuple):
+    """How a line is drawn: the numbers of its color and of its shape, and its dashes in pixels."""
+
+    color: int
+    shape: int
+    dash: tuple[int, ...]
+
+
+def line_looks(points: pl.DataFrame) -> dict[str, LineLook]:
+    """Return the look of each line: colors tell families apart and dashes attackers; or colors, attackers."""
     lines = points.drop_nulls("family").unique("group", maintain_order=True).select("group", "family", "measure").rows()
     families = list(dict.fromkeys(family for _, family, _ in lines))
-    lines = sorted(lines, key=lambda line: families.index(line[1]))
     measures = list(dict.fromkeys(measure for _, _, measure in lines))
-    styles: dict[str, Spec] = {}
-    for group, family, measure in lines:
+    looks: dict[str, LineLook] = {}
+    for group, family, measure in sorted(lines, key=lambda line: families.index(line[1])):
         own, attacker = families.index(family), measures.index(measure)
-        hue = own if len(families) > 1 else attacker
-        shape, dash = (attacker, attacker) if len(families) > 1 and len(measures) > 1 else (hue, 0)
-        styles[group] = {
-            "color": COLORS[hue % len(COLORS)], "shape": SHAPES[shape % len(SHAPES)],
-            "strokeDash": list(DASHES[dash % len(DASHES)]),
-        }  # fmt: skip
-    return styles
+        if len(families) > 1 and len(measures) > 1:
+            looks[group] = LineLook(own, attacker, DASHES[attacker % len(DASHES)])
+        else:
+            looks[group] = LineLook(own or attacker, own or attacker, DASHES[0])
+    return looks
+
+
+def line_styles(points: pl.DataFrame) -> dict[str, Spec]:
+    """Return color, shape and dash of each line as Vega-Lite states them."""
+    return {
+        group: {"color": COLORS[look.color % len(COLORS)], "shape": SHAPES[look.shape % len(SHAPES)],
+                "strokeDash": list(look.dash)}
+        for group, look in line_looks(points).items()
+    }  # fmt: skip
 
 
 def name_parameters(points: pl.DataFrame) -> str:

@@ -79,13 +79,17 @@ const limitsNow = () => state.limits ?? state.map?.measure_limits ?? {};
 const isLevered = () => state.rule.type in RULES;
 const lever = () => RULES[state.rule.type].lever;
 const value = () => state.rule[lever()];
-const axes = () => ({ risk: byId("risk").value ? [byId("risk").value] : [], utility: byId("utility").value });
+// A second attacker can be added to one that is selected; both are equal if none was added.
+const axes = () => ({
+  risk: [...new Set([byId("risk").value, byId("risk").value && byId("other-risk").value])].filter((name) => name),
+  utility: byId("utility").value,
+});
 const onOwnAxes = () => !axes().risk.length && axes().utility === state.ownUtility;
 
 function axesQuery() {
   if (onOwnAxes()) return new URLSearchParams();
   const { risk, utility } = axes();
-  return new URLSearchParams({ ...(risk.length ? { risk: risk[0] } : {}), utility });
+  return new URLSearchParams([...risk.map((name) => ["risk", name]), ["utility", utility]]);
 }
 
 function query() {
@@ -187,7 +191,7 @@ const again = later(200, () => load().catch((error) => complain(error, byId("cho
 // Points that exceed a limit are drawn faint.
 function applyLimits() {
   const outside = firstExceeded(shownMap(), limitsNow());
-  for (const row of [...plot.rows, ...plot.means]) row.outside = outside(row);
+  for (const row of [...plot.rows, ...plot.means, ...plot.traced]) row.outside = outside(row);
 }
 
 // ---- what moves -------------------------------------------------------------------------------------------------
@@ -340,9 +344,12 @@ function point() {
 
 function table() {
   const isAll = byId("rows").value === "all",
-    isMean = byId("by").value === "mean",
+    isMean = plot.by !== "release",
     [up] = shownMap().signs;
-  const sorted = plot.list
+  // A method is on the curve of each attacker; the table lists it once.
+  const listed =
+    plot.by === "curve" ? plot.means.filter((row) => !row.anchor && !plot.hidden.has(row.family)) : plot.list;
+  const sorted = listed
     .filter((row) => isAll || row.frontier)
     .sort((a, b) => a.loss - b.loss || up * (a.risk - b.risk));
   /** @type {(Row & { more: number })[]} */
@@ -394,6 +401,7 @@ function settle(map) {
     el("option", { value: "", selected: true }, `the plan's: ${map.labels[0]}`),
     ...options("risk"),
   );
+  byId("other-risk").replaceChildren(el("option", { value: "", selected: true }, "none"), ...options("risk"));
   byId("utility").replaceChildren(...options("utility"));
   if (state.own && !own)
     byId("rule").append(el("option", { value: state.own.type }, `the plan's rule, ${state.own.type}`));
@@ -401,7 +409,7 @@ function settle(map) {
   Object.assign(state.rule, carried?.rule || state.own);
   state.limits = carried?.limits ?? null;
   byId("rule").value = state.rule.type;
-  byId("by").value = savedView.by || (map.expectation ? "mean" : "release");
+  byId("by").value = savedView.by || map.layer;
   byId("rows").value = savedView.rows || "frontier";
   byId("color-field").hidden = !map.eras.length;
   byId("color").value = savedView.color || "family";
@@ -418,6 +426,7 @@ async function load() {
     if (carried?.utility) {
       byId("utility").value = carried.utility;
       byId("risk").value = carried.risk[0] || "";
+      byId("other-risk").value = carried.risk[1] || "";
     }
     if (query()) map = await get(`${base}/map${query()}`);
   }
@@ -436,6 +445,9 @@ async function load() {
 function show(map) {
   state.map = map;
   plot.set(map, { by: byId("by").value, coloring: byId("color").value });
+  byId("by").value = plot.by;
+  byId("by-curve").disabled = !map.curves.length;
+  byId("other-risk").disabled = !byId("risk").value;
   limits.show(map, limitsNow(), state.limits !== null);
   applyLimits();
   if (plot.box && Object.keys(limitsNow()).length) plot.draw();
@@ -484,7 +496,7 @@ function showAgain() {
   saveView();
 }
 
-for (const id of ["risk", "utility"]) byId(id).addEventListener("change", otherAxes);
+for (const id of ["risk", "other-risk", "utility"]) byId(id).addEventListener("change", otherAxes);
 for (const id of ["by", "color"]) byId(id).addEventListener("change", showAgain);
 byId("rows").addEventListener("change", () => {
   table();
