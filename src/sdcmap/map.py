@@ -140,6 +140,10 @@ class RUMap:
     def _fact(self, measure: str, column: str) -> Any:
         return self.scores.measure[column][self.scores.index_of(measure)]
 
+    def axis_of(self, measure: str) -> str:
+        """Return "risk" or "utility": what a measure measures, whichever axis shows it."""
+        return str(self._fact(measure, "axis"))
+
     def end(self, measure: str, name: str) -> float | None:
         """Return a number that a measure declares: "low" or "high" of its bounds, or "baseline_value"."""
         value: float | None = self._fact(measure, name)
@@ -457,6 +461,13 @@ class RUMap:
     def draw(self, **options: Unpack[MapOptions]) -> Chart:
         """Return the map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.charts.draw_map`."""
         return draw_chart("draw_map", self, **options)
+
+    def draw_all(self, *, mark: Choice | None = None) -> Chart:
+        """Return a page of small maps, one for every risk measure and every utility measure of the scores.
+
+        mark : a choice, which is marked in every map. `sdcmap.charts.draw_measure_pairs` has more options.
+        """
+        return draw_chart("draw_measure_pairs", self, mark=mark)
 
 
 def _limits_on(

@@ -208,6 +208,22 @@ def test_map_colors_and_traces_a_parameter(folder: Path, tmp_path: Path) -> None
     assert "These do: rate" in refused.stderr
 
 
+def test_limits_of_losses_and_maps_of_all_measures(folder: Path, tmp_path: Path) -> None:
+    study = folder / "study"
+    free = json.loads(sdcmap("choose", study, "--max-risk", 1, "--json").stdout)
+    strict = ("--limit", f"Hellinger={0.9 * free['utility']}")
+    limited = sdcmap("choose", study, "--max-risk", 1, *strict, "--json", code=3)
+    assert json.loads(limited.stdout)["candidate"] is None  # the least loss exceeds its limit
+    loose = json.loads(
+        sdcmap("choose", study, "--max-risk", 1, "--limit", f"Hellinger={free['utility']}", "--json").stdout
+    )
+    assert loose["candidate"] == free["candidate"] and [row["status"] for row in loose["limits"]] == ["met"]
+    sdcmap("map", study, "--all", "--limit", "Hellinger=0.05", "-o", tmp_path / "all.svg")
+    assert "All measures" in (tmp_path / "all.svg").read_text()
+    assert "such as Hellinger=0.05" in sdcmap("choose", study, "--limit", "Hellinger", code=2).stderr
+    assert "leave out --by" in sdcmap("map", study, "--all", "--by", "mean", "-o", tmp_path / "no.svg", code=2).stderr
+
+
 def test_map_of_a_table_made_elsewhere(tmp_path: Path) -> None:
     """Gomatam et al. (2003), figure 1: pairs of risk and utility, their frontier and the line of a linear rule."""
     (tmp_path / "pairs.csv").write_text("name;rate;risk;utility\nA;0,1;0,1;0,2\nB;0,1;0,2;0,5\nC;0,2;0,3;0,4\n")

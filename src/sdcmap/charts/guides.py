@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import polars as pl
@@ -27,7 +27,16 @@ def position(x: Axis, y: Axis, utility: float, risk: float) -> tuple[float, floa
 
 def loss_word(ru: RUMap) -> str:
     """Return what the utility axis is called."""
-    return "loss" if ru.signs[1] > 0 else "utility"
+    return _axis_word(ru, ru.utility, ru.signs[1])
+
+
+def risk_word(ru: RUMap) -> str:
+    """Return what the risk axis is called: a map may also show two utilities, or two risks."""
+    return _axis_word(ru, ru.risk[0], ru.signs[0])
+
+
+def _axis_word(ru: RUMap, measure: str, sign: float) -> str:
+    return "risk" if ru.axis_of(measure) == "risk" else "loss" if sign > 0 else "utility"
 
 
 def anchor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:
@@ -37,7 +46,7 @@ def anchor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]
     rows = []
     for name, risk, utility in ends:
         across, up, edge = position(x, y, utility, risk)
-        beyond = [f"risk {format_value(risk)}"] * (y.locate(risk)[1] != "")
+        beyond = [f"{risk_word(ru)} {format_value(risk)}"] * (y.locate(risk)[1] != "")
         beyond += [f"{loss_word(ru)} {format_value(utility)}"] * (x.locate(utility)[1] != "")
         row = {"name": name, "risk": risk, "utility": utility, "x": across, "y": up, "edge": edge}
         text = f"{name}: {', '.join(beyond)}" if beyond else name
@@ -135,6 +144,25 @@ def line_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str], home: str, mar
     text = f"limit: {means.get(getattr(mark.rule, 'by', ''), 'risk')} {'≤' if ru.signs[0] > 0 else '≥'} {limit:g}"
     text += {"high": ", above the picture", "low": ", below the picture", "": ""}[side]
     return _level_line("limit", x, at, side, text, panels)
+
+
+def limit_rows(ru: RUMap, x: Axis, y: Axis, panels: Sequence[str], mark: Choice | None) -> list[Row]:
+    """Return the limits of the measures on the axes: of the utility across, and of a single risk up.
+
+    The limit of a `Threshold` is drawn as its own line, and shares of limits have none.
+    """
+    rows = []
+    for limit in ru.limits:
+        name, bound = limit.measure.text, "≤" if limit.is_upper else "≥"
+        if name == ru.utility and not x.locate(limit.value)[1]:
+            ends = {"x": limit.value, "y": y.low, "x2": limit.value, "y2": y.high, "edge": ""}
+            text = f"limit: {loss_word(ru)} {bound} {limit.value:g}"
+            rows += [{"panel": panel, "kind": "limit", **ends, "text": text} for panel in panels]
+        is_drawn = mark is not None and hasattr(mark.rule, "risk") and float(mark.rule.risk) == limit.value
+        if ru.risk == (name,) and not is_drawn and not y.locate(limit.value)[1]:
+            text = f"limit: {risk_word(ru)} {bound} {limit.value:g}"
+            rows += _level_line("limit", x, limit.value, "", text, panels)
+    return rows
 
 
 def _tangent(ru: RUMap, x: Axis, y: Axis, home: str, slope: float, mark: Choice) -> list[Row]:

@@ -39,7 +39,7 @@ WORDS = {
     "error": "mean ± 1.96 standard errors",
     "chosen": "chosen",
     "draw": "the chosen draw",
-    "limit": "limit of the rule",
+    "limit": "limit",
     "floor": "risk without any release",
     "tangent": "line of equal risk + slope × loss",
 }

@@ -96,7 +96,8 @@ def unlabeled_info(
         anchors=_frame(guides.anchor_rows(ru, x, y, titles)),
         bands=_frame(guides.band_rows(x, y, banded) if layer != "release" else []),
         marks=_frame(guides.mark_rows(x, y, home, chosen, mark, name)),
-        lines=_frame([*guides.line_rows(ru, x, y, titles, home, mark), *guides.floor_rows(ru, x, y, titles)]),
+        lines=_frame([*guides.line_rows(ru, x, y, titles, home, mark), *guides.limit_rows(ru, x, y, titles, mark),
+                      *guides.floor_rows(ru, x, y, titles)]),
         subsamples=_frame(guides.subsample_rows(subsamples, x, y, titles)),
         labels=_frame([]),
     )  # fmt: skip
@@ -185,7 +186,7 @@ def _with_frontier_of_panels(ru: RUMap, table: pl.DataFrame) -> pl.DataFrame:
 
 def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None) -> tuple[Axis, Axis]:
     axes = []
-    for index, (name, word) in enumerate((("risk", "Risk"), ("utility", guides.loss_word(ru).capitalize()))):
+    for index, (name, word) in enumerate(zip(("risk", "utility"), _axis_words(ru), strict=True)):
         better = "lower is better" if ru.signs[index] > 0 else "higher is better"
         single_risk = name == "risk" and len(ru.risk) == 1 and not ru.scales
         level = ru.end(ru.risk[0], "baseline_value") if single_risk else None
@@ -193,6 +194,8 @@ def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None
         anchors = [*([] if nothing is None else [nothing]), *ru.points.filter("anchor")[name]]
         if name == "risk" and mark is not None and hasattr(mark.rule, "risk"):
             anchors.append(float(mark.rule.risk))
+        measure = ru.utility if name == "utility" else ru.risk[0] if single_risk else ""
+        anchors += [ru.limits_by_name[measure]] if measure in ru.limits_by_name else []
         # Bands and anchors may widen the axis only a little; see `axis`.
         ends = [f"{name}_{end}" for end in ("low", "high") if f"{name}_{end}" in table.columns]
         bands = [value for end in ends for value in table[end].drop_nulls()]
@@ -200,6 +203,10 @@ def _axes(ru: RUMap, table: pl.DataFrame, chosen: list[Row], mark: Choice | None
         points = [*table[name], *(row[name] for row in real)]
         axes.append(axis(_axis_title(ru, index, word, table), better, points, bands, anchors))
     return axes[1], axes[0]
+
+
+def _axis_words(ru: RUMap) -> tuple[str, str]:
+    return guides.risk_word(ru).capitalize(), guides.loss_word(ru).capitalize()
 
 
 def _axis_title(ru: RUMap, index: int, word: str, table: pl.DataFrame) -> str:

@@ -65,12 +65,13 @@ def draw_map(
 def map_spec(info: MapInfo, width: int, height: int, title: str = "") -> Spec:
     """Return the Vega-Lite spec of the map."""
     columns = min(COLUMNS, len(info.panels))
-    panels = [_panel(info, number, columns, width, height) for number in range(len(info.panels))]
+    panels = [draw_panel(info, number, columns, width, height) for number in range(len(info.panels))]
     picture = panels[0] if len(panels) == 1 else {"concat": panels, "columns": columns, "spacing": 20}
     return page(title, hconcat=[picture, legend_view(legend_entries(info))], spacing=18)
 
 
-def _panel(info: MapInfo, index: int, columns: int, width: int, height: int) -> Spec:
+def draw_panel(info: MapInfo, index: int, columns: int, width: int, height: int) -> Spec:
+    """Return the spec of one panel; only panels at the left and at the bottom have axis titles."""
     panel = info.panels[index]
 
     def here(table: pl.DataFrame) -> pl.DataFrame:

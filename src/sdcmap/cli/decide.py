@@ -42,6 +42,10 @@ def draw_map(
     facet: Annotated[
         str, Option(help="Draw one panel for each `method`, or for each value of a parameter or column such as rate.")
     ] = "",
+    every: Annotated[
+        bool, Option("--all", help="Draw a small map for every risk measure and every utility measure.")
+    ] = False,
+    limit: options.Limits = [],  # noqa: B006
     max_risk: Annotated[float | None, Option(help="Mark the best utility with at most this risk.")] = None,
     slope: Annotated[float | None, Option(help="Mark the least risk + slope * loss, and draw its line.")] = None,
     loss: Annotated[bool, Option("--loss", help="The utility column of a table is a loss: lower is better.")] = False,
@@ -61,6 +65,8 @@ def draw_map(
 
     Example: sdcmap map tax-study --curve variance --risk "Position(on='income')" --risk "Index(on='income')" -o map.html
 
+    Example: sdcmap map cps-study --all --limit Hellinger=0.05 -o measures.html
+
     Example: sdcmap map pairs.csv --color rate --slope 0.05 -o map.html
     """
     import sdcmap as sm
@@ -73,16 +79,28 @@ def draw_map(
         raise sm.errors.PlanError("--as-subsample needs the data of a study; a table of pairs has none.")
     if loss and not is_table:
         raise sm.errors.PlanError("--loss describes a table; a study knows which measures are losses.")
-    ru = sm.RUMap.of_pairs(study, risk=risk, utility=utility, loss=loss) if is_table else open_map(study, risk, utility)
+    if every and (by or curve or color or facet or as_subsample or out.suffix == ".csv"):
+        raise sm.errors.PlanError(
+            "--all draws its own layout: leave out --by, --curve, --color, --facet, --as-subsample."
+        )
+    if is_table:
+        if limit:
+            raise sm.errors.PlanError("--limit needs a study; for a table, state --max-risk.")
+        ru = sm.RUMap.of_pairs(study, risk=risk, utility=utility, loss=loss)
+    else:
+        ru = open_map(study, risk, utility, _stated_limits(study, limit))
     rule = _stated_rule(max_risk, slope)
+    own = None if is_table else own_choice(study, ru)
+    mark = own if rule is None else ru.choose(rule)
     subsampled = _subsamples(ru, study) if as_subsample else None
-    if out.suffix == ".csv":
+    if every:
+        ru.draw_all(mark=mark).save(out)
+    elif out.suffix == ".csv":
         table = ru.curves(curve) if curve or by == "curve" else ru.means if by == "mean" else ru.points
         write_atomically(out, (table if subsampled is None else subsampled).write_csv())
     else:
-        own = None if is_table else own_choice(study, ru)
         chart = ru.draw(
-            mark=own if rule is None else ru.choose(rule),
+            mark=mark,
             by=by or None,
             curve=curve,
             color=color or None,
@@ -91,6 +109,25 @@ def draw_map(
         )
         chart.save(out)
     print(out)
+
+
+def _stated_limits(study: Path, stated: list[str]) -> dict[str, float] | None:
+    """Return the plan's limits with those of options such as Hellinger=0.05; None where no option states one."""
+    import sdcmap as sm
+
+    limits: dict[str, float] = {}
+    for text in stated:
+        name, sign, number = text.rpartition("=")
+        try:
+            limits[name] = float(number)
+        except ValueError:
+            sign = ""
+        if not sign:
+            raise sm.errors.PlanError(f"--limit needs a measure and a number, such as Hellinger=0.05. Got {text!r}.")
+    if not limits:
+        return None
+    with sm.Study.open(study) as opened:
+        return {**opened.plan.limits, **limits}
 
 
 def _stated_rule(max_risk: float | None, slope: float | None, ideal: bool = False, by: str = "") -> Rule | None:
@@ -130,6 +167,7 @@ def choose(
     ] = "",
     risk: options.Risks = [],  # noqa: B006
     utility: options.Utility = "",
+    limit: options.Limits = [],  # noqa: B006
     keep: Annotated[bool, Option("--keep", help="Save the chosen file as kept/<id>.study.parquet.")] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -139,6 +177,8 @@ def choose(
     released.
 
     Example: sdcmap choose cps-study --max-risk 0.012
+
+    Example: sdcmap choose cps-study --max-risk 0.012 --limit Hellinger=0.05
     """
     import sdcmap as sm
     from sdcmap.workflow import choose as choose_in
@@ -146,7 +186,7 @@ def choose(
 
     rule = _stated_rule(max_risk, slope, ideal, by)
     with sm.Study.open(study) as opened:
-        choice = choose_in(opened, rule, on=open_map(opened, risk, utility))
+        choice = choose_in(opened, rule, on=open_map(opened, risk, utility, _stated_limits(study, limit)))
         if keep and choice.candidate:
             note(str(opened.keep(opened.plan.make(opened.data, choice), choice.candidate)))
     if as_json:

@@ -145,7 +145,10 @@ def picture(
     form: Literal["png", "svg", "csv"],
     risk: Risk = None,
     utility: Utility = "",
-    by: Literal["", "release", "mean", "curve"] = "",
+    by: Annotated[
+        Literal["", "release", "mean", "curve", "all"],
+        Query(description="What is drawn; `all`: a small map for every risk measure and every utility measure."),
+    ] = "",
 ) -> Response:
     """Return the map as a picture with the choice of the plan's rule, or its numbers as CSV."""
     axes = tuple(risk or ()), utility

@@ -400,6 +400,7 @@ function settle(map) {
   byId("risk").replaceChildren(
     el("option", { value: "", selected: true }, `the plan's: ${map.labels[0]}`),
     ...options("risk"),
+    ...options("utility"), // two users against each other
   );
   byId("other-risk").replaceChildren(el("option", { value: "", selected: true }, "none"), ...options("risk"));
   byId("utility").replaceChildren(...options("utility"));
@@ -438,6 +439,7 @@ async function load() {
   const exported = new URLSearchParams(query());
   exported.set("by", byId("by").value);
   for (const form of ["png", "svg", "csv"]) byId(form).href = `${base}/map.${form}?${exported}`;
+  byId("all-measures").href = `${base}/map.svg?by=all`;
   level();
 }
 
