@@ -21,12 +21,12 @@ from sdcmap.core.map_options import MapOptions
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import Choice, LimitColumn, Rule
 from sdcmap.data import notebook_html
-from sdcmap.files.reader import Readable, read_frame
+from sdcmap.data.readable import Readable
 from sdcmap.kernels.decision.pareto import is_undominated, linear_optima
 from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.study.parameter_families import MIN_MEMBERS, Family, check_families, find_families
 from sdcmap.study.plan import Plan
-from sdcmap.study.score_tables import PairColumns, scores_of_pairs
+from sdcmap.study.score_tables import read_pairs
 from sdcmap.study.scores import MIN_BAND_REPLICATES, Scores
 from sdcmap.study.subsamples import discarded_shares, make_curve, subsamples
 
@@ -106,9 +106,9 @@ class RUMap:
         >>> RUMap.of_pairs(pairs)
         RUMap(risk against utility: 3 points, 2 on the frontier)
         """
-        frame = read_frame(table)
-        columns = PairColumns.of(frame, name, (risk,) if isinstance(risk, str) else risk, utility, loss)
-        return cls(scores_of_pairs(frame, columns, original), columns.risk, columns.utility)
+        risks = (risk,) if isinstance(risk, str) else risk
+        scores, columns = read_pairs(table, name, risks, utility, loss, original)
+        return cls(scores, columns.risk, columns.utility)
 
     def __repr__(self) -> str:
         points, undominated_points = len(self.points), len(self.frontier)

@@ -9,6 +9,8 @@ import polars as pl
 
 from sdcmap.core import SchemaError, join_names
 from sdcmap.core.estimate import NO_DETAILS
+from sdcmap.data.readable import Readable
+from sdcmap.files.reader import read_frame
 from sdcmap.study.scores import Scores
 
 LOSS_COLUMNS = ("loss", "distortion")  # names of columns in which lower is better
@@ -25,9 +27,7 @@ class PairColumns:
     is_loss: bool
 
     @staticmethod
-    def of(
-        table: pl.DataFrame, name: str = "name", risk: Sequence[str] = (), utility: str = "", loss: bool = False
-    ) -> PairColumns:
+    def of(table: pl.DataFrame, name: str, risk: Sequence[str], utility: str, loss: bool) -> PairColumns:
         """Return the stated columns; by default `risk`, and `utility`, or else `loss` or `distortion`."""
         known = (column for column in ("utility", *LOSS_COLUMNS) if column in table.columns)
         across = utility or next(known, "utility")
@@ -38,7 +38,16 @@ class PairColumns:
         return (self.name, *self.risk, self.utility)
 
 
-def scores_of_pairs(table: pl.DataFrame, columns: PairColumns, original: str = "original") -> Scores:
+def read_pairs(
+    table: Readable, name: str, risk: Sequence[str], utility: str, loss: bool, original: str
+) -> tuple[Scores, PairColumns]:
+    """Return the scores of a file or frame of pairs, and the columns that were used; parameters as in `RUMap.of_pairs`."""
+    frame = read_frame(table)
+    columns = PairColumns.of(frame, name, risk, utility, loss)
+    return scores_of_pairs(frame, columns, original), columns
+
+
+def scores_of_pairs(table: pl.DataFrame, columns: PairColumns, original: str) -> Scores:
     """Return the scores of a table with a row for each release: its name, its risks and its utility.
 
     Rows with the same name are draws of the same method. The row with the name `original` is the unmasked file. Further
