@@ -391,11 +391,11 @@ function settle(map) {
   const own = map.rule && RULES[map.rule.type];
   state.own = map.rule && { ...(own ? { [own.lever]: own.default } : {}), ...map.rule };
   state.ownUtility = map.utility;
-  const options = (axis) =>
+  const options = (axis, chosen = "") =>
     map.measures
       .filter((one) => one.axis === axis)
       .map(({ name, title, description }) =>
-        el("option", { value: name, title: description, selected: name === map.utility }, `${title} (${name})`),
+        el("option", { value: name, title: description, selected: name === chosen }, `${title} (${name})`),
       );
   byId("risk").replaceChildren(
     el("option", { value: "", selected: true }, `the plan's: ${map.labels[0]}`),
@@ -403,7 +403,7 @@ function settle(map) {
     ...options("utility"), // two users against each other
   );
   byId("other-risk").replaceChildren(el("option", { value: "", selected: true }, "none"), ...options("risk"));
-  byId("utility").replaceChildren(...options("utility"));
+  byId("utility").replaceChildren(...options("utility", map.utility));
   if (state.own && !own)
     byId("rule").append(el("option", { value: state.own.type }, `the plan's rule, ${state.own.type}`));
   const carried = savedView.asks ? savedView.asked(RULES) : tried.get();
