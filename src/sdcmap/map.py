@@ -24,9 +24,12 @@ from sdcmap.core.readable_units import SHOWN_LEVEL, describe_interval, describe_
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import AxisValue, Choice, LimitColumn, Rule
 from sdcmap.data import notebook_html
+from sdcmap.data.readable import Readable
 from sdcmap.kernels.decision.pareto import is_undominated, linear_optima
 from sdcmap.kernels.statistics.precision import wilson_interval
+from sdcmap.study.parameter_families import MIN_MEMBERS, Family, check_families, find_families
 from sdcmap.study.plan import Plan
+from sdcmap.study.score_tables import read_pairs
 from sdcmap.study.scores import MIN_BAND_REPLICATES, Scores
 from sdcmap.study.subsamples import discarded_shares, make_curve, subsamples
 
@@ -90,6 +93,32 @@ class RUMap:
             raise PlanError("a map needs a risk measure and a utility measure in the plan.")
         return cls(scores, *axes, plan.limits if limits is None else limits, plan.policy.choosing_level)
 
+    @classmethod
+    def of_pairs(
+        cls, table: Readable, *, name: str = "name", risk: str | Sequence[str] = (), utility: str = "", loss: bool = False,
+        original: str = "original",
+    ) -> RUMap:  # fmt: skip
+        """Return the map of a table of risks and utilities made elsewhere, one row for each release.
+
+        Parameters
+        ----------
+        table : a file, or a frame with a column of names, of risks and of utilities. Rows with the same name are draws of
+            the same method.
+        name, risk, utility : the columns; of several risks the worst counts, and curves show each. By default `name`,
+            `risk`, and `utility`, or else `loss` or `distortion`.
+        loss : whether the utility column is a loss, so that lower is better; `loss` and `distortion` always are.
+        original : the name of the row that is the unmasked file, if there is one.
+
+        Further columns, such as the rate of a swap, can be shown by `draw(color="rate")`, `facet` and `curve`.
+
+        >>> pairs = {"name": ["A", "B", "C"], "risk": [0.1, 0.3, 0.3], "utility": [0.5, 0.9, 0.6]}
+        >>> RUMap.of_pairs(pairs)
+        RUMap(risk against utility: 3 points, 2 on the frontier)
+        """
+        risks = (risk,) if isinstance(risk, str) else risk
+        scores, columns = read_pairs(table, name, risks, utility, loss, original)
+        return cls(scores, columns.risk, columns.utility)
+
     def __repr__(self) -> str:
         points, undominated_points = len(self.points), len(self.frontier)
         brief = self.scores.brief_of
@@ -120,6 +149,10 @@ class RUMap:
     def _fact(self, measure: str, column: str) -> Any:
         return self.scores.measure[column][self.scores.index_of(measure)]
 
+    def axis_of(self, measure: str) -> str:
+        """Return "risk" or "utility": what a measure measures, whichever axis shows it."""
+        return str(self._fact(measure, "axis"))
+
     def end(self, measure: str, name: str) -> float | None:
         """Return a number that a measure declares: "low" or "high" of its bounds, or "baseline_value"."""
         value: float | None = self._fact(measure, name)
@@ -134,14 +167,20 @@ class RUMap:
         risk, utility = directions.pop(), self._fact(self.utility, "direction")
         return (1.0 if risk == "lower" else -1.0), (1.0 if utility == "lower" else -1.0)
 
+    @property
+    def risk_unit(self) -> str:
+        """The unit of the risk axis."""
+        return "share of its limit" if self.scales else str(self._fact(self.risk[0], "unit"))
+
     @cached_property
     def labels(self) -> tuple[str, str]:
         """The labels of the risk and the utility axis, with units."""
         titles = [*map(self.scores.short_title_of, self.risk)]
         several = f"worst of {', '.join(titles) if len(titles) <= MAX_NAMES_IN_PHRASE else f'{len(titles)} measures'}"
         name = titles[0] if len(titles) == 1 else several
-        unit = "share of its limit" if self.scales else self._fact(self.risk[0], "unit")
-        return f"{name} ({unit})", f"{self.scores.short_title_of(self.utility)} ({self._fact(self.utility, 'unit')})"
+        across = self.scores.short_title_of(self.utility), str(self._fact(self.utility, "unit"))
+        named = f"{name} ({self.risk_unit})" if self.risk_unit else name  # a table made elsewhere states no units
+        return named, f"{across[0]} ({across[1]})" if across[1] else across[0]
 
     @cached_property
     def is_expectation(self) -> bool:
@@ -211,6 +250,51 @@ class RUMap:
         membership = ["membership", "membership_low", "membership_high"]
         flags = "anchor", "worse", "frontier"
         return table.select("method", "count", "risk", "utility", *ends, "risk_end", *flags, *membership)
+
+    def families(self, parameters: str | Sequence[str] = (), least: int = MIN_MEMBERS) -> tuple[Family, ...]:
+        """Return the families of methods on this map that differ in one number only.
+
+        parameters : the numbers that may differ, by default any. least : methods that a family must have.
+        """
+        names = (parameters,) if isinstance(parameters, str) else tuple(parameters)
+        known, masked = (
+            self.scores.parameters,
+            self.points.filter(~pl.col("anchor"))["method"].unique(maintain_order=True),
+        )
+        methods = [known[method] for method in masked if method in known]
+        families = find_families(methods, names, least)
+        check_families(families, methods, names)
+        return families
+
+    def curves(self, parameters: str | Sequence[str] = ()) -> pl.DataFrame:
+        """Return the curve of (risk, utility) of each family of methods as its parameter grows, one for each risk measure.
+
+        A curve is a family and a measure of the risk axis. Its rows are pooled values in the order of the parameter, with
+        standard errors (se). The risk is a share of its limit where the axis shows such shares. Duncan et al. (2001),
+        section 2: an R-U map is this curve, for each state of the attacker's knowledge.
+        """
+        rows = [(f.name, f.parameter, value, text) for f in self.families(parameters) for value, text in f.members]
+        schema = {"family": pl.String, "parameter": pl.String, "value": pl.Float64, "method": pl.String}
+        members = pl.DataFrame(rows, schema=schema, orient="row")
+        pooled = self.scores.pooled(self.utility).select("method", "count", utility="value", utility_se="se")
+        curves = []
+        for name, scale in zip(self.risk, self.scales or [1.0] * len(self.risk), strict=True):
+            risk = self.scores.pooled(name).select("method", risk=pl.col("value") / scale, risk_se=pl.col("se") / scale)
+            own = members.with_columns(measure=pl.lit(name)).join(risk, on="method", maintain_order="left")
+            curves.append(own.join(pooled, on="method", maintain_order="left"))
+        columns = (
+            "family",
+            "parameter",
+            "value",
+            "measure",
+            "method",
+            "count",
+            "risk",
+            "utility",
+            "risk_se",
+            "utility_se",
+        )
+        return pl.concat(curves).select(columns)
 
     def _on_axis(self, measure: str, table: pl.DataFrame, key: str) -> pl.DataFrame:
         """Return one measure of candidates or methods, with a value for fully synthetic files where that is possible.
@@ -510,6 +594,13 @@ class RUMap:
     def draw(self, **options: Unpack[MapOptions]) -> Chart:
         """Return the map as a chart with `.save("map.html" | ".svg" | ".png")`; options as in `sdcmap.charts.draw_map`."""
         return draw_chart("draw_map", self, **options)
+
+    def draw_all(self, *, mark: Choice | None = None) -> Chart:
+        """Return a page of small maps, one for every risk measure and every utility measure of the scores.
+
+        mark : a choice, which is marked in every map. `sdcmap.charts.draw_measure_pairs` has more options.
+        """
+        return draw_chart("draw_measure_pairs", self, mark=mark)
 
 
 def _limits_on(

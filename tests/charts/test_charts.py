@@ -177,8 +177,8 @@ def test_releasing_nothing_is_marked(swaps: RUMap) -> None:
 
 
 def test_expectations_are_drawn_by_mean_and_infinity_at_the_edge(noise: RUMap) -> None:
-    info = map_info(noise, mark=noise.choose(sm.Threshold(risk=1.0)))
-    assert info.by == "mean" and info.stepped == "step-before"
+    info = map_info(noise, mark=noise.choose(sm.Threshold(risk=1.0)), by="mean")
+    assert map_info(noise, color="variance").by == "mean" and info.stepped == "step-before"
     whole = info.anchors.filter(pl.col("name") == "unmasked file").row(0, named=True)
     assert math.isinf(whole["risk"]) and whole["edge"] == "up" and "risk infinite" in whole["text"]
     assert "higher is better" in " ".join(info.x.lines(40)) and "a larger error is better" in info.y.lines(400)[0]
@@ -222,7 +222,7 @@ def test_few_points_can_be_drawn(points: list[tuple[str, int, float, float]]) ->
 
 
 def test_unknown_by_is_rejected(swaps: RUMap) -> None:
-    with pytest.raises(sm.errors.PlanError, match="by 'release' or by 'mean'"):
+    with pytest.raises(sm.errors.PlanError, match="by 'release', by 'mean' or by 'curve'"):
         draw_map(swaps, by="median")
 
 

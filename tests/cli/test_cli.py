@@ -192,6 +192,55 @@ def test_map_choose_report_release(folder: Path, tmp_path: Path) -> None:
     assert "not empty" in refused.stderr
 
 
+def test_map_colors_and_traces_a_parameter(folder: Path, tmp_path: Path) -> None:
+    """Gomatam et al. (2003), figure 3: rates by symbol; Duncan et al. (2001): a curve for each family."""
+    study = folder / "study"
+    sdcmap("map", study, "--color", "rate", "-o", tmp_path / "map.svg")
+    picture = (tmp_path / "map.svg").read_text()
+    assert "rate 0.05" in picture and "rate 0.2" in picture
+    sdcmap("map", study, "--curve", "rate", "-o", tmp_path / "curve.csv")
+    curves = pl.read_csv(tmp_path / "curve.csv")
+    by_family = dict(curves.group_by("family").agg("value").iter_rows())  # some swaps are infeasible at 0.2
+    assert "Swap (on Sex)" in by_family and all(values == [0.05, 0.2] for values in by_family.values())
+    sdcmap("map", study, "--curve", "rate", "-o", tmp_path / "curve.svg")
+    assert "numbers at points: rate" in (tmp_path / "curve.svg").read_text()
+    refused = sdcmap("map", study, "--curve", "variance", "-o", tmp_path / "no.svg", code=2)
+    assert "These do: rate" in refused.stderr
+
+
+def test_limits_of_losses_and_maps_of_all_measures(folder: Path, tmp_path: Path) -> None:
+    study = folder / "study"
+    free = json.loads(sdcmap("choose", study, "--max-risk", 1, "--json").stdout)
+    strict = ("--limit", f"Hellinger={0.9 * free['utility']}")
+    limited = sdcmap("choose", study, "--max-risk", 1, *strict, "--json", code=3)
+    assert json.loads(limited.stdout)["candidate"] is None  # the least loss exceeds its limit
+    loose = json.loads(
+        sdcmap("choose", study, "--max-risk", 1, "--limit", f"Hellinger={free['utility']}", "--json").stdout
+    )
+    assert loose["candidate"] == free["candidate"] and [row["status"] for row in loose["limits"]] == ["met"]
+    sdcmap("map", study, "--all", "--limit", "Hellinger=0.05", "-o", tmp_path / "all.svg")
+    assert "All measures" in (tmp_path / "all.svg").read_text()
+    assert "such as Hellinger=0.05" in sdcmap("choose", study, "--limit", "Hellinger", code=2).stderr
+    assert "leave out --by" in sdcmap("map", study, "--all", "--by", "mean", "-o", tmp_path / "no.svg", code=2).stderr
+
+
+def test_map_of_a_table_made_elsewhere(tmp_path: Path) -> None:
+    """Gomatam et al. (2003), figure 1: pairs of risk and utility, their frontier and the line of a linear rule."""
+    (tmp_path / "pairs.csv").write_text("name;rate;risk;utility\nA;0,1;0,1;0,2\nB;0,1;0,2;0,5\nC;0,2;0,3;0,4\n")
+    sdcmap("map", tmp_path / "pairs.csv", "--color", "rate", "--slope", 0.5, "-o", tmp_path / "map.svg")
+    picture = (tmp_path / "map.svg").read_text()
+    assert "chosen: B" in picture and "rate 0.2" in picture and "risk − 0.5 × utility" in picture
+    sdcmap("map", tmp_path / "pairs.csv", "--loss", "-o", tmp_path / "map.csv")
+    table = pl.read_csv(tmp_path / "map.csv")
+    assert table.filter("frontier")["method"].to_list() == ["A"]
+    for options, words in (
+        (("--as-subsample",), "needs the data of a study"),
+        (("--utility", "gain"), "the table has no column 'gain'"),
+    ):
+        assert words in sdcmap("map", tmp_path / "pairs.csv", *options, "-o", tmp_path / "no.svg", code=2).stderr
+    assert "there is no file" in sdcmap("map", tmp_path / "none.csv", "-o", tmp_path / "no.svg", code=2).stderr
+
+
 def test_exit_code_is_three_if_nothing_can_be_released(folder: Path, tmp_path: Path) -> None:
     out = sdcmap("choose", folder / "study", "--max-risk=-1", "--json", code=3)
     assert json.loads(out.stdout)["candidate"] is None

@@ -291,3 +291,15 @@ def test_manifest_records_skipped_attacks_of_a_release(tmp_path: Path) -> None:
         assert "by the file before RankSwap" in text_of(report(study).html)
     result = [path.read_bytes() for path in (tmp_path / "public").iterdir()]
     assert not any(b"informed on" in content or b"file before" in content for content in result)
+
+
+def test_report_draws_curves_of_a_parameter(tmp_path: Path) -> None:
+    """Where methods differ in one parameter, both reports draw their curve, and the external one no single releases."""
+    people = sm.demo.population(100, seed=3)
+    measures = [sm.risk.KnownIndex(on="wage"), sm.utility.MeanPrecision(on="wage")]
+    plan = sm.Plan(sm.grid(sm.Noise, on="wage", variance=[0.1, 0.5, 1.0]), measures, replicates=2, seed=2**200 + 1)
+    sm.sweep(people, plan, tmp_path / "study", workers=1)
+    for audience, reason in (("internal", ""), ("external", "The board decided to publish the risk.")):
+        page = sm.report(tmp_path / "study", audience=audience, show_risk=reason).html
+        assert "numbers at points: variance" in page and "Each line joins the methods" in page
+        assert "one candidate release" not in page

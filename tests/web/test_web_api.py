@@ -20,12 +20,14 @@ import pytest
 
 import sdcmap as sm
 from samples import PROFILE_OVERRIDES
+from sdcmap.charts import map_info
 from sdcmap.explore.first_look import look, source_of
 from sdcmap.methods import METHODS
 from sdcmap.web import pages
 from sdcmap.web.workspace import Workspace
+from sdcmap.workflow import open_map
 from waiting import until
-from web_workspace import ALIKE, KEYS, ROLES, endless_plan, ok, serve_app
+from web_workspace import ALIKE, COUNTED, KEYS, ROLES, endless_plan, ok, serve_app
 
 
 def status_of(client: httpx.Client, name: str) -> dict[str, Any]:
@@ -293,7 +295,9 @@ def test_requested_limits_apply_to_map_and_choice(client: httpx.Client, folder: 
     assert 0 < sum(found["points"]["within"]) < len(ru.points)
     for kind, rows in (("points", ru.points), ("means", ru.means)):
         result = found[kind]["levels"]
-        assert result == {column.limit.measure.text: column.end.tolist() for column in ru.compare_limits(rows)}
+        expected = {column.limit.measure.text: column.end.tolist() for column in ru.compare_limits(rows)}
+        assert {name: result[name] for name in limits} == expected
+        assert set(result) == set(study.scores().measure["name"])  # losses can be limited too
         held = [all(result[name][i] <= limit for name, limit in limits.items()) for i in range(len(rows))]
         assert held == found[kind]["within"]
     rule = {"type": "Threshold", "risk": 0.02}
@@ -301,6 +305,35 @@ def test_requested_limits_apply_to_map_and_choice(client: httpx.Client, folder: 
     assert choice["candidate"] == ru.choose(sm.Threshold(risk=0.02)).candidate
     for wrong in ("SmallCells 0.1", '{"SmallCells": "much"}', '{"Nobody": 0.1}'):
         assert client.get("/api/studies/axes/map", params={"limits": wrong}).status_code == 422
+
+
+def test_limit_of_a_loss_decides_and_has_a_lever(client: httpx.Client, folder: Path) -> None:
+    with sm.Study.open(folder / "axes") as study:
+        ru = sm.RUMap(study.scores(), "SmallCells", "Hellinger", {COUNTED.text: 0.05})
+    request = {"rule": {"type": "Threshold", "risk": 1.0}, "limits": {COUNTED.text: 0.05}}
+    answer = ok(client.post("/api/studies/axes/levers", json=request))
+    assert answer["choice"]["candidate"] == ru.choose(sm.Threshold(risk=1.0)).candidate
+    assert COUNTED.text in answer["limits"]
+
+
+def test_map_contains_the_curves_of_its_picture(client: httpx.Client, folder: Path) -> None:
+    with sm.Study.open(folder / "known") as study:
+        ru = open_map(study)
+    found = ok(client.get("/api/studies/known/map"))
+    assert found["layer"] == map_info(ru).by == "curve"
+    curves = ru.curves()
+    assert [name for curve in found["curves"] for name in [curve["name"]] * len(curve["value"])] == curves[
+        "family"
+    ].to_list()
+    for column in ("risk", "utility"):
+        assert [value for curve in found["curves"] for value in curve[column]] == curves[column].to_list()
+    methods = [found["methods"][index] for curve in found["curves"] for index in curve["method"]]
+    assert methods == curves["method"].to_list()
+    assert set(found["axes"]) == {"release", "mean", "curve"}
+    assert ok(client.get("/api/studies/cps/map"))["layer"] == "release"  # swaps are compared by single releases
+    for form, by, words in (("csv", "curve", b"family,parameter"), ("svg", "all", b"All measures")):
+        picture = client.get(f"/api/studies/known/map.{form}", params={"by": by})
+        assert picture.status_code == 200 and words in picture.content
 
 
 def test_map_of_search_contains_generations(client: httpx.Client, folder: Path) -> None:

@@ -42,6 +42,28 @@ def test_dragged_limit_reaches_the_choice(browser_session: LoggedInBrowser) -> N
         expect(page.locator("#rule-said")).to_contain_text("the plan's rule")
 
 
+def test_curves_of_a_parameter_are_drawn(browser_session: LoggedInBrowser) -> None:
+    """The study `known` has noise of three variances and rank swaps of two windows."""
+    with browser_session.at("/studies/known/map") as page:
+        expect(page.locator("#by")).to_have_value("curve")
+        expect(page.locator(".key")).to_contain_text("numbers at points: variance, p")
+        lines = page.evaluate("workbench.state.map.curves.map(({ name, value }) => [name, value])")
+        assert lines == [["Additive noise", ["0.01", "0.3", "2"]], ["Rank swapping", ["0.02", "0.3"]]]
+        until(page, "[...document.querySelectorAll('.plot .label')].some((one) => one.textContent === '0.01')")
+        drawn = page.evaluate("workbench.plot.traced.map(({ risk, utility }) => [risk, utility])")
+        means = page.evaluate(
+            "workbench.plot.means.filter((row) => !row.anchor).map(({ risk, utility }) => [risk, utility])"
+        )
+        assert sorted(drawn) == sorted(means) and len(drawn) == 5  # one attacker: the pooled values of the methods
+        page.select_option("#rows", "all")
+        assert page.locator("#table tbody tr").count() == 5
+        page.select_option("#by", "mean")
+        expect(page.locator(".key")).to_contain_text("line: frontier")
+        # A limit on a loss, which only risks had before.
+        name = page.evaluate("workbench.state.map.measures.find((one) => one.axis === 'utility').name")
+        expect(page.get_by_label(f"Limit of {name}", exact=True)).to_be_attached()
+
+
 def test_map_with_hidden_limits_other_axes_and_empty_axes(browser_session: LoggedInBrowser, server: Server) -> None:
     with browser_session.at("/studies/axes/map") as page:
         page.fill("#lever-number", "500")

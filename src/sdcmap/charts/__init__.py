@@ -6,6 +6,7 @@ from sdcmap.charts.densities import draw_densities
 from sdcmap.charts.fronts import draw_fronts
 from sdcmap.charts.map_contents import map_info
 from sdcmap.charts.map_tables import MapInfo
+from sdcmap.charts.measure_pairs import draw_measure_pairs
 from sdcmap.charts.planes import draw_criterion
 from sdcmap.charts.ru_map import draw_map
 from sdcmap.charts.search_charts import (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -30,7 +30,16 @@ def position(x: Axis, y: Axis, utility: float, risk: float) -> tuple[float, floa
 
 def loss_word(ru: RUMap) -> str:
     """Return what the utility axis is called."""
-    return "loss" if ru.signs[1] > 0 else "utility"
+    return _axis_word(ru, ru.utility, ru.signs[1])
+
+
+def risk_word(ru: RUMap) -> str:
+    """Return what the risk axis is called: a map may also show two utilities, or two risks."""
+    return _axis_word(ru, ru.risk[0], ru.signs[0])
+
+
+def _axis_word(ru: RUMap, measure: str, sign: float) -> str:
+    return "risk" if ru.axis_of(measure) == "risk" else "loss" if sign > 0 else "utility"
 
 
 def anchor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]:
@@ -40,7 +49,7 @@ def anchor_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str]) -> list[Row]
     rows = []
     for name, risk, utility in ends:
         across, up, edge = position(x, y, utility, risk)
-        beyond = [f"risk {format_value(risk)}"] * (y.locate(risk)[1] != "")
+        beyond = [f"{risk_word(ru)} {format_value(risk)}"] * (y.locate(risk)[1] != "")
         beyond += [f"{loss_word(ru)} {format_value(utility)}"] * (x.locate(utility)[1] != "")
         row = {"name": name, "risk": risk, "utility": utility, "x": across, "y": up, "edge": edge}
         text = f"{name}: {', '.join(beyond)}" if beyond else name
@@ -52,9 +61,9 @@ def band_rows(x: Axis, y: Axis, means: pl.DataFrame) -> list[Row]:
     """Return the spread of single releases and the error of the mean along both axes, cut to the picture."""
     rows = []
     for mean in means.filter(pl.col("count") > 1).to_dicts():
-        for name, along in (("risk", y), ("utility", x)):
-            middle, error = mean[name], mean[f"{name}_se"]
-            ends = {"spread": (mean[f"{name}_low"], mean[f"{name}_high"])}
+        for axis, along in (("risk", y), ("utility", x)):
+            middle, error = mean[axis], mean[f"{axis}_se"]
+            ends: dict[str, tuple[Any, Any]] = {"spread": (mean.get(f"{axis}_low"), mean.get(f"{axis}_high"))}
             half = None if error is None else NORMAL_QUANTILE * error
             ends["error"] = (None, None) if half is None else (middle - half, middle + half)
             for kind, pair in ends.items():
@@ -62,8 +71,8 @@ def band_rows(x: Axis, y: Axis, means: pl.DataFrame) -> list[Row]:
                 if pair[0] is None or not all(map(math.isfinite, pair)):
                     continue
                 low, high = map(along.clip, pair)
-                line = (mean["x"], low, mean["x"], high) if name == "risk" else (low, mean["y"], high, mean["y"])
-                row = {"panel": mean["panel"], "method": mean["method"], "axis": name, "kind": kind}
+                line = (mean["x"], low, mean["x"], high) if axis == "risk" else (low, mean["y"], high, mean["y"])
+                row = {name: mean[name] for name in ("panel", "group", "method")} | {"axis": axis, "kind": kind}
                 rows.append(row | dict(zip(("x", "y", "x2", "y2"), line, strict=True)))
     return rows
 
@@ -142,6 +151,25 @@ def line_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str], home: str, mar
     text += f" ({readable})" if readable else ""
     text += {"high": ", above the picture", "low": ", below the picture", "": ""}[side]
     return _level_line("limit", x, at, side, text, panels)
+
+
+def limit_rows(ru: RUMap, x: Axis, y: Axis, panels: Sequence[str], mark: Choice | None) -> list[Row]:
+    """Return the limits of the measures on the axes: of the utility across, and of a single risk up.
+
+    The limit of a `Threshold` is drawn as its own line, and shares of limits have none.
+    """
+    rows = []
+    for limit in ru.limits:
+        name, bound = limit.measure.text, "≤" if limit.is_upper else "≥"
+        if name == ru.utility and not x.locate(limit.value)[1]:
+            ends = {"x": limit.value, "y": y.low, "x2": limit.value, "y2": y.high, "edge": ""}
+            text = f"limit: {loss_word(ru)} {bound} {limit.value:g}"
+            rows += [{"panel": panel, "kind": "limit", **ends, "text": text} for panel in panels]
+        is_drawn = mark is not None and hasattr(mark.rule, "risk") and float(mark.rule.risk) == limit.value
+        if ru.risk == (name,) and not is_drawn and not y.locate(limit.value)[1]:
+            text = f"limit: {risk_word(ru)} {bound} {limit.value:g}"
+            rows += _level_line("limit", x, limit.value, "", text, panels)
+    return rows
 
 
 def _tangent(ru: RUMap, x: Axis, y: Axis, home: str, slope: float, mark: Choice) -> list[Row]:

@@ -10,7 +10,7 @@ import polars as pl
 from sdcmap.charts.guides import NOTHING, UNMASKED
 from sdcmap.charts.label_placement import CHARACTER_WIDTH, FONT_SIZE
 from sdcmap.charts.map_tables import MapInfo
-from sdcmap.charts.style import GRAY, INK, color_of, shape_of
+from sdcmap.charts.style import GRAY, INK
 from sdcmap.core.chart import Spec
 
 ROW_HEIGHT, SYMBOL_WIDTH = 18, 26  # pixels
@@ -24,11 +24,14 @@ STYLES: dict[str, Spec] = {
     "tangent": {"color": "#B22222", "strokeWidth": 1.2},
     "spread": {"color": GRAY, "strokeWidth": 0.7},
     "error": {"color": INK, "strokeWidth": 2.6},
+    "curve error": {"color": GRAY, "strokeWidth": 1.2},
     "anchor": {"filled": False, "color": INK, "fill": "white", "size": 80, "strokeWidth": 1.4, "opacity": 1.0},
     "chosen": {"filled": False, "color": INK, "size": 190, "strokeWidth": 2.0, "opacity": 1.0},
     "draw": {"filled": True, "color": INK, "size": 30, "opacity": 1.0},
     "worse": {"shape": "cross", "filled": True, "color": GRAY, "size": 40, "opacity": 0.9},
 }
+CURVE: Spec = {"strokeWidth": 1.6}  # with the color and the dash of its group
+POINT: Spec = {"filled": True, "size": 50, "opacity": 1.0}
 MEAN = "mean of a method's releases"
 WORDS = {
     "frontier": "frontier: undominated",
@@ -37,14 +40,14 @@ WORDS = {
     "error": "mean ± 1.96 standard errors",
     "chosen": "chosen",
     "draw": "the chosen draw",
-    "limit": "limit of the rule",
+    "limit": "limit",
     "floor": "risk without any release",
     "tangent": "line of equal risk + slope × loss",
 }
 
 
 class Entry(NamedTuple):
-    """One entry: a "point" or "rule" in its style (or no mark), and what it stands for."""
+    """One entry: a "point", a "rule" or a "curve" (both) in its style, or no mark; and what it stands for."""
 
     mark: str
     style: Spec
@@ -53,11 +56,12 @@ class Entry(NamedTuple):
 
 def legend_entries(info: MapInfo) -> Iterator[Entry]:
     """Yield the entries of the legend of a map."""
-    for group in info.groups:
-        style = {"filled": True, "color": color_of(info.groups, group), "size": 50, "opacity": 1.0}
-        yield Entry("point", {**style, "shape": shape_of(info.groups, group)}, group)
-    if info.groups:
-        yield Entry("", {}, f"each point: {MEAN if info.by == 'mean' else 'one release'}")
+    for group, style in info.styles.items():
+        yield Entry("curve" if "strokeDash" in style else "point", style, group)
+    if info.styles:
+        yield Entry("", {}, f"each point: {'one release' if info.by == 'release' else MEAN}")
+    if info.parameter:
+        yield Entry("", {}, f"numbers at points: {info.parameter}")
     tables = {"frontier": info.frontier, "subsamples": info.subsamples}
     kinds = {name for name, table in tables.items() if len(table)}
     visible = info.lines.filter(pl.col("edge") == "") if len(info.lines) else info.lines
@@ -66,7 +70,8 @@ def legend_entries(info: MapInfo) -> Iterator[Entry]:
     for kind, words in WORDS.items():
         if kind in kinds:
             mark = "point" if kind in circle else "rule"
-            yield Entry(mark, {**STYLES[kind], **circle.get(kind, {})}, words.format(draws=info.draws))
+            style = STYLES["curve error" if kind == "error" and info.by == "curve" else kind]
+            yield Entry(mark, {**style, **circle.get(kind, {})}, words.format(draws=info.draws))
     drawn = info.means if info.by == "mean" else info.points
     if "worse" in drawn.columns and drawn["worse"].any():
         yield Entry("point", {**STYLES["worse"], "size": 50}, "worse than not masking")
@@ -86,8 +91,11 @@ def legend_view(entries: Iterable[Entry]) -> Spec:
         y, longest = {"value": rows * ROW_HEIGHT - ROW_HEIGHT / 2}, max(longest, len(words))
         line = {"x": {"value": 3}, "x2": {"value": SYMBOL_WIDTH - 3}}
         ends = line if kind == "rule" else {"x": {"value": SYMBOL_WIDTH / 2}}
+        if kind == "curve":
+            layers.append({"mark": {"type": "rule", **CURVE, **style}, "encoding": {**line, "y": y}})
         if kind:
-            layers.append({"mark": {"type": kind, **style}, "encoding": {**ends, "y": y}})
+            mark = {"type": kind, **style} if kind == "rule" else {"type": "point", **POINT, **style, "strokeDash": []}
+            layers.append({"mark": mark, "encoding": {**ends, "y": y}})
         text = {"type": "text", "text": words, "align": "left", "baseline": "middle", "fontSize": FONT_SIZE}
         layers.append({"mark": {**text, "color": INK}, "encoding": {"x": {"value": SYMBOL_WIDTH + 6}, "y": y}})
     return {

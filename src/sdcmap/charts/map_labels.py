@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 import polars as pl
 
-from sdcmap.charts.label_placement import NEAREST_DISTANCE, Dot, LabelPosition, LabelRequest, position_labels
+from sdcmap.charts.label_placement import (
+    LABEL_DISTANCES,
+    NEAREST_DISTANCE,
+    Dot,
+    LabelPosition,
+    LabelRequest,
+    position_labels,
+)
 from sdcmap.charts.map_tables import MapInfo
 from sdcmap.core.chart import Row
 
@@ -42,9 +49,9 @@ def place_labels(info: MapInfo, panel: str, *, names: bool | str, width: int, he
     def pixel(row: Row, x: str = "x", y: str = "y") -> Pixel:
         return width * info.x.share(row[x]), height * (1 - info.y.share(row[y]))
 
-    drawn = ("anchors", "lines", "marks", "frontier", "bands", "subsamples")
+    drawn = ("anchors", "lines", "marks", "frontier", "bands", "subsamples", "curves")
     here = {name: _rows(getattr(info, name), panel) for name in drawn}
-    points = _rows(info.means if info.by == "mean" else info.points, panel)
+    points = _rows(info.dots, panel)
     first = panel == info.panels[0]
     # Labels are placed in this order, so those that must be shown come first.
     requests = [LabelRequest(row["text"], (pixel(row),), True) for row in here["anchors"] if first]
@@ -56,12 +63,18 @@ def place_labels(info: MapInfo, panel: str, *, names: bool | str, width: int, he
             requests.append(LabelRequest(row["text"], points_on_line, True, NEAREST_DISTANCE))
     if names:
         named = {row["short"] for row in here["marks"]}
-        spots: dict[tuple[bool, str, str], list[Pixel]] = {}
+        spots: dict[tuple[bool, str, str, str], list[Pixel]] = {}
         for row in points:
             if (row["frontier"] or names == "all") and row["short"] not in named:
-                spots.setdefault((not row["frontier"], row["method"], row["short"]), []).append(pixel(row))
+                key = not row["frontier"], row["method"], row["group"] if info.by == "curve" else "", row["short"]
+                spots.setdefault(key, []).append(pixel(row))
         order = sorted(spots.items(), key=lambda item: (item[0][0], item[1]))  # names on the frontier are placed first
-        requests += [LabelRequest(short, tuple(near)) for (_, _, short), near in order]
+        # A number beside a curve belongs to the nearest point, so it has no leader line.
+        lines = {row["group"] for row in here["curves"]}
+        for (_, _, group, short), near in order:
+            requests.append(
+                LabelRequest(short, tuple(near), False, NEAREST_DISTANCE if group in lines else LABEL_DISTANCES)
+            )
     inside = [row for row in here["subsamples"] if row["inside"]]
     requests += [LabelRequest(row["text"], (pixel(row),)) for row in inside if first]
     # Everything that is drawn is represented by dots of ink, which labels avoid.
@@ -74,6 +87,8 @@ def place_labels(info: MapInfo, panel: str, *, names: bool | str, width: int, he
         x, y = pixel(row)
         dots += [(x + 8 * math.cos(t), y + 8 * math.sin(t), RING) for t in range(6)]
     dots += _along([pixel(row) for row in here["frontier"]], info.stepped)
+    for group in {row["group"]: None for row in here["curves"]}:
+        dots += _along([pixel(row) for row in here["curves"] if row["group"] == group], "linear")
     dots += _along([pixel(row) for row in inside], "linear")
     for row in (*here["lines"], *here["bands"]):
         dots += _along([pixel(row), pixel(row, "x2", "y2")], "linear")

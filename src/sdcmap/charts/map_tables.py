@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
 from sdcmap.charts.axis import Axis
+from sdcmap.core.chart import Spec
 
 
 @dataclass(frozen=True)
@@ -15,9 +17,10 @@ class MapInfo:
 
     points : panel, group, id, method, short, draw, risk, utility, x, y, edge, frontier; empty where means are drawn.
     means : panel, group, method, short, count, risk, utility, membership, x, y, edge, frontier; else empty.
+    curves : panel, group, x, y along each line of a parameter, smallest value first; empty unless curves are drawn.
     frontier : panel, x, y of the undominated points of the drawn layer, from left to right.
     anchors : panel, name, risk, utility, x, y, edge, text.
-    bands : panel, method, axis, kind ("spread" of single releases, "error" of the mean), x, y, x2, y2.
+    bands : panel, group, method, axis, kind ("spread" of single releases, "error" of the mean), x, y, x2, y2.
     marks : the chosen point: panel, kind ("chosen"; "draw" beside a chosen mean), x, y, edge, short, text.
     lines : panel, kind ("limit" or "tangent"), x, y, x2, y2, edge, text.
     subsamples : panel, x, y, inside (1: in the picture), name (of the share thrown away), text; the smallest last.
@@ -26,13 +29,15 @@ class MapInfo:
 
     by: str
     panels: tuple[str, ...]
-    groups: tuple[str, ...]
+    styles: Mapping[str, Spec]  # color and shape of each group, and the dash of each line
+    parameter: str  # what the numbers at the points of curves are
     x: Axis
     y: Axis
     stepped: str  # how the frontier goes from point to point: "step-after" or "step-before"
     draws: int  # most releases of one method
     points: pl.DataFrame
     means: pl.DataFrame
+    curves: pl.DataFrame
     frontier: pl.DataFrame
     anchors: pl.DataFrame
     bands: pl.DataFrame
@@ -40,3 +45,8 @@ class MapInfo:
     lines: pl.DataFrame
     subsamples: pl.DataFrame
     labels: pl.DataFrame
+
+    @property
+    def dots(self) -> pl.DataFrame:
+        """The points that are drawn: single releases, or means of methods."""
+        return self.points if self.by == "release" else self.means

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from itertools import groupby, takewhile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
 
 from sdcmap.core import Method, PlanError
 from sdcmap.study.candidate_names import format_parameter
+from sdcmap.study.parameter_families import MethodParameters, join_labels
 from sdcmap.study.scores import Scores
 
 MAX_LABEL_LENGTH = 48  # characters of a label
 FILE = "file made elsewhere"
-UNKNOWN = "method of unknown class"  # a row of a table made elsewhere
+UNKNOWN = "release made elsewhere"  # a row of a table, whose method is not known
 
 
 @dataclass(frozen=True)
@@ -25,16 +26,19 @@ class MethodLabel:
     kind: str = "candidate"  # of the row
     name: str = ""  # for people
     is_stated: bool = False  # whether a person stated the name
+    columns: Mapping[str, object] = field(default_factory=dict)  # further columns of a table made elsewhere
+
+    @property
+    def parameters(self) -> MethodParameters:
+        """The parameters of the method, or the further columns of the table."""
+        if self.method is None:
+            return MethodParameters(self.text, (), (self.columns,))
+        return MethodParameters.of_method(self.method)
 
     @property
     def display_name(self) -> str:
         """The name; where there is none, the title of the method, or its text."""
         return self.name or (self.text if self.method is None else self.method.title)
-
-    @property
-    def step_labels(self) -> tuple[str, ...]:
-        """The labels of the steps of the method, repeated ones once."""
-        return tuple(label for label, _ in groupby(step.label for step in _steps(self.method)))
 
     @property
     def family(self) -> str:
@@ -45,9 +49,8 @@ class MethodLabel:
         """Return the family without so many of its last steps."""
         if self.kind == "file":
             return FILE
-        if self.method is None:
-            return UNKNOWN
-        return _join_labels(self.step_labels[: len(self.step_labels) - last])
+        labels = self.parameters.labels
+        return join_labels(labels[: len(labels) - last]) or UNKNOWN
 
 
 def label_methods(texts: Iterable[str], scores: Scores) -> list[MethodLabel]:
@@ -55,9 +58,12 @@ def label_methods(texts: Iterable[str], scores: Scores) -> list[MethodLabel]:
     kinds, methods, names = scores.kinds, scores.methods, scores.names
     stated = names if scores.plan is None else scores.plan.stated_names
     return [
-        MethodLabel(text, methods.get(text), kinds.get(text, "candidate"), names.get(text, ""), text in stated)
+        MethodLabel(
+            text, methods.get(text), kinds.get(text, "candidate"), names.get(text, ""), text in stated,
+            scores.columns.get(text, {}),
+        )
         for text in texts
-    ]
+    ]  # fmt: skip
 
 
 def groups_of(rows: Sequence[MethodLabel], by: str) -> dict[str, str]:
@@ -72,11 +78,11 @@ def groups_of(rows: Sequence[MethodLabel], by: str) -> dict[str, str]:
     """
     if by == "method":
         shared = _count_shared_last_steps(
-            [row.step_labels for row in rows if row.method is not None and row.kind == "candidate"]
+            [row.parameters.labels for row in rows if row.method is not None and row.kind == "candidate"]
         )
         families = {row.text: row.family_without(shared) for row in rows}
         return dict(sorted(families.items(), key=lambda item: (item[1], item[0])))
-    values = {row.text: _values(row.method, by) for row in rows}
+    values = {row.text: row.parameters.values(by) for row in rows}
     if rows and not any(values.values()):
         raise PlanError(f"no method of this map has a parameter {by!r}.")
     order = sorted(values, key=lambda text: (not values[text], list(map(_sortable, values[text])), text))
@@ -117,24 +123,12 @@ def _shorten(row: MethodLabel, bare: frozenset[type]) -> str:
     return _cut(names[0] if len(names[0]) <= MAX_LABEL_LENGTH else names[1])
 
 
-def _join_labels(labels: Sequence[str]) -> str:
-    """Return "Global recoding + microaggregation" for two labels; abbreviations keep their capitals."""
-    first, *rest = labels
-    return " + ".join([first, *(label if label[:2].isupper() else label[0].lower() + label[1:] for label in rest)])
-
-
 def _count_shared_last_steps(labels: Sequence[tuple[str, ...]]) -> int:
     """Return how many last steps all of these chains share. At least one step of each remains."""
     if len(labels) < 2:
         return 0
     same = takewhile(lambda column: len(set(column)) == 1, zip(*(reversed(own) for own in labels), strict=False))
     return min(len(list(same)), min(map(len, labels)) - 1)
-
-
-def _values(method: Method | None, name: str) -> tuple[object, ...]:
-    """Return the parameter `name` of each step that has one."""
-    stated = (getattr(step, name) for step in _steps(method) if name in {f.name for f in fields(step)})
-    return tuple(value for value in stated if value not in (None, ()))
 
 
 def _sortable(value: object) -> tuple[bool, float, str]:

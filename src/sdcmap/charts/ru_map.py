@@ -10,10 +10,10 @@ import polars as pl
 
 from sdcmap.charts.axis import Axis
 from sdcmap.charts.label_placement import CHARACTER_WIDTH, FONT_SIZE
-from sdcmap.charts.legend import ANCHOR_SHAPES, STYLES, legend_entries, legend_view
+from sdcmap.charts.legend import ANCHOR_SHAPES, CURVE, STYLES, legend_entries, legend_view
 from sdcmap.charts.map_contents import map_info
 from sdcmap.charts.map_tables import MapInfo
-from sdcmap.charts.style import FROM_TO, GRAY, INK, color_of, layer, number, page, shape_of
+from sdcmap.charts.style import FROM_TO, GRAY, INK, layer, number, page
 from sdcmap.core.chart import Chart, Row, Spec
 from sdcmap.core.map_options import MapContents
 from sdcmap.map import RUMap
@@ -34,8 +34,12 @@ def draw_map(
     ----------
     mark : a choice; its point is marked, and its rule drawn: the limit of a `Threshold`, the tangent of a `Linear`.
     by : "release" draws every candidate; "mean" draws the pooled value of each method with the spread of its single
-        releases (thin) and the error of the mean (thick); with more than 40 methods only undominated ones have these bands.
-        Default: releases, or means where a measure is an expectation.
+        releases (thin) and the error of the mean (thick); with more than 40 methods only undominated ones have these bands;
+        "curve" draws a line through the pooled values of methods that differ in one number, as that number grows, with the
+        number at each point and the error of the mean. Of several risk measures each has its own line.
+        Default: curves where most methods belong to families of three or more values, and none is a swap; otherwise
+        releases, or means where a measure is an expectation.
+    curve : the parameter that curves trace, such as "variance", or several; implies by="curve".
     facet : small multiples by "method" (its class), by a parameter such as "rate", or by a mapping from method text to the
         title of its panel; each panel has its own frontier.
     color : what colors and shapes stand for, stated as in `facet`; methods that a mapping omits are "others".
@@ -64,24 +68,26 @@ def draw_map(
 def map_spec(info: MapInfo, width: int, height: int, title: str = "") -> Spec:
     """Return the Vega-Lite spec of the map."""
     columns = min(COLUMNS, len(info.panels))
-    panels = [_panel(info, number, columns, width, height) for number in range(len(info.panels))]
+    panels = [draw_panel(info, number, columns, width, height) for number in range(len(info.panels))]
     picture = panels[0] if len(panels) == 1 else {"concat": panels, "columns": columns, "spacing": 20}
     return page(title, hconcat=[picture, legend_view(legend_entries(info))], spacing=18)
 
 
-def _panel(info: MapInfo, index: int, columns: int, width: int, height: int) -> Spec:
+def draw_panel(info: MapInfo, index: int, columns: int, width: int, height: int) -> Spec:
+    """Return the spec of one panel; only panels at the left and at the bottom have axis titles."""
     panel = info.panels[index]
 
     def here(table: pl.DataFrame) -> pl.DataFrame:
         return table.filter(pl.col("panel") == panel)
 
-    dots = here(info.means if info.by == "mean" else info.points)
+    dots = here(info.dots)
     # From bottom to top: lines, then points, then what must stay visible.
     layers = [
         *_segments(here(info.lines), "floor", "limit", "tangent"),
         *_subsamples(here(info.subsamples), info.x, scale=not panel),
         *_dots(info, dots, frontier=False),
-        *_segments(here(info.bands), "spread", "error"),
+        *_curves(info, here(info.curves)),
+        *_bands(info, here(info.bands)),
         *_frontier(here(info.frontier), info.stepped),
         *_dots(info, dots, frontier=True),
         *_anchors(here(info.anchors)),
@@ -121,6 +127,17 @@ def _segments(table: pl.DataFrame, *kinds: str) -> Iterator[Spec]:
             yield layer(ends, {"type": "rule", **STYLES[kind]}, **FROM_TO)
 
 
+def _bands(info: MapInfo, table: pl.DataFrame) -> Iterator[Spec]:
+    """Yield the intervals of means; beside curves, thin and in the color of their line."""
+    if info.by != "curve":
+        return (yield from _segments(table, "spread", "error"))
+    for (group,), band in table.group_by("group", maintain_order=True) if len(table) else ():
+        style = {**STYLES["curve error"], "color": info.styles[str(group)]["color"]}
+        yield layer(
+            band.filter(kind="error").select("x", "y", "x2", "y2").to_dicts(), {"type": "rule", **style}, **FROM_TO
+        )
+
+
 def _subsamples(table: pl.DataFrame, x: Axis, *, scale: bool) -> Iterator[Spec]:
     """Yield a path through subsamples with a dot for each and, if asked for, a scale above the picture.
 
@@ -153,6 +170,14 @@ def _frontier(table: pl.DataFrame, stepped: str) -> Iterator[Spec]:
         yield layer(table.select("x", "y").to_dicts(), {"type": "line", "interpolate": stepped, **STYLES["frontier"]})
 
 
+def _curves(info: MapInfo, table: pl.DataFrame) -> Iterator[Spec]:
+    """Yield a line for each family and attacker, in the order of the parameter."""
+    for (group,), line in table.group_by("group", maintain_order=True):
+        style = {name: info.styles[str(group)][name] for name in ("color", "strokeDash")}
+        path = line.with_row_index("order").select("x", "y", "order").to_dicts()
+        yield layer(path, {"type": "line", **CURVE, **style}, order=number("order"))
+
+
 def _dots(info: MapInfo, table: pl.DataFrame, *, frontier: bool) -> Iterator[Spec]:
     """Yield a layer for each group, and for each side beyond which its points lie."""
     if not len(table):
@@ -164,14 +189,15 @@ def _dots(info: MapInfo, table: pl.DataFrame, *, frontier: bool) -> Iterator[Spe
         yield layer(_rows(worse), {"type": "point", **STYLES["worse"]}, tooltip=_tooltip(worse), **click)
         drawn = drawn.filter(~(pl.col("worse") & (pl.col("edge") == "")))
     for (group, edge), part in drawn.group_by("group", "edge", maintain_order=True):
-        shape = f"triangle-{edge}" if edge else shape_of(info.groups, str(group))
-        fill = {"color": color_of(info.groups, str(group)), "shape": shape, "filled": True, "opacity": 1}
+        style = info.styles[str(group)]
+        shape = f"triangle-{edge}" if edge else style["shape"]
+        fill = {"color": style["color"], "shape": shape, "filled": True, "opacity": 1}
         yield layer(_rows(part), {"type": "point", **fill, **_size(info, frontier)}, tooltip=_tooltip(part), **click)
 
 
 def _size(info: MapInfo, frontier: bool) -> Spec:
     small = len(info.panels) > 1
-    if info.by == "mean":
+    if info.by != "release":
         size = 32 if small else 55
         return {"size": size} if frontier else {"size": 0.6 * size, "fillOpacity": 0.55}
     many = small or len(info.points) > 1500
@@ -182,7 +208,7 @@ def _size(info: MapInfo, frontier: bool) -> Spec:
 
 def _rows(table: pl.DataFrame) -> list[Row]:
     """Return what the spec contains about each point: names and numbers, never data; infinity as a word."""
-    columns = ("id", "name", "draw", "count", "membership", "x", "y", "href")
+    columns = ("id", "name", "attacker", "draw", "count", "membership", "x", "y", "href")
     rows = table.select(name for name in columns if name in table.columns)
     if any(table["edge"] != ""):
         rows = rows.with_columns(pl.Series(name, map(_word, table[name])) for name in ("risk", "utility"))
@@ -192,11 +218,13 @@ def _rows(table: pl.DataFrame) -> list[Row]:
 def _tooltip(table: pl.DataFrame) -> list[Spec]:
     beyond = any(table["edge"] != "")
     fields: list[Spec] = [{"field": "name", "title": "method"}]
+    fields += [{"field": "attacker", "title": "attacker"}] if "attacker" in table.columns else []
     fields += [{"field": "draw", "title": "draw"}, {"field": "id", "title": "id"}] if "id" in table.columns else []
     for name, drawn in (("risk", "y"), ("utility", "x")):
         fields.append({"field": name, "title": name} if beyond else number(drawn, format=".4~g", title=name))
     if "count" in table.columns:
         fields.append({"field": "count", "title": "releases"})
+    if "membership" in table.columns:
         fields.append(number("membership", title="on the frontier in", format=".0%"))
     return fields
 

@@ -52,9 +52,7 @@ def by_group(field: str, groups: Sequence[str], values: Sequence[str], **legend:
     return {"field": field, "type": "nominal", "sort": list(groups), "legend": look, "scale": scale}
 
 
-def color_of(groups: tuple[str, ...], group: str) -> str:
-    return COLORS[groups.index(group) % len(COLORS)]
-
-
-def shape_of(groups: tuple[str, ...], group: str) -> str:
-    return SHAPES[groups.index(group) % len(SHAPES)]
+def group_styles(groups: Sequence[str]) -> dict[str, Spec]:
+    """Return the color and the shape of each group."""
+    numbered = enumerate(groups)
+    return {name: {"color": COLORS[i % len(COLORS)], "shape": SHAPES[i % len(SHAPES)]} for i, name in numbered}

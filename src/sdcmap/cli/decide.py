@@ -22,16 +22,33 @@ CURVE_DRAWS = 10  # random subsamples of each size
 
 @app.command("map")
 def draw_map(
-    study: options.StudyFolder,
+    study: options.StudyOrTable,
     out: Annotated[
         Path, Option("-o", "--out", help="File to write: .html, .svg or .png for the map, .csv for the numbers.")
     ],
-    risk: options.Risks = [],  # noqa: B006
-    utility: options.Utility = "",
-    by: Annotated[str, Option(help="release (a point for each candidate) or mean (a point for each method).")] = "",
-    facet: Annotated[
-        str, Option(help="Draw one panel for each `method`, or for each value of a parameter such as rate.")
+    risk: Annotated[
+        list[str],
+        Option(help="Risk measure, or column of a table. If repeated: the worst counts, and curves show each."),
+    ] = [],  # noqa: B006
+    utility: Annotated[str, Option(help="Utility measure of the map, or column of a table.")] = "",
+    by: Annotated[
+        str,
+        Option(help="release (a point for each candidate), mean (one for each method) or curve (a line per family)."),
     ] = "",
+    curve: Annotated[
+        list[str], Option(help="Draw a line through the methods that differ in this parameter only, such as variance.")
+    ] = [],  # noqa: B006
+    color: Annotated[str, Option(help="Color points by `method`, or by a parameter or column such as rate.")] = "",
+    facet: Annotated[
+        str, Option(help="Draw one panel for each `method`, or for each value of a parameter or column such as rate.")
+    ] = "",
+    every: Annotated[
+        bool, Option("--all", help="Draw a small map for every risk measure and every utility measure.")
+    ] = False,
+    limit: options.Limits = [],  # noqa: B006
+    max_risk: Annotated[float | None, Option(help="Mark the best utility with at most this risk.")] = None,
+    slope: Annotated[float | None, Option(help="Mark the least risk + slope * loss, and draw its line.")] = None,
+    loss: Annotated[bool, Option("--loss", help="The utility column of a table is a loss: lower is better.")] = False,
     units: Annotated[
         str, Option(help="readable (a precision as a typical error or efficiency) or own (the numbers themselves).")
     ] = "readable",
@@ -39,26 +56,93 @@ def draw_map(
         bool, Option(help="Add a curve of random subsamples of the original, to read losses in records.")
     ] = False,
 ) -> None:
-    """Draw the R-U map of a study with its frontier.
+    """Draw the R-U map of a study, or of a table of risks and utilities made elsewhere.
 
-    The choice of the plan's rule is marked if the risk axis is the plan's.
+    Methods that differ in one parameter are drawn as a curve of that parameter; other studies as points with their
+    frontier. The choice of the plan's rule is marked if the risk axis is the plan's.
+
+    A table has a row for each release, with columns name, risk, and utility (or loss, or distortion). Further columns can
+    be named in --color, --facet and --curve.
 
     Example: sdcmap map cps-study --risk SmallCells --utility Hellinger -o map.html
 
     Example: sdcmap map income-study --risk Position --units own -o map.svg
+
+    Example: sdcmap map tax-study --curve variance --risk "Position(on='income')" --risk "Index(on='income')" -o map.html
+
+    Example: sdcmap map cps-study --all --limit Hellinger=0.05 -o measures.html
+
+    Example: sdcmap map pairs.csv --color rate --slope 0.05 -o map.html
     """
+    import sdcmap as sm
     from sdcmap.data.private_folder import write_atomically
+    from sdcmap.files.formats import is_data_file
     from sdcmap.workflow import open_map, own_choice
 
-    ru = open_map(study, risk, utility)
-    curve = _subsamples(ru, study) if as_subsample else None
-    if out.suffix == ".csv":
-        table = ru.means if by == "mean" else ru.points
-        write_atomically(out, (table if curve is None else curve).write_csv())
+    is_table = study.is_file() or (is_data_file(study) and not study.exists())
+    if is_table and as_subsample:
+        raise sm.errors.PlanError("--as-subsample needs the data of a study; a table of pairs has none.")
+    if loss and not is_table:
+        raise sm.errors.PlanError("--loss describes a table; a study knows which measures are losses.")
+    if every and (by or curve or color or facet or as_subsample or out.suffix == ".csv"):
+        raise sm.errors.PlanError(
+            "--all draws its own layout: leave out --by, --curve, --color, --facet, --as-subsample."
+        )
+    if is_table:
+        if limit:
+            raise sm.errors.PlanError("--limit needs a study; for a table, state --max-risk.")
+        ru = sm.RUMap.of_pairs(study, risk=risk, utility=utility, loss=loss)
     else:
-        options: Any = {"by": by or None, "facet": facet or None, "units": units, "subsamples": curve}
-        ru.draw(mark=own_choice(study, ru), **options).save(out)
+        ru = open_map(study, risk, utility, _stated_limits(study, limit))
+    rule = _stated_rule(max_risk, slope)
+    own = None if is_table else own_choice(study, ru)
+    mark = own if rule is None else ru.choose(rule)
+    subsampled = _subsamples(ru, study) if as_subsample else None
+    if every:
+        ru.draw_all(mark=mark).save(out)
+    elif out.suffix == ".csv":
+        table = ru.curves(curve) if curve or by == "curve" else ru.means if by == "mean" else ru.points
+        write_atomically(out, (table if subsampled is None else subsampled).write_csv())
+    else:
+        drawn: Any = {"by": by or None, "curve": curve, "color": color or None, "facet": facet or None}
+        ru.draw(mark=mark, units=units, subsamples=subsampled, **drawn).save(out)
     print(out)
+
+
+def _stated_limits(study: Path, stated: list[str]) -> dict[str, float] | None:
+    """Return the plan's limits with those of options such as Hellinger=0.05; None where no option states one."""
+    import sdcmap as sm
+
+    limits: dict[str, float] = {}
+    for text in stated:
+        name, sign, number = text.rpartition("=")
+        try:
+            limits[name] = float(number)
+        except ValueError:
+            sign = ""
+        if not sign:
+            raise sm.errors.PlanError(f"--limit needs a measure and a number, such as Hellinger=0.05. Got {text!r}.")
+    if not limits:
+        return None
+    with sm.Study.open(study) as opened:
+        return {**opened.plan.limits, **limits}
+
+
+def _stated_rule(
+    max_risk: float | None, slope: float | None, ideal: bool = False, by: str = "", min_error: float | None = None
+) -> Rule | None:
+    """Return the rule that options state, or None; at most one may be stated."""
+    import sdcmap as sm
+    from sdcmap.core.readable_units import precision_of_error
+
+    how: dict[str, Any] = {"by": by} if by else {}
+    rules: list[Rule] = [sm.Threshold(risk=max_risk, **how)] if max_risk is not None else []
+    rules += [sm.Linear(slope=slope, **how)] if slope is not None else []
+    rules += [sm.IdealPoint(**how)] if ideal else []
+    rules += [sm.Threshold(risk=precision_of_error(min_error), **how)] if min_error else []
+    if len(rules) > 1:
+        raise sm.errors.PlanError("Give only one rule: --max-risk, --min-error, --slope or --ideal.")
+    return rules[0] if rules else None
 
 
 def _subsamples(ru: RUMap, study: Path) -> pl.DataFrame:
@@ -88,6 +172,7 @@ def choose(
     ] = "",
     risk: options.Risks = [],  # noqa: B006
     utility: options.Utility = "",
+    limit: options.Limits = [],  # noqa: B006
     keep: Annotated[bool, Option("--keep", help="Save the chosen file as kept/<id>.study.parquet.")] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -99,24 +184,18 @@ def choose(
     Example: sdcmap choose cps-study --max-risk 0.012
 
     Example: sdcmap choose income-study --risk Position --min-error 5000
+    Example: sdcmap choose cps-study --max-risk 0.012 --limit Hellinger=0.05
     """
     import sdcmap as sm
-    from sdcmap.core.readable_units import precision_of_error
     from sdcmap.workflow import choose as choose_in
     from sdcmap.workflow import open_map
 
-    how: dict[str, Any] = {"by": by} if by else {}
-    rules: list[Rule] = [sm.Threshold(risk=max_risk, **how)] if max_risk is not None else []
-    rules += [sm.Linear(slope=slope, **how)] if slope is not None else []
-    rules += [sm.IdealPoint(**how)] if ideal else []
-    rules += [sm.Threshold(risk=precision_of_error(min_error), **how)] if min_error else []
-    if len(rules) > 1:
-        raise sm.errors.PlanError("Give only one rule: --max-risk, --min-error, --slope or --ideal.")
+    rule = _stated_rule(max_risk, slope, ideal, by, min_error)
     with sm.Study.open(study) as opened:
-        ru = open_map(opened, risk, utility)
+        ru = open_map(opened, risk, utility, _stated_limits(study, limit))
         if min_error is not None and not (min_error > 0 and all(ru.scores.values[n].error_variable for n in ru.risk)):
             raise sm.errors.PlanError("--min-error needs an error above 0, and a risk that is 1 over a squared error.")
-        choice = choose_in(opened, *rules, on=ru)
+        choice = choose_in(opened, rule, on=ru)
         if keep and choice.candidate:
             note(str(opened.keep(opened.plan.make(opened.data, choice), choice.candidate)))
     if as_json:

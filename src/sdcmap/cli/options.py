@@ -11,6 +11,9 @@ from sdcmap.files.formats import endings, words
 
 File = Annotated[Path, Argument(help=f"{words()}: {', '.join(endings())}.")]
 StudyFolder = Annotated[Path, Argument(help="The study folder that `sdcmap sweep` made.")]
+StudyOrTable = Annotated[
+    Path, Argument(help="The study folder that `sdcmap sweep` made, or a table with columns name, risk and utility.")
+]
 Json = Annotated[bool, Option("--json", help="Print one JSON document; messages go to stderr.")]
 Names = Annotated[str, Option(help="Comma-separated column names, or `all`.")]
 PlanFile = Annotated[Path, Argument(help="A plan in TOML, with a [data] part.")]
@@ -21,6 +24,9 @@ Device = Annotated[str, Option(help="Where attacks run: cpu, gpu, or auto (a GPU
 Quiet = Annotated[bool, Option(help="Show no progress bar.")]
 Risks = Annotated[list[str], Option(help="Risk measure of the map; if repeated, the worst of them counts.")]
 Utility = Annotated[str, Option(help="Utility measure of the map.")]
+Limits = Annotated[
+    list[str], Option(help="MEASURE=NUMBER: a limit of any risk or utility measure, beside the plan's; repeatable.")
+]
 Seed = Annotated[int | None, Option(min=0, help="Seed of the whole run. Default: a new random seed.")]
 Title = Annotated[str, Option("--title", help="Title of the data.")]
 Owner = Annotated[str, Option("--owner", help="Owner of the data.")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 import polars as pl
@@ -11,11 +11,12 @@ from sdcmap.core.rule import Choice
 
 
 class MapContents(TypedDict, total=False):
-    """Options for the contents of a map: marks, facets, colors and names."""
+    """Options for the contents of a map: marks, curves, facets, colors and names."""
 
     mark: Choice | None
+    curve: str | Sequence[str]
     facet: str | Mapping[str, str] | None
-    color: str | Mapping[str, str]
+    color: str | Mapping[str, str] | None
     names: Mapping[str, str] | None
     units: str
 

@@ -404,6 +404,11 @@ def _roles(columns: Sequence[str], stated: Mapping[str, Names], numeric: Names) 
     return roles, amounts
 
 
+def read_frame(source: Readable) -> pl.DataFrame:
+    """Return the columns of a file or frame without any statement about their roles."""
+    return _frame_of(source, ReadOptions())[0]
+
+
 def _frame_of(source: Readable, asked: ReadOptions) -> tuple[pl.DataFrame, Mapping[str, Variable], str]:
     """Return the raw frame, the metadata of its variables, and the format of a release."""
     if isinstance(source, Microdata):

@@ -10,6 +10,7 @@ from sdcmap.charts import draw_map
 from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change_charts import draw_change, draw_correlations
 from sdcmap.charts.knowledge_errors import draw_knowledge
+from sdcmap.charts.parameter_curves import default_layer
 from sdcmap.core import Choice, Microdata, PlanError
 from sdcmap.core.audience import Audience, format_significant
 from sdcmap.data.private_folder import write_atomically
@@ -145,16 +146,20 @@ def _shared_sections(study: Study, view: View) -> Page:
     }
 
 
-def _draw_maps(view: View) -> list[str]:
-    """Return the map of single releases and, if methods have several draws, the map of means.
+def _draw_maps(view: View) -> list[tuple[str, str]]:
+    """Return the maps as (layer, picture): curves of a parameter where methods form families, else points.
 
-    External readers, and studies with a measure that is an expectation, get the map of means only.
+    Beside points of single releases, methods with several draws have a map of means. External readers, and studies with a
+    measure that is an expectation, get no single releases.
     """
     shown = view.shown
     has_draws = int(shown.means["count"].max() or 0) > 1  # type: ignore[arg-type]
     means_only = view.to.is_external or shown.is_expectation
-    layers = ["mean"] if means_only else ["release", "mean"] if has_draws else ["release"]
-    return [draw_map(shown, mark=view.choice, by=layer).svg() for layer in layers]
+    if default_layer(shown) == "curve":
+        layers = ["curve"] if means_only else ["curve", "release"]
+    else:
+        layers = ["mean"] if means_only else ["release", "mean"] if has_draws else ["release"]
+    return [(layer, draw_map(shown, mark=view.choice, by=layer).svg()) for layer in layers]
 
 
 def _release_sections(study: Study, choice: Choice | None, view: View, rule: Unsafe | None) -> Page:

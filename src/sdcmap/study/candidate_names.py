@@ -51,13 +51,30 @@ def _differences(methods: Sequence[Method]) -> list[str]:
     """Return for each method the parameters in which they differ; empty where the methods are of different classes."""
     if len({tuple(map(type, method.steps)) for method in methods}) > 1:
         return [""] * len(methods)
-    differing: list[list[str]] = []  # for each parameter that differs, its value in each method
-    for steps in zip(*(method.steps for method in methods), strict=True):
-        for name in [f.name for f in fields(steps[0])]:
-            values = [getattr(step, name) for step in steps]
-            if len(set(values)) > 1:
-                differing.append([f"{name} {format_parameter(value)}".strip() for value in values])
-    return [", ".join(parts) for parts in zip(*differing, strict=True)] or [""] * len(methods)
+    return describe_differences([[field_values(step) for step in method.steps] for method in methods])
+
+
+def field_values(step: Method) -> dict[str, object]:
+    """Return the fields of one step with their values."""
+    return {f.name: getattr(step, f.name) for f in fields(step)}
+
+
+def describe_differences(methods: Sequence[Sequence[Mapping[str, object]]], skip_unset: bool = False) -> list[str]:
+    """Return for each method, stated as the fields of its steps, in which of them it differs from the others.
+
+    skip_unset : leave out fields that are None or missing.
+
+    >>> describe_differences([[{"on": "age", "lower": None}], [{"on": "sex", "lower": 0}]], skip_unset=True)
+    ['on age', 'on sex, lower 0']
+    """
+    parts: list[list[str]] = [[] for _ in methods]
+    for steps in zip(*methods, strict=True):
+        for name in dict.fromkeys(name for step in steps for name in step):
+            values = [step.get(name) for step in steps]
+            if any(value != values[0] for value in values):
+                for own, value in zip(parts, values, strict=True):
+                    own += [] if skip_unset and value is None else [f"{name} {format_parameter(value)}".strip()]
+    return [*map(", ".join, parts)]
 
 
 def format_parameter(value: object) -> str:

@@ -18,6 +18,7 @@ from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
 from sdcmap.data import notebook_html
 from sdcmap.study.candidate_names import name_draw
+from sdcmap.study.parameter_families import MethodParameters
 from sdcmap.study.plan import Plan
 
 MIN_BAND_REPLICATES = 40  # a quantile q needs 1/(1 - q) replicates, and the band ends at the 97.5 % quantile
@@ -38,6 +39,7 @@ class Scores:
     methods : method text -> the method.
     plan : the plan that was swept, with the seed of its study; None for a table made elsewhere.
     names : method text -> its name for people.
+    columns : of a table made elsewhere, method text -> its further columns, such as the rate of a swap.
     """
 
     candidate: pl.DataFrame
@@ -47,6 +49,7 @@ class Scores:
     methods: Mapping[str, Method] = field(default_factory=dict, repr=False)
     plan: Plan | None = field(default=None, repr=False, compare=False)
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
+    columns: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
     _estimates: dict[str, Mapping[str, Estimate]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _pooled: dict[str, Mapping[str, Estimate]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _column: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -166,6 +169,12 @@ class Scores:
     def kinds(self) -> Mapping[str, str]:
         """Method text -> the kind of its rows."""
         return dict(self.candidate.select("method", "kind").iter_rows())
+
+    @cached_property
+    def parameters(self) -> Mapping[str, MethodParameters]:
+        """Method text -> its parameters; of a table made elsewhere, its further columns."""
+        stated = {text: MethodParameters.of_method(method) for text, method in self.methods.items()}
+        return {text: MethodParameters(text, (), (own,)) for text, own in self.columns.items()} | stated
 
     @cached_property
     def _repeated_methods(self) -> frozenset[str]:

@@ -21,7 +21,6 @@ from sdcmap.study.folder import Study
 from sdcmap.web.renderer import render_map
 from sdcmap.web.response_models import Columns, Map, ResponseModel
 from sdcmap.web.responses import Table, download
-from sdcmap.web.views import measures_on
 from sdcmap.web.workbench import Bench
 from sdcmap.workflow import choose as choose_in
 from sdcmap.workflow import open_map
@@ -153,13 +152,16 @@ def picture(
     form: Literal["png", "svg", "csv"],
     risk: Risk = None,
     utility: Utility = "",
-    by: Literal["", "release", "mean"] = "",
+    by: Annotated[
+        Literal["", "release", "mean", "curve", "all"],
+        Query(description="What is drawn; `all`: a small map for every risk measure and every utility measure."),
+    ] = "",
 ) -> Response:
     """Return the map as a picture with the choice of the plan's rule, or its numbers as CSV."""
     axes = tuple(risk or ()), utility
     if form == "csv":
         ru = bench.views.map(name, *axes)[0]
-        content = (ru.means if by == "mean" else ru.points).write_csv()
+        content = (ru.curves() if by == "curve" else ru.means if by == "mean" else ru.points).write_csv()
     else:
         content = bench.renderer.run(render_map, bench.workspace.study(name), form, *axes, by)
     return download(content, f"map.{form}", MEDIA_TYPES[form])
@@ -205,8 +207,8 @@ def levers(bench: Bench, name: str, request: RuleRequest) -> LeverAnswer:
     with bench.views.study(name) as study:
         ru = open_map(study, request.risk, request.utility, request.limits)
         choice = resolve_choice(study, request)
-    risks = [Limit(ru.scores.measure_named(name), 1.0) for name in measures_on(ru, "risk")]
-    levers_by_name = find_levers(ru, choice.rule, risks)
+    movable = [Limit(ru.scores.measure_named(name), 1.0) for name in ru.scores.measure["name"]]
+    levers_by_name = find_levers(ru, choice.rule, movable)
     ids = {
         one
         for lever in (*levers_by_name.rule.values(), *levers_by_name.limits.values())
@@ -225,7 +227,7 @@ def map_labels(
     height: Pixels,
     risk: Risk = None,
     utility: Utility = "",
-    by: Literal["release", "mean"] = "release",
+    by: Literal["release", "mean", "curve"] = "release",
     part: Annotated[str, Query(description="The region shown: x low, x high, y low, y high, comma-separated.")] = "",
 ) -> PageLabels:
     """Return the positions of the labels on a map of this size; labels never overlap, and some points have none."""

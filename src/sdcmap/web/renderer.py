@@ -57,12 +57,16 @@ class Renderer:
 
 
 def render_map(study: Path, form: str, risk: tuple[str, ...], utility: str, by: str) -> bytes:
-    """Return the map of a study as PNG or SVG; the study's choice is marked if the risk axis is the plan's."""
+    """Return the map of a study as PNG or SVG; the study's choice is marked if the risk axis is the plan's.
+
+    by : a layer of the map, or "all" for small maps of all measures.
+    """
     from sdcmap.workflow import open_map, own_choice
 
     with restrict_files_to(study.parent):
         ru = open_map(study, risk, utility)
-        chart = ru.draw(mark=own_choice(study, ru), by=by or None)
+        mark = own_choice(study, ru)
+        chart = ru.draw_all(mark=mark) if by == "all" else ru.draw(mark=mark, by=by or None)
     return chart.png() if form == "png" else chart.svg().encode()
 
 

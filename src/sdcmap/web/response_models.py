@@ -24,7 +24,7 @@ class Marks(ResponseModel):
     """The marks on a map, in columns.
 
     worse : more risk and less utility than the unmasked file. within : whether it is within every limit. levels : for
-    each risk measure, the value that a limit is compared with; null: it has no value and is within no limit.
+    each measure, the value that a limit is compared with; null: it has no value and is within no limit.
     """
 
     risk: Numbers
@@ -69,11 +69,33 @@ class Means(Marks):
 
 
 class MapAxes(ResponseModel):
-    """The ends of the utility axis (x) and of the risk axis (y), and whether the latter is logarithmic."""
+    """The ends of the utility axis (x) and of the risk axis (y), whether the latter is logarithmic, and its title."""
 
     x: tuple[float, float]
     y: tuple[float, float]
     is_log: bool
+    title: str
+
+
+class MapCurve(ResponseModel):
+    """One line of a map of curves: the methods that differ in one parameter, as one attacker sees them, in its order.
+
+    measure : of the attacker; empty: the worst on the axis. color, shape : numbers, equal where lines share them. dash :
+    lengths in pixels. method : the index in the map's `methods`. value : of the parameter, as a text.
+    """
+
+    name: str
+    parameter: str
+    measure: str
+    color: int
+    shape: int
+    dash: tuple[int, ...]
+    method: list[int]
+    value: list[str]
+    risk: Numbers
+    utility: Numbers
+    risk_se: Numbers
+    utility_se: Numbers
 
 
 class MapMeasure(ResponseModel):
@@ -101,7 +123,9 @@ class Map(ResponseModel):
     each in its own unit. signs : 1 if lower is better, -1 if higher is better, for risk and utility. expectation :
     methods are compared, not single releases. short, families : for each method, a short label, and the classes of its
     steps. eras, era : of a search, the plan's own methods and spans of generations in order, and the index of each
-    method's span (null: not from a search). empty_axes : why an axis has no values, if so.
+    method's span (null: not from a search). layer : what is shown unless the user selects another: "release", "mean" or
+    "curve". curves : the lines; none where no methods differ in one parameter only. empty_axes : why an axis has no values,
+    if so.
     """
 
     risk: tuple[str, ...]
@@ -119,7 +143,9 @@ class Map(ResponseModel):
     families: list[str]
     eras: list[str]
     era: list[int | None]
+    layer: Literal["release", "mean", "curve"]
     axes: dict[str, MapAxes]
+    curves: list[MapCurve]
     points: Points
     means: Means
     measures: list[MapMeasure]

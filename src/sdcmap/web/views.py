@@ -21,6 +21,7 @@ from sdcmap.core.grid import count_members
 from sdcmap.core.limit import Limit
 from sdcmap.core.named_files import restrict_files_to
 from sdcmap.core.plan_text import read_table
+from sdcmap.core.rule import Rule
 from sdcmap.explore.column_bars import Bars, summarize_column
 from sdcmap.explore.first_look import (
     IdentifyingSets,
@@ -37,7 +38,7 @@ from sdcmap.study.cost import Cost, estimate_cost
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
 from sdcmap.study.search_settings import Proposal
-from sdcmap.web.response_models import Floor, Map, MapAxes, MapMeasure, Means, Points
+from sdcmap.web.response_models import Floor, Map, MapAxes, MapCurve, MapMeasure, Means, Points
 from sdcmap.web.workspace import Workspace
 from sdcmap.workflow import open_map, own_choice
 
@@ -308,8 +309,8 @@ def _file_version(file: Path) -> Hashable:
 def map_response(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> Map:
     """Return the map in columns: points, means with intervals, anchors, and the axes."""
     from sdcmap.charts.guides import floor_of
-    from sdcmap.charts.map_contents import map_axes
     from sdcmap.charts.method_names import groups_of, label_methods, short_names
+    from sdcmap.charts.parameter_curves import default_layer
 
     methods = ru.means["method"].to_list()
     index = {method: number for number, method in enumerate(methods)}
@@ -317,6 +318,8 @@ def map_response(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> M
     families, short, floor = groups_of(rows, "method"), short_names(rows), floor_of(ru)
     eras, era = _generation_spans(plan, proposals, methods)
     measures = ru.scores.measure.select("name", "axis", "unit", "direction").iter_rows()
+    curves = _curves(ru, index)
+    layers = ("release", "mean", "curve") if curves else ("release", "mean")
     return Map(
         risk=ru.risk,
         utility=ru.utility,
@@ -333,7 +336,9 @@ def map_response(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> M
         families=[families[method] for method in methods],
         eras=eras,
         era=era,
-        axes={by: MapAxes(**map_axes(ru, by, plan.rule)) for by in ("release", "mean")},
+        layer=default_layer(ru),
+        axes={by: _axes(ru, by, plan.rule) for by in layers},
+        curves=curves,
         points=Points(**_columns(ru, ru.points), method=[index[method] for method in ru.points["method"]]),
         means=Means(**_columns(ru, ru.means)),
         measures=[_describe_measure(ru, *row) for row in measures],
@@ -341,6 +346,33 @@ def map_response(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> M
         total=plan.count,
         empty_axes=_explain_empty_axes(ru),
     )
+
+
+def _axes(ru: RUMap, by: str, rule: Rule | None) -> MapAxes:
+    from sdcmap.charts.map_contents import map_axes
+
+    x, y = map_axes(ru, by, rule)
+    return MapAxes((x.low, x.high), (y.low, y.high), y.is_log, y.title)
+
+
+def _curves(ru: RUMap, index: Mapping[str, int]) -> list[MapCurve]:
+    """Return the lines of the map of curves, in the order of their key."""
+    from sdcmap.charts.parameter_curves import curve_points, line_looks
+
+    if not ru.families():
+        return []
+    points = curve_points(ru)
+    curves = []
+    for name, style in line_looks(points).items():
+        line = points.filter(group=name)
+        risk, utility, risk_se, utility_se = (
+            line[column].to_list() for column in ("risk", "utility", "risk_se", "utility_se")
+        )
+        methods = [index[method] for method in line["method"]]
+        parameter, measure = line["parameter"][0], line["measure"][0]
+        values = methods, line["short"].to_list(), risk, utility, risk_se, utility_se
+        curves.append(MapCurve(name, parameter, measure, style.color, style.shape, style.dash, *values))
+    return curves
 
 
 def _describe_measure(ru: RUMap, name: str, axis: Literal["risk", "utility"], unit: str, direction: Any) -> MapMeasure:
@@ -357,7 +389,7 @@ def measures_on(ru: RUMap, axis: str) -> list[str]:
 def _columns(ru: RUMap, rows: pl.DataFrame) -> dict[str, Any]:
     """Return points or means in columns, and whether each is within the limits."""
     columns = {name: rows[name].to_list() for name in rows.columns if name != "method"}
-    levels = {name: _limit_levels(ru, name, rows) for name in measures_on(ru, "risk")}
+    levels = {name: _limit_levels(ru, name, rows) for name in ru.scores.measure["name"]}
     return columns | {"within": ru.eligible(rows).tolist(), "levels": levels}
 
 

@@ -1,4 +1,4 @@
-// Limits by measure: one slider per risk measure, in its own unit, with the distribution of the candidates above it.
+// Limits by measure: one slider per measure of risk or utility, in its own unit, with the distribution of the candidates above it.
 import { button, el, short, svg } from "./api.js";
 
 /** @typedef {Record<string, number>} Stated measure: limit */
@@ -29,9 +29,10 @@ export class Limits {
   show(map, stated, isChanged) {
     this.stated = { ...stated };
     if (!isChanged) this.plan = { ...map.measure_limits };
-    const risks = map.measures.filter((one) => one.axis === "risk");
-    if (String([...this.levers.keys()]) !== String(risks.map((one) => one.name))) {
-      this.levers = new Map(risks.map((one) => [one.name, this.lever(one, map.points.levels[one.name])]));
+    const axes = ["risk", "utility"];
+    const measures = axes.flatMap((axis) => map.measures.filter((one) => one.axis === axis));
+    if (String([...this.levers.keys()]) !== String(measures.map((one) => one.name))) {
+      this.levers = new Map(measures.map((one) => [one.name, this.lever(one, map.points.levels[one.name])]));
       this.node.replaceChildren(...[...this.levers.values()].map((one) => one.row), this.back);
     }
     this.follow();

@@ -80,13 +80,17 @@ const limitsNow = () => state.limits ?? state.map?.measure_limits ?? {};
 const isLevered = () => state.rule.type in RULES;
 const lever = () => RULES[state.rule.type].lever;
 const value = () => state.rule[lever()];
-const axes = () => ({ risk: byId("risk").value ? [byId("risk").value] : [], utility: byId("utility").value });
+// A second attacker can be added to one that is selected; both are equal if none was added.
+const axes = () => ({
+  risk: [...new Set([byId("risk").value, byId("risk").value && byId("other-risk").value])].filter((name) => name),
+  utility: byId("utility").value,
+});
 const onOwnAxes = () => !axes().risk.length && axes().utility === state.ownUtility;
 
 function axesQuery() {
   if (onOwnAxes()) return new URLSearchParams();
   const { risk, utility } = axes();
-  return new URLSearchParams({ ...(risk.length ? { risk: risk[0] } : {}), utility });
+  return new URLSearchParams([...risk.map((name) => ["risk", name]), ["utility", utility]]);
 }
 
 function query() {
@@ -189,7 +193,7 @@ const again = later(200, () => load().catch((error) => complain(error, byId("cho
 // Points that exceed a limit are drawn faint.
 function applyLimits() {
   const outside = firstExceeded(shownMap(), limitsNow());
-  for (const row of [...plot.rows, ...plot.means]) row.outside = outside(row);
+  for (const row of [...plot.rows, ...plot.means, ...plot.traced]) row.outside = outside(row);
 }
 
 // ---- what moves -------------------------------------------------------------------------------------------------
@@ -357,9 +361,12 @@ function point() {
 
 function table() {
   const isAll = byId("rows").value === "all",
-    isMean = byId("by").value === "mean",
+    isMean = plot.by !== "release",
     [up] = shownMap().signs;
-  const sorted = plot.list
+  // A method is on the curve of each attacker; the table lists it once.
+  const listed =
+    plot.by === "curve" ? plot.means.filter((row) => !row.anchor && !plot.hidden.has(row.family)) : plot.list;
+  const sorted = listed
     .filter((row) => isAll || row.frontier)
     .sort((a, b) => a.loss - b.loss || up * (a.risk - b.risk));
   /** @type {(Row & { more: number })[]} */
@@ -401,24 +408,26 @@ function settle(map) {
   const own = map.rule && RULES[map.rule.type];
   state.own = map.rule && { ...(own ? { [own.lever]: own.default } : {}), ...map.rule };
   state.ownUtility = map.utility;
-  const options = (axis) =>
+  const options = (axis, chosen = "") =>
     map.measures
       .filter((one) => one.axis === axis)
       .map(({ name, title, description }) =>
-        el("option", { value: name, title: `${description} ${name}`, selected: name === map.utility }, title),
+        el("option", { value: name, title: `${description} ${name}`, selected: name === chosen }, title),
       );
   byId("risk").replaceChildren(
     el("option", { value: "", selected: true }, `the plan's: ${map.labels[0]}`),
     ...options("risk"),
+    ...options("utility"), // two users against each other
   );
-  byId("utility").replaceChildren(...options("utility"));
+  byId("other-risk").replaceChildren(el("option", { value: "", selected: true }, "none"), ...options("risk"));
+  byId("utility").replaceChildren(...options("utility", map.utility));
   if (state.own && !own)
     byId("rule").append(el("option", { value: state.own.type }, `the plan's rule, ${state.own.type}`));
   const carried = savedView.asks ? savedView.asked(RULES) : tried.get();
   Object.assign(state.rule, carried?.rule || state.own);
   state.limits = carried?.limits ?? null;
   byId("rule").value = state.rule.type;
-  byId("by").value = savedView.by || (map.expectation ? "mean" : "release");
+  byId("by").value = savedView.by || map.layer;
   byId("rows").value = savedView.rows || "frontier";
   byId("color-field").hidden = !map.eras.length;
   byId("color").value = savedView.color || "family";
@@ -435,6 +444,7 @@ async function load() {
     if (carried?.utility) {
       byId("utility").value = carried.utility;
       byId("risk").value = carried.risk[0] || "";
+      byId("other-risk").value = carried.risk[1] || "";
     }
     if (query()) map = await get(`${base}/map${query()}`);
   }
@@ -446,6 +456,7 @@ async function load() {
   const exported = new URLSearchParams(query());
   exported.set("by", byId("by").value);
   for (const form of ["png", "svg", "csv"]) byId(form).href = `${base}/map.${form}?${exported}`;
+  byId("all-measures").href = `${base}/map.svg?by=all`;
   level();
 }
 
@@ -453,6 +464,9 @@ async function load() {
 function show(map) {
   state.map = map;
   plot.set(map, { by: byId("by").value, coloring: byId("color").value });
+  byId("by").value = plot.by;
+  byId("by-curve").disabled = !map.curves.length;
+  byId("other-risk").disabled = !byId("risk").value;
   limits.show(map, limitsNow(), state.limits !== null);
   applyLimits();
   if (plot.box && Object.keys(limitsNow()).length) plot.draw();
@@ -501,7 +515,7 @@ function showAgain() {
   saveView();
 }
 
-for (const id of ["risk", "utility"]) byId(id).addEventListener("change", otherAxes);
+for (const id of ["risk", "other-risk", "utility"]) byId(id).addEventListener("change", otherAxes);
 for (const id of ["by", "color"]) byId(id).addEventListener("change", showAgain);
 byId("rows").addEventListener("change", () => {
   table();

@@ -255,8 +255,8 @@ export class Picture {
 }
 
 // An entry of the legend: its shape, and the number of its color.
-export function keyEntry(shape, group, words) {
+export function keyEntry(shape, fill, words) {
   const mark = svg("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" });
-  mark.append(svg("path", { d: shape, fill: hue(group) }));
+  mark.append(svg("path", { d: shape, fill }));
   return el("li", {}, mark, words);
 }

@@ -130,8 +130,8 @@ export class Plane extends Picture {
 
 export function drawKey(list, prior) {
   list.replaceChildren(
-    keyEntry(SHAPES.circle, 0, "safe"),
-    keyEntry(SHAPES.diamond, 1, "not safe"),
+    keyEntry(SHAPES.circle, hue(0), "safe"),
+    keyEntry(SHAPES.diamond, hue(1), "not safe"),
     el("li", {}, "ring: the choice"),
     ...(prior ? [el("li", {}, "▲ before any release")] : []),
   );

@@ -17,6 +17,8 @@
  * @property {boolean} anchor
  * @property {boolean} frontier
  * @property {boolean} worse than not masking: more risk and less utility than the unmasked file
+ * @property {number} [line] of a point on a curve: the index of the curve ...
+ * @property {number} [index] ... and of the point on it
  * @property {string} [outside] the first limit that it exceeds
  * @property {(measure: string) => number | null} level what a limit on a measure is compared with; null: no value
  */
@@ -47,6 +49,25 @@ export function rowsOf(map, table = map.points) {
       level: (measure) => levels[measure]?.[i] ?? null,
     });
   });
+}
+
+/**
+ * The points of one curve: its methods as one attacker sees them, named by the parameter.
+ * @param {Row[]} means
+ * @param {Api.MapCurve} curve
+ * @param {number} line
+ * @returns {Row[]}
+ */
+export function rowsOfCurve(means, curve, line) {
+  return curve.method.map((method, index) => ({
+    ...means[method],
+    risk: finite(curve.risk[index]),
+    utility: finite(curve.utility[index]),
+    short: curve.value[index],
+    frontier: true, // drawn large, as it is on a line
+    line,
+    index,
+  }));
 }
 
 // The first of {measure: limit} that a row exceeds, "" if none; Python computes the level that is compared.

@@ -3,7 +3,7 @@ import { base, el, get, later, losing, short, svg } from "./api.js";
 import { color } from "./chart.js";
 import { SHAPES } from "./dots.js";
 import { clamp, hue, keyEntry, Picture, text } from "./picture.js";
-import { rowsOf } from "./points.js";
+import { rowsOf, rowsOfCurve } from "./points.js";
 
 /** @typedef {import("./points.js").Row} Row */
 /** @typedef {import("./picture.js").Pair} Pair */
@@ -33,6 +33,8 @@ export class Plot extends Picture {
   rows = [];
   /** @type {Row[]} */
   means = [];
+  /** @type {Row[]} the points of the curves of a parameter */
+  traced = [];
   /** @type {Row[]} those that are drawn */
   list = [];
   /** @type {Row[]} those on the frontier, from left to right */
@@ -94,7 +96,8 @@ export class Plot extends Picture {
 
   // ---- content ------------------------------------------------------------------------------------------------
   /** @param {Api.Map} map */
-  set(map, { by = this.by, coloring = this.coloring } = {}) {
+  set(map, { by: asked = this.by, coloring = this.coloring } = {}) {
+    const by = asked in map.axes ? asked : map.layer; // on other axes there may be no curves
     const { x, y, is_log: isLog } = map.axes[by];
     const isSame = this.map && by === this.by && String(map.labels) === String(this.map.labels) && isLog === this.isLog;
     const fits = isSame && x[0] >= this.x[0] && x[1] <= this.x[1] && y[0] >= this.y[0] && y[1] <= this.y[1];
@@ -109,6 +112,7 @@ export class Plot extends Picture {
     });
     this.rows = rowsOf(map);
     this.means = rowsOf(map, map.means);
+    this.traced = map.curves.flatMap((curve, line) => rowsOfCurve(this.means, curve, line));
     this.families = [...new Set(this.means.filter((row) => !row.anchor).map((row) => row.family))].sort();
     this.redraw();
   }
@@ -122,6 +126,7 @@ export class Plot extends Picture {
   }
 
   groupOf(row) {
+    if (this.by === "curve") return row.line ?? this.shownMap.curves.length;
     return this.coloring === "era" ? (row.era ?? this.shownMap.eras.length) : this.families.indexOf(row.family);
   }
 
@@ -134,18 +139,25 @@ export class Plot extends Picture {
   }
 
   // ---- drawing ------------------------------------------------------------------------------------------------------
+  // Means of methods that are on no curve.
+  loose() {
+    const traced = new Set(this.traced.map((row) => row.method));
+    return this.means.filter((row) => !traced.has(row.method));
+  }
+
   redraw() {
-    const rows = this.by === "mean" ? this.means : this.rows;
+    const layers = { release: this.rows, mean: this.means, curve: [...this.traced, ...this.loose()] };
+    const rows = layers[this.by];
     this.list = rows.filter((row) => !row.anchor && !this.hidden.has(row.family));
     this.across = Float64Array.from(this.list, (row) => row.utility);
     this.up = Float64Array.from(this.list, (row) => row.risk);
     this.group = Uint8Array.from(this.list, (row) => this.groupOf(row));
-    this.front = this.list
+    this.front = (this.by === "curve" ? [] : this.list)
       .filter((row) => row.frontier && isFinitePoint(row))
       .sort((a, b) => a.utility - b.utility || a.risk - b.risk);
     if (!super.redraw()) return false;
-    const [risk, utility] = this.shownMap.labels;
-    const words = `Map of ${this.list.length} points: ${utility} across, ${risk} up. The table holds the same.`;
+    const utility = this.shownMap.labels[1];
+    const words = `Map of ${this.list.length} points: ${utility} across, ${this.riskTitle()} up. The table holds the same.`;
     this.canvas.setAttribute("aria-label", words);
     this.drawKey();
     this.drawLabels();
@@ -153,19 +165,26 @@ export class Plot extends Picture {
     return true;
   }
 
+  // The title of the risk axis, as on a picture: "risk: SmallCells (share of records)", or "risk of each attacker".
+  riskTitle() {
+    const { title } = this.shownMap.axes[this.by];
+    return title.charAt(0).toLowerCase() + title.slice(1);
+  }
+
   titles() {
     const { labels, signs } = this.shownMap,
       { left, right, top, bottom } = this.frame();
-    const title = (word, label, sign, room) => {
+    const title = (words, label, sign, room) => {
       const better = sign > 0 ? "lower is better" : "higher is better";
       const withoutUnit = label.replace(/ \([^()]*\)$/, "");
-      const fitting = [`${word}: ${label}, ${better}`, `${label}, ${better}`, label, withoutUnit];
+      const fitting = [`${words}, ${better}`, `${label}, ${better}`, label, withoutUnit];
       const cut = `${label.slice(0, Math.max(8, room / 6.6 - 1))}…`;
-      return fitting.find((words) => 6.6 * words.length < room) || cut;
+      return fitting.find((line) => 6.6 * line.length < room) || cut;
     };
+    const risk = this.riskTitle();
     return [
-      title(losing(this.map), labels[1], signs[1], right - left),
-      title("risk", labels[0], signs[0], bottom - top),
+      title(`${losing(this.map)}: ${labels[1]}`, labels[1], signs[1], right - left),
+      title(risk, risk.replace(/^risk: /, ""), signs[0], bottom - top),
     ];
   }
 
@@ -183,14 +202,22 @@ export class Plot extends Picture {
   paint(pen) {
     if (this.by === "mean") this.drawBands(pen);
     this.stamp(pen, false);
-    this.drawFrontier(pen);
+    if (this.by === "curve") this.drawCurves(pen);
+    else this.drawFrontier(pen);
     this.stamp(pen, true);
     this.drawAnchors(pen);
   }
 
+  // Color and shape of a group; methods beside the curves are gray.
+  style(group) {
+    if (this.by !== "curve") return { shape: NAMES[group % NAMES.length], fill: hue(group) };
+    const curve = this.shownMap.curves[group];
+    if (!curve) return { shape: NAMES[0], fill: color("--plot-gray") };
+    return { shape: NAMES[curve.shape % NAMES.length], fill: hue(curve.color) };
+  }
+
   look(row, many) {
-    const group = this.groupOf(row),
-      look = { shape: NAMES[group % NAMES.length], fill: hue(group) };
+    const look = this.style(this.groupOf(row));
     if (row.outside || row.worse) return { ...look, fill: color("--plot-gray"), size: many ? 4 : 6, opacity: 0.3 };
     if (row.frontier) return { ...look, size: many ? 8 : 9, rim: color("--card") };
     return { ...look, size: many ? 5 : 7.5, opacity: many ? 0.4 : 0.6 };
@@ -200,7 +227,7 @@ export class Plot extends Picture {
   stamp(pen, frontier) {
     const { list, across, up, group, sx, sy, ratio } = this,
       { left, right, top, bottom } = this.frame();
-    const many = list.length > 1500 && this.by !== "mean";
+    const many = list.length > 1500 && this.by === "release";
     const looks = [],
       own = [];
     this.dots.clear();
@@ -244,6 +271,29 @@ export class Plot extends Picture {
     });
     Object.assign(pen, { strokeStyle: color("--ink"), lineWidth: 1.4 });
     pen.stroke();
+  }
+
+  // A line through the methods that differ in one parameter, in its order, with the errors of the means.
+  drawCurves(pen) {
+    this.shownMap.curves.forEach(({ color: number, dash, risk_se, utility_se }, line) => {
+      const rows = this.traced.filter((row) => row.line === line && !this.hidden.has(row.family) && isFinitePoint(row));
+      Object.assign(pen, { strokeStyle: hue(number), lineWidth: 1.8 });
+      pen.setLineDash(dash[1] ? dash : []);
+      pen.beginPath();
+      for (const row of rows) pen.lineTo(...this.pixel(row));
+      pen.stroke();
+      pen.setLineDash([]);
+      pen.lineWidth = 1.2;
+      for (const { risk, utility, index = 0 } of rows.filter(({ count = 0 }) => count > 1)) {
+        const [up, across] = [risk_se[index], utility_se[index]].map((se) => 1.96 * (se ?? 0));
+        pen.beginPath();
+        pen.moveTo(...this.at(utility, risk - up));
+        pen.lineTo(...this.at(utility, risk + up));
+        pen.moveTo(...this.at(utility - across, risk));
+        pen.lineTo(...this.at(utility + across, risk));
+        pen.stroke();
+      }
+    });
   }
 
   // Range of single releases (thin) and standard error of the mean (thick); with many methods, of undominated ones only.
@@ -293,20 +343,30 @@ export class Plot extends Picture {
   }
 
   drawKey() {
-    const groups = this.coloring === "era" ? this.shownMap.eras : this.families;
+    const { eras, curves } = this.shownMap,
+      isCurve = this.by === "curve";
+    const groups = isCurve
+      ? [...curves.map((curve) => curve.name), ...(this.loose().some((row) => !row.anchor) ? ["other methods"] : [])]
+      : this.coloring === "era"
+        ? eras
+        : this.families;
     const numbers = ({ risk, utility }) => `risk ${short(risk)}, ${losing(this.map)} ${short(utility)}`;
+    const parameters = [...new Set(curves.map((curve) => curve.parameter))].join(", ");
     const words = [
-      "line: frontier",
+      ...(isCurve ? [`numbers at points: ${parameters}`, "bars: mean ± 1.96 standard errors"] : ["line: frontier"]),
       "○ unmasked file",
       "□ release nothing",
-      ...(this.coloring === "era" ? ["ring: your plan's own"] : []),
+      ...(this.coloring === "era" && !isCurve ? ["ring: your plan's own"] : []),
       ...(this.by === "mean" ? ["thin: 95 % of releases", "thick: ± error of the mean"] : []),
       ...this.anchors()
         .filter((anchor) => this.anchorAt(anchor).edge)
         .map((anchor) => `${anchor.name}: beyond the picture, ${numbers(anchor)}`),
     ];
     this.key.replaceChildren(
-      ...groups.map((name, i) => keyEntry(SHAPES[NAMES[i % NAMES.length]], i, brief(name))),
+      ...groups.map((name, i) => {
+        const { shape, fill } = this.style(i);
+        return keyEntry(SHAPES[shape], fill, brief(name));
+      }),
       ...words.map((fact) => el("li", {}, fact)),
     );
   }
@@ -577,8 +637,10 @@ export class Plot extends Picture {
    * @param {Row} row
    * @returns {Record<string, string>}
    */
-  origin({ count, replicate = 0, id = "" }) {
-    return this.by === "mean" ? { releases: String(count) } : { draw: String(replicate + 1), id };
+  origin({ count, replicate = 0, id = "", line }) {
+    const curve = this.by === "curve" && line !== undefined ? this.shownMap.curves[line] : null;
+    if (curve) return { line: curve.name, releases: String(count) };
+    return this.by === "release" ? { draw: String(replicate + 1), id } : { releases: String(count) };
   }
 
   /**
@@ -588,7 +650,7 @@ export class Plot extends Picture {
    */
   standing({ membership, frontier, era, outside, worse }) {
     const { eras } = this.shownMap,
-      isShare = this.by === "mean" && typeof membership === "number";
+      isShare = this.by !== "release" && typeof membership === "number";
     return {
       ...(isShare
         ? { "on the frontier in": `${Math.round(100 * membership)} %` }
