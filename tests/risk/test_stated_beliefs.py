@@ -22,7 +22,7 @@ from sdcmap.core.value import decode, parse
 from sdcmap.data.microdata import Microdata
 from sdcmap.risk._category_guesses import agency_loss, intruder_loss
 from sdcmap.testing import check_measure
-from sdcmap.theory.decision import Discrete, Prior, ZeroOne, pool_cases
+from sdcmap.theory.decision import Discrete, Prior, ZeroOne
 
 RNG = np.random.default_rng(0)  # none of these measures draws
 DISTINCT = sm.risk.NearestRecord("standardized", on=("a",), one_to_one=True)  # `a` is unique and not masked
@@ -306,11 +306,12 @@ def test_class_of_priors_and_losses_takes_the_worst(patients: Microdata) -> None
 def test_pooled_class_is_worst_mean_and_not_mean_of_worst() -> None:
     draws = [Estimate(value=-0.1, parts={"case_1": -0.1, "case_2": -0.9, "gain": 0.9}),
              Estimate(value=-0.2, parts={"case_1": -0.8, "case_2": -0.2, "gain": 0.8})]  # fmt: skip
-    pooled = pool_cases(draws, max)
+    pool = sm.risk.DiscreditHarm(on="x").pool
+    pooled = pool(draws)
     assert pooled.value == pytest.approx(-0.45) and pooled.parts["case_2"] == pytest.approx(-0.55)
     assert pooled.parts["gain"] == pytest.approx(0.85) and pooled.se == pytest.approx(0.35)
-    assert pool_cases(draws, min).value == pytest.approx(-0.55)
-    plain = pool_cases([Estimate(value=-0.1), Estimate(value=-0.3)], max)
+    assert sm.utility.SocietyUtility(on="x").pool(draws).value == pytest.approx(-0.55)
+    plain = pool([Estimate(value=-0.1), Estimate(value=-0.3)])
     assert plain.value == pytest.approx(-0.2) and plain.se == pytest.approx(0.1)
 
 

@@ -250,7 +250,7 @@ class IntruderKnowledge(RiskMeasure):
         return Estimate(value=values[index], se=se, parts=parts | {"targets": float(len(chosen))})
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
-        return pool_cases(estimates, max)
+        return pool_cases(estimates, max, super().pool)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """Return the risk of each released record's owner; NaN if the value is missing or the record was not drawn.

@@ -16,6 +16,7 @@ from sdcmap.core import Choice, Generator, Measure, Method, Microdata, PlanError
 from sdcmap.core.edit_rule import edit_problems, parse_edit
 from sdcmap.core.formatting import name_axis
 from sdcmap.core.grid import Grid, decode_grid
+from sdcmap.core.limit import limit_problem
 from sdcmap.core.plan_text import read_table
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.core.renamed_names import suggest_name
@@ -196,8 +197,9 @@ class Plan:
         for name, limit in self.limits.items():
             if name not in known:
                 yield f"the limit of {name!r} is for none of the plan's measures.{did_you_mean(name, known)}"
-            if not limit > 0:
-                yield f"the limit of {name!r} must be above 0. Got {limit:g}."
+            bounds = next((m.bounds for m in measures if m.text == name), (0.0, None))
+            if problem := limit_problem(bounds, limit):
+                yield f"the limit of {name!r} {problem}"
         yield from name_problems(self.names)
 
     # ---- candidates -------------------------------------------------------------------------------------------

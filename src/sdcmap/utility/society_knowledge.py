@@ -207,7 +207,7 @@ class SocietyKnowledge(Measure):
         return Estimate(value=values[index], parts={"bias": bias, "corrected": float(corrected)} | parts)
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
-        return pool_cases(estimates, min)
+        return pool_cases(estimates, min, super().pool)
 
     def baseline(self, original: Microdata) -> float | None:
         try:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from sdcmap.core import Estimate
-from sdcmap.core.estimate import merge_bounds, merge_skipped
 
+Pool = Callable[[Sequence[Estimate]], Estimate]
 Worst = Callable[..., float]  # max for a risk, min for a utility
 CASE = "case_"  # prefix of the part with the value of one member of the class
 
@@ -37,23 +38,21 @@ def worst_case(
     return index, parts
 
 
-def pool_cases(estimates: Sequence[Estimate], worst: Worst) -> Estimate:
-    """Return the value of a method from its replicates: each case is averaged, and the worst mean counts.
+def pool_cases(estimates: Sequence[Estimate], worst: Worst, pool: Pool) -> Estimate:
+    """Return the value of a method from its replicates: each case is pooled, and the worst pooled value counts.
 
     The mean of the worst cases would be larger: the worst case of a draw is worst by chance too. Gains are averaged.
+
+    pool : pools the estimates of one case
     """
     if len(estimates) == 1:
-        return estimates[0]
+        return pool(estimates)
     names = [name for name in estimates[0].parts if name.startswith(CASE)]
-    columns = {name: [e.parts[name] for e in estimates] for name in names} or {"": [e.value for e in estimates]}
-    means = {name: math.fsum(values) / len(values) for name, values in columns.items()}
-    mean = worst(means.values())
-    values = next(column for name, column in columns.items() if means[name] == mean)
-    se = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
-    return Estimate(
-        value=mean, se=se if math.isfinite(mean) else None, parts={**_mean_parts(estimates), **(means if names else {})},
-        bounds=merge_bounds(estimates), skipped=merge_skipped(estimates),
-    )  # fmt: skip
+    cases = [[replace(e, value=e.parts[name]) for e in estimates] for name in names] or [list(estimates)]
+    pooled = [pool(case) for case in cases]
+    values = [one.value for one in pooled]
+    parts = {**_mean_parts(estimates), **dict(zip(names, values, strict=False))}
+    return replace(pooled[values.index(worst(values))], parts=parts)
 
 
 def _mean_parts(estimates: Sequence[Estimate]) -> Mapping[str, float]:
