@@ -537,7 +537,7 @@ def ru() -> sm.RUMap:
         "D2": [(-2.96, -1.0, -51.6, -2.0)],
         "D3": [(-60.0, -1.0, -5.0, -2.0)],
     }
-    return sm.RUMap(scores_of(example, baseline_value=(-70.0, -9.0, -9.0, -9.0)), risk="K", utility="S")
+    return sm.RUMap(scores_of(example, baseline_value=(-70.0, -2.0, -9.0, -4.0)), risk="K", utility="S")
 
 
 def test_rule_chooses_the_safe_candidate_nearest_to_0(ru: sm.RUMap) -> None:

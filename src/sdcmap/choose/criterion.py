@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
 from sdcmap.choose.by_release import ByRelease, describe_prior_above, name_of, row_noun
-from sdcmap.core import Array, Range, Value
-from sdcmap.core.rule import Choice, RiskUtilityMap
+from sdcmap.core import Array, Measure, PlanError, Range, Value
+from sdcmap.core.rule import Choice, RiskUtilityMap, Rule
 from sdcmap.kernels.decision.global_criterion import distances, excess, regions
 
 FOUR = ("iek", "rdh", "sek", "dus")
@@ -27,7 +27,8 @@ class GlobalCriterion(ByRelease):
     ----------
     iek, rdh : the measures of global risk, by name or value: the intruder's knowledge as the agency estimates it, and the
         risk of discredit harm, which is minus the intruder's own uncertainty. A candidate is safe if neither exceeds its
-        limit. For several intruders, lists of equal length: a candidate must be safe from each.
+        limit. For several intruders, lists of equal length: a candidate must be safe from each. In a plan the name of a
+        class, such as "IntruderKnowledge", stands for all its measures.
     sek, dus : the measures of global utility: society's knowledge as the agency estimates it, and minus its uncertainty.
         For several users, lists of equal length.
     users : how several users count: "all", by the distance over the coordinates of all of them; "worst", by the largest
@@ -75,6 +76,18 @@ class GlobalCriterion(ByRelease):
             if one and other and one != other:
                 yield f".{first} and .{second} must name one measure for each {who}, in the same order."
 
+    def resolve(self, measures: Sequence[Measure]) -> GlobalCriterion:
+        """Return the rule with every measure of a class in place of the name of the class."""
+        by_class: dict[str, list[str]] = {}
+        for measure in measures:
+            by_class.setdefault(type(measure).__name__, []).append(measure.text)
+        texts = {measure.text for measure in measures}
+        four = {
+            short: tuple(text for name in getattr(self, short) for text in _texts_of(name, texts, by_class))
+            for short in FOUR
+        }
+        return self if four == {short: getattr(self, short) for short in FOUR} else replace(self, **four)  # type: ignore[arg-type]
+
     @property
     def measures(self) -> tuple[str, ...]:
         return tuple(name for short in FOUR for name in getattr(self, short))
@@ -104,6 +117,16 @@ class GlobalCriterion(ByRelease):
             intruder_limit=min(intruder, 0.0),
         )  # fmt: skip
 
+    @classmethod
+    def of_plan(cls, rule: Rule | None, ru: RiskUtilityMap) -> GlobalCriterion:
+        """Return the rule of a plan if it is this criterion, otherwise a proposed one; raise PlanError if there is none."""
+        found = rule if isinstance(rule, GlobalCriterion) else cls.propose(ru)
+        if found is None:
+            raise PlanError(
+                f"global risk and utility need four measures in the plan: {', '.join(KINDS)}. Add them, and sweep again."
+            )
+        return found
+
     def prior(self, ru: RiskUtilityMap) -> dict[str, float] | None:
         """Return the four numbers before any release, as in `table`; None where a measure does not state its own."""
         ends = {f"{short} {i}": ru.end(name, "baseline_value") for short, i, name in self._numbered}
@@ -126,6 +149,24 @@ class GlobalCriterion(ByRelease):
         rows = self._with_four(ru, self._rows(ru)[0]).filter(*(pl.col(name).is_not_nan() for name in FOUR))
         letters = regions(*self._risks(rows), self.agency_limit, self.intruder_limit)
         return rows.with_columns(pl.Series("region", letters, pl.String))
+
+    def describe(self, ru: RiskUtilityMap, choice: Choice) -> pl.DataFrame:
+        """Return the table for readers, best first: name, chosen, region, distance, the numbers, and the gains.
+
+        A gain is what is known more than before the release, as a share of what was not known then; it is null where the
+        prior has no number. With several intruders or users, each has its own columns.
+        """
+        rows, prior = self.table(ru), self.prior(ru) or {}
+        rows = rows[self._order(ru, rows, rows["distance"].to_numpy())]
+        is_chosen = rows["id"] == (choice.candidate or "") if "id" in rows.columns else rows["method"] == choice.method
+        draws = rows["replicate"].to_list() if "replicate" in rows.columns else [None] * len(rows)
+        names = [ru.scores.name_of(m, draw) for m, draw in zip(rows["method"], draws, strict=True)]
+        counts = {short: len(getattr(self, short)) for short in FOUR}
+        shown = {short if counts[short] == 1 else f"{short} {i}": f"{short} {i}" for short, i, _ in self._numbered}
+        numbers = [pl.col(column).alias(name) for name, column in shown.items()]
+        gains = [_relative_gain(column, prior.get(column)).alias(f"{name} gain") for name, column in shown.items()]
+        facts = (pl.Series("name", names, pl.String), pl.Series("chosen", is_chosen, pl.Boolean))
+        return rows.with_columns(*facts).select("name", "chosen", "region", "distance", *numbers, *gains)
 
     def _rows_to_compare(self, ru: RiskUtilityMap) -> pl.DataFrame:
         return self.table(ru)
@@ -256,3 +297,15 @@ class GlobalCriterion(ByRelease):
 
     def _distance(self, rows: pl.DataFrame) -> Array:
         return rows["distance"].to_numpy()
+
+
+def _texts_of(name: str, texts: set[str], by_class: Mapping[str, list[str]]) -> list[str]:
+    """Return the measure of this name, or all measures of the class of this name."""
+    return [name] if name in texts else by_class.get(name, [name])
+
+
+def _relative_gain(column: str, before: float | None) -> pl.Expr:
+    """Return the gain in knowledge as a share of what was not known before.  Duncan and Lambert (1986)"""
+    if before is None or not before < 0:
+        return pl.lit(None, dtype=pl.Float64)
+    return (pl.col(column) - before) / -before

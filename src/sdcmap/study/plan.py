@@ -138,7 +138,8 @@ class Plan:
         named = tuple(_resolve_measure(str(name), known) for name in _as_tuple(risk)) or tuple(risks[:1])
         limits_by = None if profile is None else to_profile(profile)
         vars(self).update(  # frozen: no attribute can be assigned
-            methods=_as_tuple(methods), measures=every, replicates=replicates, risk=named, rule=rule, data=data,
+            methods=_as_tuple(methods), measures=every, replicates=replicates, risk=named, data=data,
+            rule=rule.resolve(known) if isinstance(rule, Rule) else rule,
             utility=_resolve_measure(str(utility), known) or next(iter(losses), ""), search_methods=tuple(search_methods),
             limits=_read_limits(limits or _profile_limits(limits_by, known), named, known), profile=limits_by,
             policy=policy or DEFAULT_POLICY,

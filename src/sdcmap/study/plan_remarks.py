@@ -51,8 +51,8 @@ def _find_limits_below_prior(data: Microdata, plan: Plan) -> Iterator[str]:
         if before is not None and not limit.admits(before):
             numbers = f"{before:.4g} before any release, limit {limit.value:g}"
             yield (
-                f"The prior is already above the limit of {limit.measure.text}: {numbers}. Even releasing nothing breaks it. "
-                "Review the limit, or the prior that the measure states."
+                f"The prior is already above the limit of {limit.measure.text}: {numbers}. Even releasing nothing breaks "
+                "it. Review the limit, or the prior that the measure states."
             )
 
 
