@@ -20,7 +20,7 @@ from sdcmap.demo_run import MARK
 from sizes import GUARD
 
 COMMANDS = [
-    "look", "check", "schema", "sweep", "score", "mask", "map", "choose", "pair", "records", "release", "report",
+    "look", "check", "schema", "sweep", "score", "mask", "map", "planes", "choose", "pair", "records", "release", "report",
     "correct", "compare", "search", "serve", "demo", "docs",
 ]  # fmt: skip
 
