@@ -5,32 +5,41 @@ A belief is a mixture of normals. It is evaluated as a distribution on points: e
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TYPE_CHECKING
+
 import numpy as np
-from scipy.special import ndtri
 
 from sdcmap.core import Array
 from sdcmap.risk._beliefs import Components
-from sdcmap.theory.decision import Discrete, Loss, Normal
+
+if TYPE_CHECKING:
+    from sdcmap.theory.decision import Discrete, Loss
 
 NUMBER_LOSSES = ("quadratic", "absolute", "zero-one", "bounded")
 MAX_ATOMS = 4_000_000  # points that are evaluated together; bounds the memory
 
 
+@cache
 def _normal_points(count: int) -> Array:
     """Return equally likely points of a standard normal, with variance 1."""
+    from scipy.special import ndtri
+
     points = ndtri((np.arange(count) + 0.5) / count)
     return np.asarray(points / points.std())
 
 
 MIN_POINTS, SHARED_POINTS = 15, 151  # of one normal; a mixture of few normals shares the larger number among them
-PRIOR_POINTS = _normal_points(101)
+PRIOR_POINTS = 101  # of the prior
 
 
 def guess_numbers(
     loss: Loss, mixtures: Components, prior: tuple[float, float]
 ) -> tuple[Array, Array, tuple[float, float]]:
     """Return the best guess for each record and the loss that the intruder expects of it; then both of the prior alone."""
-    base = prior[0] + np.sqrt(prior[1]) * PRIOR_POINTS
+    from sdcmap.theory.decision import Discrete
+
+    base = prior[0] + np.sqrt(prior[1]) * _normal_points(PRIOR_POINTS)
     before = Discrete(base, np.full(len(base), 1 / len(base)))
     prior_guess = float(np.asarray(loss.best(before)))
     prior_loss = float(loss.expected_loss(before, prior_guess))
@@ -62,6 +71,8 @@ def guess_numbers(
 
 def _discretize(mixtures: Components, start: Array, count: Array, spread: Array, base: Array) -> Discrete:
     """Return the mixtures of some groups as distributions on points."""
+    from sdcmap.theory.decision import Discrete
+
     slot = np.arange(int(count.max()))
     is_used = slot < count[:, None]
     at = np.minimum(start[:, None] + slot, len(mixtures.weight) - 1)
@@ -78,6 +89,8 @@ def _discretize(mixtures: Components, start: Array, count: Array, spread: Array,
 
 def agency_losses(loss: Loss, x: Array, own_variance: float, guess: Array) -> Array:
     """Return the loss that the agency expects of each guess; it knows x up to its own variance. NaN where x is missing."""
+    from sdcmap.theory.decision import Discrete, Normal
+
     known = np.isfinite(x)
     result = np.full(len(x), np.nan)
     truth = (

@@ -49,8 +49,8 @@ from sdcmap.risk._category_guesses import (
 from sdcmap.risk._number_guesses import NUMBER_LOSSES, agency_losses, guess_numbers
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.worst_linkage import SAMPLED_TARGETS, WorstLinkage
-from sdcmap.theory.decision import Prior, loss_by_name, pool_cases, worst_case
-from sdcmap.theory.decision.prior import MAX_PRIORS
+from sdcmap.theory.decision.prior import MAX_PRIORS, Prior
+from sdcmap.theory.decision.robust_cases import pool_cases, worst_case
 
 LINKING_COST_FACTOR = 2.0  # cost of the best attack with its links, relative to finding the best attack
 UNITS = {
@@ -431,6 +431,8 @@ class IntruderKnowledge(RiskMeasure):
                 truth = x, np.full(len(x), own)
                 return Losses(normal_divergence(truth, (beliefs.mean, beliefs.variance)) + own, certain)
             return Losses(np.asarray((x - beliefs.mean) ** 2 + own), certain)
+        from sdcmap.theory.decision import loss_by_name
+
         loss = loss_by_name(case.loss, self.width)
         guess, expected, _ = guess_numbers(loss, beliefs.expand(), case.number)
         return Losses(agency_losses(loss, x, own, guess), np.where(known, expected, np.nan))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,17 +17,11 @@ from sdcmap.errors import PlanError, SchemaError, Undefined, did_you_mean
 from sdcmap.files.reader import read
 from sdcmap.kernels.statistics.beliefs import normal_divergence, normal_posterior
 from sdcmap.kernels.statistics.moments import TINY
-from sdcmap.theory.decision import (
-    Discrete,
-    Loss,
-    Normal,
-    Prior,
-    Quadratic,
-    loss_by_name,
-    pool_cases,
-    worst_case,
-)
-from sdcmap.theory.decision.prior import MAX_PRIORS
+from sdcmap.theory.decision.prior import MAX_PRIORS, Prior
+from sdcmap.theory.decision.robust_cases import pool_cases, worst_case
+
+if TYPE_CHECKING:
+    from sdcmap.theory.decision import Loss
 
 # Society's belief about a mean, total, proportion or regression coefficient.
 #
@@ -36,6 +30,7 @@ from sdcmap.theory.decision.prior import MAX_PRIORS
 # regression coefficient they are White's, to first order (Rubin 1981; Lancaster 2003).
 
 
+UNITS = {"quadratic": "unit^2", "bounded": "unit^2", "absolute": "unit", "zero-one": "probability"}
 SINGULAR_RATIO = 1e-9  # of the smallest to the largest eigenvalue, below which a normal matrix is not inverted
 
 
@@ -71,6 +66,8 @@ class Case(NamedTuple):
 
 def expected_loss(loss: Loss, belief: tuple[float, float], guess: float) -> float:
     """Return the loss of a guess that a normal belief (mean, variance) expects; with variance 0 the mean is certain."""
+    from sdcmap.theory.decision import Discrete, Normal, Quadratic
+
     if isinstance(loss, Quadratic):
         return (belief[0] - guess) ** 2 + belief[1]
     return float(loss.expected_loss(Normal(*belief) if belief[1] > 0 else Discrete([belief[0]], [1.0]), guess))
@@ -166,7 +163,7 @@ class SocietyKnowledge(Measure):
             yield '.divergence "kl" goes with .loss "quadratic" only.'
         if len(set(self.loss)) < len(self.loss):
             yield ".loss must name each loss once."
-        if self.scale == "raw" and len({loss_by_name(word, 1.0).unit for word in self.loss}) > 1:
+        if self.scale == "raw" and len({UNITS[word] for word in self.loss}) > 1:
             yield '.loss names losses of different units: they have a common smallest utility only with .scale "prior".'
         if not self.width and {"zero-one", "bounded"} & {*self.loss}:
             yield '.loss "zero-one" and "bounded" need a .width above 0.'
@@ -223,6 +220,8 @@ class SocietyKnowledge(Measure):
         return original.remember(key, lambda: self._find_cases(original, agency))
 
     def _find_cases(self, original: Microdata, agency: Belief) -> list[Case]:
+        from sdcmap.theory.decision import loss_by_name
+
         losses = [loss_by_name(word, self.width) for word in self.loss or ("quadratic",)]
         if not self.prior:
             variance = self._prior_variance(agency)
