@@ -21,6 +21,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.core.value import decode, parse
 from sdcmap.data.microdata import Microdata
 from sdcmap.risk._category_guesses import agency_loss, intruder_loss
+from sdcmap.study.public_view import PublicView
 from sdcmap.testing import check_measure
 from sdcmap.theory.decision import Discrete, Prior, ZeroOne
 
@@ -407,3 +408,22 @@ def test_prior_file_problems_name_file_and_no_value(patients: Microdata, tmp_pat
         assert "77" not in str(caught.value)
     with pytest.raises(sm.errors.PlanError, match="there is no file"):
         Prior(population=str(tmp_path / "none.csv"))
+
+
+def test_public_view_hides_file_and_rare_categories_of_prior(patients: Microdata, tmp_path: Path) -> None:
+    """The rule names its measures as the public plan does."""
+    path = tmp_path / "secret-survey.csv"
+    pl.DataFrame({"cost": [8.0, 12.0]}).write_csv(path)
+    rare = Prior(categories=["a village", "well"], counts=[1, 9])
+    intruder: dict[str, Any] = {"on": "cost", "attack": DISTINCT, "prior": Prior(population=str(path))}
+    other: dict[str, Any] = {"on": "diagnosis", "attack": DISTINCT, "prior": rare}
+    iek, rdh = (
+        [kind(**one) for one in (intruder, other)] for kind in (sm.risk.IntruderKnowledge, sm.risk.DiscreditHarm)
+    )
+    sek, dus = sm.utility.SocietyKnowledge(on="cost"), sm.utility.SocietyUtility(on="cost")
+    rule = sm.GlobalCriterion(iek=iek, rdh=rdh, sek=sek, dus=dus, agency_limit=-0.5, intruder_limit=-0.5)
+    plan = sm.Plan(sm.Noise(on="cost"), [*iek, *rdh, sek, dus], rule=rule)
+    public = PublicView.of(plan, patients).plan
+    text = public.toml()
+    assert "secret-survey" not in text and "a village" not in text and "well" in text
+    assert public.rule is not None and {*public.rule.measures} == {measure.text for measure in public.measures}
