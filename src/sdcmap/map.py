@@ -17,7 +17,7 @@ from sdcmap.core.catalog import draw_chart
 from sdcmap.core.chart import Chart
 from sdcmap.core.estimate import Estimate
 from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE, name_axis
-from sdcmap.core.limit import Limit, Verdict, axis_scales, read_limit
+from sdcmap.core.limit import Limit, Verdict, axis_scales, limit_problem, read_limit, share_of_limit
 from sdcmap.core.map_options import MapOptions
 from sdcmap.core.measure import degrees_of_freedom
 from sdcmap.core.readable_units import SHOWN_LEVEL, describe_interval, describe_pooled
@@ -197,8 +197,13 @@ class RUMap:
         return self._worst(values[:-1]), float(values[-1])
 
     def _worst(self, values: Sequence[Any]) -> Any:
-        scaled = [v / limit for v, limit in zip(values, self.scales, strict=True)] if self.scales else list(values)
+        scaled = self._shares(values) if self.scales else list(values)
         return np.maximum.reduce(scaled) if self.signs[0] > 0 else np.minimum.reduce(scaled)
+
+    def _shares(self, values: Sequence[Any]) -> list[Any]:
+        """Return the values of the risk measures on the axis as shares of their limits, which may be negative."""
+        pairs = zip(values, self.scales, strict=True)
+        return [v / limit if limit > 0 else share_of_limit(v, limit, is_upper=True) for v, limit in pairs]
 
     # ---- points -----------------------------------------------------------------------------------------------
     @cached_property
@@ -235,11 +240,16 @@ class RUMap:
         part = self.scores.pooled(self.utility).select("method", utility="value", utility_se="se")
         table = table.join(part, on="method", how="left", maintain_order="left")
         values = [table[f"v{i}"].to_numpy() for i in range(len(self.risk))]
-        scales = np.array(self.scales or [1.0] * len(values))
-        # The standard error of the worst risk is that of the measure that is worst.
-        which = np.argmax(np.array(values) / scales[:, np.newaxis], axis=0)
+        shown = np.array(self._shares(values) if self.scales else values)
+        # The standard error of the worst risk is that of the measure that is worst; a share v/limit or limit/v has the
+        # same relative error as v.
+        which = np.argmax(shown, axis=0)
         errors = np.array([table[f"s{i}"].cast(pl.Float64).to_numpy() for i in range(len(self.risk))])
-        error = errors[which, np.arange(len(which))] / scales[which]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factors = np.abs(shown / np.array(values))
+        scales = np.array(self.scales or [1.0] * len(values))[:, np.newaxis]
+        factors = np.where(np.array(values) == 0, 1 / np.abs(scales), factors)
+        error = (errors * factors)[which, np.arange(len(which))]
         risk = pl.Series("risk", self._worst(values), dtype=pl.Float64)
         table = table.with_columns(risk, pl.Series("risk_se", error, nan_to_null=True))
         table = table.with_columns(self._risk_ends(table["method"]))
@@ -306,7 +316,8 @@ class RUMap:
             return table
         measured = pl.concat([self.scores.column(name).select(key) for name in self.risk])[key].unique()
         synthetic = self.scores.synthetic_candidates(measure).unique(key).filter(pl.col(key).is_in(measured.implode()))
-        unused = 0.0 if self.signs[0] > 0 else np.inf
+        limit = dict(zip(self.risk, self.scales, strict=True))[measure]
+        unused = np.inf if self.signs[0] < 0 else 0.0 if limit > 0 else -np.inf  # each is 0 as a share of its limit
         rows = synthetic.select(key, value=pl.lit(unused), se=pl.lit(None, dtype=pl.Float64))
         return pl.concat([table.select(key, "value", "se"), rows])
 
@@ -619,8 +630,9 @@ def _limits_on(
             raise PlanError(f"limits must contain one limit for each of {len(risk)} risk measures. Got {len(given)}.")
         pairs = [(name, value) for name, value in zip(risk, given, strict=True) if not isinstance(value, Limit)]
     for name, value in pairs:
-        if not value > 0:
-            raise PlanError(f"the limit of {name} must be positive.")
+        low, high = (scores.measure[end][scores.index_of(name)] for end in ("low", "high"))
+        if problem := limit_problem((low, high), float(value)):
+            raise PlanError(f"the limit of {name!r} {problem}")
     return tuple(Limit(scores.measure_named(name), value) for name, value in pairs)
 
 

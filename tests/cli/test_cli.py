@@ -20,7 +20,8 @@ from sdcmap.demo_run import MARK
 from sizes import GUARD
 
 COMMANDS = [
-    "look", "check", "schema", "sweep", "score", "scores", "mask", "map", "choose", "pair", "records", "release", "report",
+    "look", "check", "schema", "sweep", "score", "scores", "mask", "map", "planes", "choose", "pair", "records", "release",
+    "report",
     "correct", "compare", "search", "serve", "demo", "docs",
 ]  # fmt: skip
 

@@ -26,6 +26,7 @@ from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.testing import LawBroken, check_measure, check_method
+from sdcmap.theory.decision import Prior
 from sdcmap.utility import UTILITIES
 from sdcmap.utility._numeric import NumericMeasure, WeightedMeasure
 from sdcmap.utility.table_losses import TableMeasure
@@ -57,7 +58,7 @@ def files(draw: st.DrawFn) -> Microdata:
 
 
 def of_kind(cls: type[Method] | type[Measure]) -> tuple[str, ...]:
-    if issubclass(cls, Attack):
+    if issubclass(cls, Attack | sm.risk.IntruderKnowledge):
         return (*CATEGORIES, *NUMBERS)
     if cls.kinds == ("numeric",) or issubclass(cls, sm.utility.SocietyKnowledge | NumericMeasure):
         return NUMBERS
@@ -145,6 +146,12 @@ def parameter(cls: Any, name: str, hint: Any) -> st.SearchStrategy[Any]:
     if hint is Attack:
         return st.sampled_from(
             [sm.risk.NearestRecord("gower", inclusion=0.7), sm.risk.Linkage(on="age"), sm.WorstLinkage()]
+        )
+    if name == "loss":
+        return st.sampled_from([(), ("zero-one",), ("absolute", "bounded"), ("zero-one", "brier"), ("quadratic",)])
+    if hint == tuple[Prior, ...]:
+        return st.sampled_from(
+            [(), (Prior(mean=(2, 30), variance=50, points=2),), (Prior(categories=["0", "1", "9"], counts=[1, 2, 3]),)]
         )
     if name == "targets":
         return st.sampled_from([(), ("maximum",), (0.5, "minimum")])

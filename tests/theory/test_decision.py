@@ -537,7 +537,7 @@ def ru() -> sm.RUMap:
         "D2": [(-2.96, -1.0, -51.6, -2.0)],
         "D3": [(-60.0, -1.0, -5.0, -2.0)],
     }
-    return sm.RUMap(scores_of(example), risk="K", utility="S")
+    return sm.RUMap(scores_of(example, baseline_value=(-70.0, -2.0, -9.0, -4.0)), risk="K", utility="S")
 
 
 def test_rule_chooses_the_safe_candidate_nearest_to_0(ru: sm.RUMap) -> None:
@@ -619,7 +619,7 @@ def test_rule_survives_a_round_trip_through_the_plan() -> None:
     measures = [sm.SmallCells(), sm.risk.KnownIndex(on="x"), sm.Hellinger(), sm.IL1s()]
     four = dict(zip(("iek", "rdh", "sek", "dus"), measures, strict=True))
     chosen_by = sm.GlobalCriterion(**four, agency_limit=-40, intruder_limit=-0.8, by="mean")  # type: ignore[arg-type]
-    assert chosen_by.rdh == "KnownIndex(on='x')"
+    assert chosen_by.rdh == ("KnownIndex(on='x')",)
     plan = sm.Plan(sm.Noise(on="x"), measures, rule=chosen_by)
     assert sm.Plan.from_toml(plan.toml()) == plan
     limits = limits_of(plan, [plan.rule, None], max_risk=-1)  # the limit on the risk axis, SmallCells, is the stricter

@@ -21,6 +21,7 @@ import pytest
 import sdcmap as sm
 from samples import PROFILE_OVERRIDES
 from sdcmap.charts import map_info
+from sdcmap.charts.plane_axis import plane_axis
 from sdcmap.explore.first_look import look, source_of
 from sdcmap.methods import METHODS
 from sdcmap.web import pages
@@ -392,6 +393,12 @@ def test_criterion_planes_equal_package_result(client: httpx.Client, folder: Pat
     for name in ("method", "iek", "rdh", "sek", "dus", "distance"):
         assert found["rows"][name] == table[name].to_list()
     assert found["prior"]["rdh"] == 2 * rule.intruder_limit < 0
+    assert (found["intruders"], found["users"]) == (1, 1)
+    limits = (rule.agency_limit, rule.intruder_limit, None, None)
+    for name, limit in zip(("iek", "rdh", "sek", "dus"), limits, strict=True):
+        expected = plane_axis("", "", table[name], (found["prior"][name],), limit)
+        ends = found["axes"][name]
+        assert (ends["low"], ends["high"], ends["floor"]) == (*expected.ends, expected.floor)
     choice = ok(client.post("/api/studies/known/choices", json={"rule": found["rule"]}))
     assert choice["candidate"] == ru.choose(rule).candidate
 
@@ -399,6 +406,7 @@ def test_criterion_planes_equal_package_result(client: httpx.Client, folder: Pat
 def test_criterion_without_four_measures_is_null(client: httpx.Client) -> None:
     found = ok(client.get("/api/studies/cps/criterion"))
     assert found["rule"] is None and found["numeric"] == ["wage", "interest", "benefits", "total"]
+    assert "Sex" in found["categories"] and found["axes"] == {}
 
 
 HOME_PAGE_SCRIPT = """

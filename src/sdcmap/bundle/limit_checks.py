@@ -29,7 +29,9 @@ def limits_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) 
     thresholds = [("the rule", rule.risk) for rule in rules if isinstance(rule, Threshold)]
     thresholds += [] if max_risk is None else [("max_risk", float(max_risk))]
     for source, value in thresholds:
-        stated.append((source, {n: scale * value for n, scale in zip(plan.risk, scales, strict=True)}))
+        # The share of a negative limit is limit/value, not value/limit.
+        ends = {n: scale * value if scale > 0 else scale / value for n, scale in zip(plan.risk, scales, strict=True)}
+        stated.append((source, ends))
     return strictest(
         Limit(by_name[n], value, source) for source, limits in stated for n, value in limits.items() if n in by_name
     )

@@ -192,7 +192,8 @@ class ByRelease(Rule):
         miss = (
             f"The nearest miss is {name_of(ru, rows.row(nearest, named=True))} with {shares[nearest]:.4g} times a limit"
         )
-        return f"Release nothing: {none}. {miss}{self._over(ru, rows[[nearest]])}. {NEXT_STEPS}"
+        prior = _prior_above_limits(ru)
+        return f"Release nothing: {none}. {miss}{self._over(ru, rows[[nearest]])}.{prior} {NEXT_STEPS}"
 
     def _over(self, ru: RiskUtilityMap, row: pl.DataFrame) -> str:
         """Return which limit the nearest miss exceeds most, where there are more than a reason lists."""
@@ -220,6 +221,27 @@ def _only_worse(rows: pl.DataFrame) -> str:
         f"Release nothing: {which} the rule and every limit {is_are} worse than not masking: {has_have} more risk and less "
         "utility than the unmasked file."
     )
+
+
+def describe_prior_above(over: Sequence[str]) -> str:
+    """Return a sentence that says that limits are exceeded before any release; over : which, with value and limit."""
+    return (
+        f"Before any release, {' and '.join(over)}: the prior is already above the limit, so even releasing nothing breaks "
+        "it. Review the limit, or the prior that the plan states."
+    )
+
+
+def _prior_above_limits(ru: RiskUtilityMap) -> str:
+    """Return a sentence on the limits of the map that are exceeded before any release; "" where there are none."""
+    ends = [
+        (limit, ru.end(limit.measure.text, "baseline_value")) for limit in ru.limits if limit.measure.axis == "risk"
+    ]
+    over = [
+        f"{measure_title(ru, limit.measure.text)} is {end:.4g} (limit {limit.value:g})"
+        for limit, end in ends
+        if end is not None and not limit.admits(end)
+    ]
+    return f" {describe_prior_above(over)}" if over else ""
 
 
 def _summarize_limits(ru: RiskUtilityMap, verdicts: Sequence[Verdict]) -> str:

@@ -21,7 +21,8 @@ from pkgutil import iter_modules
 from sdcmap.cli.app import app, note
 
 _ORDER = [
-    "look", "check", "schema", "sweep", "score", "scores", "mask", "map", "choose", "pair", "records", "release", "report",
+    "look", "check", "schema", "sweep", "score", "scores", "mask", "map", "planes", "choose", "pair", "records", "release",
+    "report",
     "correct", "compare", "search", "serve", "demo", "docs",
 ]  # fmt: skip
 # Importing a module registers its commands.

@@ -145,6 +145,47 @@ def _stated_rule(
     return rules[0] if rules else None
 
 
+@app.command("planes")
+def draw_planes(
+    study: options.StudyFolder,
+    out: Annotated[
+        Path, Option("-o", "--out", help="File to write: .html, .svg or .png for the planes, .csv for the numbers.")
+    ],
+    agency_limit: Annotated[
+        float | None, Option(help="Limit of IEK, at most 0. Default: that of the rule, or half of the prior.")
+    ] = None,
+    intruder_limit: Annotated[
+        float | None, Option(help="Limit of RDH, at most 0. Default: that of the rule, or half of the prior.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Draw global risk and global utility of a study: what intruders and users know after each release.
+
+    The plan needs the measures IntruderKnowledge, DiscreditHarm, SocietyKnowledge and SocietyUtility. Its rule may be
+    GlobalCriterion. Each intruder and each user has a plane. The choice is printed; the exit code is 3 if no candidate is
+    safe.
+
+    Example: sdcmap planes income-study -o planes.html --agency-limit -0.5 --intruder-limit -0.5
+    """
+    from sdcmap.charts import draw_criterion
+    from sdcmap.data.private_folder import write_atomically
+    from sdcmap.workflow import choose_by_criterion
+
+    ru, rule, choice = choose_by_criterion(study, agency_limit=agency_limit, intruder_limit=intruder_limit)
+    table = rule.describe(ru, choice)
+    if out.suffix == ".csv":
+        write_atomically(out, table.write_csv())
+    else:
+        draw_criterion(ru, choice).save(out)
+    if as_json:
+        facts = {"candidate": choice.candidate, "reason": choice.reason, "rule": rule.text, "prior": rule.prior(ru)}
+        print_json({**facts, "rows": table.to_dicts()})
+    else:
+        print(choice.reason, out, sep="\n")
+    if choice.candidate is None:
+        raise Exit(3)
+
+
 def _subsamples(ru: RUMap, study: Path) -> pl.DataFrame:
     """Return the scores of random subsamples; print the expected run time first."""
     import sdcmap as sm

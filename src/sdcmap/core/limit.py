@@ -95,8 +95,7 @@ class Limit:
 
     def share(self, end: Array | float) -> Array:
         """Return each confidence limit as a share of this limit; more than 1 exceeds it."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.asarray(end) / self.value if self.is_upper else self.value / np.asarray(end))
+        return share_of_limit(end, self.value, is_upper=self.is_upper)
 
     def judge(self, outcome: Estimate | Absent, level: float) -> Verdict:
         """Return whether an estimate meets the limit at this confidence level."""
@@ -139,6 +138,35 @@ def strictest(limits: Iterable[Limit]) -> tuple[Limit, ...]:
         if other is None or (limit.value < other.value if limit.is_upper else limit.value > other.value):
             by_measure[limit.measure] = limit
     return tuple(by_measure.values())
+
+
+def share_of_limit(value: Array | float, limit: float, *, is_upper: bool) -> Array:
+    """Return values as shares of a limit; more than 1 exceeds it.
+
+    A negative limit belongs to a measure that is never above 0. There -0.4 exceeds an upper limit of -0.5: its share is
+    1.25. A value of 0 is infinitely far above such a limit.
+
+    >>> float(share_of_limit(-0.4, -0.5, is_upper=True)), float(share_of_limit(0.4, 0.5, is_upper=True))
+    (1.25, 0.8)
+    """
+    numbers = np.asarray(value, dtype=float) + 0.0  # turns -0.0 into 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if limit >= 0 or not is_upper:
+            return np.asarray(numbers / limit if is_upper == (limit >= 0) else limit / numbers)
+        return np.asarray(np.where(numbers < 0, limit / numbers, np.where(np.isnan(numbers), np.nan, np.inf)))
+
+
+def limit_problem(bounds: tuple[float | None, float | None], value: float) -> str:
+    """Return what is wrong with a limit of a measure with these bounds, as the second part of a sentence; "" if nothing is.
+
+    A measure that is never above 0, such as knowledge in Trottini's criterion, has a negative limit.
+    """
+    low, high = bounds
+    if high is not None and high <= 0:
+        return "" if value < 0 else f"must be below 0, because the measure is never above 0. Got {value:g}."
+    if value > 0 or (value < 0 and (low is None or low < 0)):
+        return ""
+    return f"must be above 0. Got {value:g}."
 
 
 def axis_scales(risk: Sequence[str], limits: Mapping[str, float]) -> tuple[float, ...]:

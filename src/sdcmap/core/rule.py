@@ -117,6 +117,10 @@ class Rule(Value):
         """The measures that the rule reads beside the axes of the map."""
         return ()
 
+    def resolve(self, measures: Sequence[Measure]) -> Rule:
+        """Return the rule with the measures of a plan in place of class names that stand for them; by default itself."""
+        return self
+
     def choose(self, ru: RiskUtilityMap) -> Choice:
         """Return the choice on the map `ru`."""
         raise TypeError(f"{type(self).__name__} cannot choose.")

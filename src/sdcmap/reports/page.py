@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sdcmap.charts import draw_map
+from sdcmap.charts import draw_criterion, draw_map
 from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change_charts import draw_change, draw_correlations
 from sdcmap.charts.knowledge_errors import draw_knowledge
 from sdcmap.charts.parameter_curves import default_layer
+from sdcmap.choose import GlobalCriterion
 from sdcmap.core import Choice, Microdata, PlanError
 from sdcmap.core.audience import Audience, format_significant
 from sdcmap.data.private_folder import write_atomically
@@ -96,6 +97,7 @@ def _board_sections(study: Study, view: View) -> Page:
         "risk_chart": draw_before_after(list(changes.values())).svg() if changes else "",
         "without_value": measures_without_value(plan, scores, choice),
         "knowledge": [(table, _draw_knowledge(table)) for table in compare_knowledge(scores, choice)],
+        "planes": _draw_planes(view),
         "attackers": list_attackers(scores, choice, facts),
         "frameworks": framework_evidence(scores, choice, facts, view.to),
         "edition": vocabulary()["edition"],
@@ -144,6 +146,19 @@ def _shared_sections(study: Study, view: View) -> Page:
         "maps": _draw_maps(view) if view.shows_risk else [],
         "versions": report_tables.versions(),
     }
+
+
+def _draw_planes(view: View) -> dict[str, object] | None:
+    """Return global risk and utility, if the rule is the global criterion: the planes, the table and the prior."""
+    rule, choice = view.plan.rule, view.choice
+    if not isinstance(rule, GlobalCriterion) or choice is None:
+        return None
+    ru = view.map
+    chosen_by = choice if choice.rule == rule else replace(choice, rule=rule)  # a person may have picked it
+    return {
+        "chart": draw_criterion(ru, chosen_by).svg(), "rows": rule.describe(ru, choice).to_dicts(), "prior": rule.prior(ru),
+        "rule": rule, "intruders": len(rule.iek), "users": len(rule.sek),
+    }  # fmt: skip
 
 
 def _draw_maps(view: View) -> list[tuple[str, str]]:

@@ -1,13 +1,14 @@
 """What an intruder believes about every record of a file after seeing a release of it.
 
-A belief is a mean and a variance, which is all that quadratic loss needs. Before the release, the intruder believes
-N(mean, variance) of the file about every record, as a published table would tell them.
+A belief about a number is a mean and a variance, which is all that quadratic loss needs, and the mixture that has them.
+Before the release, the intruder believes the prior that the agency states, or N(mean, variance) of the file about every
+record, as a published table would tell them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -21,26 +22,38 @@ from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair
 
 POSTERIOR_BLOCK_ROWS = 4096  # released values whose posteriors are integrated together; bounds the memory
+MAX_COMPONENTS = 5_000_000  # linked records of all mixtures; beyond, each released group is one normal
 MAX_PRIOR_SDS = 8.0  # integrate over so many standard deviations of the prior; the rest has negligible mass
 
 
 @dataclass(frozen=True)
-class Beliefs:
-    """Mean and variance of the belief about each record, the link weight behind it, and the prior.
+class Components:
+    """Beliefs as mixtures of normals: groups of records share a mixture, and the prior gets the rest of the weight."""
 
-    `linked_rows` contains the records that were linked, if not all of them were.
-    """
+    source: Array  # group of each component, in rising order
+    weight: Array
+    mean: Array
+    variance: Array
+    group: Array  # of each original record; -1: the prior
+    groups: int  # number of groups
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """Mean and variance of the belief about each record, the link weight behind it, the prior, and the whole mixtures."""
 
     mean: Array
     variance: Array
     weight: Array
     prior: tuple[float, float]
-    linked_rows: Array | None = None
+    expand: Callable[[], Components]  # the mixtures, which only losses other than the quadratic one need
 
     @classmethod
     def from_prior(cls, n: int, prior: tuple[float, float]) -> Beliefs:
         """Return the prior belief about each of n records."""
-        return cls(np.full(n, prior[0]), np.full(n, prior[1]), np.zeros(n), prior)
+        none = np.empty(0)
+        components = Components(none.astype(np.int64), none, none, none, np.full(n, -1), 0)
+        return cls(np.full(n, prior[0]), np.full(n, prior[1]), np.zeros(n), prior, lambda: components)
 
 
 def estimate_prior(data: Microdata, name: str) -> tuple[float, float]:
@@ -53,12 +66,13 @@ def estimate_prior(data: Microdata, name: str) -> tuple[float, float]:
 
 
 # ---- the intruder knows the record, and the noise is normal ---------------------------------------------------
-def beliefs_from_noise(original: Microdata, masked: Microdata, name: str, method: Method | None) -> Beliefs:
+def beliefs_from_noise(
+    original: Microdata, masked: Microdata, name: str, method: Method | None, prior: tuple[float, float]
+) -> Beliefs:
     """Return the beliefs of an intruder who knows which record is the target's and sees x + e.
 
     The prior N(mean, variance) is updated by y ~ N(x, l2); the intruder knows the noise variance l2.
     """
-    prior = estimate_prior(original, name)
     if method is None:
         raise Undefined("the method of the file is not known: score it in a sweep, or set `method`.")
     rows = find_released_rows(original, masked)
@@ -71,9 +85,13 @@ def beliefs_from_noise(original: Microdata, masked: Microdata, name: str, method
     # records that were not released, or whose value is missing, keep the prior
     updated = np.flatnonzero(rows >= 0)
     updated = updated[np.isfinite(y[rows[updated]])]
-    beliefs.mean[updated], beliefs.variance[updated] = normal_posterior(prior, y[rows[updated]], l2[updated])
+    mean, variance = normal_posterior(prior, y[rows[updated]], l2[updated])
+    beliefs.mean[updated], beliefs.variance[updated] = mean, variance
     beliefs.weight[rows >= 0] = 1.0
-    return beliefs
+    group = np.full(len(original), -1)
+    group[updated] = np.arange(len(updated))
+    components = Components(np.arange(len(updated)), np.ones(len(updated)), mean, variance, group, len(updated))
+    return replace(beliefs, expand=lambda: components)
 
 
 def noise_variances(original: Microdata, name: str, noise: AddedNoise) -> Array:
@@ -100,26 +118,39 @@ def find_released_rows(original: Microdata, masked: Microdata) -> Array:
 
 
 # ---- any method, with links -----------------------------------------------------------------------------------
-def beliefs_from_links(
-    original: Microdata,
-    masked: Microdata,
-    name: str,
-    method: Method | None,
-    pair: Pair,
-    table: LinkTable,
-    person: Array,
-    inclusion: float,
-) -> Beliefs:
-    """Return the beliefs of an intruder who links records: a mixture over the linked records and the prior.
+@dataclass(frozen=True)
+class LinkWeights:
+    """Which released records an intruder takes for those of each target, and with which probability.
 
-    Each linked record counts with the probability that its link is correct; the prior gets the rest. Records that are
-    equal on the variables used for linking are interchangeable. A link of group A to group B therefore gives everyone
-    in A the mean of B, with |B| times the probability of a single link.
+    Records that are equal on the variables used for linking are interchangeable. A link of group A to group B therefore
+    gives everyone in A the mean of B, with |B| times the probability of a single link.
+    """
 
-    person : the original row of each record of the intruder; the number of original rows where it has none
+    source: Array  # known group of each link, in rising order
+    target: Array  # released group of each link
+    weight: Array  # probability of each link; those of one known group sum to at most `inclusion`
+    group: Array  # known group of each original record; -1: not in the intruder's file
+    released_group: Array  # of each released record
+    released_size: Array  # records of each released group
+    groups: int  # number of known groups
+    inclusion: float  # the probability that the target is in the file
+
+    @property
+    def share(self) -> Array:
+        """The sum of the weights of each known group."""
+        return np.bincount(self.source, self.weight, minlength=self.groups)
+
+    def to_records(self, values: Array, outside: Array | float) -> Array:
+        """Return the value of each original record, given one for each known group; `outside` where it has none."""
+        return np.where(self.group >= 0, values[np.maximum(self.group, 0)], outside)
+
+
+def weigh_links(pair: Pair, table: LinkTable, person: Array, records: int, inclusion: float) -> LinkWeights:
+    """Return the links of groups of records: each counts with the probability that it is correct.
+
+    person : the original row of each record of the intruder; the number of original rows, `records`, where it has none
     inclusion : the probability that the target is in the file
     """
-    prior = estimate_prior(original, name)
     # one link per pair of groups, because the records of a group are interchangeable
     linked = np.flatnonzero(table.partner >= 0)
     known_groups, released_groups = len(pair.known_size), len(pair.released_size)
@@ -128,26 +159,59 @@ def beliefs_from_links(
     key = known_group[table.partner[linked]] * released_groups + released_group[linked]
     key, first = np.unique(key, return_index=True)
     source, target = np.divmod(key, released_groups)
-    # weights of one known group sum to at most `inclusion`; the prior gets the rest
     weight = np.minimum(pair.released_size[target] * table.probability[linked[first]], 1.0)
     weight = inclusion * weight / np.maximum(np.bincount(source, weight, minlength=known_groups), 1.0)[source]
+    owner = person[pair.known_rows]
+    in_file = owner < records
+    group = np.full(records, -1)
+    group[owner[in_file]] = pair.known_group[in_file]
+    size = np.maximum(np.bincount(released_group, minlength=released_groups), 1)
+    return LinkWeights(source, target, weight, group, released_group, size, known_groups, inclusion)
+
+
+def beliefs_from_links(
+    original: Microdata, masked: Microdata, name: str, method: Method | None, links: LinkWeights,
+    prior: tuple[float, float],
+) -> Beliefs:  # fmt: skip
+    """Return the beliefs of an intruder who links records: a mixture over the linked records and the prior.
+
+    Each linked record counts with the probability that its link is correct; the prior gets the rest.
+    """
     # first and second moment of what the records of each released group imply, around the prior mean
     center, spread = beliefs_from_records(original, masked, name, method, prior)
-    count = np.maximum(np.bincount(released_group, minlength=released_groups), 1)
-    sums = (np.bincount(released_group, values, minlength=released_groups) for values in (center, spread + center**2))
-    moments = (np.ones(len(source)), *((total / count)[target] for total in sums))
+    sums = (
+        np.bincount(links.released_group, values, len(links.released_size)) for values in (center, spread + center**2)
+    )
+    group_mean, group_square = (total / links.released_size for total in sums)
+    moments = (np.ones(len(links.source)), group_mean[links.target], group_square[links.target])
     # moments of the mixture with the prior
     share, first_moment, second_moment = (
-        np.bincount(source, weight * moment, minlength=known_groups) for moment in moments
+        np.bincount(links.source, links.weight * moment, minlength=links.groups) for moment in moments
     )
     mean, variance = prior[0] + first_moment, second_moment + (1 - share) * prior[1] - first_moment**2
-    beliefs = Beliefs.from_prior(len(original), prior)
-    owner = person[pair.known_rows]
-    in_file = owner < len(original)
-    columns = ((beliefs.mean, mean), (beliefs.variance, np.maximum(variance, 0.0)), (beliefs.weight, share))
-    for column, values in columns:
-        column[owner[in_file]] = values[pair.known_group[in_file]]
-    return beliefs
+
+    def expand() -> Components:
+        if links.released_size[links.target].sum() <= MAX_COMPONENTS:
+            return _by_record(links, prior[0] + center, spread)
+        spreads = np.maximum(group_square - group_mean**2, 0.0)[links.target]
+        means = prior[0] + group_mean[links.target]
+        return Components(links.source, links.weight, means, spreads, links.group, links.groups)
+
+    return Beliefs(
+        links.to_records(mean, prior[0]), links.to_records(np.maximum(variance, 0.0), prior[1]),
+        links.to_records(share, 0.0), prior, expand,
+    )  # fmt: skip
+
+
+def _by_record(links: LinkWeights, mean: Array, variance: Array) -> Components:
+    """Return the beliefs of known groups as mixtures over single released records."""
+    order = np.argsort(links.released_group, kind="stable")
+    start = np.concatenate([[0], np.cumsum(links.released_size)])
+    size = links.released_size[links.target]
+    within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+    record = order[np.repeat(start[links.target], size) + within]
+    weight = np.repeat(links.weight / size, size)
+    return Components(np.repeat(links.source, size), weight, mean[record], variance[record], links.group, links.groups)
 
 
 def beliefs_from_records(

@@ -167,15 +167,15 @@ class ObjectiveSpace:
             if name in scores.values:  # screenings and redraws measure the axes only
                 values = dict(scores.column(name).select("id", "value").iter_rows())
                 signed = sign_of(scores.values[name]) * np.array([values.get(row) for row in points["id"]], dtype=float)
-                over[signed > bound * (1 + 1e-9) + 1e-12] = 2.0  # with slack for rounding
+                over[signed > bound + 1e-9 * abs(bound) + 1e-12] = 2.0  # with slack for rounding
         return over
 
     def early_stop(self, table: ObjectiveTable) -> EarlyStop | None:
         """Return the frontier of these candidates for stopping dominated ones early; None: there is no frontier yet."""
-        if not len(table.front):
+        scales = axis_scales(self.plan.risk, self.plan.limits) or (1.0,) * len(self.plan.risk)
+        if not len(table.front) or min(scales) < 0:  # a partial value says nothing about a share of a negative limit
             return None
         front = tuple((float(table.risk[row]), float(table.loss[row])) for row in table.front)
-        scales = axis_scales(self.plan.risk, self.plan.limits) or (1.0,) * len(self.plan.risk)
         return EarlyStop(self.plan.risk, scales, self.plan.utility, self.signs, front)
 
 

@@ -16,7 +16,7 @@ from sdcmap.core import Choice, Generator, Measure, Method, Microdata, PlanError
 from sdcmap.core.edit_rule import edit_problems, parse_edit
 from sdcmap.core.formatting import name_axis
 from sdcmap.core.grid import Grid, decode_grid
-from sdcmap.core.limit import ErrorLimit, read_limit
+from sdcmap.core.limit import ErrorLimit, limit_problem, read_limit
 from sdcmap.core.plan_text import read_table
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.core.renamed_names import suggest_name
@@ -139,7 +139,8 @@ class Plan:
         named = tuple(_resolve_measure(str(name), known) for name in _as_tuple(risk)) or tuple(risks[:1])
         limits_by = None if profile is None else to_profile(profile)
         vars(self).update(  # frozen: no attribute can be assigned
-            methods=_as_tuple(methods), measures=every, replicates=replicates, risk=named, rule=rule, data=data,
+            methods=_as_tuple(methods), measures=every, replicates=replicates, risk=named, data=data,
+            rule=rule.resolve(known) if isinstance(rule, Rule) else rule,
             utility=_resolve_measure(str(utility), known) or next(iter(losses), ""), search_methods=tuple(search_methods),
             limits=_read_limits(limits or _profile_limits(limits_by, known), named, known), profile=limits_by,
             policy=policy or DEFAULT_POLICY,
@@ -198,8 +199,9 @@ class Plan:
         for name, limit in self.limits.items():
             if name not in known:
                 yield f"the limit of {name!r} is for none of the plan's measures.{did_you_mean(name, known)}"
-            if not limit > 0:
-                yield f"the limit of {name!r} must be above 0. Got {limit:g}."
+            bounds = next((m.bounds for m in measures if m.text == name), (0.0, None))
+            if problem := limit_problem(bounds, limit):
+                yield f"the limit of {name!r} {problem}"
         yield from name_problems(self.names)
 
     # ---- candidates -------------------------------------------------------------------------------------------

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from sdcmap.core.edit_rule import parse_edit
+from sdcmap.core.limit import Limit, strictest
 from sdcmap.data.microdata import Microdata
+from sdcmap.errors import SchemaError, Undefined
 from sdcmap.methods.recode import Recode
 from sdcmap.study.cost import count_refits
 from sdcmap.study.plan import Plan
@@ -30,9 +32,28 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
     if refits := count_refits(data, plan):
         why = "people in a synthetic or shuffled file are compared with people outside it."
         yield f"{refits:,} more releases are made, each without some of the people: {why}"
+    yield from _find_limits_below_prior(data, plan)
     free = [name for name in risks if name not in plan.limits and name not in plan.risk]
     if plan.limits and free:
         yield f"No limit is stated for {', '.join(free)}: measured, but not compared with a limit."
+
+
+def _find_limits_below_prior(data: Microdata, plan: Plan) -> Iterator[str]:
+    """Yield a remark on each risk limit that is exceeded before any release."""
+    stated = [*plan.limits.items(), *(plan.rule.limits.items() if plan.rule else ())]
+    risks = {measure.text: measure for measure in plan.measures if measure.axis == "risk"}
+    limits = strictest(Limit(risks[name], value) for name, value in stated if name in risks)
+    for limit in limits:
+        try:
+            before = limit.measure.baseline(data)
+        except (SchemaError, Undefined):  # reported where the measure is checked
+            continue
+        if before is not None and not limit.admits(before):
+            numbers = f"{before:.4g} before any release, limit {limit.value:g}"
+            yield (
+                f"The prior is already above the limit of {limit.measure.text}: {numbers}. Even releasing nothing breaks "
+                "it. Review the limit, or the prior that the measure states."
+            )
 
 
 def _find_idle_merges(data: Microdata, plan: Plan) -> Iterator[str]:

@@ -26,7 +26,7 @@ from sdcmap.core.value import Spec, V, decode
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 
-CATEGORIES_FIELD = "merge"  # the field that lists categories
+CATEGORIES_FIELDS = ("merge", "categories")  # the fields that list categories
 PUBLIC_COLUMNS = (
     "id",
     "kind",
@@ -69,7 +69,7 @@ class PublicValues:
             return [self._public(name, item) for item in part]
         if name == "sha256":
             return NO_DIGEST
-        if name == CATEGORIES_FIELD:
+        if name in CATEGORIES_FIELDS:
             return part if part in self._common_categories else f"category {self._number(part)}"
         if name in PATH_FIELDS and isinstance(part, str) and part:
             return f"{name} {self._number(part)}"
@@ -179,7 +179,12 @@ def _public_methods(entry: Method | Grid[Method], public: PublicValues) -> Itera
 
 def _public_rule(rule: Rule, texts: Mapping[str, str]) -> Rule:
     given = {f.name: getattr(rule, f.name) for f in fields(rule)}
-    public = {name: texts[part] for name, part in given.items() if isinstance(part, str) and part in texts}
+    public: dict[str, Any] = {}
+    for name, part in given.items():
+        if isinstance(part, str) and part in texts:
+            public[name] = texts[part]
+        elif isinstance(part, tuple):
+            public[name] = tuple(texts.get(item, item) if isinstance(item, str) else item for item in part)
     return replace(rule, **public)
 
 

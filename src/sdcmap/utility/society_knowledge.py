@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range
+from sdcmap.core.named_files import verify_file
 from sdcmap.corrections.correction import correct
 from sdcmap.corrections.formula import build_predictors, check_linear, parse_nested_formula
 from sdcmap.errors import PlanError, SchemaError, Undefined, did_you_mean
-from sdcmap.kernels.statistics.beliefs import normal_divergence
+from sdcmap.files.reader import read
+from sdcmap.kernels.statistics.beliefs import normal_divergence, normal_posterior
 from sdcmap.kernels.statistics.moments import TINY
+from sdcmap.theory.decision.prior import MAX_PRIORS, Prior
+from sdcmap.theory.decision.robust_cases import pool_cases, worst_case
+
+if TYPE_CHECKING:
+    from sdcmap.theory.decision import Loss
 
 # Society's belief about a mean, total, proportion or regression coefficient.
 #
@@ -23,6 +30,7 @@ from sdcmap.kernels.statistics.moments import TINY
 # regression coefficient they are White's, to first order (Rubin 1981; Lancaster 2003).
 
 
+UNITS = {"quadratic": "unit^2", "bounded": "unit^2", "absolute": "unit", "zero-one": "probability"}
 SINGULAR_RATIO = 1e-9  # of the smallest to the largest eigenvalue, below which a normal matrix is not inverted
 
 
@@ -32,6 +40,37 @@ class Belief(NamedTuple):
     mean: float
     variance: float
     records: float
+
+
+class Case(NamedTuple):
+    """One member of the class of priors and losses; mean None: the prior is not stated, and only its variance is known."""
+
+    loss: Loss
+    mean: float | None
+    variance: float
+
+    def update(self, release: Belief) -> Belief:
+        """Return the belief after the release: a stated prior is updated, precisions add up."""
+        if self.mean is None:
+            return release
+        mean, variance = normal_posterior(
+            (self.mean, self.variance), np.array(release.mean), np.array(release.variance)
+        )
+        return Belief(float(mean), float(variance), release.records)
+
+    def before(self, agency: Belief) -> Belief:
+        """Return the belief before the release; one that is not stated is one standard deviation off."""
+        mean = agency.mean + self.variance**0.5 if self.mean is None else self.mean
+        return Belief(mean, self.variance, 0.0)
+
+
+def expected_loss(loss: Loss, belief: tuple[float, float], guess: float) -> float:
+    """Return the loss of a guess that a normal belief (mean, variance) expects; with variance 0 the mean is certain."""
+    from sdcmap.theory.decision import Discrete, Normal, Quadratic
+
+    if isinstance(loss, Quadratic):
+        return (belief[0] - guess) ** 2 + belief[1]
+    return float(loss.expected_loss(Normal(*belief) if belief[1] > 0 else Discrete([belief[0]], [1.0]), guess))
 
 
 def _shares(weights: Array) -> tuple[Array, float]:
@@ -57,22 +96,30 @@ class SocietyKnowledge(Measure):
     user : "naive" treats the release as an original file; "informed" has read the method note and removes noise
         (`sm.correct`) if the note states how, and otherwise acts like the naive user.
     weighted : use survey weights; needs a weight.
-    prior_records : how much society knew before, as a number of records, at least 1e-6.
+    prior_records : how much society knew before, as a number of records, at least 1e-6; without a stated `prior`.
+    loss : of a wrong guess: "quadratic" (default), "absolute", "zero-one" (1 if farther off than `width`), "bounded" (the
+        squared error, at most width^2). A list is a class of losses: the smallest utility counts.
+    width : for "zero-one" and "bounded", in the unit of the number.
+    prior : what society believes before, as the agency states it (`Prior`): mean and variance of the number itself, or
+        an earlier file. Several, or intervals, are a class: the smallest utility counts.
     divergence : "loss", the squared error of the guess; "kl", as in the paper, for normal beliefs, in nats.
     scale : "prior" divides by society's uncertainty before the release; "raw" does not. "kl" needs "raw".
     method : how the file was made; a sweep or release fills it in.
 
-    Formula: SEK = -[D(agency, society) + U(agency)]; with quadratic loss -[(m_A - m_S)^2 + v_A]/U(prior). Means m and
+    Formula: SEK = -[D(agency, society) + U(agency)] = -E_A L(theta, a_S)/U(prior), a_S society's best guess; with
+        quadratic loss -[(m_A - m_S)^2 + v_A]/U(prior). Other losses use normal beliefs. Means m and
         variances v are those of the weighted Bayesian bootstrap of the original and of the release: for a mean v = sum
         p (y - m)^2/(n + 1), n the effective number of records; for a coefficient White's, to first order. Informed: the
-        corrected value and its squared standard error. U(prior) = v_A (n + 1)/prior_records, of the original.
+        corrected value and its squared standard error. U(prior) = v_A (n + 1)/prior_records, of the original. A stated
+        prior N(m, v) is updated by the release: precisions add up, and U(prior) is its own. Class: the smallest value.
         Replicates are averaged. `parts`: "bias", m_S - m_A in standard deviations of the prior; "corrected", whether
-        noise was removed.
+        noise was removed; "gain" and "relative_gain", over releasing nothing; of a class "case_1", "case_2", ...
     Missing: left out; for a coefficient, records without a variable of the formula. Weights: used when `weighted`.
     Households are not used: persons are drawn one by one. The value is an expectation: the bias of one draw is an
     accident.
-    Releasing nothing leaves the prior, whose guess has mean squared error U(prior): -(1 + v_A/U(prior)).
-    Reference: Trottini (2001), def. 7, with its sign corrected; Rubin (1981); Lancaster (2003).
+    Releasing nothing leaves the prior, whose guess has mean squared error U(prior): -(1 + v_A/U(prior)); a stated prior
+    has its own error.
+    Reference: Trottini (2001), def. 7, with its sign corrected, par. 13-14; Rubin (1981); Lancaster (2003).
 
     Examples
     --------
@@ -89,6 +136,7 @@ class SocietyKnowledge(Measure):
     unit: ClassVar[str] = "prior uncertainty"
     direction: ClassVar[Literal["lower", "higher"]] = "higher"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
+    revision: ClassVar[int] = 2  # 2: stated priors, losses, gains
     expectation: ClassVar[bool] = True
     has_release_value: ClassVar[bool] = True  # definition 7 is given the released data
     missing: ClassVar[str] = "left out; for a regression, incomplete records"
@@ -102,6 +150,9 @@ class SocietyKnowledge(Measure):
     user: Literal["naive", "informed"] = "naive"
     weighted: bool = False
     prior_records: Annotated[float, Range(1e-6)] = 1.0
+    loss: tuple[Literal["quadratic", "absolute", "zero-one", "bounded"], ...] = ()
+    width: Annotated[float, Range(0)] = 0.0
+    prior: tuple[Prior, ...] = ()
     divergence: Literal["loss", "kl"] = "loss"
     scale: Literal["prior", "raw"] = "prior"
     method: Method | None = None
@@ -109,6 +160,16 @@ class SocietyKnowledge(Measure):
     def problems(self) -> Iterator[str]:
         if self.divergence == "kl" and self.scale != "raw":
             yield '.divergence "kl" is in nats: it needs .scale "raw".'
+        if self.divergence == "kl" and self.loss not in ((), ("quadratic",)):
+            yield '.divergence "kl" goes with .loss "quadratic" only.'
+        if len(set(self.loss)) < len(self.loss):
+            yield ".loss must name each loss once."
+        if self.scale == "raw" and len({UNITS[word] for word in self.loss}) > 1:
+            yield '.loss names losses of different units: they have a common smallest utility only with .scale "prior".'
+        if not self.width and {"zero-one", "bounded"} & {*self.loss}:
+            yield '.loss "zero-one" and "bounded" need a .width above 0.'
+        if any(prior.categories and self.of != "proportion" for prior in self.prior):
+            yield ".prior states counts of categories, which belong to a proportion: state a mean and a variance."
         if (self.of == "coefficient") != bool(self.formula):
             yield '.formula is required for .of "coefficient", and used only there.'
         if (self.of == "proportion") != bool(self.category or self.above is not None):
@@ -120,7 +181,13 @@ class SocietyKnowledge(Measure):
         return parse_nested_formula(self.formula).names if self.formula else (self.on,)
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
-        yield from (f"{type(self).__name__}{problem}" for problem in self._quantity_problems(data))
+        problems = [f"{type(self).__name__}{problem}" for problem in self._quantity_problems(data)]
+        yield from problems
+        for prior in () if problems else self.prior:
+            try:
+                self._stated_priors(data, prior)
+            except (SchemaError, Undefined) as problem:
+                yield f"{type(self).__name__}.prior: {problem}"
 
     def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
@@ -129,29 +196,81 @@ class SocietyKnowledge(Measure):
         self.check_variables(original)
         agency = self._agency(original)
         key = "society", *self._quantity_key, self.user, self.method if self.user == "informed" else None
-        society, corrected = masked.remember(key, lambda: self._society_belief(masked))
-        prior = self._prior_variance(agency)
-        value = -self._uncertainty(agency, society)
-        parts = {"bias": (society.mean - agency.mean) / prior**0.5, "corrected": float(corrected)}
-        return Estimate(value=value / prior if self.scale == "prior" else value, parts=parts)
+        release, corrected = masked.remember(key, lambda: self._society_belief(masked))
+        cases = self._cases(original, agency)
+        values = [self._value(agency, case.update(release), case) for case in cases]
+        index, parts = worst_case(values, [self._value(agency, case.before(agency), case) for case in cases], min)
+        society = cases[index].update(release)
+        bias = (society.mean - agency.mean) / cases[index].variance ** 0.5
+        return Estimate(value=values[index], parts={"bias": bias, "corrected": float(corrected)} | parts)
+
+    def pool(self, estimates: Sequence[Estimate]) -> Estimate:
+        return pool_cases(estimates, min, super().pool)
 
     def baseline(self, original: Microdata) -> float | None:
         try:
             agency = self._agency(original)
-            prior = self._prior_variance(agency)
-            guess = Belief(agency.mean + prior**0.5, prior, self.prior_records)  # one standard deviation off
-            value = -self._uncertainty(agency, guess)
+            cases = self._cases(original, agency)
+            return min(self._value(agency, case.before(agency), case) for case in cases)
         except (Undefined, SchemaError):
             return None
-        return value / prior if self.scale == "prior" else value
 
-    def _uncertainty(self, agency: Belief, society: Belief) -> float:
-        """Return D(agency, society) + U(agency)."""
+    def _cases(self, original: Microdata, agency: Belief) -> list[Case]:
+        """Return every member of the class of priors and losses."""
+        key = "society cases", type(self), *self._quantity_key, self.prior, self.prior_records, self.loss, self.width
+        return original.remember(key, lambda: self._find_cases(original, agency))
+
+    def _find_cases(self, original: Microdata, agency: Belief) -> list[Case]:
+        from sdcmap.theory.decision import loss_by_name
+
+        losses = [loss_by_name(word, self.width) for word in self.loss or ("quadratic",)]
+        if not self.prior:
+            variance = self._prior_variance(agency)
+            return [Case(loss, None, variance) for loss in losses]
+        stated = [member for prior in self.prior for member in self._stated_priors(original, prior)]
+        if len(stated) * len(losses) > MAX_PRIORS:
+            raise SchemaError(f"more than {MAX_PRIORS} priors and losses cannot be evaluated.")
+        return [Case(loss, mean, variance) for mean, variance in stated for loss in losses]
+
+    def _stated_priors(self, original: Microdata, prior: Prior) -> list[tuple[float, float]]:
+        """Return mean and variance of each member of a stated prior."""
+        if prior.means:
+            return prior.normals()
+        if prior.categories:  # as the file of so many records would say
+            share, records = prior.shares().get(self.category, 0.0), sum(prior.counts)
+            belief = Belief(share, share * (1 - share) / (records + 1), records)
+        else:
+            belief = replace(self, weighted=bool(prior.weight))._belief(self._earlier_file(original, prior))
+        if not belief.variance > 0:
+            raise SchemaError("a prior must leave some uncertainty; the stated one is certain.")
+        return [(belief.mean, belief.variance)]
+
+    def _earlier_file(self, original: Microdata, prior: Prior) -> Microdata:
+        """Return the file of a prior, with the kinds that the variables have in the data."""
+        names = self.variables(original)
+        path, kinds = verify_file(prior.population, prior.sha256), {name: original.schema[name].kind for name in names}
+        file = read(path, kinds=kinds, weight=prior.weight or None)
+        if lacking := [name for name in names if name not in file.names]:
+            raise SchemaError(f"{prior.population} has no column {', '.join(map(repr, lacking))}.")
+        return file
+
+    def _value(self, agency: Belief, society: Belief, case: Case) -> float:
+        """Return the utility of a belief of society; `scale` divides by the loss that society expects before."""
+        value = -self._uncertainty(agency, society, case.loss)
+        if self.scale == "raw":
+            return value
+        scale = expected_loss(case.loss, (case.mean or 0.0, case.variance), case.mean or 0.0)
+        if not scale > 0:
+            raise Undefined("the prior is certain under this loss, so there is nothing to learn.")
+        return value / scale
+
+    def _uncertainty(self, agency: Belief, society: Belief, loss: Loss) -> float:
+        """Return D(agency, society) + U(agency): the loss that the agency expects of society's best guess."""
         if self.divergence == "kl":
             if not (agency.variance > 0 and society.variance > 0):
                 raise Undefined('a certain belief has an infinite divergence: set divergence = "loss".')
             return float(normal_divergence((agency[:2]), (society[:2]))) + agency.variance  # type: ignore[arg-type]
-        return (society.mean - agency.mean) ** 2 + agency.variance
+        return expected_loss(loss, (agency.mean, agency.variance), society.mean)
 
     def _society_belief(self, masked: Microdata) -> tuple[Belief, bool]:
         """Return society's belief, and whether noise was removed."""
@@ -297,9 +416,9 @@ class SocietyUtility(SocietyKnowledge):
     Parameters
     ----------
     divergence : "loss" or "kl"; not used here, and present so that the four measures have the same parameters.
-    scale : "prior" divides by society's uncertainty before the release; "raw" does not.
+    scale : "prior" divides by the loss that society expects before the release; "raw" does not.
 
-    Formula: DUS = -v_S/U(prior), v_S and U(prior) as in `SocietyKnowledge`.
+    Formula: DUS = -U(posterior)/U(prior), with quadratic loss -v_S/U(prior), v_S and U(prior) as in `SocietyKnowledge`.
     Missing: left out; for a coefficient, records without a variable of the formula. Weights: used when `weighted`.
     Households are not used: persons are drawn one by one. Releasing nothing leaves the prior: -1.
     Reference: Trottini (2001), def. 6; Rubin (1981); Lancaster (2003).
@@ -317,5 +436,5 @@ class SocietyUtility(SocietyKnowledge):
 
     expectation: ClassVar[bool] = False
 
-    def _uncertainty(self, agency: Belief, society: Belief) -> float:
-        return society.variance
+    def _uncertainty(self, agency: Belief, society: Belief, loss: Loss) -> float:
+        return expected_loss(loss, (society.mean, society.variance), society.mean)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+import polars as pl
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from sdcmap.charts.page_labels import PageLabel, page_labels
+from sdcmap.charts.plane_axis import plane_axis
 from sdcmap.choose.criterion import FOUR, GlobalCriterion
 from sdcmap.choose.levers import Lever, find_levers
 from sdcmap.core.limit import Limit
@@ -86,13 +88,29 @@ class ChosenCandidate(ResponseModel):
     no_masking_needed: bool
 
 
+class PlaneEnds(ResponseModel):
+    """The ends of an axis of a plane. If `floor` is above 0 they are -log10(-value), and values above -floor count as 0."""
+
+    low: float
+    high: float
+    floor: float
+
+
 class CriterionPlanes(ResponseModel):
-    """The two planes of the decision-theoretic criterion; null if the plan lacks one of the four measures."""
+    """The two planes of the decision-theoretic criterion; null if the plan lacks one of the four measures.
+
+    With several intruders or users, a row has the numbers of the worst of them. numeric, categories : variables that an
+    intruder may want to know.
+    """
 
     rule: dict[str, Any] | None
     rows: Columns | None
     prior: Mapping[str, float | None] | None
     numeric: list[str]
+    categories: list[str]
+    axes: dict[str, PlaneEnds]
+    intruders: int
+    users: int
 
 
 class ParameterCharts(ResponseModel):
@@ -257,16 +275,28 @@ def criterion(bench: Bench, name: str) -> CriterionPlanes:
     """
     ru, plan = bench.views.map(name)
     rule = plan.rule if isinstance(plan.rule, GlobalCriterion) else GlobalCriterion.propose(ru)
-    numeric = list(bench.views.study_data(name)[1].numeric)
+    data = bench.views.study_data(name)[1]
+    numeric = list(data.numeric)
+    categories = [name for name in data.knowable if name not in numeric]
     if rule is None:
-        return CriterionPlanes(None, None, None, numeric)
+        return CriterionPlanes(None, None, None, numeric, categories, {}, 0, 0)
     rows = rule.rank_rows(ru)
     wanted = "id", "replicate", "method", *FOUR, "iek_end", "rdh_end", "distance"
     columns = [column for column in wanted if column in rows.columns]
     named = {"name": [ru.scores.name_of(method) for method in rows["method"]]}
-    limits = dict(zip(("agency_limit", "intruder_limit"), rule.limits.values(), strict=True))
+    stated = (rule.agency_limit, rule.intruder_limit, None, None)
+    limits = {"agency_limit": rule.agency_limit, "intruder_limit": rule.intruder_limit}
     facts = rows.select(columns).to_dict(as_series=False)
-    return CriterionPlanes(rule.spec() | limits, facts | named, rule.prior(ru), numeric)
+    prior = rule.prior(ru)
+    axes = {short: _plane_ends(rows, short, prior, limit) for short, limit in zip(FOUR, stated, strict=True)}
+    counts = len(rule.iek), len(rule.sek)
+    return CriterionPlanes(rule.spec() | limits, facts | named, prior, numeric, categories, axes, *counts)
+
+
+def _plane_ends(rows: pl.DataFrame, short: str, prior: Mapping[str, float] | None, limit: float | None) -> PlaneEnds:
+    guides = () if prior is None else (prior[short],)
+    axis = plane_axis(short, "", rows[short], guides, limit)
+    return PlaneEnds(*axis.ends, axis.floor)
 
 
 @router.get("/parameters")

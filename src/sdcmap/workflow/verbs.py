@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypedDict, Unpack
 
 from sdcmap.bundle.releasing import Release, release
+from sdcmap.choose import GlobalCriterion
 from sdcmap.core.rule import Choice, Rule
 from sdcmap.errors import PlanError, SdcmapError
 from sdcmap.map import RUMap
@@ -83,6 +85,20 @@ def own_choice(study: StudyOrFolder, on: RUMap | None = None) -> Choice | None:
         ru = on or open_map(study)
         plan = _plan_of(ru)
         return choose(study, on=ru) if plan.rule is not None and ru.risk == plan.risk else None
+
+
+def choose_by_criterion(
+    study: StudyOrFolder, *, agency_limit: float | None = None, intruder_limit: float | None = None
+) -> tuple[RUMap, GlobalCriterion, Choice]:
+    """Choose by the global criterion: the plan's rule, or one proposed for its measures; limits may be stated here."""
+    with open_study(study) as study:
+        ru = open_map(study)
+        rule = GlobalCriterion.of_plan(_plan_of(ru).rule, ru)
+        if agency_limit is not None:
+            rule = replace(rule, agency_limit=agency_limit)
+        if intruder_limit is not None:
+            rule = replace(rule, intruder_limit=intruder_limit)
+        return ru, rule, choose(study, rule, on=ru)
 
 
 def _plan_of(ru: RUMap) -> Plan:

@@ -10,8 +10,9 @@ Everything is a plain function of distributions and numbers, vectorized over rec
     decision_criterion     RDH, IEK, DUS, SEK; regions A to D; disclosure; the choice, also for all limits and for classes
                            of priors, losses and models; knowledge gains; harm weights
     conjugate              additive noise with normal models: all posteriors in closed form
+    prior, robust_cases    priors that a plan states, and the worst case over a class of priors and losses
 
-The names are in this package (`sdcmap.theory.decision.Normal`), not in `sdcmap` itself, because a plan never uses them.
+The names are in this package (`sdcmap.theory.decision.Normal`), not in `sdcmap` itself. A plan uses `Prior` only.
 """
 
 import lazy_loader

@@ -45,5 +45,9 @@ from .losses import Log as Log
 from .losses import Loss as Loss
 from .losses import Quadratic as Quadratic
 from .losses import ZeroOne as ZeroOne
+from .losses import loss_by_name as loss_by_name
+from .prior import Prior as Prior
+from .robust_cases import pool_cases as pool_cases
+from .robust_cases import worst_case as worst_case
 
 __all__: list[str]

@@ -181,3 +181,14 @@ LOSSES: Mapping[str, type[Loss]] = {
     "bounded": Bounded,
     "log": Log,
 }
+
+
+def loss_by_name(name: str, width: float) -> Loss:
+    """Return a loss on numbers by its name; width : of a hit under "zero-one", and the largest error under "bounded".
+
+    >>> loss_by_name("bounded", 2.0)
+    Bounded(cap=4.0)
+    """
+    if name == "bounded":
+        return Bounded(cap=width**2)
+    return ZeroOne(width=width) if name == "zero-one" else LOSSES[name]()

@@ -44,7 +44,7 @@ const levers = new Levers(() => ({ rule: state.rule, limits: {}, axes: null }), 
 risk.after = utility.after = overlay;
 window.workbench = { state, risk, levers }; // for the tests
 
-const axis = (name) => (name === "agency_limit" ? risk.x : risk.y);
+const axis = (/** @type {string} */ name) => (name === "agency_limit" ? "x" : "y");
 // A row is safe if its two numbers are within the limits; of an expectation, the upper confidence limit is compared.
 const isSafe = (/** @type {Row} */ row) =>
   row.iek_end <= state.rule.agency_limit && row.rdh_end <= state.rule.intruder_limit;
@@ -67,10 +67,10 @@ function rowOf(candidate) {
 function set(change) {
   for (const [name, value] of Object.entries(change)) {
     if (!Number.isFinite(value)) continue;
-    const [low, high] = axis(name);
-    const limit = (state.rule[name] = Math.min(0, Number(Math.max(low, value).toPrecision(6))));
+    const lowest = risk.valueAt(axis(name), 0);
+    const limit = (state.rule[name] = Math.min(0, Number(Math.max(lowest, value).toPrecision(6))));
     const lever = byId(`${LIMITS[name]}-limit`);
-    lever.value = String(Math.round((SLIDER_STEPS * (limit - low)) / (high - low)));
+    lever.value = String(Math.round(SLIDER_STEPS * risk.share(axis(name), limit)));
     lever.setAttribute("aria-valuetext", short(limit));
     byId(`${LIMITS[name]}-shown`).textContent = short(limit);
   }
@@ -112,8 +112,7 @@ function confirm(choice) {
 for (const [name, id] of Object.entries(LIMITS)) {
   const lever = byId(`${id}-limit`);
   lever.addEventListener("input", () => {
-    const [low, high] = axis(name);
-    set({ [name]: low + (Number(lever.value) / SLIDER_STEPS) * (high - low) });
+    set({ [name]: risk.valueAt(axis(name), Number(lever.value) / SLIDER_STEPS) });
   });
 }
 
@@ -121,10 +120,10 @@ for (const [name, id] of Object.entries(LIMITS)) {
 function offer(planes) {
   byId("lacking").hidden = false;
   byId("planes").hidden = true;
-  const options = (box) =>
-    byId(box).replaceChildren(...planes.numeric.map((name) => el("option", { value: name }, name)));
-  options("wanted");
-  options("studied");
+  const options = (/** @type {string[]} */ names) => names.map((name) => el("option", { value: name }, name));
+  const identity = el("option", { value: "" }, "which record is the person's (identity)");
+  byId("wanted").replaceChildren(...options([...planes.numeric, ...planes.categories]), identity);
+  byId("studied").replaceChildren(...options(planes.numeric));
   document.body.dataset.confirmed = "lacking";
   if (!planes.numeric.length)
     return (byId("add-problems").textContent = "The study has no numeric variable, which the measures need.");
@@ -136,9 +135,10 @@ async function draftPlans(more = {}) {
   const [wanted, studied] = [byId("wanted").value, byId("studied").value];
   /** @type {Api.StudyPlan} */
   const { table: plan, version } = await get(base);
+  const target = wanted ? { on: wanted } : {}; // without a variable, the identity
   const four = [
-    { type: "IntruderKnowledge", on: wanted },
-    { type: "DiscreditHarm", on: wanted },
+    { type: "IntruderKnowledge", ...target },
+    { type: "DiscreditHarm", ...target },
     { type: "SocietyKnowledge", on: studied },
     { type: "SocietyUtility", on: studied },
   ];
@@ -195,9 +195,15 @@ async function begin() {
   state.rule = planes.rule;
   state.rows = rowsOf(planes);
   const { agency_limit, intruder_limit } = state.rule;
-  drawKey(byId("key"), planes.prior);
-  risk.set(state.rows, planes.prior, isSafe, { iek: agency_limit, rdh: intruder_limit });
-  utility.set(state.rows, planes.prior, isSafe);
+  risk.set(state.rows, planes.prior, isSafe, planes.axes);
+  utility.set(state.rows, planes.prior, isSafe, planes.axes);
+  const isBeyond = planes.prior !== null && [risk, utility].some((plane) => plane.isBeyond(planes.prior));
+  drawKey(byId("key"), planes.prior, isBeyond);
+  const several = [
+    ...(planes.intruders > 1 ? [`IEK and RDH are the largest of ${planes.intruders} intruders`] : []),
+    ...(planes.users > 1 ? [`SEK and DUS are those of the worst served of ${planes.users} users`] : []),
+  ];
+  byId("several").textContent = several.length ? `${several.join("; ")}.` : "";
   set({ agency_limit, intruder_limit });
 }
 begin().catch((error) => complain(error, byId("choice")));

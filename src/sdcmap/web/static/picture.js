@@ -119,6 +119,11 @@ export class Picture {
     return ["", ""];
   }
 
+  /** @param {"x" | "y"} _axis @param {number} value @returns {string} what stands at a tick */
+  tickText(_axis, value) {
+    return written(value);
+  }
+
   isReady() {
     return true;
   }
@@ -143,7 +148,7 @@ export class Picture {
     const { x, y } = this.seen || this;
     const up = this.isLog ? logTicks : ticks;
     this.marks = { x: ticks(...x, Math.max(3, this.width / 110)), y: up(...y, Math.max(3, this.height / 70)) };
-    const widest = Math.max(...this.marks.y.map((value) => written(value).length), 3);
+    const widest = Math.max(...this.marks.y.map((value) => this.tickText("y", value).length), 3);
     this.box = { left: Math.min(30 + 7 * widest, 120), top: 10, right: this.width - 14, bottom: this.height - 44 };
     this.sx = linear(x, [this.box.left, this.box.right]);
     this.sy = (this.isLog ? logarithmic : linear)(y, [this.box.bottom, this.box.top]);
@@ -174,14 +179,14 @@ export class Picture {
         const x = this.sx.at(value);
         return [
           svg("line", { class: "grid", x1: x, x2: x, y1: top, y2: bottom }),
-          text(written(value), { x, y: bottom + 16, "text-anchor": "middle" }),
+          text(this.tickText("x", value), { x, y: bottom + 16, "text-anchor": "middle" }),
         ];
       }),
       ...this.marks.y.flatMap((value) => {
         const y = this.sy.at(value);
         return [
           svg("line", { class: "grid", x1: left, x2: right, y1: y, y2: y }),
-          text(written(value), { x: left - 7, y: y + 4, "text-anchor": "end" }),
+          text(this.tickText("y", value), { x: left - 7, y: y + 4, "text-anchor": "end" }),
         ];
       }),
       svg("path", { class: "domain", d: `M${left} ${top}V${bottom}H${right}` }),

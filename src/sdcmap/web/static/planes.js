@@ -33,6 +33,8 @@ export class Plane extends Picture {
   /** @type {Record<string, number | null> | null} before any release */
   prior = null;
   isSafe = (/** @type {Row} */ _row) => true;
+  /** @type {{ x: number, y: number }} above 0: the axis is logarithmic, and larger values count as 0 */
+  floors = { x: 0, y: 0 };
 
   constructor(node, across, up) {
     super(node);
@@ -41,32 +43,90 @@ export class Plane extends Picture {
     this.up = up;
   }
 
-  /** @param {Row[]} rows @param {Record<string, number | null> | null} prior @param {(row: Row) => boolean} isSafe */
-  set(rows, prior, isSafe, guests = {}) {
+  /**
+   * @param {Row[]} rows @param {Record<string, number | null> | null} prior @param {(row: Row) => boolean} isSafe
+   * @param {Record<string, { low: number, high: number, floor: number }>} axes as Python chose them
+   */
+  set(rows, prior, isSafe, axes) {
     Object.assign(this, { rows, prior, isSafe });
-    const ends = (name) => {
-      const low = Math.min(
-        0,
-        ...[...rows.map((row) => row[name]), guests[name], prior?.[name]].filter(Number.isFinite),
-      );
-      return [1.05 * (low || -1), 0];
-    };
-    Object.assign(this, { x: ends(this.across), y: ends(this.up) });
+    const [across, up] = [axes[this.across], axes[this.up]];
+    Object.assign(this, { x: [across.low, across.high], y: [up.low, up.high] });
+    this.floors = { x: across.floor, y: up.floor };
     const words = `${rows.length} points: ${TITLES[this.across]} across, ${TITLES[this.up]} up. The table holds the same.`;
     this.canvas.setAttribute("aria-label", words);
     this.redraw();
   }
 
+  // ---- values and coordinates: on a logarithmic axis a coordinate is -log10(-value), and 0 has a place of its own ------
+  /** @param {"x" | "y"} axis @param {number} value */
+  coordinate(axis, value) {
+    const floor = this.floors[axis];
+    return floor ? -Math.log10(Math.max(-value, floor)) : value;
+  }
+
+  /** @param {"x" | "y"} axis @param {number} coordinate */
+  value(axis, coordinate) {
+    const floor = this.floors[axis];
+    if (!floor) return coordinate;
+    return coordinate > -Math.log10(floor) - 1e-9 ? 0 : -(10 ** -coordinate);
+  }
+
+  /** @param {"x" | "y"} axis @param {number} value @returns {number} its place on the axis, from 0 to 1 */
+  share(axis, value) {
+    const [low, high] = this[axis];
+    return (this.coordinate(axis, value) - low) / (high - low);
+  }
+
+  /** @param {"x" | "y"} axis @param {number} share */
+  valueAt(axis, share) {
+    const [low, high] = this[axis];
+    return this.value(axis, low + share * (high - low));
+  }
+
+  at(x, y) {
+    return super.at(this.coordinate("x", x), this.coordinate("y", y));
+  }
+
+  under(event) {
+    const [x, y] = super.under(event);
+    return /** @type {[number, number]} */ ([this.value("x", x), this.value("y", y)]);
+  }
+
+  scale() {
+    super.scale();
+    for (const axis of /** @type {("x" | "y")[]} */ (["x", "y"]))
+      if (this.floors[axis]) this.marks[axis] = logTicks(this[axis], this.floors[axis]);
+  }
+
+  tickText(axis, value) {
+    return this.floors[axis]
+      ? String(Number(this.value(axis, value).toPrecision(2)))
+      : value > 0
+        ? ""
+        : super.tickText(axis, value);
+  }
+
   titles() {
-    return [this.across, this.up].map((name) => (this.width < 420 ? name.toUpperCase() : TITLES[name]));
+    const name = (axis, role) =>
+      (this.width < 420 ? role.toUpperCase() : TITLES[role]) + (this.floors[axis] ? " (log scale)" : "");
+    return [name("x", this.across), name("y", this.up)];
   }
 
   isReady() {
     return this.rows.length > 0;
   }
 
+  /** @returns {[number, number]} the pixel of a row; one that lies outside is at the edge */
   pixel(row) {
-    return this.at(clamp(row[this.across], ...this.x), clamp(row[this.up], ...this.y));
+    const [x, y] = [
+      clamp(this.coordinate("x", row[this.across]), ...this.x),
+      clamp(this.coordinate("y", row[this.up]), ...this.y),
+    ];
+    return super.at(x, y);
+  }
+
+  isBeyond(row) {
+    return [this.share("x", row[this.across]), this.share("y", row[this.up])].some((share) => share < 0 || share > 1);
   }
 
   paint(pen) {
@@ -77,11 +137,7 @@ export class Plane extends Picture {
     const lay = (look, [x, y]) => this.dots.lay(look, x * this.ratio, y * this.ratio);
     this.dots.clear();
     for (const row of this.rows) lay(looks[this.isSafe(row) ? 0 : 1], this.pixel(row));
-    if (this.prior) {
-      const at = this.at(this.prior[this.across], this.prior[this.up]);
-      const look = this.dots.of({ shape: "triangle-up", fill: color("--ink"), size: 11 });
-      if (this.isInside(at)) lay(look, at);
-    }
+    if (this.prior) lay(this.dots.of({ shape: "triangle-up", fill: color("--ink"), size: 11 }), this.pixel(this.prior));
     this.dots.onto(pen);
   }
 
@@ -93,7 +149,7 @@ export class Plane extends Picture {
   // The line from the choice to (0, 0), where society would know everything.
   way(row) {
     if (!row || !Number.isFinite(row.distance)) return [];
-    const [[x1, y1], [x2, y2]] = [this.pixel(row), this.at(0, 0)];
+    const [[x1, y1], [x2, y2]] = [this.pixel(row), this.pixel({ [this.across]: 0, [this.up]: 0 })];
     return [svg("line", { class: "way", x1, y1, x2, y2 })];
   }
 
@@ -128,11 +184,20 @@ export class Plane extends Picture {
   }
 }
 
-export function drawKey(list, prior) {
+// Decades, and their halves and fifths where there are few, between the ends of a logarithmic axis; then 0.
+function logTicks([low, high], floor) {
+  const end = -Math.log10(floor),
+    steps = end - low < 2 ? [5, 2, 1] : [1];
+  const powers = Array.from({ length: 25 }, (_, i) => 12 - i);
+  const places = powers.flatMap((power) => steps.map((step) => -Math.log10(step) - power));
+  return [...places.filter((place) => place >= low && place < Math.min(high, end - 0.15)), end];
+}
+
+export function drawKey(list, prior, isBeyond = false) {
   list.replaceChildren(
     keyEntry(SHAPES.circle, hue(0), "safe"),
     keyEntry(SHAPES.diamond, hue(1), "not safe"),
     el("li", {}, "ring: the choice"),
-    ...(prior ? [el("li", {}, "▲ before any release")] : []),
+    ...(prior ? [el("li", {}, isBeyond ? "▲ before any release; at an edge: outside" : "▲ before any release")] : []),
   );
 }
