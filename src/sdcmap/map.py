@@ -202,8 +202,7 @@ class RUMap:
 
     def _shares(self, values: Sequence[Any]) -> list[Any]:
         """Return the values of the risk measures on the axis as shares of their limits, which may be negative."""
-        pairs = zip(values, self.scales, strict=True)
-        return [v / limit if limit > 0 else share_of_limit(v, limit, is_upper=True) for v, limit in pairs]
+        return [_as_share(v, limit) for v, limit in zip(values, self.scales, strict=True)]
 
     # ---- points -----------------------------------------------------------------------------------------------
     @cached_property
@@ -289,7 +288,11 @@ class RUMap:
         pooled = self.scores.pooled(self.utility).select("method", "count", utility="value", utility_se="se")
         curves = []
         for name, scale in zip(self.risk, self.scales or [1.0] * len(self.risk), strict=True):
-            risk = self.scores.pooled(name).select("method", risk=pl.col("value") / scale, risk_se=pl.col("se") / scale)
+            risk = self.scores.pooled(name).select("method", "value", "se")
+            shares = _as_share(risk["value"].to_numpy(), scale)
+            # A share v/limit or limit/v has the same relative error as v.
+            errors = pl.col("se") * (pl.col("risk") / pl.col("value")).abs() if scale < 0 else pl.col("se") / scale
+            risk = risk.with_columns(pl.Series("risk", shares)).select("method", "risk", risk_se=errors)
             own = members.with_columns(measure=pl.lit(name)).join(risk, on="method", maintain_order="left")
             curves.append(own.join(pooled, on="method", maintain_order="left"))
         columns = (
@@ -373,7 +376,7 @@ class RUMap:
         for name, scale in zip(names, scales, strict=True):
             intervals = self._intervals(name, key, level)
             pairs = np.array([intervals.get(row, (np.nan, np.nan)) for row in rows], dtype=float).reshape(-1, 2)
-            ends.append(np.sort(sign * pairs / scale, axis=1))
+            ends.append(np.sort(sign * _as_share(pairs, scale), axis=1))
         low, high = np.fmax.reduce(ends).T
         return low, high
 
@@ -411,7 +414,8 @@ class RUMap:
                 method: limit.confidence_limit(estimate, self.level) if measure.expectation else estimate.value
                 for method, estimate in pooled.items()
             }
-            columns.append(np.array([sign * ends.get(method, np.nan) / scale for method in methods], dtype=float))
+            values = np.array([ends.get(method, np.nan) for method in methods], dtype=float)
+            columns.append(sign * _as_share(values, scale))
         return pl.Series("risk_end", sign * np.fmax.reduce(columns), dtype=pl.Float64)
 
     def losses(self, table: pl.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -612,6 +616,11 @@ class RUMap:
         mark : a choice, which is marked in every map. `sdcmap.charts.draw_measure_pairs` has more options.
         """
         return draw_chart("draw_measure_pairs", self, mark=mark)
+
+
+def _as_share(values: Any, limit: float) -> Any:
+    """Return values of a measure on the risk axis as shares of its limit, which may be negative."""
+    return values / limit if limit > 0 else share_of_limit(values, limit, is_upper=True)
 
 
 def _limits_on(
