@@ -166,7 +166,9 @@ def records(bench: Bench, name: str, candidate: str) -> Records:
     """
     plan, data, masked, names = remake_candidate(bench, name, candidate)
     numbers = tuple(variable for variable in names if variable in data.numeric)
-    rule = sm.recordwise.Unsafe(on=numbers or data.keys or names, leave_out=bool(numbers), amounts=numbers)
+    # The plan states that these are amounts, also where they look like codes.
+    amounts = tuple(variable for variable in numbers if sm.recordwise.looks_like_code(data, variable))
+    rule = sm.recordwise.Unsafe(on=numbers or data.keys or names, leave_out=bool(numbers), amounts=amounts)
     measure = next((m for m in plan.measures if isinstance(m, sm.KAnonymity) and not numbers), None)
     rule = rule if measure is None else replace(rule, k=measure.k)
     try:
