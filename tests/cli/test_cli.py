@@ -164,7 +164,7 @@ def test_map_choose_report_release(folder: Path, tmp_path: Path) -> None:
     sdcmap("map", folder / "study", "--risk", "SmallCells", "--utility", "Hellinger", "-o", tmp_path / "map.html")
     page = (tmp_path / "map.html").read_text()
     assert "window.vegaEmbed(" in page
-    assert "SmallCells (share of records)" in page
+    assert f"{sm.SmallCells.label} (share of records)" in page
     result = sdcmap("map", folder / "study", "--utility", "Hellinger", "--as-subsample", "-o", tmp_path / "curve.csv")
     assert "random subsamples of the original: about " in result.stderr
     curve = pl.read_csv(tmp_path / "curve.csv")

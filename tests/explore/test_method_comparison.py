@@ -256,7 +256,7 @@ def test_compare_draws_one_map(folder: Path) -> None:
 def test_compare_uses_stated_columns(folder: Path, tmp_path: Path) -> None:
     arguments = ("--keys", "Age,Sex", "--numeric", "wage", "--replicates", 1, "--workers", 1)
     shown = run(folder / "people.csv", *arguments, "-o", tmp_path / "out").stdout
-    assert "synthesized (CART" in shown and "ClosestRecord(control_file='outside.study.parquet')" in shown
+    assert "synthesized (CART" in shown and f"risk: {sm.risk.ClosestRecord.label}" in shown
     assert "Methods to refine: " in shown
     assert f"sdcmap sweep {tmp_path / 'out' / 'refine.toml'}" in shown.replace("\n", "")
     plan = Plan.read(tmp_path / "out" / "plan.toml")

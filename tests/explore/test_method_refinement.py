@@ -47,7 +47,7 @@ def test_compare_uses_measures_axes_limits_and_rule_of_plan(
     compared: Comparison, plan: sm.Plan, file: sm.Microdata
 ) -> None:
     assert (compared.plan.measures, compared.plan.limits, compared.plan.rule) == (plan.measures, plan.limits, plan.rule)
-    assert compared.map.labels[0].startswith("SmallCells") and compared.outside is None
+    assert compared.map.labels[0].startswith(sm.SmallCells.label) and compared.outside is None
     assert len(compared.inside) == len(file) and len(compared.plan.all_methods) > 20
     within = dict(compared.table.select("name", "within").iter_rows())
     risk = dict(compared.table.select("name", "risk").iter_rows())

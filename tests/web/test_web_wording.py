@@ -61,6 +61,6 @@ def test_compare_page_labels_numbers(browser_session: LoggedInBrowser, server: S
     assert choice.risk is not None
     with browser_session.at("/compare?first=cps&second=shares") as page:
         row = page.locator("#chosen tr", has_text="its risk")
-        expect(row.locator("td").nth(1)).to_contain_text("SmallCells (share of records)")
+        expect(row.locator("td").nth(1)).to_contain_text(f"{sm.SmallCells.label} (share of records)")
         expect(row.locator("td").nth(2)).to_have_text(f"{choice.risk:.4g} {ru.labels[0]}")
         assert "share of its limit" in ru.labels[0]
