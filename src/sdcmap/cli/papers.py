@@ -34,7 +34,7 @@ OutFolder = Annotated[
 OwnFile = Annotated[Path | None, Option("--file", help="Run the analysis on this file instead.")]
 On = Annotated[str, Option("--on", help="With --file: comma-separated variables to study. Default: proposed.")]
 Within = Annotated[str, Option("--within", help="With --file: comma-separated categories; see the description.")]
-Draws = Annotated[int, Option(min=1, help="With --file: draws of each masking. Default: that of the analysis.")]
+Draws = Annotated[int, Option(min=1, help="With --file: draws of each masking.")]
 
 # Options that have no effect with --file, and those that need it.
 PAPER_ONLY = {"duncan2001": ("n", "sigma2", "p", "max_risk", "data"), "yancey2002": ("large", "data")}
@@ -149,11 +149,12 @@ def duncan2001(
     file: OwnFile = None,
     on: On = "",
     error: Annotated[
-        float, Option(help="With --file: the attacker's smallest tolerable error. Default: 38 % of the sd.")
-    ] = 0.0,
+        float | None, Option(help="With --file: the attacker's smallest tolerable error. Default: 38 % of the sd.")
+    ] = None,
     above: Annotated[
-        float, Option(help="With --file: unequal masking doubles the noise above this. Default: 90th percentile.")
-    ] = 0.0,
+        float | None,
+        Option(help="With --file: unequal masking doubles the noise above this. Default: 90th percentile."),
+    ] = None,
     n: Annotated[int, Option(help="Records, figures 2 to 4.")] = 200,
     sigma2: Annotated[float, Option(help="Variance of the data, figures 2 to 4.")] = 1.0,
     p: Annotated[float, Option(help="Percentile as a share, figures 3 and 4.")] = 0.99,
@@ -227,7 +228,9 @@ def gomatam2003(
         str, Option(help="With --file: the two records of a constrained swap agree in this variable.")
     ] = "",
     differ: Annotated[str, Option(help="With --file: the two records of a constrained swap differ in it.")] = "",
-    slope: Annotated[float, Option(help="With --file: state the rule: the least risk + slope x distortion.")] = 0.0,
+    slope: Annotated[
+        float | None, Option(help="With --file: state the rule: the least risk + slope x distortion.")
+    ] = None,
     seeds: Annotated[int, Option(min=1, help="Random draws of each condition. Default with --file: 20.")] = 100,
     seed: options.Seed = None,
     workers: options.Workers = 0,

@@ -72,9 +72,9 @@ class OwnFile:
                 role = self.data.schema[name].role
                 raise SchemaError(f"column {name!r} has the role {role!r}, so it cannot be studied. State its role.")
 
-    def describe_choice(self, names: Sequence[str], option: str = "on") -> str:
-        """Return names with where they come from: "income (stated)", "income (proposed)"."""
-        return f"{', '.join(names)} ({'stated' if option == 'on' and self.on else 'proposed from the file'})"
+    def describe_choice(self, names: Sequence[str]) -> str:
+        """Return the studied variables with where they come from: "income (stated)"."""
+        return f"{', '.join(names)} ({'stated' if self.on else 'proposed from the file'})"
 
     def roles(self) -> pl.DataFrame:
         """Return the role of each column, and whether it was stated or proposed."""

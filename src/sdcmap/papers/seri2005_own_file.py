@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap import Microdata, Plan, RUMap, Scores, Threshold
+from sdcmap.core.chart import Chart
 from sdcmap.core.rule import Choice
 from sdcmap.errors import PlanError
 from sdcmap.methods import MultiplicativeNoise, Noise
@@ -205,7 +206,7 @@ class Plots:
             f"mean perturbation is {facts['mean_perturbation']:.3g}."
         )
 
-    def _strengths(self, ru: RUMap, choice: Choice) -> tuple[str, Any, pl.DataFrame]:
+    def _strengths(self, ru: RUMap, choice: Choice) -> tuple[str, Chart, pl.DataFrame]:
         rows = []
         pooled = self.scores.pooled_estimates(self.design.risk.text)
         losses = self.scores.pooled_estimates(self.design.loss.text)

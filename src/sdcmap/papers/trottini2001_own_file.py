@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -100,8 +101,8 @@ class Design:
     @cached_property
     def category(self) -> str:
         """The most frequent category of the target, whose proportion society wants."""
-        values = pl.Series(self.own.data[self.on]).drop_nulls()
-        return str(values.value_counts(sort=True)[values.name][0])
+        counts = Counter(str(value) for value in self.own.data[self.on] if value is not None)
+        return counts.most_common(1)[0][0]
 
     @property
     def rule(self) -> GlobalCriterion:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap import Measure, Method, Plan, RUMap, Scores
+from sdcmap.core.chart import Chart
 from sdcmap.core.rule import Choice
 from sdcmap.errors import PlanError
 from sdcmap.papers.analysis import Section
@@ -196,7 +197,7 @@ class Tables:
             f"{best}."
         )
 
-    def _map(self) -> tuple[str, object]:
+    def _map(self) -> tuple[str, Chart]:
         risk, loss = self.design.attacks["l"], self.design.losses[-1]
         ru = RUMap(self.scores, risk, loss)
         front = [self.scores.name_of(method) for method in ru.means.filter("frontier").sort("risk")["method"]]
