@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import polars as pl
 
 from sdcmap import Linear, Plan, RUMap, Scores, Swap, grid, subsets
@@ -257,7 +258,7 @@ class Swaps:
             return f"None of the swaps of {pairs:,} pairs can be made: too few pairs differ in the swapped variables."
         ru = self.collections.map_of(self.collections.of(UNCONSTRAINED, rate))
         front = [self.names[method] for method in ru.means.filter("frontier").sort("utility")["method"]]
-        risk, loss = rows["risk_mean"], rows["hellinger_mean"]
+        risk, loss = rows["risk_mean"].to_numpy(), rows["hellinger_mean"].to_numpy()
         return (
             f"{pairs:,} pairs of records. Of {len(rows)} swaps, the mean risk lies between {risk.min():.4g} and "
             f"{risk.max():.4g} and the distortion between {loss.min():.3g} and {loss.max():.3g}. No other swap at "
@@ -269,10 +270,13 @@ class Swaps:
         """Return how large a difference of two mean risks can be by chance, and whether the ranking can be trusted."""
         if self.design.replicates < 2:
             return "One draw of each swap says nothing about chance: state more draws."
-        error = float(rows["risk_sd"].fill_null(0.0).mean() or 0.0) / math.sqrt(self.design.replicates)  # type: ignore[arg-type]
-        chance = 1.96 * math.sqrt(2) * error
-        spread = float(rows["risk_mean"].max()) - float(rows["risk_mean"].min())  # type: ignore[arg-type]
-        rank = "so the order of the risks is mostly chance" if spread < 2 * chance else "so most of the order is real"
+        error = float(rows["risk_sd"].fill_null(0.0).to_numpy().mean()) / math.sqrt(self.design.replicates)
+        chance, spread = 1.96 * math.sqrt(2) * error, float(np.ptp(rows["risk_mean"].to_numpy()))
+        rank = (
+            "so the order of the risks is mostly chance"
+            if spread < 2 * chance
+            else "and the largest and the smallest risk differ by more than that"
+        )
         return f"Two mean risks differ by up to {chance:.2g} by chance, {rank}."
 
     def _all_rates(self) -> str:
@@ -321,8 +325,8 @@ class Swaps:
                 sentences.append(f"{collection}: no swap can be made")
                 continue
             sentences.append(
-                f"{collection}: {len(rows)} swaps, mean risk {rows['risk_mean'].mean():.4g}, mean distortion "
-                f"{rows['hellinger_mean'].mean():.3g}"
+                f"{collection}: {len(rows)} swaps, mean risk {rows['risk_mean'].to_numpy().mean():.4g}, mean distortion "
+                f"{rows['hellinger_mean'].to_numpy().mean():.3g}"
             )
         how = (
             "stated"

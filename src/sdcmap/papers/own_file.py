@@ -126,7 +126,8 @@ def open_own_file(
     overview = look(Source(str(file.resolve()), **stated).with_dialect(), identifying=False)
     if every and overview.source is not None:
         rest = tuple(v.name for v in overview.variables if not v.stated)
-        overview = look(replace(overview.source, **dict.fromkeys(every, rest)), overview, identifying=False)
+        others: dict[str, Any] = dict.fromkeys(every, rest)
+        overview = look(replace(overview.source, **others), overview, identifying=False)
     source = overview.to_source(file.resolve())
     if overview.data is None:
         raise SchemaError(f"{file.name} has no data.")

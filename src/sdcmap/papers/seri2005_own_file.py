@@ -212,7 +212,7 @@ class Plots:
         losses = self.scores.pooled_estimates(self.design.loss.text)
         for sd, method in self.design.methods.items():
             facts = self._assess(self._masked(Candidate(method))).summary()
-            row = {
+            row: dict[str, float | None] = {
                 "noise": sd,
                 "variance": method.variance,
                 "unsafe share": pooled[method.text].value,

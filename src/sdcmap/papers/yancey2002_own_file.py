@@ -57,7 +57,7 @@ class Design:
     @property
     def attacks(self) -> dict[str, Measure]:
         """The paper's linkage with the metrics d and l, and the worst of all attacks."""
-        paper = {metric: Linkage(metric, on=self.on, open_columns="as any") for metric in ("d", "l")}  # type: ignore[arg-type]
+        paper = {metric: Linkage(metric, on=self.on, open_columns="as any") for metric in ("d", "l")}
         return {**paper, "worst": WorstLinkage(on=self.on)}
 
     @property
