@@ -6,7 +6,8 @@ Duncan, Keller-McNulty, Stokes (2001), section 2 and figures 2 to 7.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import fields
 from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
@@ -23,6 +24,7 @@ LAYERS: tuple[Layer, ...] = ("release", "mean", "curve")
 MIN_VALUES_BY_DEFAULT = 3  # of a parameter, in a family of a map that shows curves unless points are asked for
 MAX_LINES_BY_DEFAULT = len(COLORS)  # more lines than colors cannot be told apart
 DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))  # of the attackers, where families have colors
+SUBJECTS = ("on", "secret")  # fields that the title of a measure names already
 OTHER = "other methods"
 OTHER_STYLE: Spec = {"color": GRAY, "shape": "circle"}
 
@@ -107,14 +109,26 @@ def _name_lines(ru: RUMap, curves: pl.DataFrame) -> dict[tuple[str, str], str]:
     """Return the name of each line, by its family and measure: only what tells the lines apart."""
     keys = curves.select("family", "measure").unique(maintain_order=True).rows()
     families, measures = ({key[i] for key in keys} for i in (0, 1))
-    briefs = {measure: _name_attacker(ru, measure) for measure in measures}
-    alike = Counter(briefs.values())
-    briefs = {measure: brief if alike[brief] == 1 else measure for measure, brief in briefs.items()}
+    briefs = _tell_apart(ru, measures)
     if len(measures) == 1:
         return {key: key[0] for key in keys}
     if len(families) == 1:
         return {key: briefs[key[1]] for key in keys}
     return {key: f"{key[0]}: {briefs[key[1]]}" for key in keys}
+
+
+def _tell_apart(ru: RUMap, measures: Collection[str]) -> dict[str, str]:
+    """Return the name of each attacker; attackers of the same class also have their target, such as "maximum"."""
+    known = {measure: ru.scores.values[measure] for measure in measures if measure in ru.scores.values}
+    labels = Counter(value.label for value in known.values())
+    names = {measure: _name_attacker(ru, measure) for measure in measures}
+    for measure, value in known.items():
+        texts = {part.name: getattr(value, part.name) for part in fields(value)}
+        words = [text for name, text in texts.items() if isinstance(text, str) and text and name not in SUBJECTS]
+        if labels[value.label] > 1:
+            names[measure] = ", ".join([value.title, *words])
+    alike = Counter(names.values())
+    return {measure: name if alike[name] == 1 else measure for measure, name in names.items()}
 
 
 class LineLook(NamedTuple):

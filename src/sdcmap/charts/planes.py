@@ -80,12 +80,12 @@ RISK, UTILITY = Panel("Global risk", ("iek", "rdh")), Panel("Global utility", ("
 
 
 def draw_criterion(
-    ru: RUMap, choice: Choice, *, unit: str | None = None, names: Mapping[str, str] | None = None
+    ru: RUMap, choice: Choice, *, unit: str | None = None, names: Mapping[str, str] | None = None, utility: bool = True
 ) -> Chart:
     """Draw both planes for a choice by `GlobalCriterion`, one for each intruder and each user.
 
     unit : at the axes; by default "of prior uncertainty" where all measures are shares of it. names : names of methods, by
-    their text.
+    their text. utility : draw the planes of utility too.
     """
     rule = choice.rule
     if not isinstance(rule, GlobalCriterion):
@@ -99,7 +99,7 @@ def draw_criterion(
     chosen = table["id"] == (choice.candidate or "") if by_release else table["method"] == choice.method
     return draw_planes(
         table.with_columns(pl.Series("name", labels, pl.String), chosen=chosen), agency_limit=rule.agency_limit,
-        intruder_limit=rule.intruder_limit, prior=rule.prior(ru), units=(unit, unit),
+        intruder_limit=rule.intruder_limit, prior=rule.prior(ru), units=(unit, unit), utility=utility,
         risks=_panels(ru, RISK, rule.iek), utilities=_panels(ru, UTILITY, rule.sek),
     )  # fmt: skip
 

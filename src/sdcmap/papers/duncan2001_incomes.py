@@ -79,10 +79,12 @@ def noise_variances(x: Array, share: float, masking: str) -> Array:
     return np.asarray(share * x.var(ddof=1) * np.where((x > SENSITIVE_INCOME) & (masking == "unequal"), 2.0, 1.0))
 
 
-def noise(level: float, masking: str) -> Noise:
-    """Return noise with this share of the variance, or twice that above the sensitive income if masking is unequal."""
-    above: dict[str, Any] = {"above": SENSITIVE_INCOME, "variance_above": 2 * level} if masking == "unequal" else {}
-    return Noise(on=("income",), variance=level, lower=0.0, **above)
+def noise(
+    level: float, masking: str, on: str = "income", lower: float | None = 0.0, sensitive: float = SENSITIVE_INCOME
+) -> Noise:
+    """Return noise with this share of the variance, or twice that above the sensitive value if masking is unequal."""
+    above: dict[str, Any] = {"above": sensitive, "variance_above": 2 * level} if masking == "unequal" else {}
+    return Noise(on=(on,), variance=level, lower=lower, **above)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import operator
 import secrets
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -18,41 +18,60 @@ import polars as pl
 from sdcmap import Microdata, Plan, RUMap, Scores, Swap, demo, read, subsets, sweep
 from sdcmap.charts import draw_map
 from sdcmap.core.chart import Chart
+from sdcmap.papers.own_file import only_methods
 from sdcmap.papers.reference import Document, Result, reference_file
 from sdcmap.risk import SmallCells
 from sdcmap.utility import Hellinger
 
 LETTERS = {"Age": "A", "WrkTyp": "W", "Educ": "E", "MarStat": "M", "Race": "R", "Sex": "S", "Hours": "H", "Income": "I"}
 RATES = (0.005, 0.01, 0.05)
+AXES = ("risk_mean", "hellinger_mean")
 UNCONSTRAINED, SAME_SEX, OTHER_MARITAL = "unconstrained", "same Sex", "MarStat differs"
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One swap of the paper: its variables, rate and collection."""
+    """One swap: its variables, rate and collection, the letters of its variables, and what the two records share or not.
+
+    same, differ : variables in which the two records of a pair must agree, or differ.
+    """
 
     variables: tuple[str, ...]
     rate: float
     collection: str
-
-    @property
-    def letters(self) -> str:
-        return "".join(LETTERS[name] for name in self.variables)
+    letters: str
+    same: tuple[str, ...] = ()
+    differ: tuple[str, ...] = ()
 
     @cached_property
     def method(self) -> Swap | None:
         """The swap; None if the collection holds a variable fixed that is to be swapped."""
-        if self.collection == SAME_SEX:
-            return None if "Sex" in self.variables else Swap(on=self.variables, rate=self.rate, same=("Sex",))
-        is_free = self.collection == UNCONSTRAINED or "MarStat" in self.variables  # a swapped variable differs anyway
-        return Swap(on=self.variables, rate=self.rate, differ=() if is_free else ("MarStat",))
+        if set(self.same) & set(self.variables):
+            return None
+        differ = tuple(name for name in self.differ if name not in self.variables)  # a swapped variable differs anyway
+        return Swap(on=self.variables, rate=self.rate, same=self.same, differ=differ)
 
 
 def conditions() -> list[Condition]:
     """Return the 108 unconstrained conditions, and 36 of each constrained collection at the rate 0.01."""
-    sets = list(subsets(tuple(LETTERS), 1, 2))
-    free = [Condition(names, rate, UNCONSTRAINED) for rate in RATES for names in sets]
-    return free + [Condition(names, 0.01, collection) for collection in (SAME_SEX, OTHER_MARITAL) for names in sets]
+    return list_conditions(LETTERS, RATES, 0.01, {SAME_SEX: (("Sex",), ()), OTHER_MARITAL: ((), ("MarStat",))})
+
+
+def list_conditions(
+    letters: Mapping[str, str], rates: Sequence[float], constrained_rate: float,
+    constraints: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]],
+) -> list[Condition]:  # fmt: skip
+    """Return swaps of one and of two variables at every rate, and constrained ones at one rate.
+
+    letters : by variable. constraints : the name of a collection -> its `same` and its `differ`.
+    """
+    sets = [(names, "".join(letters[name] for name in names)) for names in subsets(tuple(letters), 1, 2)]
+    free = [Condition(names, rate, UNCONSTRAINED, short) for rate in rates for names, short in sets]
+    return free + [
+        Condition(names, constrained_rate, collection, short, same, differ)
+        for collection, (same, differ) in constraints.items()
+        for names, short in sets
+    ]
 
 
 def persons(data: Path | None) -> tuple[Microdata, str]:
@@ -90,16 +109,19 @@ class Collections:
     scores: Scores
     conditions: list[Condition]
     seeds: int
+    risk: str = "SmallCells"
+    utility: str = "Hellinger"
 
     def map_of(self, chosen: Iterable[Condition]) -> RUMap:
         """Return the map of some conditions only."""
-        texts = pl.Series([c.method.text for c in chosen if c.method is not None])
-        is_chosen = pl.col("method").is_in(texts.implode()) | (pl.col("kind") == "identity")
-        candidate = self.scores.candidate.filter(is_chosen)
-        score = self.scores.score.filter(pl.col("candidate").is_in(candidate["id"].implode()))
-        scores = replace(self.scores, candidate=candidate, score=score)
+        scores = only_methods(self.scores, [c.method for c in chosen if c.method is not None])
         # The paper's frontier is that of swaps alone; the unswapped file is drawn beside it.
-        return RUMap(scores, ("SmallCells",), "Hellinger", compares_unmasked=False)
+        return RUMap(scores, (self.risk,), self.utility, compares_unmasked=False)
+
+    @property
+    def rates(self) -> list[float]:
+        """The rates of the conditions, in their order."""
+        return list(dict.fromkeys(condition.rate for condition in self.conditions))
 
     def of(self, collection: str, rate: float | None = None) -> list[Condition]:
         return [c for c in self.conditions if c.collection == collection and rate in (None, c.rate)]
@@ -116,9 +138,9 @@ class Collections:
         `frontier_frequency` refers to all conditions of the collection, `frontier_frequency_at_rate` to those of its rate.
         """
         rows: list[Document] = []
-        for collection in (UNCONSTRAINED, SAME_SEX, OTHER_MARITAL):
+        for collection in dict.fromkeys(condition.collection for condition in self.conditions):
             whole = _by_method(self.map_of(self.of(collection)))
-            for rate in RATES:
+            for rate in self.rates:
                 at_rate = self.of(collection, rate)
                 same_rate = _by_method(self.map_of(at_rate)) if at_rate else {}
                 rows += [_row(condition, whole, same_rate) for condition in at_rate]
@@ -137,23 +159,37 @@ class Collections:
     @cached_property
     def claims(self) -> Document:
         """The claims of the paper about its figures, checked on the means over seeds."""
-        axes = ("risk_mean", "hellinger_mean")
-        feasible = pl.DataFrame([row for row in self.rows if row["feasible"]])
-        free = feasible.filter(pl.col("collection") == UNCONSTRAINED).with_columns(size=pl.col("vars").str.len_chars())
-        by_rate = free.group_by("rate").agg(pl.col(axes).mean(), pl.col(axes).std().name.suffix("_sd")).sort("rate")
-        risks = free.group_by("rate", "size").agg(pl.mean("risk_mean")).sort("rate", "size")["risk_mean"].to_list()
         # The paper finds that swapping Educ at 0.05 is dominated by several swaps at 0.01.
-        educ = free.filter((pl.col("vars") == "E") & (pl.col("rate") == 0.05)).select(axes).rows()
-        better = [free.filter(pl.col("rate") == 0.01, *(pl.col(axes[i]) < at[i] for i in (0, 1))) for at in educ]
-        lacking = [f"{row['vars']} {row['rate']:g} {row['collection']}" for row in self.rows if not row["feasible"]]
+        free = self._feasible_swaps
+        educ = free.filter((pl.col("vars") == "E") & (pl.col("rate") == 0.05)).select(AXES).rows()
+        better = [free.filter(pl.col("rate") == 0.01, *(pl.col(AXES[i]) < at[i] for i in (0, 1))) for at in educ]
+        number = {"number of 0.01 swaps that dominate Educ 0.05": sum(map(len, better))}
+        return {**self.general_claims, **number, "infeasible": self.infeasible}
+
+    @cached_property
+    def general_claims(self) -> dict[str, bool]:
+        """The claims of the paper that can be checked on any file."""
+        free = self._feasible_swaps
+        by_rate = free.group_by("rate").agg(pl.col(AXES).mean(), pl.col(AXES).std().name.suffix("_sd")).sort("rate")
+        risks = free.group_by("rate", "size").agg(pl.mean("risk_mean")).sort("rate", "size")["risk_mean"].to_list()
         return {
             "distortion rises and risk falls with the rate": _rises(by_rate["hellinger_mean"])
             and _rises(-by_rate["risk_mean"]),
             "single swaps are riskier than double ones": all(map(operator.gt, risks[::2], risks[1::2])),
-            "variability over variables rises with the rate": all(_rises(by_rate[f"{axis}_sd"]) for axis in axes),
-            "number of 0.01 swaps that dominate Educ 0.05": sum(map(len, better)),
-            "infeasible": lacking,
+            "variability over variables rises with the rate": all(_rises(by_rate[f"{axis}_sd"]) for axis in AXES),
         }
+
+    @cached_property
+    def infeasible(self) -> list[str]:
+        """The conditions that cannot be made."""
+        return [f"{row['vars']} {row['rate']:g} {row['collection']}" for row in self.rows if not row["feasible"]]
+
+    @property
+    def _feasible_swaps(self) -> pl.DataFrame:
+        """The unconstrained swaps that can be made, with the number of their variables as `size`."""
+        sizes = {condition.letters: len(condition.variables) for condition in self.conditions}
+        rows = [row for row in self.rows if row["feasible"] and row["collection"] == UNCONSTRAINED]
+        return pl.DataFrame([{**row, "size": sizes[row["vars"]]} for row in rows])
 
     def figures(self) -> dict[str, Chart]:
         """Return figures 2, 3 and 4, of means over seeds, with the letters of the paper."""
@@ -164,11 +200,14 @@ class Collections:
             f"figure2_rate_{rate:g}": draw_map(
                 self.map_of(self.of(UNCONSTRAINED, rate)), by="mean", names=names, label="all"
             )
-            for rate in RATES
+            for rate in self.rates
         }
         figures["figure3"] = draw_map(self.free, by="mean", color="rate", names=names, width=700, height=520)
-        both = self.map_of(constrained)
-        figures["figure4"] = draw_map(both, by="mean", facet=panels, names=names, label="all", width=420, height=340)
+        if constrained:
+            both = self.map_of(constrained)
+            figures["figure4"] = draw_map(
+                both, by="mean", facet=panels, names=names, label="all", width=420, height=340
+            )
         return figures
 
 

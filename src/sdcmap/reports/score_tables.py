@@ -57,7 +57,7 @@ class ScoreTables:
 
     def markdown(self) -> str:
         """Return the tables in Markdown, with each mean and its standard error in one cell."""
-        return "\n\n".join(f"## {title}\n\n{_markdown_table(table)}" for title, table in self.tables.items()) + "\n"
+        return "\n\n".join(f"## {title}\n\n{markdown_table(table)}" for title, table in self.tables.items()) + "\n"
 
 
 def make_score_tables(scores: Scores, *, parts: bool = False) -> ScoreTables:
@@ -168,7 +168,7 @@ def _table(methods: Sequence[str], head: Mapping[str, object], columns: Mapping[
     return pl.DataFrame(table)
 
 
-def _markdown_table(table: pl.DataFrame) -> str:
+def markdown_table(table: pl.DataFrame) -> str:
     names = [name for name in table.columns if not (name.endswith(ERROR) and name[: -len(ERROR)] in table.columns)]
     lines = [names, ["---", *["---:"] * (len(names) - 1)]]
     for row in table.to_dicts():
