@@ -135,8 +135,11 @@ class GlobalCriterion(ByRelease):
         ends = {f"{short} {i}": ru.end(name, "baseline_value") for short, i, name in self._numbered}
         if any(end is None for end in ends.values()):
             return None
-        row = self._summarize(pl.DataFrame([ends], schema=dict.fromkeys(ends, pl.Float64)))
-        return row.drop("distance").row(0, named=True)
+        # A prior is not estimated, so its own values are compared with the limits.
+        compared = {f"{short}_end {i}": ends[f"{short} {i}"] for short, i, _ in self._numbered if short in FOUR[:2]}
+        numbers = ends | compared
+        row = self._summarize(pl.DataFrame([numbers], schema=dict.fromkeys(numbers, pl.Float64)))
+        return row.drop("distance", *compared, *(f"{short}_end" for short in FOUR[:2])).row(0, named=True)
 
     @property
     def _numbered(self) -> list[tuple[str, int, str]]:
