@@ -27,14 +27,17 @@ def blocks(heading: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Create the two files of the text in a folder and register them as a plug-in."""
+    """Create the three files of the text in a folder and register them as a plug-in."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "jitter.py").write_text(blocks("Add a method")[0])
     (folder / "median_shift.py").write_text(blocks("Add a measure")[0])
+    (folder / "squared_loss.py").write_text(blocks("Add a rule")[0])
     facts = folder / "own-1.0.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
-    (facts / "entry_points.txt").write_text("[sdcmap]\na = jitter:Jitter\nb = median_shift:MedianShift\n")
+    (facts / "entry_points.txt").write_text(
+        "[sdcmap]\na = jitter:Jitter\nb = median_shift:MedianShift\nc = squared_loss:SquaredLoss\n"
+    )
     sys.path.insert(0, str(folder))
     plug_in_modules.cache_clear()
     yield folder
@@ -66,6 +69,22 @@ def test_the_formulas_by_hand(home: Path) -> None:
     assert module("median_shift").median_shift(x, x + 3) == 1.5  # quartiles 2 and 4
     y = module("jitter").add_jitter(np.zeros(1000), 2.0, np.random.default_rng(1))
     assert abs(y).max() <= 2 and abs(y).max() > 1.9
+
+
+def test_documented_rule_minimizes_its_objective(home: Path) -> None:
+    """Gomatam, Karr, Sanil (2003), section 2: objective functions other than a linear one."""
+    risks, losses = [0.1, 0.2, 0.3, 0.5], [0.6, 0.35, 0.3, 0.1]
+    ru = sm.RUMap.of_pairs({"name": list("ABCD"), "risk": risks, "loss": losses})
+    chosen = []
+    for slope in (0.0, 0.3, 1.0, 5.0):
+        cost = [risk + slope * loss**2 for risk, loss in zip(risks, losses, strict=True)]
+        choice = ru.choose(module("squared_loss").SquaredLoss(slope=slope))
+        assert choice.method == "ABCD"[int(np.argmin(cost))] and f"{slope:g} * squared loss" in choice.reason
+        chosen.append(choice.method)
+    assert len(set(chosen)) == 3
+    rule = '[rule]\ntype = "squared_loss:SquaredLoss"\nslope = 2.0\n[[measures]]\ntype = "Hellinger"\n'
+    plan = sm.Plan.from_toml(rule + '[[measures]]\ntype = "SmallCells"\n[[methods]]\ntype = "Identity"\n', seed=1)
+    assert plan.rule == module("squared_loss").SquaredLoss(slope=2.0)
 
 
 def module(name: str) -> ModuleType:

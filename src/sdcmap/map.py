@@ -27,9 +27,9 @@ from sdcmap.data import notebook_html
 from sdcmap.data.readable import Readable
 from sdcmap.kernels.decision.pareto import is_undominated, linear_optima
 from sdcmap.kernels.statistics.precision import wilson_interval
+from sdcmap.study.pair_table import read_pairs
 from sdcmap.study.parameter_families import MIN_MEMBERS, Family, check_families, find_families
 from sdcmap.study.plan import Plan
-from sdcmap.study.score_tables import read_pairs
 from sdcmap.study.scores import MIN_BAND_REPLICATES, Scores
 from sdcmap.study.subsamples import discarded_shares, make_curve, subsamples
 
