@@ -61,8 +61,8 @@ def test_steps_of_chains_are_compared_step_by_step() -> None:
     ]
     found = families_of([*chains, sm.Chain([sm.Swap("sex", rate=0.1)] * 2)])
     assert facts(found) == [
-        ("Swap then Noise (rate 0.1)", "variance", [0.1, 0.2, 0.3]),
-        ("Swap then Noise (rate 0.2)", "variance", [0.1, 0.2, 0.3]),
+        ("Data swapping + additive noise (rate 0.1)", "variance", [0.1, 0.2, 0.3]),
+        ("Data swapping + additive noise (rate 0.2)", "variance", [0.1, 0.2, 0.3]),
     ]
 
 
