@@ -107,7 +107,6 @@ class PositionNoiseKnown(Position):
 
     Parameters
     ----------
-    target : "maximum", "minimum", or a share p in (0, 1): the value of rank ceil(n p).
     method : how the file was made; a sweep and a release fill it in. Without it the value is undefined.
 
     Formula: R = 1/E(T - x_(k))^2 over replicates, T = Ybar + (Y_(k) - Ybar) s^/S_Y, s^2 = max(S_Y^2 - lambda^2, 0),
@@ -175,7 +174,6 @@ class PositionNoiseGuessed(Position):
 
     Parameters
     ----------
-    target : "maximum", "minimum", or a share p in (0, 1): the value of rank ceil(n p).
     believed_sd : sigma_0, the standard deviation that the attacker believes, in the variable's unit, above 0. State it
         from public sources; it is never taken from the original.
 
