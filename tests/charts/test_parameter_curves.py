@@ -79,15 +79,16 @@ def test_pooled_points_are_those_of_the_means(noise: Scores) -> None:
 def test_each_attacker_has_a_line(noise: Scores) -> None:
     ru = drawn_map(noise, *BOTH)
     info = map_info(ru, curve="variance")
+    labels = [noise.values[name].label for name in BOTH]
     lines = info.curves.group_by("group", maintain_order=True).agg("x", "y").rows()
-    assert [(name, len(x)) for name, x, _ in lines] == [(ru.scores.short_title_of(name), 3) for name in BOTH]
+    assert [(name, len(x)) for name, x, _ in lines] == [(label, 3) for label in labels]
     for (_, _, risk), name in zip(lines, BOTH, strict=True):
         pooled = dict(noise.pooled(name).select("method", "value").iter_rows())
         assert risk == [pooled[sm.Noise("wage", variance=v).text] for v in sorted(VARIANCES)]
     assert "of each attacker" in info.y.title
     assert set(info.bands["kind"]) == {"error"}
     words = [entry.words for entry in legend_entries(info)]
-    assert words[:2] == [ru.scores.short_title_of(name) for name in BOTH] and "numbers at points: variance" in words
+    assert words[:2] == labels and "numbers at points: variance" in words
 
 
 def test_lines_of_families_and_attackers_differ_in_color_and_dash(people: sm.Microdata) -> None:

@@ -202,7 +202,7 @@ def test_map_colors_and_traces_a_parameter(folder: Path, tmp_path: Path) -> None
     sdcmap("map", study, "--curve", "rate", "-o", tmp_path / "curve.csv")
     curves = pl.read_csv(tmp_path / "curve.csv")
     by_family = dict(curves.group_by("family").agg("value").iter_rows())  # some swaps are infeasible at 0.2
-    assert "Swap (on Sex)" in by_family and all(values == [0.05, 0.2] for values in by_family.values())
+    assert "Data swapping (on Sex)" in by_family and all(values == [0.05, 0.2] for values in by_family.values())
     sdcmap("map", study, "--curve", "rate", "-o", tmp_path / "curve.svg")
     assert "numbers at points: rate" in (tmp_path / "curve.svg").read_text()
     refused = sdcmap("map", study, "--curve", "variance", "-o", tmp_path / "no.svg", code=2)

@@ -445,8 +445,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cloud(200)[0].write_csv(path)
     source = sm.Source(path=str(path), keys=KEYS)
     plan = sm.Plan(
-        sm.grid(sm.Noise, on=[KEYS], variance=[0.05, 0.2]), [sm.risk.Index(on="turnover"), sm.IL1s()],
-        rule=sm.Threshold(risk=1e9), seed=2**130, data=source,
+        sm.grid(sm.Noise, on=[KEYS], variance=[0.05, 0.2]), [sm.risk.IntervalDisclosure(), sm.IL1s()],
+        rule=sm.Threshold(risk=1.0), seed=2**130, data=source,
     )  # fmt: skip
     sm.sweep(source.read(), plan, folder, engine="serial")
     return folder
