@@ -11,7 +11,7 @@ from sdcmap.core import Method, PlanError
 from sdcmap.study.candidate_names import format_parameter
 from sdcmap.study.scores import Scores
 
-MAX_LABEL_LENGTH = 48  # characters of a label
+MAX_LABEL_LENGTH = 52  # characters of a label
 FILE = "file made elsewhere"
 UNKNOWN = "method of unknown class"  # a row of a table made elsewhere
 
@@ -36,18 +36,13 @@ class MethodLabel:
         """The labels of the steps of the method, repeated ones once."""
         return tuple(label for label, _ in groupby(step.label for step in _steps(self.method)))
 
-    @property
-    def family(self) -> str:
-        """The label of the method; for a chain, the labels of its steps."""
-        return self.family_without(0)
-
-    def family_without(self, last: int) -> str:
-        """Return the family without so many of its last steps."""
+    def family(self, without_last: int = 0) -> str:
+        """Return the label of the method; for a chain, the labels of its steps without so many of the last ones."""
         if self.kind == "file":
             return FILE
         if self.method is None:
             return UNKNOWN
-        return _join_labels(self.step_labels[: len(self.step_labels) - last])
+        return _join_labels(self.step_labels[: len(self.step_labels) - without_last])
 
 
 def label_methods(texts: Iterable[str], scores: Scores) -> list[MethodLabel]:
@@ -74,7 +69,7 @@ def groups_of(rows: Sequence[MethodLabel], by: str) -> dict[str, str]:
         shared = _count_shared_last_steps(
             [row.step_labels for row in rows if row.method is not None and row.kind == "candidate"]
         )
-        families = {row.text: row.family_without(shared) for row in rows}
+        families = {row.text: row.family(shared) for row in rows}
         return dict(sorted(families.items(), key=lambda item: (item[1], item[0])))
     values = {row.text: _values(row.method, by) for row in rows}
     if rows and not any(values.values()):
