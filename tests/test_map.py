@@ -162,6 +162,9 @@ def test_worst_of_several_risks_is_on_axis() -> None:
     both = [sm.RUMap(scores, one, sm.Hellinger()).points["risk"].to_numpy() for one in (lax, strict)]
     assert scaled.points["risk"].to_list() == np.maximum(both[0] / 0.01, both[1]).tolist()
     assert "share of its limit" in scaled.labels[0]
+    # A label that two measures share would not say which one is meant, so both have their title.
+    assert strict.title in worst.labels[0] and lax.title in worst.labels[0]
+    assert worst.labels[1].startswith(f"{sm.Hellinger.label} (")
     with pytest.raises(sm.errors.PlanError, match="different units"):
         sm.RUMap(scores, [strict, sm.risk.KnownIndex(on="wage")], sm.Hellinger())
     with pytest.raises(sm.errors.PlanError, match="one limit for each of 2 risk measures"):

@@ -245,12 +245,16 @@ def test_short_names_contain_differences() -> None:
         "with 50 % noise",
         "Sex swapped 1 %; with 10 % noise",
     ]
-    assert (rows[3].family, file.family) == ("Data swapping + additive noise", "file made elsewhere")
+    assert (rows[3].family(), file.family()) == ("Data swapping + additive noise", "file made elsewhere")
     families = ["Additive noise", "Data swapping", "Data swapping", "Data swapping + additive noise"]
     assert list(groups_of(rows, "method").values()) == families
     ends = [sm.Chain([method, sm.methods.AverageWeights()]) for method in (sm.Noise(on="income"), sm.Swap(on="sex"))]
     shared = groups_of([MethodLabel(chain.text, chain) for chain in ends], "method")
     assert list(shared.values()) == ["Additive noise", "Data swapping"]
+    many = [f"column{i}" for i in range(9)]
+    long = [sm.Synthesize(many, leaf=100), sm.Synthesize(many[:5], leaf=5)]
+    names = short_names([MethodLabel(method.text, method) for method in long])
+    assert names[long[0].text] == "synthesized (CART, at least 100 records per leaf)"  # without its nine columns
     same = short_names([MethodLabel("mine:Blur(a=1)", None), MethodLabel("mine:Blur(a=2)", None)])
     assert len(set(same.values())) == 2
 

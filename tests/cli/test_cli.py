@@ -88,6 +88,8 @@ def test_look_writes_plan_that_passes_check(folder: Path, tmp_path: Path) -> Non
         "numeric",
     )
     assert seen["sizes"]["<3"] > seen["sizes"]["<2"] > 0
+    words = f"{seen['sizes']['<2']:,} of fewer than 2, {seen['sizes']['<3']:,} of fewer than 3"
+    assert f"Records in small combinations: {words}" in " ".join(shown.split())
     checked = json.loads(sdcmap("check", plan, "--json").stdout)
     assert checked["problems"] == []
     assert checked["candidates"] == sm.Plan.read(plan).count > 20
@@ -249,6 +251,8 @@ def test_exit_code_is_three_if_nothing_can_be_released(folder: Path, tmp_path: P
     name = scored.sort("value", descending=True)["id"][0]
     refused = sdcmap("release", folder / "study", name, "-o", tmp_path / "no", "--ledger", tmp_path / "ledger", code=3)
     assert refused.stderr.startswith("Not released.")
+    heads = [line for line in refused.stdout.splitlines() if line.endswith(":")]
+    assert "Further results (information):" in heads and len(set(heads)) == len(heads)  # each check has its name once
     assert not (tmp_path / "no").exists()
 
 

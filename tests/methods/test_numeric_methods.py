@@ -119,6 +119,8 @@ def test_whitening_drops_null_directions() -> None:
 def test_kept_and_distorted_depend_on_options() -> None:
     assert sm.Noise(on="x", correlated=True, rescale=True).kept == "means, variances and covariances in expectation"
     assert sm.Noise(on="x", keep_zeros=True).kept == "the mean in expectation; all zeros"
+    steps = sm.Chain([sm.Noise(on="x", keep_zeros=True), sm.RankSwap(on="x")]).kept
+    assert steps.startswith("Additive noise: the mean in expectation; all zeros; then Rank swapping: ")
     assert "nothing exactly" in sm.methods.MixtureNoise(on="x", lower=0).kept
     assert (
         sm.Noise(on="x").distorted == "every value; variances grow by the share of noise; correlations become smaller"

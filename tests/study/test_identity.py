@@ -154,6 +154,13 @@ def test_read_only_study_with_earlier_column_names_is_read(study: Path) -> None:
         assert all(a.equals(b) for a, b in zip(rows(old.scores()), before, strict=True))
 
 
+def test_draws_that_an_earlier_version_checked_still_count(study: Path) -> None:
+    manifest = json.loads((study / "manifest.json").read_text("utf-8"))
+    del manifest["checksum"]
+    (study / "manifest.json").write_text(json.dumps(manifest | {"gate": {"abc": [0, 1]}}), "utf-8")
+    assert sm.Study.manifest_of(study)["checked_draws"] == {"abc": [0, 1]}
+
+
 def test_study_whose_plan_names_a_renamed_class_is_refused_with_one_sentence(study: Path) -> None:
     plan = study / "plan.toml"
     plan.write_text(plan.read_text("utf-8").replace('type = "Noise"', 'type = "Synthesise"'), "utf-8")

@@ -12,7 +12,7 @@ from sdcmap.study.candidate_names import format_parameter
 from sdcmap.study.parameter_families import MethodParameters, join_labels
 from sdcmap.study.scores import Scores
 
-MAX_LABEL_LENGTH = 48  # characters of a label
+MAX_LABEL_LENGTH = 52  # characters of a label
 FILE = "file made elsewhere"
 UNKNOWN = "release made elsewhere"  # a row of a table, whose method is not known
 
@@ -40,17 +40,12 @@ class MethodLabel:
         """The name; where there is none, the title of the method, or its text."""
         return self.name or (self.text if self.method is None else self.method.title)
 
-    @property
-    def family(self) -> str:
-        """The label of the method; for a chain, the labels of its steps."""
-        return self.family_without(0)
-
-    def family_without(self, last: int) -> str:
-        """Return the family without so many of its last steps."""
+    def family(self, without_last: int = 0) -> str:
+        """Return the label of the method; for a chain, the labels of its steps without so many of the last ones."""
         if self.kind == "file":
             return FILE
         labels = self.parameters.labels
-        return join_labels(labels[: len(labels) - last]) or UNKNOWN
+        return join_labels(labels[: len(labels) - without_last]) or UNKNOWN
 
 
 def label_methods(texts: Iterable[str], scores: Scores) -> list[MethodLabel]:
@@ -80,7 +75,7 @@ def groups_of(rows: Sequence[MethodLabel], by: str) -> dict[str, str]:
         shared = _count_shared_last_steps(
             [row.parameters.labels for row in rows if row.method is not None and row.kind == "candidate"]
         )
-        families = {row.text: row.family_without(shared) for row in rows}
+        families = {row.text: row.family(shared) for row in rows}
         return dict(sorted(families.items(), key=lambda item: (item[1], item[0])))
     values = {row.text: row.parameters.values(by) for row in rows}
     if rows and not any(values.values()):

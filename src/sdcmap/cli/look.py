@@ -78,9 +78,9 @@ def _unique_record_tables(overview: Look) -> tuple[Table, Table]:
 def _remarks(overview: Look) -> Iterator[str]:
     from sdcmap.data.identifiers import SAFE_HARBOR
 
-    small = ", ".join(f"{count:,} with fewer than {size.lstrip('<')}" for size, count in overview.sizes.items())
+    small = ", ".join(f"{count:,} of fewer than {size.lstrip('<')}" for size, count in overview.sizes.items())
     if overview.sizes:
-        yield f"The keys have {overview.cells:,} combinations. Records by the size of their combination: {small} records."
+        yield f"The keys have {overview.cells:,} combinations. Records in small combinations: {small} records."
     else:
         yield "No column is a key."
     if codes := ",".join(overview.codes[:MAX_CODES_SHOWN]):

@@ -67,7 +67,7 @@ class Synthesize(Method):
         "not used in the model; each row keeps its weight, or weights are drawn and scaled to their total"
     )
     masks_weight: ClassVar[bool] = True
-    households: ClassVar[str] = "not used; each row keeps its own household"
+    households: ClassVar[str] = "not used; rows of one household are drawn independently, so they need not fit together"
     mixes_records: ClassVar[bool] = True
     kept: ClassVar[str] = (
         "the variables that are not replaced; of the others nothing exactly, and no number that fewer than ten records had"
