@@ -15,11 +15,9 @@ import polars as pl
 from sdcmap.core import Measure, Microdata, PlanError, Undefined
 from sdcmap.core.catalog import draw_chart
 from sdcmap.core.chart import Chart
-from sdcmap.core.estimate import Estimate
 from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE, name_axis
-from sdcmap.core.limit import Limit, Verdict, axis_scales, limit_problem, read_limit, share_of_limit
+from sdcmap.core.limit import Limit, Verdict, as_share, axis_scales, limit_problem, read_limit
 from sdcmap.core.map_options import MapOptions
-from sdcmap.core.measure import degrees_of_freedom
 from sdcmap.core.readable_units import SHOWN_LEVEL, describe_interval, describe_pooled
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.rule import AxisValue, Choice, LimitColumn, Rule
@@ -27,6 +25,7 @@ from sdcmap.data import notebook_html
 from sdcmap.data.readable import Readable
 from sdcmap.kernels.decision.pareto import is_undominated, linear_optima
 from sdcmap.kernels.statistics.precision import wilson_interval
+from sdcmap.study.curve_table import trace_curves
 from sdcmap.study.pair_table import read_pairs
 from sdcmap.study.parameter_families import MIN_MEMBERS, Family, check_families, find_families
 from sdcmap.study.plan import Plan
@@ -202,7 +201,7 @@ class RUMap:
 
     def _shares(self, values: Sequence[Any]) -> list[Any]:
         """Return the values of the risk measures on the axis as shares of their limits, which may be negative."""
-        return [_as_share(v, limit) for v, limit in zip(values, self.scales, strict=True)]
+        return [as_share(v, limit) for v, limit in zip(values, self.scales, strict=True)]
 
     # ---- points -----------------------------------------------------------------------------------------------
     @cached_property
@@ -266,10 +265,8 @@ class RUMap:
         parameters : the numbers that may differ, by default any. least : methods that a family must have.
         """
         names = (parameters,) if isinstance(parameters, str) else tuple(parameters)
-        known, masked = (
-            self.scores.parameters,
-            self.points.filter(~pl.col("anchor"))["method"].unique(maintain_order=True),
-        )
+        known = self.scores.parameters
+        masked = self.points.filter(~pl.col("anchor"))["method"].unique(maintain_order=True)
         methods = [known[method] for method in masked if method in known]
         families = find_families(methods, names, least)
         check_families(families, methods, names)
@@ -282,32 +279,8 @@ class RUMap:
         standard errors (se). The risk is a share of its limit where the axis shows such shares. Duncan et al. (2001),
         section 2: an R-U map is this curve, for each state of the attacker's knowledge.
         """
-        rows = [(f.name, f.parameter, value, text) for f in self.families(parameters) for value, text in f.members]
-        schema = {"family": pl.String, "parameter": pl.String, "value": pl.Float64, "method": pl.String}
-        members = pl.DataFrame(rows, schema=schema, orient="row")
-        pooled = self.scores.pooled(self.utility).select("method", "count", utility="value", utility_se="se")
-        curves = []
-        for name, scale in zip(self.risk, self.scales or [1.0] * len(self.risk), strict=True):
-            risk = self.scores.pooled(name).select("method", "value", "se")
-            shares = _as_share(risk["value"].to_numpy(), scale)
-            # A share v/limit or limit/v has the same relative error as v.
-            errors = pl.col("se") * (pl.col("risk") / pl.col("value")).abs() if scale < 0 else pl.col("se") / scale
-            risk = risk.with_columns(pl.Series("risk", shares)).select("method", "risk", risk_se=errors)
-            own = members.with_columns(measure=pl.lit(name)).join(risk, on="method", maintain_order="left")
-            curves.append(own.join(pooled, on="method", maintain_order="left"))
-        columns = (
-            "family",
-            "parameter",
-            "value",
-            "measure",
-            "method",
-            "count",
-            "risk",
-            "utility",
-            "risk_se",
-            "utility_se",
-        )
-        return pl.concat(curves).select(columns)
+        scales = dict(zip(self.risk, self.scales or [1.0] * len(self.risk), strict=True))
+        return trace_curves(self.scores, self.families(parameters), scales, self.utility)
 
     def _on_axis(self, measure: str, table: pl.DataFrame, key: str) -> pl.DataFrame:
         """Return one measure of candidates or methods, with a value for fully synthetic files where that is possible.
@@ -374,34 +347,11 @@ class RUMap:
         scales = self.scales if len(names) > 1 and self.scales else (1.0,) * len(names)
         ends = []
         for name, scale in zip(names, scales, strict=True):
-            intervals = self._intervals(name, key, level)
+            intervals = self.scores.intervals(name, key, level)
             pairs = np.array([intervals.get(row, (np.nan, np.nan)) for row in rows], dtype=float).reshape(-1, 2)
-            ends.append(np.sort(sign * _as_share(pairs, scale), axis=1))
+            ends.append(np.sort(sign * as_share(pairs, scale), axis=1))
         low, high = np.fmax.reduce(ends).T
         return low, high
-
-    def _intervals(self, name: str, key: str, level: float) -> dict[str, tuple[float, float]]:
-        """Return the confidence interval of a measure for each candidate or method; of an expectation, the pooled one."""
-        estimates = self._decisive_estimates(name, key)
-        if key == "method":  # the standard error of a mean of few draws is itself uncertain
-            counts = dict(self.scores.pooled(name).select("method", "count").iter_rows())
-            estimates = {
-                row: replace(e, df=degrees_of_freedom(counts[row])) if counts[row] > 1 else e
-                for row, e in estimates.items()
-            }
-        return {
-            row: (e.lower(level), e.upper(level)) if e.se or e.bounds or e.share else (e.value, e.value)
-            for row, e in estimates.items()
-        }
-
-    def _decisive_estimates(self, name: str, key: str) -> Mapping[str, Estimate]:
-        """Return the estimate that decides about each candidate or method: of an expectation, that of its method."""
-        pooled = self.scores.pooled_estimates(name)
-        if key == "method":
-            return pooled
-        if name not in self.scores.values or not self.scores.values[name].expectation:
-            return self.scores.estimates(name)
-        return {row: pooled[method] for row, method in self.scores.column(name).select("id", "method").iter_rows()}
 
     def _risk_ends(self, methods: pl.Series) -> pl.Series:
         """Return the risk of each method that a threshold is compared with; see `means`."""
@@ -415,7 +365,7 @@ class RUMap:
                 for method, estimate in pooled.items()
             }
             values = np.array([ends.get(method, np.nan) for method in methods], dtype=float)
-            columns.append(sign * _as_share(values, scale))
+            columns.append(sign * as_share(values, scale))
         return pl.Series("risk_end", sign * np.fmax.reduce(columns), dtype=pl.Float64)
 
     def losses(self, table: pl.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -437,7 +387,7 @@ class RUMap:
             table = self.scores.column(name).group_by("method").agg(pl.col("value").quantile(at, how))
             ends = dict(table.iter_rows())
         else:
-            estimates = self._decisive_estimates(name, key)
+            estimates = self.scores.decisive_estimates(name, key)
             ends = {row: limit.confidence_limit(estimate, self.level) for row, estimate in estimates.items()}
         end = np.array([ends.get(row, np.nan) for row in rows[key]], dtype=float)
         applies = ~rows[key].is_in(self.scores.synthetic_candidates(name)[key].implode()).to_numpy() | ~np.isnan(end)
@@ -497,7 +447,7 @@ class RUMap:
         if len(names) > 1:
             return f"pooled over {value.draws} draws; {describe_interval(value.interval)}".rstrip("; ")
         (name,), unmasked = names, self.points.filter("anchor")["utility"].to_list()
-        pooled, own = self._decisive_estimates(name, "id")[candidate], self.scores.estimates(name)[candidate]
+        pooled, own = self.scores.decisive_estimates(name, "id")[candidate], self.scores.estimates(name)[candidate]
         options = {"unmasked": unmasked[0] if unmasked else None, "release_value": own.value}
         return describe_pooled(self.scores.measure_named(name), pooled, value.draws, **options)
 
@@ -616,11 +566,6 @@ class RUMap:
         mark : a choice, which is marked in every map. `sdcmap.charts.draw_measure_pairs` has more options.
         """
         return draw_chart("draw_measure_pairs", self, mark=mark)
-
-
-def _as_share(values: Any, limit: float) -> Any:
-    """Return values of a measure on the risk axis as shares of its limit, which may be negative."""
-    return values / limit if limit > 0 else share_of_limit(values, limit, is_upper=True)
 
 
 def _limits_on(

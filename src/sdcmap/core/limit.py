@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -154,6 +154,11 @@ def share_of_limit(value: Array | float, limit: float, *, is_upper: bool) -> Arr
         if limit >= 0 or not is_upper:
             return np.asarray(numbers / limit if is_upper == (limit >= 0) else limit / numbers)
         return np.asarray(np.where(numbers < 0, limit / numbers, np.where(np.isnan(numbers), np.nan, np.inf)))
+
+
+def as_share(values: Any, limit: float) -> Any:
+    """Return values of a risk measure on an axis as shares of its limit, which may be negative."""
+    return values / limit if limit > 0 else share_of_limit(values, limit, is_upper=True)
 
 
 def limit_problem(bounds: tuple[float | None, float | None], value: float) -> str:

@@ -6,7 +6,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +16,7 @@ import polars as pl
 from sdcmap.core import Measure, Method, PlanError, did_you_mean, join_names
 from sdcmap.core.estimate import NO_DETAILS, Estimate
 from sdcmap.core.limit import Absent
+from sdcmap.core.measure import degrees_of_freedom
 from sdcmap.data import notebook_html
 from sdcmap.study.candidate_names import name_draw
 from sdcmap.study.parameter_families import MethodParameters
@@ -146,6 +147,29 @@ class Scores:
             draws = self._draws(measure).items()
             self._pooled[measure] = {method: pool(own, is_random=self._is_random(method)) for method, own in draws}
         return self._pooled[measure]
+
+    def decisive_estimates(self, measure: str, key: str) -> Mapping[str, Estimate]:
+        """Return the estimate that decides about each candidate ("id") or method; of an expectation, that of the method."""
+        pooled = self.pooled_estimates(measure)
+        if key == "method":
+            return pooled
+        if measure not in self.values or not self.values[measure].expectation:
+            return self.estimates(measure)
+        return {row: pooled[method] for row, method in self.column(measure).select("id", "method").iter_rows()}
+
+    def intervals(self, measure: str, key: str, level: float) -> dict[str, tuple[float, float]]:
+        """Return the confidence interval of each candidate ("id") or method, of its decisive estimate."""
+        estimates = self.decisive_estimates(measure, key)
+        if key == "method":  # the standard error of a mean of few draws is itself uncertain
+            counts = dict(self.pooled(measure).select("method", "count").iter_rows())
+            estimates = {
+                row: replace(e, df=degrees_of_freedom(counts[row])) if counts[row] > 1 else e
+                for row, e in estimates.items()
+            }
+        return {
+            row: (e.lower(level), e.upper(level)) if e.se or e.bounds or e.share else (e.value, e.value)
+            for row, e in estimates.items()
+        }
 
     def _is_random(self, method: str) -> bool:
         """Return whether draws of a method differ; a method that is not known here may be random."""
