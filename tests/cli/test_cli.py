@@ -273,6 +273,8 @@ def test_exit_code_is_three_if_nothing_can_be_released(folder: Path, tmp_path: P
         (("choose", "{folder}/study", "--slope", "-1"), "Linear.slope must be in [0, inf)"),
         (("release", "{folder}/study", "zzzz", "-o", "{folder}/pub"), "no candidate"),
         (("map", "{folder}/study", "--risk", "Smallcells", "-o", "m.html"), "Did you mean 'SmallCells'"),
+        (("look", "{folder}/people.csv", "--keys", "Sex", "--keys=Age"), "--keys is stated 2 times"),
+        (("paper", "gomatam2003", "--on", "sex", "--on", "age"), "--on is stated 2 times"),
     ],
 )  # fmt: skip
 def test_invalid_input_is_one_sentence_with_exit_code_two(folder: Path, arguments: tuple[str, ...], words: str) -> None:

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
-from sdcmap.cli.app import app, note
+from sdcmap.cli.app import StrictCommand, app, note
 
 _ORDER = [
     "look", "check", "schema", "sweep", "score", "scores", "mask", "map", "planes", "choose", "pair", "records", "release",
@@ -30,6 +30,9 @@ for _module in iter_modules(__path__):
     if _module.name not in ("__main__", "app"):
         import_module(f"{__name__}.{_module.name}")
 app.registered_commands.sort(key=lambda command: _ORDER.index(command.name or str(command.callback.__name__)))  # type: ignore[union-attr]
+for _typer in (app, *(_group.typer_instance for _group in app.registered_groups)):
+    for _command in _typer.registered_commands if _typer else ():
+        _command.cls = StrictCommand
 
 DISK_ERRORS = (
     errno.ENOSPC,

@@ -6,11 +6,13 @@ import inspect
 import json
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any
 
-from typer import Exit, Option, Typer
+from typer import Context, Exit, Option, Typer
+from typer.core import TyperCommand, TyperOption
 
 from sdcmap import __version__
 from sdcmap.cli.options import Names
@@ -25,6 +27,22 @@ app = Typer(
     "and choose one by a stated rule.\n\nExample: sdcmap demo",
     epilog="Exit codes: 0 success; 2 invalid input; 3 nothing can be released; 130 stopped by Ctrl-C.",
 )
+
+
+class StrictCommand(TyperCommand):
+    """A command that refuses an option that is stated twice, where only the last value would count."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        options = (p for p in self.get_params(ctx) if isinstance(p, TyperOption) and not (p.multiple or p.is_flag))
+        single = {name: option.opts[-1] for option in options for name in option.opts}
+        stated = Counter(single[name] for arg in args if (name := arg.split("=")[0]) in single)
+        if repeated := [name for name, count in stated.items() if count > 1]:
+            from sdcmap.errors import PlanError
+
+            raise PlanError(
+                f"{repeated[0]} is stated {stated[repeated[0]]} times. State it once; commas separate names."
+            )
+        return super().parse_args(ctx, args)
 
 
 def _print_version(wanted: bool) -> None:
