@@ -156,7 +156,7 @@ def test_unmasked_variable_is_known_exactly() -> None:
     ("method", "reason"),
     [
         (None, "the method of the file is not known"),
-        (sm.RankSwap(on="income", p=0.1), "RankSwap is not plain additive noise"),
+        (sm.RankSwap(on="income", p=0.1), r"the masking \(RankSwap\) is not plain additive noise"),
         (sm.Noise(on="income", variance=0.1, above=20_000.0, variance_above=0.2), "depends on the true value"),
         (sm.methods.Chain([sm.Noise(on="income"), sm.RankSwap(on="income", p=0.1)]), "several steps mask 'income'"),
     ],

@@ -50,9 +50,8 @@ class PlaneAxis:
 
     def channel(self, field: str, unit: str) -> Spec:
         """Return the channel of a coordinate, with ticks that show values."""
-        scale = ", log scale" if self.floor else ""
-        title = [f"{self.title} ({unit}{scale})" if unit or scale else self.title, self.better]
-        title[0] = title[0].replace("(, ", "(")
+        notes = ", ".join([unit] * bool(unit) + ["log scale"] * bool(self.floor))
+        title = [f"{self.title} ({notes})" if notes else self.title, self.better]
         domain = {"domain": list(self.ends), "nice": False, "zero": False}
         if not self.floor:
             ticks: Spec = {"title": title, "tickCount": 5, "labelExpr": "datum.value > 0 ? '' : datum.label"}

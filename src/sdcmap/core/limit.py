@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -156,9 +156,9 @@ def share_of_limit(value: Array | float, limit: float, *, is_upper: bool) -> Arr
         return np.asarray(np.where(numbers < 0, limit / numbers, np.where(np.isnan(numbers), np.nan, np.inf)))
 
 
-def as_share(values: Any, limit: float) -> Any:
+def as_share(values: Array | float, limit: float) -> Array:
     """Return values of a risk measure on an axis as shares of its limit, which may be negative."""
-    return values / limit if limit > 0 else share_of_limit(values, limit, is_upper=True)
+    return np.asarray(values) / limit if limit > 0 else share_of_limit(values, limit, is_upper=True)
 
 
 def limit_problem(bounds: tuple[float | None, float | None], value: float) -> str:

@@ -41,7 +41,8 @@ ROLES_TEXT = (
 
 def run(
     paper: str, file: str | Path, *, on: str | Sequence[str] = (), out: str | Path | None = None, seed: int | None = None,
-    workers: int | None = None, progress: Progress | None = None, **options: Any,
+    workers: int | None = None, progress: Progress | None = None,
+    **options: str | float | Sequence[str] | Sequence[float] | None,
 ) -> Analysis:  # fmt: skip
     """Run the analysis of a paper on a file: plan, sweep, figures in the paper's layout, tables, and what they show here.
 
