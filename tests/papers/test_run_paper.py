@@ -72,6 +72,18 @@ def test_duncan_errors_grow_as_the_noise(file: Path, monkeypatch: pytest.MonkeyP
     assert [*analysis.figures] == [f"figure{number}" for number in range(2, 8)] + ["choice"]
     assert analysis.choice is not None
     assert all(limit > 0 for limit in analysis.plan.limits.values())
+    assert analysis.choice.name.startswith("noise ")
+    assert "times its limit (the worst of 2 measures; pooled over 72 draws" in section(analysis, "choice")
+    (row,) = (
+        analysis.tables["risks"]
+        .filter(
+            pl.col("noise (share of S²)") == analysis.scores.methods[analysis.choice.method].variance,
+            masking="unequal" if "doubled" in analysis.choice.name else "equal",
+        )
+        .to_dicts()
+    )
+    closer = sum(value < 0.5 * spread for name, value in row.items() if name.startswith("error: "))
+    assert f"{closer} of 14 attackers come closer" in section(analysis, "choice")
 
 
 def test_gomatam_counts_small_cells_of_the_stated_table(file: Path) -> None:

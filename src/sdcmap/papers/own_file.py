@@ -96,8 +96,8 @@ class OwnFile:
         ]
         if proposed:
             parts.append(
-                f"The roles of {proposed} column{'' if proposed == 1 else 's'} were proposed from names and values, not "
-                "stated; the last table lists them."
+                f"The role{' of 1 column was' if proposed == 1 else f's of {proposed} columns were'} proposed from names "
+                "and values, not stated; the last table lists them."
             )
         return " ".join(parts)
 

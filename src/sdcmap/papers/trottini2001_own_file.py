@@ -132,8 +132,7 @@ class Design:
             "distribution in the file.",
             f"Society wants {wanted}{weighted}, corrects for noise where the note allows it, and knew before as much as "
             f"{percent(PRIOR_SHARE)} of the records tell. All four numbers are shares of the uncertainty before "
-            "the release: 0 is "
-            "perfect knowledge, -1 no more than before.",
+            "the release: 0 is perfect knowledge, about -1 no more than before.",
             f"Masked: {masked}. {len(self.methods)} maskings, {self.replicates} draws each. Limits: t_A = "
             f"{self.agency_limit:g} for IEK and t_INT = {self.intruder_limit:g} for RDH.",
         ]
