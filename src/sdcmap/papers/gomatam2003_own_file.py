@@ -97,7 +97,8 @@ class Design:
         notes = " A missing value counts as a category." if missing else ""
         if own.data.weight is not None:
             notes += f" The weight {own.data.weight} is not used: cells and pairs are counted in the file."
-        if wide := [name for name in own.categories if name not in self.table]:
+        wide = [name for name in own.categories if name not in self.table]
+        if wide and not self.keys_stated:
             many = f"more than {MAX_CATEGORIES} categories and"
             verbs = ("has", "was left out; state it") if len(wide) == 1 else ("have", "were left out; state them")
             notes += f" {', '.join(wide)} {verbs[0]} {many} {verbs[1]} with `keys`."
@@ -134,8 +135,8 @@ def design(
     rates : pairs as shares of the records. same, differ : the two records of a constrained swap agree, or differ, in this
     variable; by default the two variables with the fewest categories. slope : of the rule risk + slope * distortion.
     """
-    stated_keys = any(v.stated and v.role == "key" for v in own.overview.variables)
-    table = own.categories if stated_keys else _few_categories(own)
+    has_keys = bool(own.stated_keys)
+    table = tuple(name for name in own.categories if name in own.stated_keys) if has_keys else _few_categories(own)
     if len(table) < 2:
         what = "no column has" if not table else "only one column has"
         raise own.refuse(NEEDS, f"{what} categories that an attacker may know", "State them with `keys`.")
@@ -156,12 +157,12 @@ def design(
     same = same or (proposed.pop(0) if proposed else "")
     differ = differ or (proposed.pop(0) if proposed else "")
     rates = tuple(dict.fromkeys(rates))
-    return Design(own, table, on, rates, same, differ, slope, replicates, stated, stated_keys)
+    return Design(own, table, on, rates, same, differ, slope, replicates, stated, has_keys)
 
 
 def _few_categories(own: OwnFile) -> tuple[str, ...]:
-    """Return the proposed variables of the table: those with few categories."""
-    return tuple(name for name in own.categories if own.data.level_count(name) <= MAX_CATEGORIES)
+    """Return the proposed variables of the table: those with few categories, and those that are swapped."""
+    return tuple(name for name in own.categories if name in own.on or own.data.level_count(name) <= MAX_CATEGORIES)
 
 
 def shortest_prefixes(names: Sequence[str]) -> dict[str, str]:
