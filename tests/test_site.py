@@ -81,8 +81,8 @@ def test_the_gallery_has_every_chart() -> None:
     assert sorted(name for name in drawn - parts_of_others if name not in gallery) == []
 
 
-def test_there_are_nine_tutorials_and_four_cases_that_run() -> None:
-    for folder, count in (("learn", 9), ("cases", 4)):
+def test_there_are_fourteen_tutorials_and_four_cases_that_run() -> None:
+    for folder, count in (("learn", 14), ("cases", 4)):
         notebooks = [file for file in (DOCS / folder).glob("*.md") if file.name != "index.md"]
         assert len(notebooks) == count
         index = (DOCS / folder / "index.md").read_text(encoding="utf-8")

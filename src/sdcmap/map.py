@@ -438,14 +438,20 @@ class RUMap:
         """Return the pooled risk and utility of a candidate's method in words, readably; "" where none is pooled."""
         axes = zip(("risk", "utility"), (self.risk, (self.utility,)), self.values_of(candidate), strict=True)
         return " ".join(
-            f"Its {what} is {value.value:.3g} ({self._describe_pooling(candidate, names, value)})."
+            f"Its {what} is {value.value:.3g}{self._limit_words(names)} "
+            f"({self._describe_pooling(candidate, names, value)})."
             for what, names, value in axes
             if value.draws
         )
 
+    def _limit_words(self, names: Sequence[str]) -> str:
+        """Return what an axis of several measures is in: shares of their limits."""
+        return " times its limit" if len(names) > 1 and self.scales else ""
+
     def _describe_pooling(self, candidate: str, names: Sequence[str], value: AxisValue) -> str:
         if len(names) > 1:
-            return f"pooled over {value.draws} draws; {describe_interval(value.interval)}".rstrip("; ")
+            pooling = f"the worst of {len(names)} measures; pooled over {value.draws} draws"
+            return f"{pooling}; {describe_interval(value.interval)}".rstrip("; ")
         (name,), unmasked = names, self.points.filter("anchor")["utility"].to_list()
         pooled, own = self.scores.decisive_estimates(name, "id")[candidate], self.scores.estimates(name)[candidate]
         options = {"unmasked": unmasked[0] if unmasked else None, "release_value": own.value}

@@ -119,6 +119,13 @@ def test_means_have_two_distinct_bands(swaps: RUMap) -> None:
     assert "2.5 to 97.5 % of 40 releases" in words and "mean ± 1.96 standard errors" in words
 
 
+def test_of_many_methods_only_the_frontier_has_bands(swaps: RUMap, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sdcmap.charts.map_contents.MAX_METHODS_WITH_BANDS", 1)
+    front = swaps.means.filter("frontier")["method"]
+    assert 0 < len(front) < swaps.means.filter(~pl.col("anchor")).height
+    assert set(map_info(swaps, by="mean").bands["method"]) == set(front)
+
+
 def test_anchors_are_shown_and_do_not_squeeze_the_points(swaps: RUMap) -> None:
     info = map_info(swaps)
     nothing = info.anchors.filter(pl.col("name") == "release nothing").row(0, named=True)

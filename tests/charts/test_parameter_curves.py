@@ -91,6 +91,18 @@ def test_each_attacker_has_a_line(noise: Scores) -> None:
     assert words[:2] == labels and "numbers at points: variance" in words
 
 
+def test_attackers_on_one_variable_share_an_axis_of_typical_errors(noise: Scores) -> None:
+    ru = drawn_map(noise, *BOTH)
+    limit = sm.Choice(None, "", None, None, None, sm.Threshold(risk=1 / 1234.5**2), "")
+    info = map_info(ru, curve="variance", mark=limit)
+    assert info.y.title == "Risk of each attacker, as the typical error in wage"
+    errors = [1 / np.sqrt(tick) for tick in info.y.ticks]
+    assert errors == pytest.approx([float(f"{error:.2g}") for error in errors])  # the labels are round errors
+    assert "(typical error 1,230 in wage)" in info.lines["text"][0]
+    own = map_info(ru, curve="variance", units="own")
+    assert not own.y.label.startswith("format(1 / sqrt") and own.y.title.endswith("(1/(variable's unit)^2)")
+
+
 def test_lines_of_families_and_attackers_differ_in_color_and_dash(people: sm.Microdata) -> None:
     methods = [*noises(), *sm.grid(sm.Noise, on="wage", variance=list(VARIANCES), lower=0.0)]
     measures = [sm.risk.KnownIndex(on="wage"), sm.risk.Position(on="wage"), sm.utility.MeanPrecision(on="wage")]

@@ -138,19 +138,20 @@ def test_axes_of_the_reproduction_are_named_by_the_papers_magnitudes() -> None:
     exp(9.6) is 14,765 and the 157 firms would have that many employees each. Plain numpy on the generated firms."""
     x, _ = simulate_firms(np.random.default_rng(1), 5000)
     means = dict(zip(FIRM_VARIABLES, np.asarray(x).mean(axis=0), strict=True))
-    assert means["employees"] == pytest.approx(3.6, abs=0.1) and means["turnover"] == pytest.approx(9.8, abs=0.1)
+    assert means["log employees"] == pytest.approx(3.6, abs=0.1)
+    assert means["log turnover"] == pytest.approx(9.8, abs=0.1)
 
 
 def test_figure_1_has_employees_across_and_the_largest_turnover_as_first_triangle(tmp_path: Path) -> None:
     result = run(data=tmp_path)
     x, y = simulate_firms(np.random.default_rng(1))
     whole = result.figures["figure1"].spec["concat"][0]
-    assert [whole["encoding"][axis]["title"] for axis in "xy"] == ["employees", "turnover"]
+    assert [whole["encoding"][axis]["title"] for axis in "xy"] == ["log employees", "log turnover"]
     triangle = whole["layer"][1]["data"]["values"][0]
     largest = int(np.argmax(x[:, 1]))
     assert (triangle["row"], triangle["y"]) == (largest, pytest.approx(y[largest, 1]))
     legend = json.dumps(result.figures["figure3"].spec)
-    assert "largest unit, by turnover" in legend
+    assert "largest unit, by log turnover" in legend
 
 
 def test_size_names_the_variable_of_the_largest_unit() -> None:

@@ -72,6 +72,18 @@ def test_duncan_errors_grow_as_the_noise(file: Path, monkeypatch: pytest.MonkeyP
     assert [*analysis.figures] == [f"figure{number}" for number in range(2, 8)] + ["choice"]
     assert analysis.choice is not None
     assert all(limit > 0 for limit in analysis.plan.limits.values())
+    assert analysis.choice.name.startswith("noise ")
+    assert "times its limit (the worst of 2 measures; pooled over 72 draws" in section(analysis, "choice")
+    (row,) = (
+        analysis.tables["risks"]
+        .filter(
+            pl.col("noise (share of S²)") == analysis.scores.methods[analysis.choice.method].variance,
+            masking="unequal" if "doubled" in analysis.choice.name else "equal",
+        )
+        .to_dicts()
+    )
+    closer = sum(value < 0.5 * spread for name, value in row.items() if name.startswith("error: "))
+    assert f"{closer} of 14 attackers come closer" in section(analysis, "choice")
 
 
 def test_gomatam_counts_small_cells_of_the_stated_table(file: Path) -> None:
@@ -90,6 +102,30 @@ def test_gomatam_counts_small_cells_of_the_stated_table(file: Path) -> None:
     assert path["to"][-1] == np.inf
     assert analysis.choice is None  # no slope was stated
     assert "The weight design_weight is not used" in " ".join(analysis.introduction)
+
+
+def test_gomatam_table_has_the_stated_keys_only(file: Path) -> None:
+    """Region and tenure would be proposed as keys, and would change the cells."""
+    keys = ["sex", "marital"]
+    analysis = analyze("gomatam2003", file, keys=keys, rates=[0.05], replicates=2)
+    assert analysis.introduction[1].startswith("Table: sex, marital. ")
+    cells = Counter(people().select(keys).rows())
+    risk = sum(count for count in cells.values() if count <= 2) / ROWS
+    assert f"The unswapped file has risk {risk:.4g} " in section(analysis, "figure3")
+    swapped = analyze("gomatam2003", file, on=keys, rates=[0.05], replicates=2)
+    assert "region" in swapped.introduction[1].partition(". ")[0]  # without keys, the table is proposed
+
+
+def test_trottini_counts_integer_codes_with_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column of codes with a missing value is read as 2.0, but its category is "2"."""
+    monkeypatch.setattr(trottini2001_own_file, "SWAP_RATES", (0.3,))
+    monkeypatch.setattr(trottini2001_own_file, "STAYING_SHARES", ())
+    path, frame = tmp_path / "codes.csv", people()
+    codes = [None if i % 9 == 0 else 2 if i % 3 else 1 + i % 4 for i in range(ROWS)]
+    frame.with_columns(education=pl.Series(codes)).write_csv(path)
+    analysis = analyze("trottini2001", path, on="education", keys=["sex", "region"], replicates=10)
+    assert "the most frequent category of education" in " ".join(analysis.introduction)
+    assert {getattr(m, "category", "2") for m in analysis.plan.measures} == {"2"}
 
 
 def test_trottini_chooses_the_nearest_safe_masking(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,3 +107,11 @@ def test_chart_has_a_logarithmic_axis_beyond_a_factor_of_20() -> None:
         scales = [layer["encoding"]["x"]["scale"]["type"] for layer in spec["layer"]]
         assert set(scales) == {kind}
     assert draw_knowledge(wide, "income").spec["data"]["values"][1]["release"] == pytest.approx(4 / 1.25)
+
+
+def test_chart_shows_the_smallest_tolerable_error_where_it_is_in_the_picture() -> None:
+    states = [KnowledgeErrors("a", 5.0, 90.0)]
+    first = draw_knowledge(states, "income", 40.0).spec["layer"][0]
+    assert first["mark"]["type"] == "rule"
+    assert first["data"]["values"] == [{"limit": 40.0}]
+    assert draw_knowledge(states, "income", 4000.0).spec == draw_knowledge(states, "income").spec

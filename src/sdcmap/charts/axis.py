@@ -57,12 +57,13 @@ class Axis:
             return float(self.low * (self.high / self.low) ** share)
         return self.low + share * (self.high - self.low)
 
-    def label_errors(self, whose: str) -> Axis:
+    def label_errors(self) -> Axis:
         """Return the axis of a precision 1/MSE labeled by typical errors 1/sqrt(value), in the unit of the variable."""
         low = max(self.low, self.high / MAX_ERROR_RATIO**2)
         errors = [*round_numbers(1 / math.sqrt(self.high), 1 / math.sqrt(low))]
-        title = f"{self.title}, as {whose} typical error"
-        return self._with_ticks(title, [1 / error**2 for error in errors], "format(1 / sqrt(datum.value), ',.3~r')")
+        return self._with_ticks(
+            self.title, [1 / error**2 for error in errors], "format(1 / sqrt(datum.value), ',.3~r')"
+        )
 
     def label_shares(self, whole: float) -> Axis:
         """Return the axis of a precision 1/MSE with labels relative to that of the unmasked file."""

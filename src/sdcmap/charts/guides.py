@@ -136,6 +136,13 @@ def _level_line(kind: str, x: Axis, at: float, edge: str, text: str, panels: Ite
     return [{"panel": panel, "kind": kind, **ends} for panel in panels]
 
 
+def shared_error_variable(ru: RUMap) -> str:
+    """Return the variable about whose value all attackers of the risk axis err; "" where they differ or have none."""
+    measures = [ru.scores.values.get(name) for name in ru.risk]
+    variables = {"" if measure is None else measure.error_variable for measure in measures}
+    return variables.pop() if len(variables) == 1 and not ru.scales else ""
+
+
 def line_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str], home: str, mark: Choice | None) -> list[Row]:
     """Return the limit of a threshold in every panel, or the tangent of a linear rule in the panel of the chosen point."""
     if mark is not None and hasattr(mark.rule, "slope") and mark.candidate is not None:
@@ -145,10 +152,10 @@ def line_rows(ru: RUMap, x: Axis, y: Axis, panels: Iterable[str], home: str, mar
     limit = float(mark.rule.risk)
     at, side = y.locate(limit)
     means = {"mean": "mean risk", "quantile": f"{getattr(mark.rule, 'quantile', 0):g} quantile of risk"}
-    text = f"limit: {means.get(getattr(mark.rule, 'by', ''), 'risk')} {'≤' if ru.signs[0] > 0 else '≥'} {limit:g}"
     measure = ru.scores.values.get(ru.risk[0])
-    readable = "" if measure is None or len(ru.risk) > 1 else describe_error(measure, limit)
-    text += f" ({readable})" if readable else ""
+    readable = describe_error(measure, limit) if measure is not None and shared_error_variable(ru) else ""
+    shown = f"{limit:.3g} ({readable})" if readable else f"{limit:g}"
+    text = f"limit: {means.get(getattr(mark.rule, 'by', ''), 'risk')} {'≤' if ru.signs[0] > 0 else '≥'} {shown}"
     text += {"high": ", above the picture", "low": ", below the picture", "": ""}[side]
     return _level_line("limit", x, at, side, text, panels)
 

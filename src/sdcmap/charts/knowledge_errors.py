@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from sdcmap.charts.legend import STYLES
 from sdcmap.charts.style import COLORS, GRAY, INK, layer, number, page
 from sdcmap.core.chart import Chart, Row, Spec
 
@@ -24,8 +25,10 @@ class KnowledgeErrors:
     nothing: float | None
 
 
-def draw_knowledge(states: Sequence[KnowledgeErrors], variable: str) -> Chart:
+def draw_knowledge(states: Sequence[KnowledgeErrors], variable: str, limit: float | None = None) -> Chart:
     """Draw each attacker's typical error: blue for the release, gray if nothing were released.
+
+    limit : the smallest tolerable error, drawn as a line.
 
     The further to the left a mark is, the closer the attacker comes to the true value. An error of 0 is drawn at the left
     end.
@@ -53,6 +56,7 @@ def draw_knowledge(states: Sequence[KnowledgeErrors], variable: str) -> Chart:
     names = {"field": "name", "type": "nominal", "sort": None, "title": None,
              "axis": {"labelLimit": 420, "ticks": False, "domain": False, "labelPadding": 8}}  # fmt: skip
     layers: list[Spec] = [
+        *_limit_line(limit if limit is not None and low <= limit <= high else None, x),
         {"mark": {"type": "rule", "color": GRAY, "strokeWidth": 1.5},
          "encoding": {"y": names, "x": number("release", **x), "x2": {"field": "nothing"}}},
     ]  # fmt: skip
@@ -66,6 +70,16 @@ def draw_knowledge(states: Sequence[KnowledgeErrors], variable: str) -> Chart:
         layer=layers, padding={"left": 44, "right": 28, "top": 12, "bottom": 12},
     )  # fmt: skip
     return Chart(spec, title)
+
+
+def _limit_line(limit: float | None, x: Spec) -> Iterator[Spec]:
+    """Yield the line of the smallest tolerable error, with its value above the picture."""
+    if limit is None:
+        return
+    at = [{"limit": limit}]
+    yield layer(at, {"type": "rule", **STYLES["limit"]}, x=number("limit", **x))
+    label = {"type": "text", "fontSize": 10, "color": STYLES["limit"]["color"], "baseline": "bottom"}
+    yield layer(at, label, x=number("limit", **x), y={"value": -4}, text={"value": f"limit: {limit:,.4g}"})
 
 
 def _words(rows: list[Row], x: Spec, names: Spec) -> Iterator[Spec]:

@@ -23,7 +23,7 @@ STYLES: dict[str, Spec] = {
     "limit": {"color": "#B22222", "strokeWidth": 1.2, "strokeDash": [6, 4]},
     "tangent": {"color": "#B22222", "strokeWidth": 1.2},
     "spread": {"color": GRAY, "strokeWidth": 0.7},
-    "error": {"color": INK, "strokeWidth": 2.6},
+    "error": {"color": "#8a8a8a", "strokeWidth": 2.0},
     "curve error": {"color": GRAY, "strokeWidth": 1.2},
     "anchor": {"filled": False, "color": INK, "fill": "white", "size": 80, "strokeWidth": 1.4, "opacity": 1.0},
     "chosen": {"filled": False, "color": INK, "size": 190, "strokeWidth": 2.0, "opacity": 1.0},

@@ -32,7 +32,7 @@ from sdcmap.kernels.decision.pareto import is_undominated
 from sdcmap.map import RUMap
 
 UNITS = ("readable", "own")  # how an axis of a precision is labeled
-MAX_METHODS_WITH_BANDS = 40  # with more methods, only the frontier and the chosen method have bands
+MAX_METHODS_WITH_BANDS = 12  # of a panel; with more, only the frontier and the chosen method have bands
 _TEXTS = ("panel", "group", "method", "short", "edge", "name", "text", "axis", "kind", "align")
 
 
@@ -83,7 +83,7 @@ def unlabeled_info(
     name = "unmasked original" if ru.scores.kinds.get(method) == "identity" else short.get(method, "")
     banded = (
         table
-        if len(methods) <= MAX_METHODS_WITH_BANDS
+        if len(methods) <= MAX_METHODS_WITH_BANDS * len(titles)
         else table.filter(pl.col("frontier") | (pl.col("method") == method))
     )
     drawn = table.select(name for name in _COLUMNS if name in table.columns)
@@ -209,7 +209,7 @@ def _axes(
         points = [*table[name], *(row[name] for row in real)]
         is_log = name == "risk" and spans_widely(points)
         own = axis(_axis_title(ru, index, word, table), better, points, bands, anchors, is_log=is_log)
-        axes.append(_label_readably(ru, own, name) if units == "readable" else own)
+        axes.append(_label_readably(ru, own, name, "attacker" in table.columns) if units == "readable" else own)
     return axes[1], axes[0]
 
 
@@ -225,17 +225,24 @@ def _axis_title(ru: RUMap, index: int, word: str, table: pl.DataFrame) -> str:
     return word if label.casefold() == word.casefold() else f"{word}: {label}"
 
 
-def _label_readably(ru: RUMap, own: Axis, name: str) -> Axis:
-    """Return the axis of a precision 1/MSE with readable labels; other axes as they are."""
+def _label_readably(ru: RUMap, own: Axis, name: str, shows_attackers: bool) -> Axis:
+    """Return the axis of a precision 1/MSE with readable labels; other axes as they are.
+
+    shows_attackers : each attacker has a line, so that the title names none of them.
+    """
     measure = ru.scores.values.get(ru.risk[0] if name == "risk" else ru.utility)
-    if measure is None or not measure.error_variable or (name == "risk" and (len(ru.risk) > 1 or ru.scales)):
+    if measure is None or not measure.error_variable or (name == "risk" and not guides.shared_error_variable(ru)):
         return own
+    if name == "risk" and shows_attackers:
+        title = f"Risk of each attacker, as the typical error in {measure.error_variable}"
+        return replace(own, title=title, better="a larger error is better").label_errors()
     title = f"{'Risk' if name == 'risk' else 'Utility'}: {ru.scores.short_title_of(measure.text)}"
     whole = next(iter(ru.points.filter("anchor")["utility"]), None)
     if name == "utility" and whole is not None and math.isfinite(whole) and whole > 0:
         return replace(own, title=title).label_shares(whole)
     whose, size = ("the attacker's", "larger") if name == "risk" else ("the user's", "smaller")
-    return replace(own, title=title, better=f"a {size} error is better").label_errors(whose)
+    title += f", as {whose} typical error"
+    return replace(own, title=title, better=f"a {size} error is better").label_errors()
 
 
 def _frame(rows: Iterable[Row]) -> pl.DataFrame:

@@ -125,6 +125,7 @@ def _tell_apart(ru: RUMap, measures: Collection[str]) -> dict[str, str]:
     for measure, value in known.items():
         texts = {part.name: getattr(value, part.name) for part in fields(value)}
         words = [text for name, text in texts.items() if isinstance(text, str) and text and name not in SUBJECTS]
+        words = [word for word in words if word not in value.title]
         if labels[value.label] > 1:
             names[measure] = ", ".join([value.title, *words])
     alike = Counter(names.values())

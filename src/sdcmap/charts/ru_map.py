@@ -34,7 +34,7 @@ def draw_map(
     ----------
     mark : a choice; its point is marked, and its rule drawn: the limit of a `Threshold`, the tangent of a `Linear`.
     by : "release" draws every candidate; "mean" draws the pooled value of each method with the spread of its single
-        releases (thin) and the error of the mean (thick); with more than 40 methods only undominated ones have these bands;
+        releases (thin) and the error of the mean (thick); with more than 12 methods only undominated ones have these bands;
         "curve" draws a line through the pooled values of methods that differ in one number, as that number grows, with the
         number at each point and the error of the mean. Of several risk measures each has its own line.
         Default: curves where most methods belong to families of three or more values, and none is a swap; otherwise
@@ -85,9 +85,9 @@ def draw_panel(info: MapInfo, index: int, columns: int, width: int, height: int)
     layers = [
         *_segments(here(info.lines), "floor", "limit", "tangent"),
         *_subsamples(here(info.subsamples), info.x, scale=not panel),
+        *_bands(info, here(info.bands)),
         *_dots(info, dots, frontier=False),
         *_curves(info, here(info.curves)),
-        *_bands(info, here(info.bands)),
         *_frontier(here(info.frontier), info.stepped),
         *_dots(info, dots, frontier=True),
         *_anchors(here(info.anchors)),

@@ -265,7 +265,7 @@ def row_noun(rows: pl.DataFrame) -> str:
 def describe_limit(ru: RiskUtilityMap, limit: Limit) -> str:
     """Return a limit as a sentence states it."""
     readable = describe_error(limit.measure, limit.value)
-    value = f"{limit.value:g}" + (f" ({readable})" if readable else "")
+    value = f"{limit.value:.3g} ({readable})" if readable else f"{limit.value:g}"
     return f"{measure_title(ru, limit.measure.text)} at {'most' if limit.is_upper else 'least'} {value}"
 
 

@@ -78,8 +78,18 @@ class Design:
             [*self.methods("equal"), *self.methods("unequal")], [*ranks, *others, self.utility],
             replicates=self.replicates, risk=decisive, utility=self.utility,
             limits={measure.text: self.limit for measure in decisive}, rule=Threshold(risk=1.0), data=self.own.source,
-            seed=seed,
+            names=self.names, seed=seed,
         )  # fmt: skip
+
+    @property
+    def names(self) -> dict[Method, str]:
+        """The names of the maskings, such as "noise 15 %" and "noise 15 %, doubled above 3,900"."""
+        words = {"equal": "", "unequal": f", doubled above {_number(self.sensitive)}"}
+        return {
+            method: f"noise {percent(level)}{more}"
+            for masking, more in words.items()
+            for level, method in zip(NOISE_LEVELS, self.methods(masking), strict=True)
+        }
 
     def introduction(self) -> list[str]:
         x = self.own.values(self.on)
@@ -251,8 +261,8 @@ class Maps:
         )
         two = (
             "An attacker who only has the mean of the released values is typically "
-            f"{_number(self.error(mean, first))} away "
-            f"from a person's {on}, and noise hardly changes that. An attacker who has linked the record is "
+            f"{_number(self.error(mean, first))} away from a person's {on} at {first:g} S² and "
+            f"{_number(self.error(mean, last))} at {last:g} S². An attacker who has linked the record is "
             f"{_number(self.error(index, first))} away at {first:g} S² and {_number(self.error(index, last))} at "
             f"{last:g} S²; "
             f"this risk {self.describe_least(index)}. {better}"
@@ -341,9 +351,14 @@ class Maps:
         tables = compare_knowledge(self.scores, choice)
         if not tables:
             return [Section("choice", title, choice.reason)]
-        table = tables[0]
-        chart = draw_knowledge([row.errors for row in table.rows], table.variable)
-        return [Section("choice", title, f"{choice.reason} {table.summary}", chart)]
+        table, limit = tables[0], self.design.error
+        chart = draw_knowledge([row.errors for row in table.rows], table.variable, limit)
+        closer = sum(row.errors.release < limit for row in table.rows)
+        text = (
+            f"{choice.reason} {table.summary} The limits protect the largest value and the 99th percentile; "
+            f"{closer} of {len(table.rows)} attackers come closer than {_number(limit)}."
+        )
+        return [Section("choice", title, text, chart)]
 
 
 TABLE_TITLE = "Table: typical errors of all attackers"

@@ -49,6 +49,7 @@ class Design:
     slope: float | None
     replicates: int
     stated: tuple[str, ...]
+    keys_stated: bool
 
     @property
     def measures(self) -> tuple[SmallCells, Hellinger]:
@@ -96,24 +97,28 @@ class Design:
         notes = " A missing value counts as a category." if missing else ""
         if own.data.weight is not None:
             notes += f" The weight {own.data.weight} is not used: cells and pairs are counted in the file."
-        if wide := [name for name in own.categories if name not in self.table]:
-            verb = "has" if len(wide) == 1 else "have"
-            notes += (
-                f" {', '.join(wide)} {verb} more than {MAX_CATEGORIES} categories and was left out; state it with "
-                "`keys`."
-            )
+        wide = [name for name in own.categories if name not in self.table]
+        if wide and not self.keys_stated:
+            many = f"more than {MAX_CATEGORIES} categories and"
+            verbs = ("has", "was left out; state it") if len(wide) == 1 else ("have", "were left out; state them")
+            notes += f" {', '.join(wide)} {verbs[0]} {many} {verbs[1]} with `keys`."
         table = ", ".join(self.table)
         letters = ", ".join(f"{short} {name}" for name, short in self.letters.items())
         constraints = [f"the same {self.same}"] * bool(self.same) + [f"different {self.differ}"] * bool(self.differ)
         limits = f" At the rate {self.constrained_rate:g} also between records with {' or with '.join(constraints)}."
         return [
-            f"Table: {table}. Swapped variables, one or two at a time: {own.describe_choice(self.on)}.{notes}",
+            f"Table: {table}. Swapped variables, one or two at a time: {self._describe_swapped()}.{notes}",
             f"Rates: {pairs}. Each swap is drawn {self.replicates} times.{limits if constraints else ''} In figures and "
             f"tables the variables are {letters}.",
             "Risk is the share of unswapped records in cells of one or two records (SmallCells), distortion the Hellinger "
             "distance between the tables before and after. Both are better when lower, so the frontier is at the "
             "lower left.",
         ]
+
+    def _describe_swapped(self) -> str:
+        """Return the swapped variables, with where they come from."""
+        has_all = not self.own.on and self.keys_stated and self.on == self.table
+        return "all of the table" if has_all else self.own.describe_choice(self.on)
 
     def sections(self, scores: Scores) -> tuple[list[Section], Choice | None]:
         risk, loss = self.measures
@@ -130,8 +135,8 @@ def design(
     rates : pairs as shares of the records. same, differ : the two records of a constrained swap agree, or differ, in this
     variable; by default the two variables with the fewest categories. slope : of the rule risk + slope * distortion.
     """
-    stated_keys = any(v.stated and v.role == "key" for v in own.overview.variables)
-    table = own.categories if stated_keys else _few_categories(own)
+    has_keys = bool(own.stated_keys)
+    table = tuple(name for name in own.categories if name in own.stated_keys) if has_keys else _few_categories(own)
     if len(table) < 2:
         what = "no column has" if not table else "only one column has"
         raise own.refuse(NEEDS, f"{what} categories that an attacker may know", "State them with `keys`.")
@@ -152,12 +157,12 @@ def design(
     same = same or (proposed.pop(0) if proposed else "")
     differ = differ or (proposed.pop(0) if proposed else "")
     rates = tuple(dict.fromkeys(rates))
-    return Design(own, table, on, rates, same, differ, slope, replicates, stated)
+    return Design(own, table, on, rates, same, differ, slope, replicates, stated, has_keys)
 
 
 def _few_categories(own: OwnFile) -> tuple[str, ...]:
-    """Return the proposed variables of the table: those with few categories."""
-    return tuple(name for name in own.categories if own.data.level_count(name) <= MAX_CATEGORIES)
+    """Return the proposed variables of the table: those with few categories, and those that are swapped."""
+    return tuple(name for name in own.categories if name in own.on or own.data.level_count(name) <= MAX_CATEGORIES)
 
 
 def shortest_prefixes(names: Sequence[str]) -> dict[str, str]:
@@ -188,6 +193,13 @@ class Swaps:
     def names(self) -> dict[str, str]:
         """The letters of each swap, by the text of its method."""
         return {c.method.text: c.letters for c in self.collections.conditions if c.method is not None}
+
+    @cached_property
+    def names_with_rates(self) -> dict[str, str]:
+        """The letters and the rate of each swap, by the text of its method."""
+        return {
+            c.method.text: f"{c.letters} at {c.rate:g}" for c in self.collections.conditions if c.method is not None
+        }
 
     @cached_property
     def rows(self) -> pl.DataFrame:
@@ -246,9 +258,9 @@ class Swaps:
             if self.design.slope is not None
             else f"The figure shows the slope {slope:g} as an example; state your own with `slope`."
         )
-        chosen = f" It chooses {self.names.get(choice.method, choice.name)}." if choice.candidate else ""
+        chosen = f" It chooses {self.names_with_rates.get(choice.method, choice.name)}." if choice.candidate else ""
         text = f"The least risk + slope × distortion: {'; '.join(steps)}{more}. {drawn}{chosen}"
-        chart = draw_map(self.collections.free, by="mean", mark=choice, names=self.names)
+        chart = draw_map(self.collections.free, by="mean", mark=choice, names=self.names_with_rates)
         table = pl.DataFrame(path).rename({"vars": "swapped", "hellinger": "distortion"})
         return Section("figure1", "Figure 1: the linear rule", text, chart, table)
 
@@ -261,9 +273,8 @@ class Swaps:
         risk, loss = rows["risk_mean"].to_numpy(), rows["hellinger_mean"].to_numpy()
         return (
             f"{pairs:,} pairs of records. Of {len(rows)} swaps, the mean risk lies between {risk.min():.4g} and "
-            f"{risk.max():.4g} and the distortion between {loss.min():.3g} and {loss.max():.3g}. No other swap at "
-            "this rate is "
-            f"better in both than {_listed(front)}. {self._chance(rows)}"
+            f"{risk.max():.4g} and the distortion between {loss.min():.3g} and {loss.max():.3g}. On the frontier, where "
+            f"no other swap at this rate is better in both: {_listed(front)}. {self._chance(rows)}"
         )
 
     def _chance(self, rows: pl.DataFrame) -> str:
@@ -282,12 +293,11 @@ class Swaps:
     def _all_rates(self) -> str:
         free, unmasked = self.collections.free, self._unmasked()
         front = free.means.filter("frontier").sort("utility")["method"].to_list()
-        of = {c.method.text: f"{c.letters} at {c.rate:g}" for c in self.collections.conditions if c.method is not None}
         claims = [f"{claim}: {'yes' if holds else 'no'}" for claim, holds in self.collections.general_claims.items()]
         text = (
-            f"The unswapped file has risk {unmasked:.4g} and no distortion. No other swap of any rate is better in "
-            "both than "
-            f"{_listed([of[method] for method in front])}. Claims of the paper on this file: {'; '.join(claims)}."
+            f"The unswapped file has risk {unmasked:.4g} and no distortion. On the frontier of all rates: "
+            f"{_listed([self.names_with_rates[method] for method in front])}. Claims of the paper on this file: "
+            f"{'; '.join(claims)}."
         )
         if unmasked > FULL_RISK:
             text += (

@@ -22,7 +22,8 @@ OnRole: TypeAlias = Literal["numeric", "keys", "any"]  # what the variables in `
 class OwnFile:
     """The file of a user with all roles, stated and proposed.
 
-    paper : the name of the paper, for messages. on : the variables that the user stated, or none.
+    paper : the name of the paper, for messages. on : the variables that the user stated, or none. stated_keys : the keys
+    where the user stated keys, with the variables in `on`; none where `on` alone is stated.
     """
 
     paper: str
@@ -31,6 +32,7 @@ class OwnFile:
     source: Source
     overview: Look
     on: tuple[str, ...]
+    stated_keys: tuple[str, ...] = ()
 
     @property
     def amounts(self) -> tuple[str, ...]:
@@ -96,8 +98,8 @@ class OwnFile:
         ]
         if proposed:
             parts.append(
-                f"The roles of {proposed} column{'' if proposed == 1 else 's'} were proposed from names and values, not "
-                "stated; the last table lists them."
+                f"The role{' of 1 column was' if proposed == 1 else f's of {proposed} columns were'} proposed from names "
+                "and values, not stated; the last table lists them."
             )
         return " ".join(parts)
 
@@ -132,7 +134,8 @@ def open_own_file(
     if overview.data is None:
         raise SchemaError(f"{file.name} has no data.")
     data = source.apply_to(overview.data)
-    own = OwnFile(paper, file, data, source, overview, tuple(on))
+    keys = tuple(v.name for v in overview.variables if v.stated and v.role == "key") if "keys" in (given or {}) else ()
+    own = OwnFile(paper, file, data, source, overview, tuple(on), keys)
     own.require_columns(*on)
     return own
 

@@ -20,7 +20,7 @@ FACTS = ("delta", "links_in_reach", "nearest_links", "empty", "unsafe_line", "un
 PRINTED = {"delta": 0.040838, "links_in_reach": 33, "nearest_links": 5}
 NOISE_SDS = (0.1, 0.3, 0.6)  # standard deviations on the log scale
 # Figure 1 prints the two triangles as (7.3, 15.5) and (3.4, 9.6): the first axis is log employees, the second log turnover.
-FIRM_VARIABLES = ("employees", "turnover")
+FIRM_VARIABLES = ("log employees", "log turnover")
 MEAN, SD, CORRELATION, MASKING = (
     (3.6, 9.8),
     (0.8, 1.1),
@@ -39,7 +39,7 @@ def run(*, data: Path | None = None, seed: int = 1, alpha: float = 0.05, k: int 
     """
     rule = {"alpha": alpha, "k": k, "r": r}
     x, y, which = _firms(data, seed)
-    firms = _table(x, y, FIRM_VARIABLES, {**rule, "size": "turnover"})
+    firms = _table(x, y, FIRM_VARIABLES, {**rule, "size": FIRM_VARIABLES[1]})
     document: Document = {"firms157": _facts(firms)}
     lines = [
         "Seri (2005)",
@@ -95,7 +95,10 @@ def _tarragona(data: Path | None, seed: int, rule: dict[str, Any]) -> Result:
     names = ("SALES", "LABOR_COSTS")
     x, which = _logs("casc_tarragona", names, data, seed)
     tables = {
-        s: _table(x, x + s * np.random.default_rng(seed).standard_normal(x.shape), names, rule) for s in NOISE_SDS
+        s: _table(
+            x, x + s * np.random.default_rng(seed).standard_normal(x.shape), ("log SALES", "log LABOR_COSTS"), rule
+        )
+        for s in NOISE_SDS
     }
     shown = tables[NOISE_SDS[1]]
     document = {**_facts(shown), "noise": NOISE_SDS[1], "records": len(shown), "sample": which,
@@ -111,8 +114,10 @@ def _innovation(data: Path | None, seed: int, rule: dict[str, Any]) -> Result:
     x, which = _logs("firm_innovation", names, data, seed)
     y = x + NOISE_SDS[1] * np.random.default_rng(seed).standard_normal(x.shape)
     shift = np.log(UNITS)
-    first, second = _table(x, y, names, rule), _table(x + shift, y + shift, names, rule)
-    unit_free = _table(x, y, names, {**rule, "distance": "absolute"})
+    in_millions = ("log turnover (million dollars)", "log employees (thousands)")
+    in_thousands = ("log turnover (thousand dollars)", "log employees (persons)")
+    first, second = _table(x, y, in_millions, rule), _table(x + shift, y + shift, in_thousands, rule)
+    unit_free = _table(x, y, in_millions, {**rule, "distance": "absolute"})
     document = {**_facts(first), "noise": NOISE_SDS[1], "records": len(first), "sample": which,
                 "other_units": _facts(second),
                 "log_difference": _facts(unit_free)}  # fmt: skip

@@ -98,9 +98,12 @@ class Design:
         missing = int(np.isnan(own.data.matrix(self.on)).any(axis=1).sum())
         notes = []
         if missing:
-            notes.append(f"{missing:,} of {n:,} records lack a value, and are not judged.")
+            verbs = ("lacks", "is") if missing == 1 else ("lack", "are")
+            notes.append(f"{missing:,} of {n:,} records {verbs[0]} a value, and {verbs[1]} not judged.")
         if self.left_out:
-            notes.append(f"{self.left_out:,} records have a value that is not above 0, and are left out.")
+            left_out = "1 record has" if self.left_out == 1 else f"{self.left_out:,} records have"
+            verb = "is" if self.left_out == 1 else "are"
+            notes.append(f"{left_out} a value that is not above 0, and {verb} left out.")
         if self.within:
             notes.append(f"Records are compared only with units of the same {', '.join(self.within)}.")
         if own.data.weight is not None:
@@ -268,9 +271,9 @@ def _densities(table: RecordTable) -> str:
         return "The distances of true pairs (links) and of wrong pairs (nonlinks)."
     share = table.links_in_reach / max(len(table), 1)
     return (
-        f"delta is {table.delta:.4g}. It separates true pairs from wrong ones: {percent(share)} of the true pairs "
-        "are closer "
-        f"than delta, against {percent(table.rule.alpha)} of the wrong ones."
+        f"delta is {table.delta:.4g}: {percent(share)} of the true pairs are closer than delta, against "
+        f"{percent(table.rule.alpha)} of the wrong ones. The nearer the two shares, the less the distance tells an "
+        "attacker."
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from sdcmap import GlobalCriterion, Measure, Method, Plan, RankSwap, RUMap, Scores, Swap
@@ -101,8 +101,11 @@ class Design:
     @cached_property
     def category(self) -> str:
         """The most frequent category of the target, whose proportion society wants."""
-        counts = Counter(str(value) for value in self.own.data[self.on] if value is not None)
-        return counts.most_common(1)[0][0]
+        data, levels = self.own.data, self.own.data.column(self.on).levels
+        if levels is None:
+            return ""
+        counts = np.bincount(data.codes(self.on)[~data.missing(self.on)], minlength=len(levels))
+        return str(levels.cast(pl.String)[int(counts.argmax())])
 
     @property
     def rule(self) -> GlobalCriterion:
@@ -132,8 +135,7 @@ class Design:
             "distribution in the file.",
             f"Society wants {wanted}{weighted}, corrects for noise where the note allows it, and knew before as much as "
             f"{percent(PRIOR_SHARE)} of the records tell. All four numbers are shares of the uncertainty before "
-            "the release: 0 is "
-            "perfect knowledge, -1 no more than before.",
+            "the release: 0 is perfect knowledge, about -1 no more than before.",
             f"Masked: {masked}. {len(self.methods)} maskings, {self.replicates} draws each. Limits: t_A = "
             f"{self.agency_limit:g} for IEK and t_INT = {self.intruder_limit:g} for RDH.",
         ]

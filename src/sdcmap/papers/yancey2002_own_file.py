@@ -81,7 +81,8 @@ class Design:
         notes = []
         if missing:
             notes.append(
-                f"{missing:,} records lack a value: it stays missing, and a missing field weighs 0 in the linkage."
+                f"{missing:,} record{' lacks' if missing == 1 else 's lack'} a value: it stays missing, and a missing "
+                "field weighs 0 in the linkage."
             )
         if self.weighted:
             notes.append(f"Losses are weighted by {own.data.weight}; linkage counts every record once.")
@@ -180,9 +181,9 @@ class Tables:
             parts.append(f"by {name} between {percent(shares[low])} ({low}) and {percent(shares[high])} ({high})")
         more = sum(worst[row] > max(shares[row] for shares in linked.values()) + 0.01 for row in worst)
         return (
-            f"The share of records linked correctly lies {' and '.join(parts)}. The worst of all attacks links at "
-            "least 1 % of the "
-            f"records more for {more} of {len(worst)} maskings, up to {percent(max(worst.values()))}."
+            f"The share of records linked correctly lies {' and '.join(parts)}. For {more} of {len(worst)} maskings, the "
+            "worst of all attacks links more than both, by at least 1 % of the records; its share goes up to "
+            f"{percent(max(worst.values()))}."
         )
 
     def _scores(self) -> str:
@@ -205,8 +206,7 @@ class Tables:
         return text, ru.draw(by="mean", label="all")
 
     def _links(self) -> tuple[str, None, pl.DataFrame]:
-        """Return the link file of the first draw of each masking, sorted by weight, and the records that survive "
-        "all noise."""
+        """Return the link file of the first draw of each masking, by weight, and the records that survive all noise."""
         attack = Linkage("l", on=self.design.on, open_columns="as any")
         links = {row: self._link_file(attack, method) for row, method in self.design.methods.items()}
         rows = []

@@ -14,7 +14,7 @@ from sdcmap.charts.knowledge_errors import KnowledgeErrors
 from sdcmap.core.audience import format_significant
 from sdcmap.core.estimate import Estimate
 from sdcmap.core.rule import Choice
-from sdcmap.risk.position import PrecisionMeasure
+from sdcmap.risk.position import PrecisionMeasure, describe_target
 from sdcmap.study.scores import Scores
 
 MIN_STATES = 2  # with fewer there is nothing to compare
@@ -128,9 +128,7 @@ def _target_of(measure: PrecisionMeasure) -> str:
     ('percentile 99', 'any record')
     """
     target = getattr(measure, "target", EVERYBODY)
-    if isinstance(target, float):
-        return f"percentile {100 * target:g}"
-    return {"sample": EVERYBODY, "population": "a person of the population"}.get(target, target)
+    return {"sample": EVERYBODY, "population": "a person of the population"}.get(target) or describe_target(target)
 
 
 def _summarize(variable: str, rows: list[KnowledgeRow]) -> str:

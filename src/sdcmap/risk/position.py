@@ -25,6 +25,11 @@ def sort_numbers(data: Microdata, name: str) -> Array:
 MAX_LIMIT_RATIO = 2.0  # the upper confidence limit of R is at most about so many times R with the draws that are needed
 
 
+def describe_target(target: str | float) -> str:
+    """Return the target of an attacker in words: "maximum", or "percentile 99"."""
+    return target if isinstance(target, str) else f"percentile {100 * target:g}"
+
+
 class PrecisionMeasure(RiskMeasure):
     """Base of the measures whose value is 1 over a mean squared error."""
 
@@ -94,6 +99,15 @@ class Position(OneErrorPerDraw):
 
     on: str
     target: Literal["maximum", "minimum"] | Annotated[float, Range(0, 1, "()")] = "maximum"
+
+    @property
+    def title(self) -> str:
+        """Return the label, the variable and the target in words.
+
+        >>> Position(on="income").title, Position(on="income", target=0.99).title
+        ('Position risk: income, maximum', 'Position risk: income, percentile 99')
+        """
+        return f"{self.label}: {self.on}, {describe_target(self.target)}"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.check_variables(original)
