@@ -201,7 +201,8 @@ def _axes(
         if name == "risk" and mark is not None and hasattr(mark.rule, "risk"):
             anchors.append(float(mark.rule.risk))
         measure = ru.utility if name == "utility" else ru.risk[0] if single_risk else ""
-        anchors += [ru.limits_by_name[measure]] if measure in ru.limits_by_name else []
+        limit = ru.limits_by_name.get(measure, math.nan)  # an efficiency of an unknown unmasked file is NaN
+        anchors += [] if math.isnan(limit) else [limit]
         # Bands and anchors may widen the axis only a little; see `axis`.
         ends = [f"{name}_{end}" for end in ("low", "high") if f"{name}_{end}" in table.columns]
         bands = [value for end in ends for value in table[end].drop_nulls()]
@@ -227,10 +228,15 @@ def _axis_title(ru: RUMap, index: int, word: str, table: pl.DataFrame) -> str:
 
 def _label_readably(ru: RUMap, own: Axis, name: str) -> Axis:
     """Return the axis of a precision 1/MSE with readable labels; other axes as they are."""
-    measure = ru.scores.values.get(ru.risk[0] if name == "risk" else ru.utility)
-    if measure is None or not measure.error_variable or (name == "risk" and (len(ru.risk) > 1 or ru.scales)):
+    measures = [ru.scores.values.get(measure) for measure in (ru.risk if name == "risk" else (ru.utility,))]
+    variables = {"" if measure is None else measure.error_variable for measure in measures}
+    # Several attackers have one unit if all want to know the same variable.
+    if len(variables) > 1 or "" in variables or (name == "risk" and ru.scales):
         return own
-    title = f"{'Risk' if name == 'risk' else 'Utility'}: {ru.scores.short_title_of(measure.text)}"
+    if name == "risk" and len(ru.risk) > 1:
+        title = own.title.removesuffix(f" ({ru.risk_unit})")
+    else:
+        title = f"{name.capitalize()}: {ru.scores.short_title_of(ru.risk[0] if name == 'risk' else ru.utility)}"
     whole = next(iter(ru.points.filter("anchor")["utility"]), None)
     if name == "utility" and whole is not None and math.isfinite(whole) and whole > 0:
         return replace(own, title=title).label_shares(whole)
