@@ -22,7 +22,7 @@ from sdcmap.study.plan import Candidate
 
 MANY = [sm.Noise(on=["income"], variance=v) for v in (0.3, 0.31, 0.32, 0.33)]
 SOME = [sm.Noise(on="income", variance=0.3, above=a, variance_above=0.0) for a in (5e4, 7e4)]  # leaves values alone
-INCOME: dict[str, Any] = {"measures": [sm.risk.KnownIndex(on="income"), sm.IL1s(on=["income"])]}
+INCOME: dict[str, Any] = {"measures": [sm.risk.KnownIndex(on="income"), sm.IL1s(on=["income"])], "replicates": 20}
 
 
 def all_prints(entry: LedgerEntry) -> Array:
