@@ -27,8 +27,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 def test_only_the_internal_report_shows_all_measures(study: Study) -> None:
     internal = report(study).html
     small_maps = internal.split('id="measure-pairs"')[1].split("</figure>")[0]
-    assert small_maps.count("Records in small cells") == 2 and "Hellinger" in small_maps
-    assert "The ring marks the choice." in small_maps
+    assert "<svg" in small_maps and small_maps.count("Hellinger") >= 2  # a column for each utility, a row for each risk
     for options in ({}, {"show_risk": "the board asked for it"}):
         assert 'id="measure-pairs"' not in report(study, audience="external", **options).html
 

@@ -101,7 +101,7 @@ def test_axis_and_limit_of_a_map() -> None:
 
 def test_search_finds_a_lower_share() -> None:
     """The plan's own noise leaves most records unsafe; stronger noise and wider swaps are among what the search tries."""
-    data = firms(60)
+    data = firms(60).only(AMOUNTS)
     risk = sm.risk.UnsafeRecords(on=AMOUNTS, scale="standardized", k=8, r=0.5)
     settings = {"methods": ["Noise", "RankSwap"], "budget": 24}
     plan = sm.Plan(

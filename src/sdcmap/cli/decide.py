@@ -127,7 +127,12 @@ def _stated_limits(study: Path, stated: list[str]) -> dict[str, Any] | None:
     if not limits:
         return None
     with sm.Study.open(study) as opened:
-        return {**opened.plan.limits, **limits}
+        plan = opened.plan
+    # As in a plan, the name of a class stands for all its measures.
+    by_class = [(m.text, limits[type(m).__name__]) for m in plan.measures if type(m).__name__ in limits]
+    classes = {type(m).__name__ for m in plan.measures}
+    named = {name: limit for name, limit in limits.items() if name not in classes}
+    return {**plan.limits, **dict(by_class), **named}
 
 
 def _stated_rule(
