@@ -13,10 +13,11 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Measure, Microdata, PlanError, Undefined
+from sdcmap.core.audience import RECORD_SHARES, TARGET_SHARE
 from sdcmap.core.catalog import draw_chart
 from sdcmap.core.chart import Chart
 from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE, name_axis
-from sdcmap.core.limit import Limit, Verdict, as_share, axis_scales, limit_problem, read_limit
+from sdcmap.core.limit import EfficiencyLimit, Limit, Verdict, as_share, axis_scales, limit_problem, read_limit
 from sdcmap.core.map_options import MapOptions
 from sdcmap.core.readable_units import SHOWN_LEVEL, describe_interval, describe_pooled
 from sdcmap.core.release_policy import DEFAULT_POLICY
@@ -73,7 +74,9 @@ class RUMap:
         vars(self).update(
             scores=scores, risk=names, utility=str(utility), level=level, compares_unmasked=compares_unmasked
         )
+        # Shares of the attacker's targets and of all records can be compared: both are shares of people.
         units = {self._fact(name, "unit") for name in self.risk}
+        units = {RECORD_SHARES[0] if unit == TARGET_SHARE else unit for unit in units}
         self._fact(self.utility, "unit")
         if not self.risk:
             raise PlanError("a map needs at least one risk measure.")
@@ -84,7 +87,7 @@ class RUMap:
     @classmethod
     def of_plan(
         cls, scores: Scores, plan: Plan, risk: Sequence[str] = (), utility: str = "",
-        limits: Mapping[str, float] | None = None,
+        limits: Mapping[str, Any] | None = None,
     ) -> RUMap:  # fmt: skip
         """Return the map of a plan's scores on these axes and with these limits by measure, by default the plan's."""
         axes = tuple(risk) or plan.risk, utility or plan.utility
@@ -416,7 +419,7 @@ class RUMap:
     @cached_property
     def unmasked_verdicts(self) -> tuple[Verdict, ...]:
         """The comparison of the unmasked file with every limit; empty where it was not scored."""
-        unmasked = [method for method, kind in self.scores.kinds.items() if kind == "identity"]
+        unmasked = self.scores.unmasked_methods
         return self.method_verdicts(unmasked[0]) if unmasked else ()
 
     def values_of(self, candidate: str) -> tuple[AxisValue, AxisValue]:
@@ -580,7 +583,7 @@ def _limits_on(
     """Return the limits of a map, each for a measure of its scores; a list has one for each measure on the axis."""
     if isinstance(stated, Mapping):
         named = [(str(name), value) for name, value in stated.items()]
-        pairs = [(name, read_limit(name, value, scores.measure_named(name))) for name, value in named]
+        pairs = [(name, _read_limit_on(scores, name, value)) for name, value in named]
     else:
         given = tuple(stated)
         limits = tuple(limit for limit in given if isinstance(limit, Limit))
@@ -591,9 +594,15 @@ def _limits_on(
         pairs = [(name, value) for name, value in zip(risk, given, strict=True) if not isinstance(value, Limit)]
     for name, value in pairs:
         low, high = (scores.measure[end][scores.index_of(name)] for end in ("low", "high"))
-        if problem := limit_problem((low, high), float(value)):
+        if not isinstance(value, EfficiencyLimit) and (problem := limit_problem((low, high), float(value))):
             raise PlanError(f"the limit of {name!r} {problem}")
     return tuple(Limit(scores.measure_named(name), value) for name, value in pairs)
+
+
+def _read_limit_on(scores: Scores, name: str, stated: object) -> float:
+    """Return a stated limit as a number; an efficiency is relative to the score of the unmasked file."""
+    limit = read_limit(name, stated, scores.measure_named(name))
+    return limit.of_unmasked(scores.unmasked_value(name)) if isinstance(limit, EfficiencyLimit) else limit
 
 
 def overall_score(loss: Number, reidentified: Number) -> Number:

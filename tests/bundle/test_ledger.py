@@ -15,12 +15,14 @@ from samples import ROLES, SWAP_AND_NOISE, chosen, failed, people, plan_of
 from samples import release_with_overrides as release
 from sdcmap.bundle.earlier_releases import joint_view
 from sdcmap.bundle.ledger import Ledger, LedgerEntry
+from sdcmap.bundle.limit_checks import check_combined_file
+from sdcmap.core.limit import Limit
 from sdcmap.kernels.arrays import Array
 from sdcmap.study.plan import Candidate
 
 MANY = [sm.Noise(on=["income"], variance=v) for v in (0.3, 0.31, 0.32, 0.33)]
 SOME = [sm.Noise(on="income", variance=0.3, above=a, variance_above=0.0) for a in (5e4, 7e4)]  # leaves values alone
-INCOME: dict[str, Any] = {"measures": [sm.risk.KnownIndex(on="income"), sm.IL1s(on=["income"])]}
+INCOME: dict[str, Any] = {"measures": [sm.risk.KnownIndex(on="income"), sm.IL1s(on=["income"])], "replicates": 20}
 
 
 def all_prints(entry: LedgerEntry) -> Array:
@@ -70,6 +72,31 @@ def test_joint_risk_decides_with_again(persons: sm.Microdata, tmp_path: Path) ->
     assert set(failed(third)) == {"joint risk"}, "three together exceed the limit, though each alone does not"
     with pytest.raises(sm.errors.Refused, match="all releases together"):
         third.write(tmp_path / "third")
+
+
+def test_joint_expectation_is_pooled_over_draws(persons: sm.Microdata, tmp_path: Path) -> None:
+    """The error of the largest income in one file says little. The mean square of 100 draws is known within 60 %."""
+    income = persons.numbers("income")
+    measures = [sm.risk.Position(on="income"), sm.IL1s(on=["income"])]
+    plan = plan_of(*MANY[:2], measures=measures, rule=sm.Threshold(risk=1.0), replicates=100)
+    release(persons, plan, chosen(plan)).write(tmp_path / "first")
+    second = release(persons, plan, chosen(plan, 1), again=True)
+    (joint,) = [check for check in second.check() if check.name == "joint risk"]
+    rng, sd = np.random.default_rng(1), income.std(ddof=1)
+    noise = rng.normal(0, np.sqrt(0.305 / 2) * sd, (2000, len(income)))  # the mean of two files
+    exact = 1 / np.mean(((income + noise).max(axis=1) - income.max()) ** 2)
+    assert joint.verdict is not None and joint.verdict.estimate is not None and joint.verdict.estimate.se
+    assert joint.verdict.estimate.value == pytest.approx(exact, rel=0.6)
+
+
+def test_expectation_of_nested_files_is_refused(persons: sm.Microdata) -> None:
+    method, limit = MANY[0], Limit(sm.risk.Position(on="income"), 1.0)
+    masked = method.apply(persons, Candidate(method).stream(1))
+    what = persons, masked, Candidate(method).stream(2), method, "for an attacker with both", 0.95
+    (refused,) = check_combined_file("nested", [limit], *what, is_random=True)
+    assert not refused.passed and "expectation over random draws of both files" in refused.reason
+    (exact,) = check_combined_file("nested", [limit], *what, is_random=False)
+    assert exact.passed
 
 
 def test_release_with_another_seed_adds_to_joint_risk(persons: sm.Microdata, tmp_path: Path) -> None:

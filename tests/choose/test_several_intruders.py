@@ -160,6 +160,16 @@ def test_reason_says_that_prior_is_above_limit_of_plan() -> None:
     assert choice.candidate is None and "the prior is already above the limit" in choice.reason
 
 
+def test_threshold_says_that_prior_is_above_it() -> None:
+    ru = sm.RUMap(scores_of(VALUES, nothing=(-0.2,) * 8), risk=IEK[0], utility=SEK[0])
+    choice = ru.choose(sm.Threshold(risk=-0.95))
+    assert choice.candidate is None and "is -0.2 (limit -0.95): the prior is already above the limit" in choice.reason
+    fine = sm.RUMap(scores_of(VALUES, nothing=(-1.0,) * 8), risk=IEK[0], utility=SEK[0]).choose(
+        sm.Threshold(risk=-0.95)
+    )
+    assert fine.candidate is None and "already above" not in fine.reason
+
+
 def test_check_says_that_prior_is_above_limit() -> None:
     data = sm.read(pl.DataFrame({"x": [1.0, 2.0, 9.0, 4.0], "y": [3.0, 1.0, 2.0, 2.5]}), numeric="all")
     for limit, expected in ((-1.5, 1), (-0.5, 0)):

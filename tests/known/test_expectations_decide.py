@@ -15,8 +15,9 @@ import pytest
 
 import sdcmap as sm
 from commands import sdcmap
+from sdcmap.bundle.limit_checks import limits_of
 from sdcmap.charts.map_contents import map_info
-from sdcmap.core.limit import ErrorLimit, Limit
+from sdcmap.core.limit import EfficiencyLimit, ErrorLimit, Limit
 from sdcmap.errors import PlanError
 from sdcmap.map import RUMap
 from sdcmap.reports.decision import decision_sentences, limit_rows, risk_changes
@@ -210,6 +211,55 @@ def test_limit_stated_as_an_error(plan: sm.Plan) -> None:
             sm.Plan(sm.Noise(on="income"), [POSITION, sm.IL1s(on="income")], limits=limits)
 
 
+def test_limit_stated_as_an_efficiency(ru: RUMap, data: sm.Microdata, incomes: np.ndarray) -> None:
+    """U is at least 0.8 times n/S^2 of the unmasked file: the limit that map, choice and release compare."""
+    methods = [sm.Noise(on="income", variance=variance) for variance in (0.05, 0.3)]
+    plan = sm.Plan(methods, [POSITION, MEAN], DRAWS, limits={"MeanPrecision": {"efficiency": 0.8}}, seed=SEED)
+    assert "efficiency = 0.8" in plan.toml() and sm.Plan.from_toml(plan.toml()) == plan
+    assert plan != sm.Plan(methods, [POSITION, MEAN], DRAWS, limits={MEAN: {"efficiency": 0.9}}, seed=SEED)
+    unmasked = len(incomes) / incomes.var(ddof=1)
+    limited = RUMap.of_plan(ru.scores, plan)
+    (limit,) = limited.limits
+    assert limit.value == pytest.approx(0.8 * unmasked) and not limit.is_upper
+    (checked,) = limits_of(plan, data, [plan.rule])
+    assert checked.value == pytest.approx(0.8 * unmasked)
+    assert pickle.loads(pickle.dumps(limit.value)) == limit.value == plan.limits[MEAN.text]
+    assert float(pickle.loads(pickle.dumps(limit.value))) == pytest.approx(0.8 * unmasked)
+    # Noise of 30 % leaves about 1/1.3 = 77 % of the precision, noise of 5 % about 95 %.
+    assert "0.05" in limited.choose(sm.Threshold(risk=1.0)).method
+    strict = RUMap.of_plan(ru.scores, plan, limits={MEAN.text: {"efficiency": 0.99}})
+    assert "99 % of the precision of the unmasked file" in strict.choose(sm.Threshold(risk=1.0)).reason
+    assert any("80 % of the precision of the unmasked file" in text for text in map_info(limited).lines["text"])
+
+
+def test_efficiency_of_an_unknown_unmasked_file_is_met_by_nothing(ru: RUMap) -> None:
+    assert not Limit(MEAN, EfficiencyLimit(0.1)).admits(1e9)
+    assert not Limit(MEAN, EfficiencyLimit(0.1).of_unmasked(np.inf)).admits(1e9)
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"Position": {"efficiency": 0.9}}, "it is no user's precision"),
+        ({"MeanPrecision": {"efficiency": 90}}, "above 0 and at most 1"),
+        ({"MeanPrecision": {"efficiency": 0.9, "error": 1}}, "must be a number, or a table such as"),
+        ({"IL1s": {"efficiency": 0.9}}, "cannot be stated as an efficiency"),
+    ],
+)
+def test_plan_refuses_efficiencies_without_a_meaning(limits: dict[str, object], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        sm.Plan(sm.Noise(on="income"), [POSITION, MEAN, sm.IL1s(on="income")], limits=limits)
+
+
+def test_commands_take_limits_as_efficiencies(study: Path) -> None:
+    weak, strong = ("--limit", "MeanPrecision=efficiency:0.5"), ("--limit", "MeanPrecision=efficiency:0.99")
+    assert "95 % interval" in sdcmap("choose", study, *weak).stdout
+    refused = sdcmap("choose", study, *strong, code=3).stdout
+    assert refused.startswith("Release nothing") and "99 % of the precision of the unmasked file" in refused
+    wrong = sdcmap("choose", study, "--limit", "MeanPrecision=efficiency:much", code=2).stderr
+    assert "MeanPrecision=efficiency:0.9" in wrong
+
+
 def test_map_labels_errors_and_efficiency(ru: RUMap) -> None:
     info = map_info(ru, mark=ru.choose(sm.Threshold(risk=LIMIT)))
     assert "as the attacker's typical error" in info.y.title and info.y.label.startswith("format(1 / sqrt")
@@ -223,6 +273,18 @@ def test_map_labels_errors_and_efficiency(ru: RUMap) -> None:
     assert not own.y.ticks and "1/(variable's unit)^2" in own.y.title
     with pytest.raises(PlanError, match="'readable' or 'own'"):
         map_info(ru, units="dollars")
+
+
+def test_axis_of_several_attackers_shows_typical_errors(data: sm.Microdata) -> None:
+    methods = [sm.Noise(on="income", variance=variance) for variance in (0.1, 0.3, 1.0)]
+    known = sm.risk.KnownIndex(on="income")
+    plan = sm.Plan(methods, [POSITION, known, MEAN], 2, seed=SEED)
+    ru = RUMap(sm.sweep(data, plan, workers=1), [POSITION, known], MEAN)
+    axis = map_info(ru).y
+    assert axis.title == "Risk of each attacker, as the attacker's typical error"
+    assert axis.label.startswith("format(1 / sqrt") and len(axis.ticks) >= 3
+    shares = RUMap(ru.scores, [POSITION, known], MEAN, {POSITION: LIMIT, known: LIMIT})
+    assert "sqrt" not in map_info(shares).y.label  # shares of limits have no error
 
 
 def test_choose_by_the_attackers_error(study: Path, tmp_path: Path) -> None:

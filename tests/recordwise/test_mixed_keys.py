@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -135,6 +136,9 @@ def test_archive_units_are_the_neighbors() -> None:
     assert np.array_equal(table.nearest, linked & (own <= z.min(axis=1)))
     # The perturbation refers to the original, not to the register.
     assert np.array_equal(table.perturbation, sm.records(x, y, AMOUNTS).perturbation)
+    drawn = json.dumps(table.draw_zoom().spec)
+    assert "among the units of the archive" in drawn and "its own unit of the archive" in drawn
+    assert "original" not in drawn and "its own original" in json.dumps(sm.records(x, y, AMOUNTS).draw_zoom().spec)
     unknown = sm.records(x, y, AMOUNTS, archive=archive, delta=table.delta)
     assert np.array_equal(unknown.neighbors, table.neighbors) and unknown.linked == unknown.links_in_reach == 0
 

@@ -14,6 +14,7 @@ from scipy.optimize import linear_sum_assignment
 
 import sdcmap as sm
 from sdcmap.core import Array
+from sdcmap.core.audience import Audience
 from sdcmap.core.limit import Limit
 from sdcmap.data.microdata import Microdata
 from sdcmap.risk.linkage.attack import Attack
@@ -91,6 +92,29 @@ def test_one_to_one_linkage_divides_by_the_targets_in_the_file(
     assert result.value == true / TARGETS == result.parts["precision of links"]  # 20 links are claimed
     assert result.parts["share of released records"] == true / RECORDS
     assert result.parts["zone"] <= result.value
+
+
+def test_unit_says_that_targets_are_counted(archive: str) -> None:
+    """An external reader of a file of 500 records is told of targets, never that so few records were re-identified."""
+    attack = sm.risk.NearestRecord(archive=archive, row="row")
+    assert attack.value_unit == "share of the attacker's targets"
+    assert sm.risk.NearestRecord().value_unit == sm.risk.NearestRecord.unit == "share of records"
+    to = Audience("external", rows=RECORDS)
+    assert to.score(0.01, attack.value_unit) == "under 2 % of the attacker's targets"
+    assert to.score(0.99, attack.value_unit) == "all but under 2 % of the attacker's targets"
+    assert to.score(0.01, "share of records") == "under 10 records" and to.score(0.5, attack.value_unit) == "0.50"
+
+
+def test_review_is_relative_to_the_targets_in_the_file(files: tuple[Microdata, Microdata, Array], archive: str) -> None:
+    """With mu = lam = 1 every link is sure: those above mu are all true links, a share of 20 targets, not of 500."""
+    original, masked, _rows = files
+    measure = sm.risk.Linkage("d", weights="em", mu=1.0, lam=1.0, archive=archive, row="row")
+    result = measure.score(original, masked, RNG)
+    assert result.value > 0.5  # at most 0.04 as a share of the released records
+    assert result.parts["links above mu"] == pytest.approx(result.value)
+    strict = sm.risk.Linkage("d", weights="em", mu=0.0, lam=0.0, archive=archive, row="row")
+    decision = strict.classes(original, masked).decide(0.0, 0.0)
+    assert strict.score(original, masked, RNG).parts["review pairs"] == pytest.approx(decision.possible / TARGETS)
 
 
 @pytest.mark.parametrize("attack", [sm.risk.Linkage, sm.risk.NearestRecord, sm.risk.Calibrated, sm.WorstLinkage])

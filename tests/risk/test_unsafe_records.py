@@ -97,3 +97,22 @@ def test_axis_and_limit_of_a_map() -> None:
     means = ru.means.filter(~pl.col("anchor")).sort("utility")["risk"].to_list()
     assert means == sorted(means, reverse=True) and means[0] > 0.2 > means[-1]
     assert ru.choose(plan.rule).candidate is not None
+
+
+def test_search_finds_a_lower_share() -> None:
+    """The plan's own noise leaves most records unsafe; stronger noise and wider swaps are among what the search tries."""
+    data = firms(60).only(AMOUNTS)
+    risk = sm.risk.UnsafeRecords(on=AMOUNTS, scale="standardized", k=8, r=0.5)
+    settings = {"methods": ["Noise", "RankSwap"], "budget": 24}
+    plan = sm.Plan(
+        sm.Noise(on=AMOUNTS, variance=0.01),
+        [risk, sm.IL1s()],
+        rule=sm.Threshold(risk=0.2),
+        search=settings,
+        seed=2**130,
+    )
+    result = sm.search(data, sm.Plan.from_toml(plan.toml(), seed=plan.seed), workers=1)
+    points = result.map.points.filter(~pl.col("anchor"))
+    own = points.filter(pl.col("method") == sm.Noise(on=AMOUNTS, variance=0.01).text)["risk"][0]
+    assert result.evaluations == 24 and own > 0.5
+    assert points["risk"].min() < 0.2 < own  # type: ignore[operator]

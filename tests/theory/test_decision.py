@@ -622,7 +622,9 @@ def test_rule_survives_a_round_trip_through_the_plan() -> None:
     assert chosen_by.rdh == ("KnownIndex(on='x')",)
     plan = sm.Plan(sm.Noise(on="x"), measures, rule=chosen_by)
     assert sm.Plan.from_toml(plan.toml()) == plan
-    limits = limits_of(plan, [plan.rule, None], max_risk=-1)  # the limit on the risk axis, SmallCells, is the stricter
+    limits = limits_of(
+        plan, sm.demo.population(5), [plan.rule, None], max_risk=-1
+    )  # the limit on the risk axis, SmallCells, is the stricter
     assert {limit.measure.text: limit.value for limit in limits} == {"SmallCells": -40, "KnownIndex(on='x')": -0.8}
     with pytest.raises(sm.errors.PlanError, match="the rule reads 'IL1s', which is none of the plan's measures"):
         sm.Plan(sm.Noise(on="x"), measures[:3], rule=chosen_by)

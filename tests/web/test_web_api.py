@@ -394,7 +394,9 @@ def test_criterion_planes_equal_package_result(client: httpx.Client, folder: Pat
     for name in ("method", "iek", "rdh", "sek", "dus", "distance"):
         assert found["rows"][name] == table[name].to_list()
     assert found["prior"]["rdh"] == 2 * rule.intruder_limit < 0
-    assert (found["intruders"], found["users"]) == (1, 1)
+    assert (found["intruders"], found["users"]) == (1, 1) == (len(found["intruder_titles"]), len(found["user_titles"]))
+    assert found["rows"]["iek_end"] == table["iek_end"].to_list()
+    assert found["rows"]["iek 1"] == table["iek"].to_list() and found["axes"]["iek 1"] == found["axes"]["iek"]
     limits = (rule.agency_limit, rule.intruder_limit, None, None)
     for name, limit in zip(("iek", "rdh", "sek", "dus"), limits, strict=True):
         expected = plane_axis("", "", table[name], (found["prior"][name],), limit)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+
 import pytest
 from playwright.sync_api import Page, expect
 
+import sdcmap as sm
 from browser_pages import LoggedInBrowser, drag, ready, until
 from web_workspace import COUNTED, SILENT, Server
 
@@ -64,6 +68,54 @@ def test_curves_of_a_parameter_are_drawn(browser_session: LoggedInBrowser) -> No
         expect(page.get_by_label(f"Limit of {name}", exact=True)).to_be_attached()
 
 
+def test_limit_of_a_loss_is_a_line_that_can_be_dragged(browser_session: LoggedInBrowser) -> None:
+    with browser_session.at("/studies/axes/map") as page:
+        middle = page.evaluate("workbench.plot.x[0] + 0.5 * (workbench.plot.x[1] - workbench.plot.x[0])")
+        number = page.get_by_label("Limit of Hellinger as a number")
+        number.fill(str(middle))
+        number.press("Enter")
+        at = "Number(document.querySelector('.plot .limit.of-utility').getAttribute('x1'))"
+        assert page.evaluate(at) == pytest.approx(page.evaluate("limit => workbench.plot.sx.at(limit)", middle), abs=1)
+        texts = "[...document.querySelectorAll('.plot .label')].map((one) => one.textContent)"
+        until(page, f"{texts}.some((text) => text.startsWith('Hellinger ≤'))")
+        before = page.evaluate(at)
+        drag(page, ".plot .grip.side", -40, 0)
+        assert page.evaluate(at) - before == pytest.approx(-40, abs=3)
+        assert page.evaluate("workbench.state.limits.Hellinger") < middle
+        number.fill("0.9999")
+        number.press("Enter")
+        expect(page.locator(".plot .off")).to_contain_text("is right of the visible range")
+
+
+@pytest.fixture
+def attackers(server: Server) -> Iterator[list[str]]:
+    """A study with three attackers, and their names."""
+    data = sm.demo.population(60, seed=4).only(["wage"])
+    risks = [sm.risk.Position(on="wage"), sm.risk.Index(on="wage"), sm.risk.KnownIndex(on="wage")]
+    methods = [sm.Noise(on="wage", variance=variance) for variance in (0.1, 0.3, 1.0)]
+    plan = sm.Plan(methods, [*risks, sm.utility.MeanPrecision(on="wage")], 3, seed=2**200)
+    sm.sweep(sm.read(data, numeric=["wage"]), plan, server.folder / "attackers", workers=1)
+    yield [risk.text for risk in risks]
+    shutil.rmtree(server.folder / "attackers")
+
+
+def test_more_than_two_attackers_have_curves(browser_session: LoggedInBrowser, attackers: list[str]) -> None:
+    with browser_session.at("/studies/attackers/map") as page:
+        boxes = page.locator("#other-risks input")
+        assert boxes.count() == 3 and boxes.first.is_disabled()  # nothing is added to the plan's own axis
+        page.select_option("#risk", attackers[0])
+        until(page, "document.querySelectorAll('#other-risks input:not([disabled])').length === 2")
+        boxes.nth(1).check()
+        until(page, "workbench.state.map.risk.length === 2")
+        boxes.nth(2).check()
+        until(page, "workbench.state.map.risk.length === 3")
+        assert page.evaluate("workbench.state.map.curves.map((curve) => curve.measure)") == attackers
+        until(page, "new URLSearchParams(location.search).getAll('risk').length === 3")
+        page.reload()
+        until(page, "window.workbench?.state.map?.risk.length === 3")
+        assert boxes.nth(2).is_checked()
+
+
 def test_map_with_hidden_limits_other_axes_and_empty_axes(browser_session: LoggedInBrowser, server: Server) -> None:
     with browser_session.at("/studies/axes/map") as page:
         page.fill("#lever-number", "500")
@@ -103,6 +155,38 @@ def point_state(page: Page) -> dict[str, object]:
                    words: document.querySelector("#point").textContent };
         }"""
     )
+
+
+def test_safe_releases_are_those_of_the_package(browser_session: LoggedInBrowser, server: Server) -> None:
+    """Confidence limits are compared; one intruder and one user leave nothing to select."""
+    with browser_session.at("/studies/known/decision") as page:
+        limits = page.evaluate("[workbench.state.rule.agency_limit, workbench.state.rule.intruder_limit]")
+        ends = page.evaluate("workbench.state.rows.map(({ iek_end, rdh_end }) => [iek_end, rdh_end])")
+        safe = sum(iek <= limits[0] and rdh <= limits[1] for iek, rdh in ends)
+        assert 0 < safe < len(ends)
+        expect(page.locator("#left")).to_contain_text(f"{safe} of {len(ends)} are safe")
+        expect(page.locator("#intruder-field")).to_be_hidden()
+
+
+def test_each_intruder_can_be_shown(browser_session: LoggedInBrowser, server: Server) -> None:
+    data = sm.read(sm.demo.population(60, seed=4).only(["wage", "total"]), numeric=["wage", "total"])
+    measures = [
+        *(kind(on=name) for kind in (sm.risk.IntruderKnowledge, sm.risk.DiscreditHarm) for name in ("wage", "total")),
+        sm.utility.SocietyKnowledge(on="wage"), sm.utility.SocietyUtility(on="wage"),
+    ]  # fmt: skip
+    methods = [sm.Noise(on=("wage", "total"), variance=variance) for variance in (0.1, 1.0)]
+    sm.sweep(data, sm.Plan(methods, measures, 2, seed=2**200), server.folder / "intruders", workers=1)
+    try:
+        with browser_session.at("/studies/intruders/decision") as page:
+            choices = page.locator("#shown-intruder option").all_inner_texts()
+            assert len(choices) == 3 and choices[0] == "the worst of 2"
+            page.select_option("#shown-intruder", "2")
+            shown = "workbench.state.rows.map((row) => [row['iek 2'], row['rdh 2']])"
+            drawn = "workbench.state.rows.map((row) => [row[workbench.risk.across], row[workbench.risk.up]])"
+            assert page.evaluate(drawn) == page.evaluate(shown) and len(page.evaluate(shown)) == 2
+            expect(page.locator("#user-field")).to_be_hidden()
+    finally:
+        shutil.rmtree(server.folder / "intruders")
 
 
 def test_dragged_limits_of_planes_move(browser_session: LoggedInBrowser) -> None:

@@ -11,7 +11,7 @@ release whose method does not fit these columns cannot be made again; it counts 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,7 +154,24 @@ def check_joint(
         reason = "The joint risk was not tested: a release is synthetic or has other rows, so rows cannot be matched."
         return [Check("joint risk", False, reason, tested=False)]
     view, own, level = joint_view(data, files), stream.child("joint"), plan.policy.release_level
-    return check_combined_file("joint risk", limits, data, view, own, method, "of all releases together", level)
+    methods = [*(candidate.method for candidate in earlier.reproducible), *earlier.similar, method]
+    return check_combined_file(
+        "joint risk", limits, data, view, own, method, "of all releases together", level,
+        is_random=any(made_by.random for made_by in methods),
+        draws=_draw_joint_views(methods, data, disclosed, plan.replicates, own),
+    )  # fmt: skip
+
+
+def _draw_joint_views(
+    methods: Sequence[Method], data: Microdata, disclosed: Sequence[Microdata], count: int, stream: Stream
+) -> Iterator[Microdata]:
+    """Yield what all releases together disclose in further draws of their methods, for expectations over draws."""
+    for draw in range(count):
+        streams = (stream.child(f"draw {draw} of release {number}") for number in range(len(methods)))
+        files = [_remake(data, method, own) for method, own in zip(methods, streams, strict=True)]
+        made = [file for file in files if file is not None]
+        if len(made) == len(files):  # a draw that cannot be made is left out, as in a sweep
+            yield joint_view(data, [*disclosed, *made])
 
 
 def remake_files(earlier: History, data: Microdata, plan: Plan, stream: Stream) -> list[Microdata | None]:

@@ -9,17 +9,22 @@ from sdcmap.bundle.checks import Check, list_names
 from sdcmap.choose import Threshold
 from sdcmap.core import Measure, Method, Microdata, SchemaError, Stream, Undefined
 from sdcmap.core.estimate import Bound, Estimate
-from sdcmap.core.limit import Limit, Verdict, axis_scales, strictest
+from sdcmap.core.limit import Absent, EfficiencyLimit, Limit, Verdict, axis_scales, format_limit, strictest
 from sdcmap.core.rule import Rule
 from sdcmap.study.jobs import UNUSED_RNG, ScoreRow, absent_row, estimate_row, make_refitter, score_row
 from sdcmap.study.plan import Plan
 
+NO_EXPECTATION_OF_NESTED_FILES = """it is an expectation over random draws of both files, and one pair of files does \
+not tell it. Limit a risk that is measured on one file, such as WorstLinkage or IntervalDisclosure"""
 
-def limits_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) -> tuple[Limit, ...]:
+
+def limits_of(
+    plan: Plan, data: Microdata, rules: Sequence[Rule | None], max_risk: float | None = None
+) -> tuple[Limit, ...]:
     """Return the strictest limit of each measure that the plan, its rule, the choice's rule or `max_risk` limits.
 
     A threshold on the risk axis limits every measure on the axis. Where the axis shows shares of limits, the threshold is a
-    share of each limit.
+    share of each limit. An efficiency is relative to the unmasked data.
     """
     by_name = {measure.text: measure for measure in plan.measures}
     stated = [("the plan" if plan.profile is None else f"the plan for {plan.profile.name}", plan.limits)]
@@ -33,8 +38,21 @@ def limits_of(plan: Plan, rules: Sequence[Rule | None], max_risk: float | None) 
         ends = {n: scale * value if scale > 0 else scale / value for n, scale in zip(plan.risk, scales, strict=True)}
         stated.append((source, ends))
     return strictest(
-        Limit(by_name[n], value, source) for source, limits in stated for n, value in limits.items() if n in by_name
+        Limit(by_name[n], _limit_number(value, by_name[n], data), source)
+        for source, limits in stated
+        for n, value in limits.items()
+        if n in by_name
     )
+
+
+def _limit_number(limit: float, measure: Measure, data: Microdata) -> float:
+    """Return a limit as a number; one that is stated as an efficiency needs the precision of the unmasked data."""
+    if not isinstance(limit, EfficiencyLimit):
+        return limit
+    try:
+        return limit.of_unmasked(measure.apply(data, data, UNUSED_RNG).value)
+    except Undefined:  # the measure has no value for this file, and the limit is met by none
+        return limit
 
 
 def score_file(
@@ -113,19 +131,31 @@ def limit_check(name: str, verdict: Verdict, what: str, level: float) -> Check:
     limit, passed = verdict.limit, verdict.status == "met"
     outcome = describe_outcome(limit.measure, verdict, what, level)
     if verdict.estimate is None:
-        return Check(name, passed, f"{outcome}. The limit is {limit.value:g}.", verdict=verdict)
+        return Check(name, passed, f"{outcome}. The limit is {format_limit(limit.value)}.", verdict=verdict)
     compared = "within" if passed else "above" if limit.is_upper else "below"
-    return Check(name, passed, f"{outcome}, {compared} the limit of {limit.value:g}.", verdict=verdict)
+    return Check(name, passed, f"{outcome}, {compared} the limit of {format_limit(limit.value)}.", verdict=verdict)
 
 
 def check_combined_file(
     name: str, limits: Sequence[Limit], original: Microdata, released: Microdata, stream: Stream, method: Method,
-    what: str, level: float,
+    what: str, level: float, *, is_random: bool, draws: Iterable[Microdata] | None = None,
 ) -> list[Check]:  # fmt: skip
-    """Compare a file that several methods or releases made with every risk limit; a limit without a value fails."""
+    """Compare a file that several methods or releases made with every risk limit; a limit without a value fails.
+
+    is_random : whether any of the methods is. One such file says little about an expectation over draws.
+    draws : further draws of such a file, over which expectations are pooled; None: their limits have no value.
+    """
     risks = [limit for limit in limits if limit.measure.axis == "risk"]
-    scores = score_file([limit.measure for limit in risks], original, released, stream, method, alone=False)
-    verdicts = [limit.judge(score.outcome, level) for limit, score in zip(risks, scores, strict=True)]
+    single, pooled = (
+        [limit.measure for limit in risks if (limit.measure.expectation and is_random) == is_pooled]
+        for is_pooled in (False, True)
+    )
+    rows = dict(zip(single, score_file(single, original, released, stream, method, alone=False), strict=True))
+    if pooled and draws is not None:
+        rows |= zip(pooled, score_expectations(pooled, original, draws, is_random=True), strict=True)
+    unknown = Absent(applies=True, reason=NO_EXPECTATION_OF_NESTED_FILES)
+    outcomes = [rows[limit.measure].outcome if limit.measure in rows else unknown for limit in risks]
+    verdicts = [limit.judge(outcome, level) for limit, outcome in zip(risks, outcomes, strict=True)]
     return [limit_check(name, verdict, what, level) for verdict in verdicts]
 
 

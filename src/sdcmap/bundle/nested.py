@@ -155,8 +155,9 @@ def check_against_original(
     """Check every risk limit of the second plan for an attacker who holds the original records and both method notes."""
     both, level = parent.combined_candidate(Candidate(method)).method, parent.plan.policy.release_level
     return check_combined_file(
-        "nested", limits, first.truth, second, stream, both, "for an attacker with the original records", level
-    )
+        "nested", limits, first.truth, second, stream, both, "for an attacker with the original records", level,
+        is_random=both.random,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,8 @@ def _amount(text: str, measure: Measure, score: ScoreRow) -> Amount:
     better = f"{measure.direction} is closer to the original"
     label = measure.label or split_class_name(type(measure).__name__)
     return {
-        "measure": text, "label": label, "value": value, "unit": measure.unit, "status": score.status, "reading": better,
+        "measure": text, "label": label, "value": value, "unit": measure.value_unit, "status": score.status,
+        "reading": better,
     }  # fmt: skip
 
 

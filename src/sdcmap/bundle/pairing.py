@@ -116,7 +116,7 @@ def choose_pair(
                 passing = shortlist(public_candidates.map, _rule(public_candidates.plan), most)
                 capped |= len(passing) > most
                 for second in passing[:most]:
-                    key = _pair_key(first, second, public_candidates.plan)
+                    key = _pair_key(first, second, public_candidates)
                     measurement = recall(key, partial(public_candidates.measure_pair, second))
                     pairs[_judge_pair(first, second, measurement, public_candidates, joint)] = first, second
             except (PlanError, SchemaError, Infeasible, Refused) as error:
@@ -214,9 +214,10 @@ def _utility(plan: Plan) -> Measure:
 
 
 # ---- one pair -------------------------------------------------------------------------------------------------
-def _pair_key(first: Choice, second: Choice, plan: Plan) -> str:
+def _pair_key(first: Choice, second: Choice, made: PublicCandidates) -> str:
     """Return the key of a measured pair: both candidates with the ids of their streams, and what was measured."""
-    limits = [(limit.measure.id, limit.value) for limit in limits_of(plan, [plan.rule], None)]
+    plan = made.plan
+    limits = [(limit.measure.id, limit.value) for limit in limits_of(plan, made.data, [plan.rule])]
     utility = [measure.id for measure in plan.measures if measure.text == plan.utility]
     parts = [first.candidate, first.stream_id, second.candidate, second.stream_id, limits, utility, LINKAGE.id]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]

@@ -122,7 +122,7 @@ class PublicCandidates:
             none = absent_row(LINKAGE, "unpaired", SYNTHETIC_REASON)
             return {"loss": None, "alone": none, "side_by_side": none, "failed": [SYNTHETIC_REASON]}
         first, file = align_files(self.parent, prepared, prepared.data)
-        limits = limits_of(self.plan, [self.plan.rule], None)
+        limits = limits_of(self.plan, self.data, [self.plan.rule])
         checks = nested.check_against_original(self.parent, first, file, limits, fresh, method)
         utility = [measure for measure in self.plan.measures if measure.text == self.plan.utility]
         (loss,) = score_file(utility, first.truth, file, fresh)

@@ -329,7 +329,8 @@ def release(
     # A person who names a candidate may have seen all draws of its method.
     draws = plan.replicates if candidate.method.random else 1
     searched = choice.searched if isinstance(choice, Choice) and choice.searched else draws
-    limits = limit_checks.limits_of(plan, [plan.rule, choice.rule if isinstance(choice, Choice) else None], max_risk)
+    rules = [plan.rule, choice.rule if isinstance(choice, Choice) else None]
+    limits = limit_checks.limits_of(plan, data, rules, max_risk)
     parent = None
     if plan.data is not None and plan.data.within:
         pair = {} if study is None else study.manifest.get("pair", {})

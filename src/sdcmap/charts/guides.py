@@ -11,6 +11,7 @@ import polars as pl
 
 from sdcmap.charts.axis import Axis
 from sdcmap.core.chart import Row
+from sdcmap.core.limit import explain_limit, format_limit
 from sdcmap.core.readable_units import describe_error
 from sdcmap.core.rule import Choice
 from sdcmap.map import RUMap
@@ -168,13 +169,17 @@ def limit_rows(ru: RUMap, x: Axis, y: Axis, panels: Sequence[str], mark: Choice 
     rows = []
     for limit in ru.limits:
         name, bound = limit.measure.text, "≤" if limit.is_upper else "≥"
+        if math.isnan(limit.value):  # an efficiency, and the unmasked file has no score yet
+            continue
         if name == ru.utility and not x.locate(limit.value)[1]:
             ends = {"x": limit.value, "y": y.low, "x2": limit.value, "y2": y.high, "edge": ""}
-            text = f"limit: {loss_word(ru)} {bound} {limit.value:g}"
+            # An efficiency is enough: the axis shows efficiencies, and a short text stays beside its line.
+            value = explain_limit(limit.value) or format_limit(limit.value, limit.measure)
+            text = f"limit: {loss_word(ru)} {bound} {value}"
             rows += [{"panel": panel, "kind": "limit", **ends, "text": text} for panel in panels]
         is_drawn = mark is not None and hasattr(mark.rule, "risk") and float(mark.rule.risk) == limit.value
         if ru.risk == (name,) and not is_drawn and not y.locate(limit.value)[1]:
-            text = f"limit: {risk_word(ru)} {bound} {limit.value:g}"
+            text = f"limit: {risk_word(ru)} {bound} {format_limit(limit.value, limit.measure)}"
             rows += _level_line("limit", x, limit.value, "", text, panels)
     return rows
 

@@ -201,7 +201,8 @@ def _axes(
         if name == "risk" and mark is not None and hasattr(mark.rule, "risk"):
             anchors.append(float(mark.rule.risk))
         measure = ru.utility if name == "utility" else ru.risk[0] if single_risk else ""
-        anchors += [ru.limits_by_name[measure]] if measure in ru.limits_by_name else []
+        limit = ru.limits_by_name.get(measure, math.nan)  # an efficiency of an unknown unmasked file is NaN
+        anchors += [] if math.isnan(limit) else [limit]
         # Bands and anchors may widen the axis only a little; see `axis`.
         ends = [f"{name}_{end}" for end in ("low", "high") if f"{name}_{end}" in table.columns]
         bands = [value for end in ends for value in table[end].drop_nulls()]
@@ -236,7 +237,10 @@ def _label_readably(ru: RUMap, own: Axis, name: str, shows_attackers: bool) -> A
     if name == "risk" and shows_attackers:
         title = f"Risk of each attacker, as the typical error in {measure.error_variable}"
         return replace(own, title=title, better="a larger error is better").label_errors()
-    title = f"{'Risk' if name == 'risk' else 'Utility'}: {ru.scores.short_title_of(measure.text)}"
+    if name == "risk" and len(ru.risk) > 1:
+        title = own.title.removesuffix(f" ({ru.risk_unit})")
+    else:
+        title = f"{name.capitalize()}: {ru.scores.short_title_of(measure.text)}"
     whole = next(iter(ru.points.filter("anchor")["utility"]), None)
     if name == "utility" and whole is not None and math.isfinite(whole) and whole > 0:
         return replace(own, title=title).label_shares(whole)

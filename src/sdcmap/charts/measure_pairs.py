@@ -33,9 +33,7 @@ def draw_measure_pairs(
 
     mark : a choice; its candidate is marked in every panel.
     """
-    risks, utilities = (
-        [name for name in _names(ru, axis) if len(ru.scores.column(name))] for axis in ("risk", "utility")
-    )
+    risks, utilities = measured_names(ru)
     count = len(risks) * len(utilities)
     if not count:
         raise PlanError("small multiples need a risk measure and a utility measure that have values.")
@@ -50,8 +48,11 @@ def draw_measure_pairs(
     return Chart(page(title, hconcat=[grid, legend_view(legend.values())], spacing=18), title)
 
 
-def _names(ru: RUMap, axis: str) -> list[str]:
-    return ru.scores.measure.filter(axis=axis)["name"].to_list()
+def measured_names(ru: RUMap) -> tuple[list[str], list[str]]:
+    """Return the risk measures and the utility measures that have a value for some candidate."""
+    names = [ru.scores.measure.filter(axis=axis)["name"] for axis in ("risk", "utility")]
+    risks, utilities = ([name for name in every if len(ru.scores.column(name))] for every in names)
+    return risks, utilities
 
 
 def _pair_info(ru: RUMap, risk: str, utility: str, mark: Choice | None, layer: str, width: int, height: int) -> MapInfo:

@@ -16,8 +16,8 @@ from sdcmap.kernels.neighbors.counting import PairDistances
 if TYPE_CHECKING:
     from sdcmap.recordwise.table import RecordTable
 
-TITLE = "Released records among the originals"
-MAX_POINTS = 5000  # more originals are drawn evenly spaced
+TITLE = "Released records among the {units}"
+MAX_POINTS = 5000  # of more units, evenly spaced ones are drawn
 SIDE = 250  # pixels
 NEIGHBOR, LINK = COLORS[0], COLORS[1]
 RELEASED = {"shape": "triangle-up", "filled": True, "size": 90, "color": INK, "opacity": 1}
@@ -27,7 +27,7 @@ OWN = {"shape": "circle", "filled": False, "size": 110, "color": LINK, "strokeWi
 
 
 def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") -> Chart:
-    """Draw all originals with some released records as triangles, and a panel for each of these with its neighborhood.
+    """Draw all units with some released records as triangles, and a panel for each of these with its neighborhood.
 
     The axes are the first two variables of the rule, on its scale.
     """
@@ -38,8 +38,14 @@ def draw_zoom(table: RecordTable, rows: Sequence[int] = (), *, title: str = "") 
     names = [f"({chr(98 + position % 25)})" for position in range(len(chosen))]
     panels = [_whole(table, pairs, chosen, names)]
     panels += [_near(table, pairs, index, name) for index, name in zip(chosen, names, strict=True)]
-    views, columns = [*panels, legend_view(_legend(pairs))], 3 if len(panels) > 3 else len(panels) + 1
-    return Chart(page(title or TITLE, concat=views, columns=columns, spacing=24), title or TITLE)
+    views, columns = [*panels, legend_view(_legend(table, pairs))], 3 if len(panels) > 3 else len(panels) + 1
+    title = title or TITLE.format(units=_units_phrase(table))
+    return Chart(page(title, concat=views, columns=columns, spacing=24), title)
+
+
+def _units_phrase(table: RecordTable) -> str:
+    """Return what the cloud consists of."""
+    return "units of the archive" if table.has_archive else "originals"
 
 
 def _index_of(table: RecordTable, row: int) -> int:
@@ -68,7 +74,12 @@ def _whole(table: RecordTable, pairs: PairDistances, chosen: list[int], names: l
         *(layer(triangles, mark, text={"field": "name"}) for mark in (halo, label)),
     ]
     drawn = "" if len(shown) == len(pairs.x) else f"; {len(shown):,} of {len(pairs.x):,} drawn"
-    return _panel(table, layers, f"(a) all {len(pairs.x):,} originals{drawn}", [_domain(pairs.x[:, a]) for a in (0, 1)])
+    return _panel(
+        table,
+        layers,
+        f"(a) all {len(pairs.x):,} {_units_phrase(table)}{drawn}",
+        [_domain(pairs.x[:, a]) for a in (0, 1)],
+    )
 
 
 def _points(x: Array) -> list[Row]:
@@ -131,12 +142,13 @@ def _panel(table: RecordTable, layers: list[Spec], title: str, domains: list[tup
     return {"width": SIDE, "height": SIDE, "layer": clipped, "encoding": encoding, "title": head}
 
 
-def _legend(pairs: PairDistances) -> list[Entry]:
+def _legend(table: RecordTable, pairs: PairDistances) -> list[Entry]:
+    unit = "unit of the archive" if table.has_archive else "original"
     circle = "neighborhood: z < δ" if pairs.x.shape[1] == 2 else "neighborhood, cut through y"
     return [
         Entry("point", {**RELEASED, "size": 70}, "released record"),
-        Entry("point", {**OWN, "size": 80}, "its own original"),
-        Entry("point", {**ORIGINAL, "size": 30}, "other original"),
-        Entry("point", {**INSIDE, "size": 34}, "original in the neighborhood"),
+        Entry("point", {**OWN, "size": 80}, f"its own {unit}"),
+        Entry("point", {**ORIGINAL, "size": 30}, f"other {unit}"),
+        Entry("point", {**INSIDE, "size": 34}, f"{unit} in the neighborhood"),
         Entry("rule", {"color": NEIGHBOR, "strokeWidth": 1.1}, circle),
     ]

@@ -11,8 +11,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, PlanError, Range, Share
-from sdcmap.core.limit import Limit, Verdict, count_verdicts
-from sdcmap.core.readable_units import describe_error
+from sdcmap.core.limit import Limit, Verdict, count_verdicts, format_limit
 from sdcmap.core.rule import Choice, RiskUtilityMap, Rule, RunnerUp
 
 RUNNERS_UP = 3  # rows that a choice names beside the chosen one
@@ -264,8 +263,7 @@ def row_noun(rows: pl.DataFrame) -> str:
 
 def describe_limit(ru: RiskUtilityMap, limit: Limit) -> str:
     """Return a limit as a sentence states it."""
-    readable = describe_error(limit.measure, limit.value)
-    value = f"{limit.value:.3g} ({readable})" if readable else f"{limit.value:g}"
+    value = format_limit(limit.value, limit.measure)
     return f"{measure_title(ru, limit.measure.text)} at {'most' if limit.is_upper else 'least'} {value}"
 
 
@@ -273,7 +271,7 @@ def compare_to_limit(ru: RiskUtilityMap, limit: Limit, end: float | None) -> str
     """Return the confidence limit of a measure beside the limit that it is compared with."""
     side, allowed = ("upper", "at most") if limit.is_upper else ("lower", "at least")
     title = measure_title(ru, limit.measure.text)
-    return f"{title}, {side} confidence limit {end:.3g}, allowed {allowed} {limit.value:g}"
+    return f"{title}, {side} confidence limit {end:.3g}, allowed {allowed} {format_limit(limit.value)}"
 
 
 def measure_title(ru: RiskUtilityMap, name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from sdcmap.choose.by_release import NEXT_STEPS, ByRelease, measure_title, name_of, row_noun
+from sdcmap.choose.by_release import NEXT_STEPS, ByRelease, describe_prior_above, measure_title, name_of, row_noun
 from sdcmap.core import Array, PlanError, Range, Share
 from sdcmap.core.readable_units import describe_error
 from sdcmap.core.rule import Choice, RiskUtilityMap
@@ -77,9 +77,17 @@ class Threshold(ByRelease):
             none = f"none of the {len(rows):,} {noun} {'meets every limit' if by_limits else f'has {within}'}"
             unit = " times a limit" if by_limits else ""
             miss = f"The nearest miss is {name_of(ru, row)} with {value:.4g}{unit}"
-            return f"Release nothing: {none}. {miss}{self._over(ru, rows[[nearest]])}. {NEXT_STEPS}"
+            prior = self._prior_above(ru)
+            return f"Release nothing: {none}. {miss}{self._over(ru, rows[[nearest]])}.{prior} {NEXT_STEPS}"
 
         return self._pick(ru, rows, why, miss)
+
+    def _prior_above(self, ru: RiskUtilityMap) -> str:
+        """Return a sentence that says that even releasing nothing exceeds the threshold; "" where it does not."""
+        prior = ru.end(ru.risk[0], "baseline_value") if len(ru.risk) == 1 else None
+        if prior is None or ru.signs[0] * prior <= ru.signs[0] * self.risk:
+            return ""
+        return f" {describe_prior_above([f'{measure_title(ru, ru.risk[0])} is {prior:.4g} (limit {self.risk:g})'])}"
 
     def _explain(self, ru: RiskUtilityMap) -> str:
         """Return what the limit is compared with where the risk is an expectation, and the limit as a typical error."""

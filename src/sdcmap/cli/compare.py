@@ -76,10 +76,12 @@ def _show_next_steps(compared: Comparison, out: Path) -> None:
     """Print what the rule would choose, and what to try next."""
     import polars as pl
 
+    from sdcmap.core.limit import format_limit
+
     if compared.choice is not None:
         print(f"By the plan's rule: {compared.choice.reason}")
     titles = {m.text: f"{m.title} [{m.brief}]" for m in compared.plan.measures}
-    if within := [f"{titles[name]}: {limit:g}" for name, limit in compared.plan.limits.items()]:
+    if within := [f"{titles[name]}: {format_limit(limit)}" for name, limit in compared.plan.limits.items()]:
         count = sum(compared.table.filter(~pl.col("anchor"))["within"])
         print(f"{count} of {len(compared.table) - 1} methods are within every limit ({'; '.join(within)}).")
     print(f"Methods to refine: {' | '.join(compared.refine)}")

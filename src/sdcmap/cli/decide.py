@@ -109,23 +109,30 @@ def draw_map(
     print(out)
 
 
-def _stated_limits(study: Path, stated: list[str]) -> dict[str, float] | None:
+def _stated_limits(study: Path, stated: list[str]) -> dict[str, Any] | None:
     """Return the plan's limits with those of options such as Hellinger=0.05; None where no option states one."""
     import sdcmap as sm
 
-    limits: dict[str, float] = {}
+    limits: dict[str, Any] = {}
     for text in stated:
-        name, sign, number = text.rpartition("=")
+        name, sign, value = text.rpartition("=")
+        unit, _, number = value.rpartition(":")
         try:
-            limits[name] = float(number)
+            limits[name] = {unit: float(number)} if unit else float(number)
         except ValueError:
             sign = ""
         if not sign:
-            raise sm.errors.PlanError(f"--limit needs a measure and a number, such as Hellinger=0.05. Got {text!r}.")
+            forms = "Hellinger=0.05, Position=error:5000 or MeanPrecision=efficiency:0.9"
+            raise sm.errors.PlanError(f"--limit needs a measure and a number, such as {forms}. Got {text!r}.")
     if not limits:
         return None
     with sm.Study.open(study) as opened:
-        return {**opened.plan.limits, **limits}
+        plan = opened.plan
+    # As in a plan, the name of a class stands for all its measures.
+    by_class = [(m.text, limits[type(m).__name__]) for m in plan.measures if type(m).__name__ in limits]
+    classes = {type(m).__name__ for m in plan.measures}
+    named = {name: limit for name, limit in limits.items() if name not in classes}
+    return {**plan.limits, **dict(by_class), **named}
 
 
 def _stated_rule(
@@ -224,7 +231,8 @@ def choose(
 
     Example: sdcmap choose cps-study --max-risk 0.012
 
-    Example: sdcmap choose income-study --risk Position --min-error 5000
+    Example: sdcmap choose income-study --risk Position --min-error 5000 --limit MeanPrecision=efficiency:0.9
+
     Example: sdcmap choose cps-study --max-risk 0.012 --limit Hellinger=0.05
     """
     import sdcmap as sm

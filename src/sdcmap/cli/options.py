@@ -25,7 +25,11 @@ Quiet = Annotated[bool, Option(help="Show no progress bar.")]
 Risks = Annotated[list[str], Option(help="Risk measure of the map; if repeated, the worst of them counts.")]
 Utility = Annotated[str, Option(help="Utility measure of the map.")]
 Limits = Annotated[
-    list[str], Option(help="MEASURE=NUMBER: a limit of any risk or utility measure, beside the plan's; repeatable.")
+    list[str],
+    Option(
+        help="MEASURE=NUMBER: a limit of any risk or utility measure, beside the plan's; repeatable. "
+        "Of a precision 1/MSE also MEASURE=error:NUMBER or MEASURE=efficiency:SHARE."
+    ),
 ]
 Seed = Annotated[int | None, Option(min=0, help="Seed of the whole run. Default: a new random seed.")]
 Title = Annotated[str, Option("--title", help="Title of the data.")]

@@ -13,6 +13,7 @@ from sdcmap.errors import PlanError
 
 MIN_SHOWN_RECORDS = 10  # smaller cells and subgroups are not shown to external readers
 RECORD_SHARES = ("share of records", "share of values")  # units of measures whose value times the rows is a count
+TARGET_SHARE = "share of the attacker's targets"  # of an attacker with their own file: of its people in the release
 RECORDS = "records"  # the unit of measures whose value is a count
 
 
@@ -49,9 +50,9 @@ class Audience:
         """Return a score in its unit. For external readers, shares and differences of 1 to 9 records are suppressed."""
         if value is None or not self.is_external:
             return self.number(value)
-        records = value * self.rows if unit in RECORD_SHARES else value if unit == RECORDS else 0
+        records = value * self.rows if unit in (*RECORD_SHARES, TARGET_SHARE) else value if unit == RECORDS else 0
         if self.hides(records):
-            return self._hide_count(records)
+            return self._hide_target_share(records) if unit == TARGET_SHARE else self._hide_count(records)
         return self.number(round_score(value, unit, self.rows))
 
     def hides(self, records: float) -> bool:
@@ -70,6 +71,11 @@ class Audience:
             return f"{format_significant(100 * round_share(records / max(self.rows, 1), self.rows), 2)} %"
         return f"{format_significant(100 * records / max(self.rows, 1), 3)} %"
 
+    def _hide_target_share(self, records: float) -> str:
+        """Return a share of targets that is too near to none or all of them; their number is not the file's."""
+        least = f"under {format_significant(100 * MIN_SHOWN_RECORDS / self.rows, 2)} % of the attacker's targets"
+        return least if records < MIN_SHOWN_RECORDS else f"all but {least}"
+
     def _hide_count(self, records: float) -> str:
         return (
             f"under {MIN_SHOWN_RECORDS} records"
@@ -80,7 +86,7 @@ class Audience:
 
 def round_score(value: float, unit: str, rows: int) -> float:
     """Return a score for external readers: shares and counts in steps of 10 records or more, others unchanged."""
-    if unit in RECORD_SHARES:
+    if unit in (*RECORD_SHARES, TARGET_SHARE):
         return round_share(value, rows)
     return rows * round_share(value / rows, rows) if unit == RECORDS and value <= rows else value
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from sdcmap.core.estimate import Estimate
 from sdcmap.core.measure import Measure
-from sdcmap.core.readable_units import precision_of_error
+from sdcmap.core.readable_units import describe_error, precision_of_error
 from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Array
 
@@ -51,21 +51,100 @@ class ErrorLimit(float):
         return (self.error,)
 
 
-def read_limit(name: str, stated: object, measure: Measure | None) -> float:
-    """Return a limit as a number: a number, or {"error": the typical error}; raise PlanError for anything else.
+class EfficiencyLimit(float):
+    """A limit of a user's precision 1/MSE that was stated as a share of the precision of the unmasked file.
 
-    The attacker's error must be at least as large, a user's error at most as large.
+    It is the number efficiency * unmasked, and a plan writes it as it was stated. Until the precision of the unmasked file
+    is known it is NaN, which no file meets. Two limits are equal if they were stated alike.
+
+    >>> EfficiencyLimit(0.9), EfficiencyLimit(0.9).of_unmasked(2e-6)
+    (nan, 1.8e-06)
+    """
+
+    efficiency: float
+
+    def __new__(cls, efficiency: float, unmasked: float = math.nan) -> EfficiencyLimit:
+        limit = super().__new__(cls, float(efficiency) * unmasked if 0 < unmasked < math.inf else math.nan)
+        limit.efficiency = float(efficiency)
+        return limit
+
+    def __getnewargs__(self) -> tuple[float, float]:  # type: ignore[override]
+        return (self.efficiency, float(self) / self.efficiency)
+
+    def __eq__(self, other: object) -> bool:
+        return self.efficiency == other.efficiency if isinstance(other, EfficiencyLimit) else float(self) == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(("efficiency", self.efficiency))
+
+    def of_unmasked(self, unmasked: float | None) -> EfficiencyLimit:
+        """Return the limit as a number, given the precision of the unmasked file; None: it is not known."""
+        return EfficiencyLimit(self.efficiency, math.nan if unmasked is None else unmasked)
+
+
+def read_limit(name: str, stated: object, measure: Measure | None) -> float:
+    """Return a limit: a number, {"error": typical error} or {"efficiency": share}; raise PlanError for anything else.
+
+    The attacker's error must be at least as large, a user's error at most as large. A user's precision must be at least
+    this share of the precision of the unmasked file.
     """
     if not isinstance(stated, Mapping):
-        return stated if isinstance(stated, ErrorLimit) else float(stated)  # type: ignore[arg-type]
-    error = stated.get("error")
-    if set(stated) != {"error"} or isinstance(error, bool) or not isinstance(error, int | float):
-        raise PlanError(f"the limit of {name!r} must be a number, or a table such as {{error = 5000}}.")
+        return stated if isinstance(stated, ErrorLimit | EfficiencyLimit) else float(stated)  # type: ignore[arg-type]
+    (unit, number), *others = stated.items() or [("", None)]
+    if others or unit not in ("error", "efficiency") or isinstance(number, bool) or not isinstance(number, int | float):
+        forms = "{error = 5000} or {efficiency = 0.9}"
+        raise PlanError(f"the limit of {name!r} must be a number, or a table such as {forms}.")
     if measure is not None and not measure.error_variable:
-        raise PlanError(f"the limit of {name!r} cannot be stated as an error: its value is not 1 over a squared error.")
-    if not 0 < error < math.inf:
-        raise PlanError(f"the error in the limit of {name!r} must be a number above 0.")
-    return ErrorLimit(error)
+        what = f"an {unit}: its value is not 1 over a squared error"
+        raise PlanError(f"the limit of {name!r} cannot be stated as {what}.")
+    if unit == "error":
+        if not 0 < number < math.inf:
+            raise PlanError(f"the error in the limit of {name!r} must be a number above 0.")
+        return ErrorLimit(number)
+    if measure is not None and measure.axis != "utility":
+        advice = "State the error that the attacker must at least make, such as {error = 5000}."
+        raise PlanError(f"the limit of {name!r} cannot be stated as an efficiency: it is no user's precision. {advice}")
+    if not 0 < number <= 1:
+        raise PlanError(f"the efficiency in the limit of {name!r} must be above 0 and at most 1, such as 0.9.")
+    return EfficiencyLimit(number)
+
+
+def state_limits(limits: Mapping[str, float]) -> dict[str, float | dict[str, float]]:
+    """Return limits as a person stated them: the reverse of `read_limit`, for plans and records of plans."""
+    return {name: _stated_table(limit) or limit for name, limit in limits.items()}
+
+
+def _stated_table(limit: float) -> dict[str, float]:
+    """Return the table in which a limit was stated; empty for a plain number."""
+    if isinstance(limit, EfficiencyLimit):
+        return {"efficiency": limit.efficiency}
+    return {"error": limit.error} if isinstance(limit, ErrorLimit) else {}
+
+
+def format_limit(limit: float, measure: Measure | None = None) -> str:
+    """Return a limit for readers: its number, and in parentheses its readable unit.
+
+    A number that is not known yet is left out. `measure` : the limited measure, to show its typical error.
+
+    >>> format_limit(0.05), format_limit(EfficiencyLimit(0.9))
+    ('0.05', '90 % of the precision of the unmasked file')
+    >>> format_limit(EfficiencyLimit(0.9, 2e-6))
+    '1.8e-06 (90 % of the precision of the unmasked file)'
+    """
+    readable = explain_limit(limit, measure)
+    if math.isnan(limit) and readable:
+        return readable
+    return f"{limit:.3g} ({readable})" if readable else f"{limit:g}"
+
+
+def explain_limit(limit: float, measure: Measure | None = None) -> str:
+    """Return a limit in readable units: the efficiency or the typical error; "" for a measure that is no precision."""
+    if isinstance(limit, EfficiencyLimit):
+        return f"{100 * limit.efficiency:g} % of the precision of the unmasked file"
+    return "" if measure is None else describe_error(measure, limit)
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,11 @@ class Measure(Value):
         return ", ".join([label, *(f"{name} = {format_number(part)}" for name, part in plain.items())])
 
     @property
+    def value_unit(self) -> str:
+        """The unit of the value with these parameters; by default that of the class."""
+        return self.unit
+
+    @property
     def error_variable(self) -> str:
         """The variable whose mean squared error the value is 1 over; "" for other measures.
 

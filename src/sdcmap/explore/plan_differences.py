@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sdcmap.core.formatting import join_names
+from sdcmap.core.limit import format_limit
 from sdcmap.files.reader import Source
 from sdcmap.study.plan import Plan
 
@@ -65,7 +66,7 @@ def _choice_facts(plan: Plan) -> dict[str, str]:
         "draws of a method": str(plan.replicates),
         "risk axis": join_names(plan.risk) if plan.risk else "",
         "utility axis": plan.utility,
-        "limits": "; ".join(f"{name} at most {limit:g}" for name, limit in plan.limits.items()),
+        "limits": "; ".join(f"{name} at most {format_limit(limit)}" for name, limit in plan.limits.items()),
         "rule": plan.rule.text if plan.rule else "none",
         "profile": plan.profile.name if plan.profile else "none",
     }

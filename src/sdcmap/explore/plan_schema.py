@@ -67,8 +67,11 @@ def plan_schema() -> JSONSchema:
 
 def _parts() -> dict[str, JSONSchema]:
     number = {"type": "number"}
-    error = {"type": "object", "properties": {"error": number}, "required": ["error"], "additionalProperties": False}
-    limit = {"anyOf": [number, error]}
+    tables = [
+        {"type": "object", "properties": {unit: number}, "required": [unit], "additionalProperties": False}
+        for unit in ("error", "efficiency")
+    ]
+    limit = {"anyOf": [number, *tables]}
     return {
         "methods": {"type": "array", "items": {"$ref": "#/$defs/method"}},
         "measures": {"type": "array", "items": {"$ref": "#/$defs/measure"}},

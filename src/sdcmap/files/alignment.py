@@ -126,3 +126,17 @@ def _matching_rows(ours: Array, theirs: Array, by: str) -> Array:
     if lost or len(theirs) != len(ours):
         raise SchemaError(f"the id column {by!r} does not match: {lost:,} records of the original are not in the file.")
     return np.array(rows)
+
+
+def read_row_numbers(file: Microdata, column: str, rows: int, name: str) -> Array:
+    """Return the column of a file that states the row of the data, from 0, of each of its records; -1 where missing.
+
+    rows : the number of rows of the data. name : what an error message calls the file.
+    """
+    stated = read(file.only([column]), kinds={column: "numeric"}).numbers(column)
+    known = stated[~np.isnan(stated)]
+    if (known != np.rint(known)).any() or (known < 0).any() or (known >= rows).any():
+        raise SchemaError(f"{column!r} of {name} must hold whole numbers from 0 to {rows - 1}.")
+    if len(np.unique(known)) < len(known):
+        raise SchemaError(f"{column!r} of {name} names a row of the data twice.")
+    return np.where(np.isnan(stated), -1, stated).astype(np.int64)

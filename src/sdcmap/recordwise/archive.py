@@ -9,6 +9,7 @@ import numpy as np
 
 from sdcmap.core import Array, Microdata, SchemaError
 from sdcmap.data.readable import Readable
+from sdcmap.files.alignment import read_row_numbers
 from sdcmap.files.reader import read
 
 
@@ -51,15 +52,10 @@ def read_archive_units(
 
 def _units_by_row(archive: Microdata, row: str, rows: int) -> Array:
     """Return the unit of each row of the original by the archive's column of row numbers."""
-    stated = read(archive.only([row]), kinds={row: "numeric"}).numbers(row)
-    known = np.flatnonzero(~np.isnan(stated))
-    numbers = stated[known]
-    if (numbers != np.rint(numbers)).any() or (numbers < 0).any() or (numbers >= rows).any():
-        raise SchemaError(f"{row!r} of the archive must hold whole numbers from 0 to {rows - 1}.")
-    if len(np.unique(numbers)) < len(numbers):
-        raise SchemaError(f"{row!r} of the archive names a row of the data twice.")
+    numbers = read_row_numbers(archive, row, rows, "the archive")
+    known = np.flatnonzero(numbers >= 0)
     unit = np.full(rows, -1)
-    unit[numbers.astype(np.int64)] = known
+    unit[numbers[known]] = known
     return unit
 
 

@@ -36,6 +36,7 @@ class RecordTable(Assessment):
     size: str  # the variable by which units are large; "" where the first variable is categorical
     sizes: Array  # its values in the original
     rows_in_file: int
+    has_archive: bool = False  # the units are those of the attacker's own file, not the originals
 
     # ---- numbers ----------------------------------------------------------------------------------------------
     @property
@@ -146,7 +147,7 @@ class RecordTable(Assessment):
         return draw_chart("draw_confidentiality", self, audience=audience, title=title, width=width, height=height)
 
     def draw_zoom(self, *rows: int, title: str = "") -> Chart:
-        """Draw released records (rows of the masked file) in the cloud of originals, complete and zoomed in.
+        """Draw released records (rows of the masked file) among the originals, or the archive's units, and zoom in.
 
         By default these are the largest unit and one in the densest part of the cloud. Seri (2005), figure 1.
         """
@@ -238,7 +239,9 @@ def records(
         assessment = replace(assessment, perturbation=loss.records(data, released)[assessment.rows])
     name = _size_variable(data, assessment.rule, size)
     sizes = data.numbers(name)[assessment.links] if name else np.full(len(assessment.rows), np.nan)
-    return RecordTable(**vars(assessment), size=name, sizes=sizes, rows_in_file=len(released))
+    return RecordTable(
+        **vars(assessment), size=name, sizes=sizes, rows_in_file=len(released), has_archive=units is not None
+    )
 
 
 def _check_options(rule: Unsafe, stated: set[str]) -> None:

@@ -11,7 +11,7 @@ import polars as pl
 from sdcmap.charts.before_after import RiskChange
 from sdcmap.choose import Threshold
 from sdcmap.choose.by_release import NO_MASKING_NEEDED
-from sdcmap.core.audience import RECORD_SHARES, format_significant
+from sdcmap.core.audience import RECORD_SHARES, TARGET_SHARE, format_significant
 from sdcmap.core.estimate import Estimate
 from sdcmap.core.limit import Verdict, count_verdicts
 from sdcmap.core.readable_units import SHOWN_LEVEL, describe_error, describe_pooled, describe_readably
@@ -20,7 +20,7 @@ from sdcmap.study.folder import Study
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.scores import Scores
 
-SHARE_UNITS = (*RECORD_SHARES, "probability")  # values in these units are shown in percent
+SHARE_UNITS = (*RECORD_SHARES, TARGET_SHARE, "probability")  # values in these units are shown in percent
 TESTED = ("met", "exceeded")  # statuses of a limit that was compared with an estimate
 
 
@@ -100,7 +100,7 @@ def limit_rows(scores: Scores, choice: Choice | None) -> list[LimitRow]:
 
 
 def _limit_row(scores: Scores, choice: Choice, verdict: Verdict) -> LimitRow:
-    measure, unit = verdict.limit.measure, verdict.limit.measure.unit
+    measure, unit = verdict.limit.measure, verdict.limit.measure.value_unit
     before = values_of(scores, measure.text, choice)[0] if measure.text in scores.values else None
     estimate = None if verdict.estimate is None else verdict.estimate.value
     return LimitRow(
@@ -114,7 +114,7 @@ def _limit_row(scores: Scores, choice: Choice, verdict: Verdict) -> LimitRow:
         result=verdict.status,
         reason=verdict.reason,
         note=describe_pooling(scores, measure.text, choice) if verdict.status in TESTED else "",
-        limit_note=describe_error(measure, verdict.limit.value),
+        limit_note=describe_readably(measure, verdict.limit.value, before),
     )
 
 
@@ -152,12 +152,8 @@ def values_of(scores: Scores, name: str, choice: Choice) -> tuple[float | None, 
 
     The value of an expectation is pooled over the draws of the chosen method: that is what the rule and the limits compare.
     """
-    known = scores.column(name).drop_nulls("value")
-    unmasked = [method for method, kind in scores.kinds.items() if kind == "identity"]
-    before = known.filter(pl.col("method").is_in(unmasked))["value"]
-    if (pooled := pooled_estimate(scores, name, choice)) is not None:
-        return next(iter(before), None), pooled.value
-    return next(iter(before), None), release_value(scores, name, choice)
+    before, pooled = scores.unmasked_value(name), pooled_estimate(scores, name, choice)
+    return before, release_value(scores, name, choice) if pooled is None else pooled.value
 
 
 def release_value(scores: Scores, name: str, choice: Choice) -> float | None:

@@ -84,7 +84,7 @@ def framework_evidence(
         lines = [f"{name}: {facts[name]}" for name in term.get("facts", ()) if facts.get(name)]
         for name in _measures(scores, term.get("measures", ())) if release else ():
             if release and (value := values_of(scores, name, release)[1]) is not None:
-                lines.append(f"{scores.title_of(name)}: {to.number(value)} ({scores.values[name].unit})")
+                lines.append(f"{scores.title_of(name)}: {to.number(value)} ({scores.values[name].value_unit})")
         return Evidence(str(term["name"]), str(term["definition"]), tuple(lines) or (NOT_ASSESSED,))
 
     return [Framework(str(entry["name"]), tuple(map(row, entry["term"]))) for entry in vocabulary()["framework"]]

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sdcmap.charts import draw_criterion, draw_map
+from sdcmap.charts import draw_criterion, draw_map, draw_measure_pairs
 from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change_charts import draw_change, draw_correlations
 from sdcmap.charts.knowledge_errors import draw_knowledge
+from sdcmap.charts.measure_pairs import measured_names
 from sdcmap.charts.parameter_curves import default_layer
 from sdcmap.choose import GlobalCriterion
 from sdcmap.core import Choice, Microdata, PlanError
@@ -44,6 +45,7 @@ from sdcmap.study.profiles import explain_unmeasured
 
 TEMPLATES = Path(__file__).parent / "templates"
 MAX_PICTURES = 6  # distributions drawn before and after
+MAX_SMALL_MAPS = 24  # of pairs of measures; more would make a long page
 
 Page = dict[str, object]
 
@@ -107,6 +109,7 @@ def _board_sections(study: Study, view: View) -> Page:
         "skipped_attacks": report_tables.skipped_attacks(scores, choice),
         "missing": report_tables.missing_candidates(scores),
         "releases": [] if view.map.is_expectation else view.map.frontier.to_dicts(),
+        **_draw_measure_pairs(view),
     }
 
 
@@ -146,6 +149,17 @@ def _shared_sections(study: Study, view: View) -> Page:
         "maps": _draw_maps(view) if view.shows_risk else [],
         "versions": report_tables.versions(),
     }
+
+
+def _draw_measure_pairs(view: View) -> Page:
+    """Return small maps of all measures, or how many there would be; empty where the map itself shows the only pair."""
+    risks, utilities = measured_names(view.map)
+    count = len(risks) * len(utilities)
+    if count < 2:
+        return {}
+    if count > MAX_SMALL_MAPS:
+        return {"too_many_pairs": count}
+    return {"measure_pairs": draw_measure_pairs(view.map, mark=view.choice).svg()}
 
 
 def _draw_planes(view: View) -> dict[str, object] | None:

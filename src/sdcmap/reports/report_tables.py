@@ -18,7 +18,8 @@ from sdcmap.core import Choice, Measure, Method
 from sdcmap.core.audience import Audience, format_significant
 from sdcmap.core.docstring import docstring, one_line
 from sdcmap.core.grid import Grid
-from sdcmap.core.readable_units import describe_error, describe_readably
+from sdcmap.core.limit import format_limit
+from sdcmap.core.readable_units import describe_readably
 from sdcmap.errors import StudyDamaged
 from sdcmap.reports.audience_view import View
 from sdcmap.reports.decision import describe_pooling
@@ -39,11 +40,7 @@ def axes_of(plan: Plan) -> str:
 def limits_of(plan: Plan) -> list[str]:
     """Return every limit, in words."""
     by_name = {measure.text: measure for measure in plan.measures}
-    notes = {name: describe_error(by_name[name], limit) for name, limit in plan.limits.items() if name in by_name}
-    return [
-        f"{_words(plan, name)}: {limit:g}" + (f" ({notes[name]})" if notes.get(name) else "")
-        for name, limit in plan.limits.items()
-    ]
+    return [f"{_words(plan, name)}: {format_limit(limit, by_name.get(name))}" for name, limit in plan.limits.items()]
 
 
 def _words(plan: Plan, name: str) -> str:

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from sdcmap.core import Array, Method, Stream
+from sdcmap.core.limit import state_limits
 from sdcmap.kernels.decision.pareto import hypervolume, pick_by_hypervolume
 from sdcmap.searches.evaluation import SearchSession, method_id, screening_plan
 from sdcmap.searches.objective_space import ObjectiveSpace, ObjectiveTable
@@ -39,7 +40,7 @@ def search_digest(plan: Plan, settings: Search) -> str:
     """Return twelve digits of everything, except seed and data, that determines what a search proposes."""
     facts = [
         [method.digest for method in plan.all_methods], [measure.digest for measure in plan.measures], plan.replicates,
-        plan.risk, plan.utility, dict(plan.limits),
+        plan.risk, plan.utility, state_limits(plan.limits),
         plan.rule.digest if plan.rule else "", settings.what, GENERATION_SIZE, CHILDREN_SCREENED, START_COUNT,
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=list).encode()).hexdigest()[:12]

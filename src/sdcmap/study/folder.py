@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 
 from sdcmap import __version__
 from sdcmap.core import Measure, Method, Microdata
+from sdcmap.core.limit import state_limits
 from sdcmap.data.private_folder import STAGING_PREFIX, remove_abandoned, write_atomically
 from sdcmap.errors import SdcmapError, StudyChanged, StudyDamaged, StudyMismatch
 from sdcmap.files.working_copy import open_copy, write_copy
@@ -212,7 +213,7 @@ class Study(AbstractContextManager["Study"]):
         return write(masked, kept / f"{candidate}.study.parquet")
 
     def add_measures(self, measures: Sequence[Measure], original: Microdata) -> None:
-        facts = [(m.id, m.text, m.direction, *m.bounds, m.unit, m.axis, m.baseline(original)) for m in measures]
+        facts = [(m.id, m.text, m.direction, *m.bounds, m.value_unit, m.axis, m.baseline(original)) for m in measures]
         self.database.insert({"measure": facts}, replace=True)
 
     def note(self, **facts: Unpack[Manifest]) -> None:
@@ -233,7 +234,7 @@ class Study(AbstractContextManager["Study"]):
         policy = {"reason": plan.policy.reason, **plan.policy.numbers}
         if self.manifest.get("policy") != policy:
             self.note(policy=policy)
-        rule = [plan.rule.text if plan.rule else "", list(plan.risk), dict(plan.limits), plan.utility]
+        rule = [plan.rule.text if plan.rule else "", list(plan.risk), state_limits(plan.limits), plan.utility]
         rules = self.manifest.setdefault("rules", [])
         if plan.rule is not None and (not rules or rules[-1]["rule"] != rule):
             self.note(rules=[*rules, {"rule": rule, "fixed": _now(), "first": "first_score" not in self.manifest}])

@@ -16,7 +16,7 @@ from sdcmap.core import Choice, Generator, Measure, Method, Microdata, PlanError
 from sdcmap.core.edit_rule import edit_problems, parse_edit
 from sdcmap.core.formatting import name_axis
 from sdcmap.core.grid import Grid, decode_grid
-from sdcmap.core.limit import ErrorLimit, limit_problem, read_limit
+from sdcmap.core.limit import EfficiencyLimit, format_limit, limit_problem, read_limit, state_limits
 from sdcmap.core.plan_text import read_table
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.core.renamed_names import suggest_name
@@ -78,8 +78,9 @@ class Plan:
         Of several risk measures the worst counts, measures of different units as shares of their limits.
     limits : {measure: the largest tolerable value} for any measures, risk or utility (the smallest, where a higher number
         is better), by name or value, or by class for all of a class; or a list with one for each measure in `risk`. A
-        limit of a precision 1/MSE can be stated as a typical error of the attacker or user, {Position: {"error": 5000}}. A
-        rule chooses only what meets all limits that could be tested, and the written file must meet them too.
+        limit of a precision 1/MSE can be stated as a typical error of the attacker or user, {Position: {"error": 5000}},
+        and that of a user also as a share of the unmasked file's, {MeanPrecision: {"efficiency": 0.9}}. A rule chooses only
+        what meets all limits that could be tested, and the written file must meet them too.
     rule : how to choose; fix it, with its limits, before the first score.
     data : where the data are and what their columns are, for plans kept in a file.
     edits : rules within a record, such as 'age < 15 -> marital = "never"': every candidate but `Identity()` ends
@@ -162,7 +163,8 @@ class Plan:
     def _repr_html_(self) -> str:
         """Return methods by name, measures and rule for a notebook; never the seed."""
         draws = [(self.method_names[method.text], self.draws_of(method)) for method in self.all_methods]
-        measures = [(m.brief, m.axis, m.unit, self.limits.get(m.text)) for m in self.measures]
+        limits = {name: format_limit(limit) for name, limit in self.limits.items()}
+        measures = [(m.brief, m.axis, m.value_unit, limits.get(m.text)) for m in self.measures]
         rule = notebook_html.paragraph(f"Rule: {self.rule.text}") if self.rule else ""
         shown = notebook_html.table(["measure", "axis", "unit", "limit"], measures, "measures")
         return (
@@ -200,7 +202,7 @@ class Plan:
             if name not in known:
                 yield f"the limit of {name!r} is for none of the plan's measures.{did_you_mean(name, known)}"
             bounds = next((m.bounds for m in measures if m.text == name), (0.0, None))
-            if problem := limit_problem(bounds, limit):
+            if not isinstance(limit, EfficiencyLimit) and (problem := limit_problem(bounds, limit)):
                 yield f"the limit of {name!r} {problem}"
         yield from name_problems(self.names)
 
@@ -377,10 +379,7 @@ class Plan:
         if self.profile is not None:
             table["profile"] = self.profile.table()
         if self.limits != _profile_limits(self.profile, self.measures):
-            table["limits"] = {
-                name: {"error": limit.error} if isinstance(limit, ErrorLimit) else limit
-                for name, limit in self.limits.items()
-            }
+            table["limits"] = state_limits(self.limits)
         if self.policy != DEFAULT_POLICY:
             table["policy"] = {"reason": self.policy.reason, **self.policy.changes}
         table |= {"edits": list(self.edits), "derive": {step.on: step.formula for step in self.derive}}

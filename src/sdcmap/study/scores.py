@@ -194,6 +194,16 @@ class Scores:
         """Method text -> the kind of its rows."""
         return dict(self.candidate.select("method", "kind").iter_rows())
 
+    def unmasked_value(self, measure: str) -> float | None:
+        """Return a measure of the unmasked file; None where the file has no score."""
+        rows = self.column(measure).drop_nulls("value").filter(pl.col("method").is_in(self.unmasked_methods))
+        return next(iter(rows["value"]), None)
+
+    @cached_property
+    def unmasked_methods(self) -> list[str]:
+        """The methods that release the unmasked file: one, or none where it was not scored."""
+        return [method for method, kind in self.kinds.items() if kind == "identity"]
+
     @cached_property
     def parameters(self) -> Mapping[str, MethodParameters]:
         """Method text -> its parameters; of a table made elsewhere, its further columns."""

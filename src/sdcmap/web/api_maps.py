@@ -99,8 +99,9 @@ class PlaneEnds(ResponseModel):
 class CriterionPlanes(ResponseModel):
     """The two planes of the decision-theoretic criterion; null if the plan lacks one of the four measures.
 
-    With several intruders or users, a row has the numbers of the worst of them. numeric, categories : variables that an
-    intruder may want to know.
+    With several intruders or users, a row has the numbers of the worst of them, and those of each in the columns "iek 1",
+    "iek 2", ...; intruder_titles and user_titles name them in this order. numeric, categories : variables that an intruder
+    may want to know.
     """
 
     rule: dict[str, Any] | None
@@ -111,6 +112,8 @@ class CriterionPlanes(ResponseModel):
     axes: dict[str, PlaneEnds]
     intruders: int
     users: int
+    intruder_titles: list[str]
+    user_titles: list[str]
 
 
 class ParameterCharts(ResponseModel):
@@ -279,23 +282,25 @@ def criterion(bench: Bench, name: str) -> CriterionPlanes:
     numeric = list(data.numeric)
     categories = [name for name in data.knowable if name not in numeric]
     if rule is None:
-        return CriterionPlanes(None, None, None, numeric, categories, {}, 0, 0)
+        return CriterionPlanes(None, None, None, numeric, categories, {}, 0, 0, [], [])
     rows = rule.rank_rows(ru)
-    wanted = "id", "replicate", "method", *FOUR, "iek_end", "rdh_end", "distance"
+    roles = {name: name.partition(" ")[0] for name in rows.columns if name.partition(" ")[0] in FOUR}  # "iek 2": "iek"
+    wanted = "id", "replicate", "method", *roles, "iek_end", "rdh_end", "distance"
     columns = [column for column in wanted if column in rows.columns]
     named = {"name": [ru.scores.name_of(method) for method in rows["method"]]}
-    stated = (rule.agency_limit, rule.intruder_limit, None, None)
+    stated = dict(zip(FOUR, (rule.agency_limit, rule.intruder_limit, None, None), strict=True))
     limits = {"agency_limit": rule.agency_limit, "intruder_limit": rule.intruder_limit}
     facts = rows.select(columns).to_dict(as_series=False)
     prior = rule.prior(ru)
-    axes = {short: _plane_ends(rows, short, prior, limit) for short, limit in zip(FOUR, stated, strict=True)}
+    axes = {name: _plane_ends(rows, name, prior, stated[role]) for name, role in roles.items()}
+    titles = [[ru.scores.title_of(name) for name in names] for names in (rule.iek, rule.sek)]
     counts = len(rule.iek), len(rule.sek)
-    return CriterionPlanes(rule.spec() | limits, facts | named, prior, numeric, categories, axes, *counts)
+    return CriterionPlanes(rule.spec() | limits, facts | named, prior, numeric, categories, axes, *counts, *titles)
 
 
-def _plane_ends(rows: pl.DataFrame, short: str, prior: Mapping[str, float] | None, limit: float | None) -> PlaneEnds:
-    guides = () if prior is None else (prior[short],)
-    axis = plane_axis(short, "", rows[short], guides, limit)
+def _plane_ends(rows: pl.DataFrame, name: str, prior: Mapping[str, float] | None, limit: float | None) -> PlaneEnds:
+    guides = () if prior is None else (prior[name],)
+    axis = plane_axis(name, "", rows[name], guides, limit)
     return PlaneEnds(*axis.ends, axis.floor)
 
 

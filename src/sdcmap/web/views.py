@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -324,7 +325,7 @@ def map_response(ru: RUMap, plan: Plan, proposals: Sequence[Proposal] = ()) -> M
         risk=ru.risk,
         utility=ru.utility,
         limits=ru.scales,
-        measure_limits=ru.limits_by_name,
+        measure_limits={name: limit for name, limit in ru.limits_by_name.items() if not math.isnan(limit)},
         labels=ru.labels,
         signs=ru.signs,
         expectation=ru.is_expectation,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias, TypedDict, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 from sdcmap.bundle.releasing import Release, release
 from sdcmap.choose import GlobalCriterion
@@ -49,7 +49,7 @@ def open_study(study: StudyOrFolder) -> AbstractContextManager[Study]:
 
 # ---- the map and the choice -----------------------------------------------------------------------------------
 def open_map(
-    study: StudyOrFolder, risk: Sequence[str] = (), utility: str = "", limits: Mapping[str, float] | None = None
+    study: StudyOrFolder, risk: Sequence[str] = (), utility: str = "", limits: Mapping[str, Any] | None = None
 ) -> RUMap:
     """Return the R-U map of a study on these axes and with these limits by measure, by default its plan's."""
     with open_study(study) as study:

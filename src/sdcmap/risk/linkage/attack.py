@@ -10,7 +10,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, SchemaError, Undefined
-from sdcmap.files.reader import read
+from sdcmap.core.audience import TARGET_SHARE
+from sdcmap.files.alignment import read_row_numbers
 from sdcmap.risk._archive import open_archive, read_archive
 from sdcmap.risk.linkage.cost_models import CostModel, attack_persons
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, lay_out
@@ -64,6 +65,11 @@ class Attack(RiskMeasure):
     def title(self) -> str:
         """Return the title of the measure, with the attacker's file if it has one: the value is a share of its people."""
         return f"{super().title}, of the people in {PurePath(self.archive).name}" if self.archive else super().title
+
+    @property
+    def value_unit(self) -> str:
+        """Return the unit of the value: with an archive, a share of the attacker's targets in the file."""
+        return TARGET_SHARE if self.archive else self.unit
 
     def problems(self) -> Iterator[str]:
         if self.row and not self.archive:
@@ -177,10 +183,5 @@ class Attack(RiskMeasure):
         whole = open_archive(self.archive, self.sha256)
         if self.row not in whole.names:
             raise SchemaError(f"{self.archive} has no column {self.row!r} of row numbers.")
-        row = read(whole.only([self.row]), kinds={self.row: "numeric"}).numbers(self.row)
-        rows = row[~np.isnan(row)]
-        if (rows != rows.astype(np.int64)).any() or (rows < 0).any() or (rows >= len(original)).any():
-            raise SchemaError(f"{self.row!r} of {self.archive} must hold whole numbers from 0 to {len(original) - 1}.")
-        if len(np.unique(rows)) < len(rows):
-            raise SchemaError(f"{self.row!r} of {self.archive} names a row of the data twice.")
-        return known, np.where(np.isnan(row), len(original), row).astype(np.int64)
+        row = read_row_numbers(whole, self.row, len(original), self.archive)
+        return known, np.where(row < 0, len(original), row)

@@ -317,8 +317,8 @@ class Linkage(Attack):
         all others, as in experiments of the literature.
     mu, lam : with "em": the share of wrong pairs that may be called links, and of true pairs that may be called
         nonlinks, in [0, 1]. Pairs between the two thresholds are possible links. `parts` then has "review pairs", those
-        to review by hand for each released record, "review links", the true links expected among them, and "links above
-        mu", the share of records that are linked correctly with a weight above the upper threshold.
+        to review by hand for each target, "review links", the true links expected among them for each target, and "links
+        above mu", the share of targets that are linked correctly with a weight above the upper threshold.
     on : the variables the attacker knows; by default every column that an attacker could know (all but weights,
         households and strata). Categories agree when they are equal; in a recoded column, when the value matches the
         label: 37 matches "37", "(35, 40]" and "*".
@@ -347,8 +347,8 @@ class Linkage(Attack):
     description: ClassVar[str] = "Share of records re-identified by probabilistic record linkage."
 
     # 5: ties are broken the same way on every machine; 6: "l" takes the logarithm of values below 1, and the value is
-    # the share of the targets in the file; 7: the fields mu and lam
-    revision: ClassVar[int] = 7
+    # the share of the targets in the file; 7: the fields mu and lam; 8: the review is relative to the targets
+    revision: ClassVar[int] = 8
 
     metric: Literal["d", "l", "unit-free d", "unit-free l"] = "d"
     tolerance: Annotated[float, Range(0, 1, "(]")] = 0.2
@@ -414,11 +414,11 @@ class Linkage(Attack):
             return {}
         decision = agreement_classes(*self._comparable(pair)).decide(self.mu, self.lam)
         is_sure = table.weight >= decision.upper
-        released = len(pair.released)
+        targets = len(pair.targets)  # without an archive, all released records
         return {
-            "review pairs": decision.possible / released,
-            "review links": decision.true_possible / released,
-            "links above mu": float(table.correct[is_sure].sum()) / released,
+            "review pairs": decision.possible / targets,
+            "review links": decision.true_possible / targets,
+            "links above mu": float(table.correct[is_sure].sum()) / targets,
         }
 
     def classes(self, original: Microdata, masked: Microdata) -> FellegiSunter:

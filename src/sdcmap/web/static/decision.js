@@ -188,6 +188,27 @@ byId("add-form").addEventListener("submit", async (event) => {
   }
 });
 
+// Of several intruders or users, show the worst, or one of them; the rule always compares the worst.
+/** @param {Api.CriterionPlanes} planes */
+function offerMembers(planes) {
+  for (const [id, plane, titles] of /** @type {[string, Plane, string[]][]} */ ([
+    ["intruder", risk, planes.intruder_titles],
+    ["user", utility, planes.user_titles],
+  ])) {
+    const select = byId(`shown-${id}`);
+    byId(`${id}-field`).hidden = titles.length < 2;
+    select.replaceChildren(
+      el("option", { value: "0" }, `the worst of ${titles.length}`),
+      ...titles.map((title, i) => el("option", { value: String(i + 1) }, `${i + 1}: ${title}`)),
+    );
+    select.addEventListener("change", () => {
+      plane.showMember(Number(select.value));
+      plane.set(state.rows, planes.prior, isSafe, planes.axes);
+      overlay();
+    });
+  }
+}
+
 async function begin() {
   /** @type {Api.CriterionPlanes} */
   const planes = await get(`${base}/criterion`);
@@ -199,6 +220,7 @@ async function begin() {
   utility.set(state.rows, planes.prior, isSafe, planes.axes);
   const isBeyond = planes.prior !== null && [risk, utility].some((plane) => plane.isBeyond(planes.prior));
   drawKey(byId("key"), planes.prior, isBeyond);
+  offerMembers(planes);
   const several = [
     ...(planes.intruders > 1 ? [`IEK and RDH are the largest of ${planes.intruders} intruders`] : []),
     ...(planes.users > 1 ? [`SEK and DUS are those of the worst served of ${planes.users} users`] : []),

@@ -80,11 +80,13 @@ const limitsNow = () => state.limits ?? state.map?.measure_limits ?? {};
 const isLevered = () => state.rule.type in RULES;
 const lever = () => RULES[state.rule.type].lever;
 const value = () => state.rule[lever()];
-// A second attacker can be added to one that is selected; both are equal if none was added.
+// Further attackers can be added to one that is selected.
 const axes = () => ({
-  risk: [...new Set([byId("risk").value, byId("risk").value && byId("other-risk").value])].filter((name) => name),
+  risk: byId("risk").value ? [...new Set([byId("risk").value, ...furtherRisks()])] : [],
   utility: byId("utility").value,
 });
+const furtherBoxes = () => /** @type {HTMLInputElement[]} */ ([...byId("other-risks").querySelectorAll("input")]);
+const furtherRisks = () => furtherBoxes().flatMap((box) => (box.checked ? [box.value] : []));
 const onOwnAxes = () => !axes().risk.length && axes().utility === state.ownUtility;
 
 function axesQuery() {
@@ -220,14 +222,38 @@ function limitLine({ risk, kind, words, move }, turn) {
   ];
 }
 
+// A limit on the utility axis, as an upright line that can be dragged; a text if it is outside the visible range.
+function utilityLimitLine({ utility, words, move }) {
+  const { left, right, top, bottom } = plot.frame();
+  const [low, high] = (plot.seen || plot).x;
+  const at = clamp(plot.sx.at(utility), left, right);
+  const [from, to] = shownMap().signs[1] > 0 ? [at, right] : [left, at];
+  const shade = svg("rect", { class: "shade", x: from, y: top, width: Math.max(0, to - from), height: bottom - top });
+  if (utility < low || utility > high) {
+    const isRight = utility > high;
+    const side = isRight ? "right of" : "left of";
+    const note = `${isRight ? "▶" : "◀"} ${words}, ${short(utility)}, is ${side} the visible range`;
+    const place = isRight ? { x: right - 8, "text-anchor": "end" } : { x: left + 8 };
+    return [shade, text(note, { class: "region off", y: (top + bottom) / 2, ...place })];
+  }
+  const line = { x1: at, x2: at, y1: top, y2: bottom };
+  const drag = (value_) => plot.frameOnce("drag", () => move(clamp(value_, low, high)));
+  return [
+    shade,
+    svg("line", { class: "limit held of-utility", ...line }),
+    svg("circle", { class: "knob", cx: at, cy: top, r: 6 }),
+    plot.grip(line, "grip side", drag, dropped),
+  ];
+}
+
 function dropped() {
   plot.flush("drag");
   overlay();
 }
 
 function limitLines() {
-  const { risk, limits: scales, signs } = shownMap(),
-    sign = signs[0] > 0 ? "≤" : "≥";
+  const { risk, utility, limits: scales, signs } = shownMap(),
+    [sign, across] = signs.map((one) => (one > 0 ? "≤" : "≥"));
   const own = risk.length === 1 && !scales.length ? risk[0] : "";
   const lines = [];
   if (state.rule.type === "Threshold" && value() !== null)
@@ -240,8 +266,19 @@ function limitLines() {
       text: own,
       move: (number) => limits.set(own, number),
     });
-  plot.guides = lines.map((line) => ({ risk: line.risk, words: `${line.text} ${sign} ${short(line.risk)}` }));
-  return lines.flatMap(limitLine);
+  const upright = [];
+  if (limitsNow()[utility] !== undefined)
+    upright.push({
+      utility: limitsNow()[utility],
+      words: `the limit of ${utility}`,
+      text: utility,
+      move: (number) => limits.set(utility, number),
+    });
+  plot.guides = [
+    ...lines.map((line) => ({ risk: line.risk, words: `${line.text} ${sign} ${short(line.risk)}` })),
+    ...upright.map((line) => ({ utility: line.utility, words: `${line.text} ${across} ${short(line.utility)}` })),
+  ];
+  return [...lines.flatMap(limitLine), ...upright.flatMap(utilityLimitLine)];
 }
 
 // The line of points that are as good as the choice by a linear rule: risk + slope * loss is constant along it.
@@ -419,7 +456,14 @@ function settle(map) {
     ...options("risk"),
     ...options("utility"), // two users against each other
   );
-  byId("other-risk").replaceChildren(el("option", { value: "", selected: true }, "none"), ...options("risk"));
+  const risks = map.measures.filter((one) => one.axis === "risk");
+  byId("other-risks").replaceChildren(
+    ...risks.map(({ name, title, description }) => {
+      const box = el("input", { type: "checkbox", value: name });
+      box.addEventListener("change", otherAxes);
+      return el("label", { title: `${description} ${name}` }, box, title);
+    }),
+  );
   byId("utility").replaceChildren(...options("utility", map.utility));
   if (state.own && !own)
     byId("rule").append(el("option", { value: state.own.type }, `the plan's rule, ${state.own.type}`));
@@ -444,7 +488,7 @@ async function load() {
     if (carried?.utility) {
       byId("utility").value = carried.utility;
       byId("risk").value = carried.risk[0] || "";
-      byId("other-risk").value = carried.risk[1] || "";
+      for (const box of furtherBoxes()) box.checked = carried.risk.slice(1).includes(box.value);
     }
     if (query()) map = await get(`${base}/map${query()}`);
   }
@@ -466,7 +510,7 @@ function show(map) {
   plot.set(map, { by: byId("by").value, coloring: byId("color").value });
   byId("by").value = plot.by;
   byId("by-curve").disabled = !map.curves.length;
-  byId("other-risk").disabled = !byId("risk").value;
+  for (const box of furtherBoxes()) box.disabled = !byId("risk").value || byId("risk").value === box.value;
   limits.show(map, limitsNow(), state.limits !== null);
   applyLimits();
   if (plot.box && Object.keys(limitsNow()).length) plot.draw();
@@ -515,7 +559,7 @@ function showAgain() {
   saveView();
 }
 
-for (const id of ["risk", "other-risk", "utility"]) byId(id).addEventListener("change", otherAxes);
+for (const id of ["risk", "utility"]) byId(id).addEventListener("change", otherAxes);
 for (const id of ["by", "color"]) byId(id).addEventListener("change", showAgain);
 byId("rows").addEventListener("change", () => {
   table();

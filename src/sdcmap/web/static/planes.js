@@ -17,12 +17,13 @@ const WORDS = { A: "discredit harm alone", B: "both harms", C: "disclosure harm 
 /** @returns {Row[]} */
 export function rowsOf({ rows }) {
   const far = (value) => value ?? -Infinity;
+  const numbers = Object.keys(rows).filter((name) => /^(iek|rdh|sek|dus)/.test(name)); // with "iek_end" and "iek 2"
   return rows.method.map((method, i) => ({
     method,
     name: rows.name[i],
     id: rows.id?.[i],
     replicate: rows.replicate?.[i],
-    ...Object.fromEntries(Object.keys(TITLES).map((name) => [name, far(rows[name][i])])),
+    ...Object.fromEntries(numbers.map((name) => [name, far(rows[name][i])])),
     distance: rows.distance[i] ?? Infinity,
   }));
 }
@@ -39,8 +40,14 @@ export class Plane extends Picture {
   constructor(node, across, up) {
     super(node);
     Object.assign(this, { tall: 0.8 });
+    this.roles = [across, up];
     this.across = across;
     this.up = up;
+  }
+
+  /** @param {number} number of the intruder or user, from 1; 0: the worst of all */
+  showMember(number) {
+    [this.across, this.up] = this.roles.map((role) => (number ? `${role} ${number}` : role));
   }
 
   /**
@@ -52,7 +59,8 @@ export class Plane extends Picture {
     const [across, up] = [axes[this.across], axes[this.up]];
     Object.assign(this, { x: [across.low, across.high], y: [up.low, up.high] });
     this.floors = { x: across.floor, y: up.floor };
-    const words = `${rows.length} points: ${TITLES[this.across]} across, ${TITLES[this.up]} up. The table holds the same.`;
+    const [x, y] = this.roles.map((role) => TITLES[role]);
+    const words = `${rows.length} points: ${x} across, ${y} up. The table holds the same.`;
     this.canvas.setAttribute("aria-label", words);
     this.redraw();
   }
@@ -109,7 +117,7 @@ export class Plane extends Picture {
   titles() {
     const name = (axis, role) =>
       (this.width < 420 ? role.toUpperCase() : TITLES[role]) + (this.floors[axis] ? " (log scale)" : "");
-    return [name("x", this.across), name("y", this.up)];
+    return [name("x", this.roles[0]), name("y", this.roles[1])];
   }
 
   isReady() {

@@ -45,7 +45,7 @@ export class Plot extends Picture {
   hidden = new Set();
   /** @type {Row | null} */
   chosen = null;
-  /** @type {{ risk: number, words: string }[]} lines across the picture, with their texts */
+  /** @type {{ risk?: number, utility?: number, words: string }[]} lines at a risk or a utility, with their texts */
   guides = [];
   /** @type {Api.PageLabel[]} */
   labels = [];
@@ -412,10 +412,16 @@ export class Plot extends Picture {
       parts.push(text(words, { class: `label ${kind}`, x, y: y + 4, "text-anchor": align }));
       return true;
     };
-    for (const { risk, words } of this.guides) {
-      const y = this.sy.at(risk);
+    for (const { risk, utility, words } of this.guides) {
+      const y = this.sy.at(risk ?? NaN),
+        x = this.sx.at(utility ?? NaN);
       if (this.isInside([left, y]))
         [y - 10, y + 10].some((at) => at > top && write(words, "line", [right - 4, at], "end"));
+      if (this.isInside([x, top])) {
+        const isLeft = x + LABEL_CHARACTER_PX * words.length + 6 > right;
+        const [start, align] = isLeft ? [x - 5, "end"] : [x + 5, "start"];
+        [20, 36, 52].some((down) => write(words, "line", [start, top + down], align));
+      }
     }
     const chosen = this.chosen;
     if (chosen && isFinitePoint(chosen) && this.isInside(this.pixel(chosen))) {
