@@ -17,7 +17,7 @@ from sdcmap.core.audience import RECORD_SHARES, TARGET_SHARE
 from sdcmap.core.catalog import draw_chart
 from sdcmap.core.chart import Chart
 from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE, name_axis
-from sdcmap.core.limit import EfficiencyLimit, Limit, Verdict, as_share, axis_scales, limit_problem, read_limit
+from sdcmap.core.limit import Limit, Verdict, as_share, axis_scales
 from sdcmap.core.map_options import MapOptions
 from sdcmap.core.readable_units import SHOWN_LEVEL, describe_interval, describe_pooled
 from sdcmap.core.release_policy import DEFAULT_POLICY
@@ -27,6 +27,7 @@ from sdcmap.data.readable import Readable
 from sdcmap.kernels.decision.pareto import is_undominated, linear_optima
 from sdcmap.kernels.statistics.precision import wilson_interval
 from sdcmap.study.curve_table import trace_curves
+from sdcmap.study.limits_on_scores import limits_on_scores
 from sdcmap.study.pair_table import read_pairs
 from sdcmap.study.parameter_families import MIN_MEMBERS, Family, check_families, find_families
 from sdcmap.study.plan import Plan
@@ -80,7 +81,7 @@ class RUMap:
         self._fact(self.utility, "unit")
         if not self.risk:
             raise PlanError("a map needs at least one risk measure.")
-        vars(self).update(limits=_limits_on(scores, names, limits))
+        vars(self).update(limits=limits_on_scores(scores, names, limits))
         if len(units) > 1 and not self.scales:
             raise PlanError("risk measures of different units can share an axis only if each has a limit.")
 
@@ -174,14 +175,20 @@ class RUMap:
         """The unit of the risk axis."""
         return "share of its limit" if self.scales else str(self._fact(self.risk[0], "unit"))
 
+    @property
+    def risk_name(self) -> str:
+        """The name of the risk axis, without its unit."""
+        titles = [*map(self.scores.short_title_of, self.risk)]
+        several = f"worst of {', '.join(titles) if len(titles) <= MAX_NAMES_IN_PHRASE else f'{len(titles)} measures'}"
+        return titles[0] if len(titles) == 1 else several
+
     @cached_property
     def labels(self) -> tuple[str, str]:
         """The labels of the risk and the utility axis, with units."""
-        titles = [*map(self.scores.short_title_of, self.risk)]
-        several = f"worst of {', '.join(titles) if len(titles) <= MAX_NAMES_IN_PHRASE else f'{len(titles)} measures'}"
-        name = titles[0] if len(titles) == 1 else several
         across = self.scores.short_title_of(self.utility), str(self._fact(self.utility, "unit"))
-        named = f"{name} ({self.risk_unit})" if self.risk_unit else name  # a table made elsewhere states no units
+        named = (
+            f"{self.risk_name} ({self.risk_unit})" if self.risk_unit else self.risk_name
+        )  # a table made elsewhere states no units
         return named, f"{across[0]} ({across[1]})" if across[1] else across[0]
 
     @cached_property
@@ -575,34 +582,6 @@ class RUMap:
         mark : a choice, which is marked in every map. `sdcmap.charts.draw_measure_pairs` has more options.
         """
         return draw_chart("draw_measure_pairs", self, mark=mark)
-
-
-def _limits_on(
-    scores: Scores, risk: Sequence[str], stated: Iterable[float | Limit] | Mapping[Any, float]
-) -> tuple[Limit, ...]:
-    """Return the limits of a map, each for a measure of its scores; a list has one for each measure on the axis."""
-    if isinstance(stated, Mapping):
-        named = [(str(name), value) for name, value in stated.items()]
-        pairs = [(name, _read_limit_on(scores, name, value)) for name, value in named]
-    else:
-        given = tuple(stated)
-        limits = tuple(limit for limit in given if isinstance(limit, Limit))
-        if len(limits) == len(given):
-            return limits
-        if len(given) != len(risk):
-            raise PlanError(f"limits must contain one limit for each of {len(risk)} risk measures. Got {len(given)}.")
-        pairs = [(name, value) for name, value in zip(risk, given, strict=True) if not isinstance(value, Limit)]
-    for name, value in pairs:
-        low, high = (scores.measure[end][scores.index_of(name)] for end in ("low", "high"))
-        if not isinstance(value, EfficiencyLimit) and (problem := limit_problem((low, high), float(value))):
-            raise PlanError(f"the limit of {name!r} {problem}")
-    return tuple(Limit(scores.measure_named(name), value) for name, value in pairs)
-
-
-def _read_limit_on(scores: Scores, name: str, stated: object) -> float:
-    """Return a stated limit as a number; an efficiency is relative to the score of the unmasked file."""
-    limit = read_limit(name, stated, scores.measure_named(name))
-    return limit.of_unmasked(scores.unmasked_value(name)) if isinstance(limit, EfficiencyLimit) else limit
 
 
 def overall_score(loss: Number, reidentified: Number) -> Number:

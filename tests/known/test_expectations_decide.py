@@ -281,7 +281,7 @@ def test_axis_of_several_attackers_shows_typical_errors(data: sm.Microdata) -> N
     plan = sm.Plan(methods, [POSITION, known, MEAN], 2, seed=SEED)
     ru = RUMap(sm.sweep(data, plan, workers=1), [POSITION, known], MEAN)
     axis = map_info(ru).y
-    assert axis.title == "Risk of each attacker, as the attacker's typical error"
+    assert axis.title == "Risk of each attacker, as the typical error in income"
     assert axis.label.startswith("format(1 / sqrt") and len(axis.ticks) >= 3
     shares = RUMap(ru.scores, [POSITION, known], MEAN, {POSITION: LIMIT, known: LIMIT})
     assert "sqrt" not in map_info(shares).y.label  # shares of limits have no error

@@ -237,10 +237,7 @@ def _label_readably(ru: RUMap, own: Axis, name: str, shows_attackers: bool) -> A
     if name == "risk" and shows_attackers:
         title = f"Risk of each attacker, as the typical error in {measure.error_variable}"
         return replace(own, title=title, better="a larger error is better").label_errors()
-    if name == "risk" and len(ru.risk) > 1:
-        title = own.title.removesuffix(f" ({ru.risk_unit})")
-    else:
-        title = f"{name.capitalize()}: {ru.scores.short_title_of(measure.text)}"
+    title = f"Risk: {ru.risk_name}" if name == "risk" else f"Utility: {ru.scores.short_title_of(measure.text)}"
     whole = next(iter(ru.points.filter("anchor")["utility"]), None)
     if name == "utility" and whole is not None and math.isfinite(whole) and whole > 0:
         return replace(own, title=title).label_shares(whole)

@@ -24,7 +24,6 @@ LAYERS: tuple[Layer, ...] = ("release", "mean", "curve")
 MIN_VALUES_BY_DEFAULT = 3  # of a parameter, in a family of a map that shows curves unless points are asked for
 MAX_LINES_BY_DEFAULT = len(COLORS)  # more lines than colors cannot be told apart
 DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))  # of the attackers, where families have colors
-SUBJECTS = ("on", "secret")  # fields that the title of a measure names already
 OTHER = "other methods"
 OTHER_STYLE: Spec = {"color": GRAY, "shape": "circle"}
 
@@ -124,8 +123,8 @@ def _tell_apart(ru: RUMap, measures: Collection[str]) -> dict[str, str]:
     names = {measure: _name_attacker(ru, measure) for measure in measures}
     for measure, value in known.items():
         texts = {part.name: getattr(value, part.name) for part in fields(value)}
-        words = [text for name, text in texts.items() if isinstance(text, str) and text and name not in SUBJECTS]
-        words = [word for word in words if word not in value.title]
+        others = {name: text for name, text in texts.items() if name not in value.texts_in_title}
+        words = [text for text in others.values() if isinstance(text, str) and text]
         if labels[value.label] > 1:
             names[measure] = ", ".join([value.title, *words])
     alike = Counter(names.values())

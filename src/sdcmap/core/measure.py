@@ -58,6 +58,7 @@ class Measure(Value):
     missing: ClassVar[str] = "missing is a category of its own"
     weights: ClassVar[str] = "not used; every record counts once"
     households: ClassVar[str] = "not used; persons are counted one by one"
+    texts_in_title: ClassVar[tuple[str, ...]] = ("on", "secret")  # parameters with texts that its title contains
     omitted_from_title: ClassVar[tuple[str, ...]] = ("held_out", "queries")  # parameters that its title leaves out
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
 

@@ -96,6 +96,7 @@ class Position(OneErrorPerDraw):
 
     paired: ClassVar[bool] = False
     missing: ClassVar[str] = "left out, in each file separately"
+    texts_in_title: ClassVar[tuple[str, ...]] = ("on", "target")
 
     on: str
     target: Literal["maximum", "minimum"] | Annotated[float, Range(0, 1, "()")] = "maximum"
