@@ -33,8 +33,8 @@ test: install  ## run all checks and tests; all three parts run, and the target 
 lint:
 	$(BIN)/ruff check .; failed=$$?; $(BIN)/ruff format --check . && exit $$failed
 
-types:  # then compile the tests once, because otherwise every worker would do so
-	$(BIN)/mypy; failed=$$?; $(BIN)/pytest --collect-only -qq >/dev/null; exit $$failed
+types:  # first compile the tests once, before the workers of `suite` start: otherwise every worker would do so
+	$(BIN)/pytest --collect-only -qq >/dev/null; $(BIN)/mypy
 
 suite:
 	$(BIN)/pytest $(FIRST); failed=$$?; $(PYTEST) $(FIRST:%=--ignore=%) && exit $$failed

@@ -341,3 +341,11 @@ def test_expectations_choose_method_and_draw_zero() -> None:
 def test_external_file_is_compared_with_candidates(ru: sm.RUMap) -> None:
     more = with_file(ru.scores, "argus.csv", {"R": sm.Estimate(value=0.05), "U": sm.Estimate(value=0.2)})
     assert sm.RUMap(more, "R", "U").frontier["method"].to_list() == ["argus.csv"]
+
+
+def test_choice_among_releases_pools_no_draws() -> None:
+    """Pooling the draws of every method takes most of the time of a choice; only an expectation is shown pooled."""
+    ru = sm.RUMap(scores_of({"Identity": [(1.0, 0.0)], "A": [(0.2, 0.3), (0.1, 0.4)], "B": [(0.4, 0.1)]}), "R", "U")
+    choice = ru.choose(sm.Threshold(risk=0.3))
+    assert (choice.candidate, choice.risk, choice.utility) == ("A-0", 0.2, 0.3)
+    assert "means" not in ru.__dict__

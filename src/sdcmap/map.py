@@ -432,12 +432,12 @@ class RUMap:
     def values_of(self, candidate: str) -> tuple[AxisValue, AxisValue]:
         """Return risk and utility of a candidate; on an axis that is an expectation, those of its method, pooled."""
         row = self.points.row(by_predicate=pl.col("id") == candidate, named=True)
-        mean = self.means.row(by_predicate=pl.col("method") == row["method"], named=True)
         known, values = self.scores.values, []
         for axis, names, sign in (("risk", self.risk, self.signs[0]), ("utility", (self.utility,), self.signs[1])):
             if not any(known[name].expectation for name in names if name in known):
                 values.append(AxisValue(row[axis]))
                 continue
+            mean = self.means.row(by_predicate=pl.col("method") == row["method"], named=True)
             side = (1 + SHOWN_LEVEL) / 2
             pair = self._interval_ends(names, pl.Series([row["method"]]), "method", sign, side)
             low, high = sorted(sign * float(end[0]) for end in pair)

@@ -38,12 +38,12 @@ SEED = 2**140 + 7
 
 
 def people() -> Microdata:
-    return sm.demo.population(1200, seed=3)
+    return sm.demo.population(300, seed=3)
 
 
-def plan_of(replicates: int = 4, **more: object) -> sm.Plan:
+def plan_of(replicates: int = 2, **more: object) -> sm.Plan:
     methods = sm.grid(sm.Swap, on=sm.subsets(("Age", "Educ", "Race"), 1, 2), rate=[0.01, 0.05])
-    measures = [sm.SmallCells(), sm.Hellinger(), sm.risk.ClosestRecord(targets=40)]
+    measures = [sm.SmallCells(), sm.Hellinger(), sm.risk.ClosestRecord(targets=20)]
     synthetic = sm.methods.Synthesize(on=("Age", "Educ", "Race", "wage"))  # refitted without some of the people
     return sm.Plan([methods, sm.Noise(on="wage"), synthetic], measures, replicates=replicates, seed=SEED, **more)
 

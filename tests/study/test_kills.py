@@ -28,7 +28,7 @@ from sizes import KILLS, size
 from waiting import children, until
 
 pytestmark = pytest.mark.slow
-METHODS, REPLICATES = 30, size(40, 400)
+METHODS, REPLICATES = 30, size(12, 400)
 CANDIDATES = 1 + METHODS * REPLICATES
 DRIVER = f"""
 import json, os, signal, sys
@@ -39,7 +39,7 @@ def plan():
     return sm.Plan(methods, [sm.SmallCells(), sm.Hellinger()], replicates={REPLICATES}, seed=2**150 + 1)
 
 def people():
-    return sm.demo.population(3000, seed=4)
+    return sm.demo.population({size(600, 3000)}, seed=4)
 
 def die_after(calls):
     def count(*call):

@@ -365,7 +365,7 @@ def report(done, total):
         time.sleep(0.01)  # the signal ends it here, with workers at work
 
 if __name__ == "__main__":
-    data = sm.demo.population(3000, seed=2)
+    data = sm.demo.population(600, seed=2)
     plan = sm.Plan(sm.grid(sm.Swap, on=sm.subsets(data.keys, 1, 2), rate=[.05, .1]),
                    [sm.SmallCells(), sm.Hellinger()], replicates=20, seed=5)
     sm.sweep(data, plan, sys.argv[1], workers=2, engine="processes", progress=report)
@@ -392,7 +392,7 @@ def test_stopped_or_killed_sweep_leaves_a_valid_study_and_no_process(tmp_path: P
     assert scored == 2 * made
     study.connection.close()
     until(lambda: subprocess.run(["pgrep", "-g", str(run.pid)], stdout=subprocess.DEVNULL).returncode, "their end")
-    data = sm.demo.population(3000, seed=2)
+    data = sm.demo.population(600, seed=2)
     methods = sm.grid(sm.Swap, on=sm.subsets(data.keys, 1, 2), rate=[0.05, 0.1])
     plan = sm.Plan(methods, [sm.SmallCells(), sm.Hellinger()], replicates=3, seed=5)
     assert same_rows(sm.sweep(data, plan, folder, workers=1), sm.sweep(data, plan, workers=1))

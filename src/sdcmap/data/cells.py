@@ -247,7 +247,7 @@ def recode_to_released_categories(original: Microdata, masked: Microdata, names:
 def _in_new_categories(original: Microdata, masked: Microdata, name: str) -> Column | None:
     """Return one recoded column; None if it has no new categories, or if a value has several and labels do not help."""
     before, levels = original.column(name).levels, masked.column(name).levels
-    if levels is None:
+    if levels is None or levels is before:  # the usual case: no category is new, and none need be compared
         return None
     if before is not None and set(levels.drop_nulls().cast(pl.String)) <= set(before.drop_nulls().cast(pl.String)):
         return None

@@ -54,6 +54,7 @@ class Scores:
     _estimates: dict[str, Mapping[str, Estimate]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _pooled: dict[str, Mapping[str, Estimate]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _column: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _synthetic: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @staticmethod
     def of_plan(plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame, measure: pl.DataFrame) -> Scores:
@@ -106,8 +107,11 @@ class Scores:
 
     def synthetic_candidates(self, measure: str) -> pl.DataFrame:
         """Return the fully synthetic candidates, to which a measure that compares records does not apply."""
-        rows = self._rows_of(measure).filter(pl.col("status") == "unpaired")
-        return self._feasible.filter(pl.col("id").is_in(rows["candidate"].implode())).select("id", "method")
+        if measure not in self._synthetic:
+            rows = self._rows_of(measure).filter(pl.col("status") == "unpaired")
+            own = self._feasible.filter(pl.col("id").is_in(rows["candidate"].implode()))
+            self._synthetic[measure] = own.select("id", "method")
+        return self._synthetic[measure]
 
     def is_synthetic(self, method: str) -> bool:
         """Return whether the files of a method are fully synthetic, so that risks that compare records do not apply."""
