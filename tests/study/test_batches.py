@@ -119,6 +119,26 @@ def test_details_of_columns_are_those_of_each_estimate(parts: dict[str, float]) 
     assert columns.to_details() == [Estimate(value=1.0, parts=parts).to_details()] * 2
 
 
+def test_interrupted_sweep_and_later_measures_give_the_same_rows(tmp_path: Path) -> None:
+    data = file_of([*np.random.default_rng(6).lognormal(3, 1, 30)])
+
+    def plan(measures: Sequence[Measure]) -> sm.Plan:
+        return sm.Plan(METHODS[:4], measures, replicates=10, seed=2**130)
+
+    def stop(done: int, total: int) -> None:
+        if done >= 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sm.sweep(data, plan(MEASURES[:5]), tmp_path / "s", workers=1, progress=stop)
+    with sm.Study.open(tmp_path / "s") as study:
+        assert 10 <= len(study.database.rows("candidate")) < plan(MEASURES).count  # what was done is stored
+    resumed = sm.sweep(data, plan(MEASURES), tmp_path / "s", workers=1)
+    whole = sm.sweep(data, plan(MEASURES), workers=1)
+    assert resumed.candidate.drop("seconds").equals(whole.candidate.drop("seconds"))
+    assert resumed.score.equals(whole.score)
+
+
 # ---- what cannot run together -----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class HalfError(Position):
