@@ -107,7 +107,8 @@ def _score_together(data: Microdata, made: Sequence[_Draws]) -> list[tuple[Score
     """Return the scores of each candidate, in the order of the draws."""
     measures = next(iter(made[0].jobs.values())).measures
     masked = MaskedBatch.join([draws.masked for draws in made])
-    columns = [_score_column(measure, data, made, masked) for measure in measures]
+    methods = [draws.method for draws in made]
+    columns = [_score_column(measure, data, methods, masked) for measure in measures]
     whole = [column for column in columns if column is not None]
     if len(whole) == len(columns):
         return [*zip(*whole, strict=True)]
@@ -126,11 +127,11 @@ def _score_together(data: Microdata, made: Sequence[_Draws]) -> list[tuple[Score
 
 
 def _score_column(
-    measure: Measure, data: Microdata, made: Sequence[_Draws], masked: MaskedBatch
+    measure: Measure, data: Microdata, methods: Sequence[Method], masked: MaskedBatch
 ) -> list[ScoreRow] | None:
     """Return one measure of every file, or None where it has to look at each file on its own."""
     # an attacker who knows the method makes each method a measure of its own
-    if not measure.can_score_batch or any(measure.for_informed_attacker(d.method) is not measure for d in made):
+    if not measure.can_score_batch or any(measure.for_informed_attacker(method) is not measure for method in methods):
         return None
     estimates = measure.score_batch(data, masked)
     return None if estimates is None else estimate_rows(measure, estimates)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any
 
 from sdcmap.study.database import TABLES, Row
@@ -19,7 +19,8 @@ class MemoryTables:
     """
 
     def __init__(self) -> None:
-        self._candidates: dict[str, CandidateRow] = {}  # by id
+        self._candidates: dict[str, Row] = {}  # by id
+        self._scores: dict[str, tuple[Row, ...]] = {}  # of a candidate, by id
         self._others: dict[str, dict[Row, Row]] = {name: {} for name in TABLES}  # the first two cells identify a row
         self._changes = 0
 
@@ -40,24 +41,23 @@ class MemoryTables:
 
     def columns(self, table: str) -> list[Row]:
         """Return the columns of a table, its rows in the order of the key; an empty list where it has no rows."""
-        candidates = [self._candidates[name] for name in sorted(self._candidates)]
         if table == "candidate":
-            return [*zip(*(row[:-1] for row in candidates), strict=True)]  # all but the scores
+            return [*zip(*(self._candidates[name] for name in sorted(self._candidates)), strict=True)]
         if table == "score":
-            names = tuple(row.id for row in candidates for _ in row.scores)
-            scores = chain.from_iterable(sorted(row.scores, key=attrgetter("measure_id")) for row in candidates)
+            candidates = sorted(self._scores)
+            names = tuple(name for name in candidates for _ in self._scores[name])
+            scores = chain.from_iterable(sorted(self._scores[name], key=itemgetter(0)) for name in candidates)
             return [names, *zip(*scores, strict=True)] if names else []
         return [*zip(*(row for _, row in sorted(self._others[table].items())), strict=True)]
 
     def add(self, rows: Sequence[CandidateRow]) -> None:
         """Add candidates and their scores. Existing rows stay."""
         for row in rows:
-            before = self._candidates.get(row.id)
-            if before is not None:
-                have = {score.measure_id for score in before.scores}
-                new = (score for score in row.scores if score.measure_id not in have)
-                row = before._replace(scores=(*before.scores, *new))
-            self._candidates[row.id] = row
+            self._candidates.setdefault(row.id, row[:-1])  # all but the scores
+            before = self._scores.get(row.id, ())
+            have = {score[0] for score in before}
+            # as plain tuples of texts and numbers, which the garbage collector need not visit again
+            self._scores[row.id] = (*before, *(tuple(score) for score in row.scores if score.measure_id not in have))
         self._changes += 1
 
     def insert(self, tables: dict[str, Sequence[Sequence[Any]]], *, replace: bool = False) -> None:
