@@ -28,7 +28,7 @@ from sizes import KILLS, size
 from waiting import children, until
 
 pytestmark = pytest.mark.slow
-METHODS, REPLICATES = 30, size(12, 400)
+METHODS, REPLICATES = 33, size(12, 400)
 CANDIDATES = 1 + METHODS * REPLICATES
 DRIVER = f"""
 import json, os, signal, sys
@@ -36,7 +36,9 @@ import sdcmap as sm
 
 def plan():
     methods = sm.grid(sm.Swap, on=sm.subsets(("Age", "Educ", "Race", "Sex"), 1, 2), rate=[0.01, 0.02, 0.05])
-    return sm.Plan(methods, [sm.SmallCells(), sm.Hellinger()], replicates={REPLICATES}, seed=2**150 + 1)
+    noise = sm.grid(sm.Noise, on="wage", variance=[0.1, 0.2, 0.5])
+    measures = [sm.SmallCells(), sm.Hellinger(), sm.risk.Position(on="wage")]  # the last is scored in batches
+    return sm.Plan([methods, noise], measures, replicates={REPLICATES}, seed=2**150 + 1)
 
 def people():
     return sm.demo.population({size(600, 3000)}, seed=4)

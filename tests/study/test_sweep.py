@@ -56,14 +56,16 @@ def plan_of(*, replicates: int = 4, measures: list[Measure] | None = None, seed:
 def test_rows_are_the_same_for_every_engine(people: Microdata, tmp_path: Path) -> None:
     plain = plan_of()
     shuffle = sm.methods.Shuffle(on="wage")  # refitted for the last measure
-    plan = replace(plain, methods=(*plain.methods, shuffle), measures=(*MEASURES, sm.risk.ClosestRecord(targets=30)))
+    in_batches = sm.utility.MeanPrecision(on="wage"), sm.risk.Position(on="wage"), sm.risk.Index(on="wage", target=0.9)
+    measures = (*MEASURES, *in_batches, sm.risk.ClosestRecord(targets=30))
+    plan = replace(plain, methods=(*plain.methods, sm.Noise(on="wage"), shuffle), measures=measures)
     serial = sm.sweep(people, plan, workers=1)
     assert same_rows(serial, sm.sweep(people, plan, engine="threads", workers=3))
     assert same_rows(serial, sm.sweep(people, plan, tmp_path / "study", engine="processes", workers=2))
     with ThreadPoolExecutor(2) as pool:
         assert same_rows(serial, sm.sweep(people, plan, executor=pool))
     status = dict(serial.candidate.group_by("status").len().iter_rows())
-    assert status == {"ok": 61 - status["infeasible"], "infeasible": status["infeasible"]}
+    assert status == {"ok": 65 - status["infeasible"], "infeasible": status["infeasible"]}
     assert serial.score.columns == ["candidate", "measure", "value", "se", "details", "status", "reason"]
     columns = ["id", "kind", "method", "replicate", "status", "reason", "seconds", "stream_id"]
     assert serial.candidate.columns == columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -119,6 +119,23 @@ class Estimate:
         rest: dict[str, Any] = {"df": table.get("df"), "share": share, "parts": table.get("parts", {})}
         rest["reciprocal"] = table.get("reciprocal", False)
         return cls(value=value, se=se, bounds=bounds, skipped=skipped, **rest)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EstimateColumns:
+    """The exact values of one measure for several files, with their parts: `values[i]` and `parts[name][i]` of file i."""
+
+    values: Sequence[float]
+    parts: Mapping[str, Sequence[float]] = field(default_factory=dict, hash=False)
+
+    def to_details(self) -> list[str]:
+        """Return `Estimate.to_details` of each file."""
+        names = sorted(self.parts)
+        if not names:
+            return [NO_DETAILS] * len(self.values)
+        fields = ", ".join(_quoted(name).replace("%", "%%") + ": %r" for name in names)
+        template = f'{{"version": {DETAILS_VERSION}, "parts": {{{fields}}}}}'
+        return [template % row for row in zip(*(self.parts[name] for name in names), strict=True)]
 
 
 def merge_bounds(estimates: Iterable[Estimate]) -> tuple[Bound, ...]:

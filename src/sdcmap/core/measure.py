@@ -9,11 +9,12 @@ from typing import ClassVar, Literal
 
 from numpy.random import Generator
 
-from sdcmap.core.estimate import Estimate, merge_bounds, merge_skipped
+from sdcmap.core.estimate import Estimate, EstimateColumns, merge_bounds, merge_skipped
 from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE, format_number, split_class_name
 from sdcmap.core.method import Method
 from sdcmap.core.refits import Folds, Refit
 from sdcmap.core.value import Value
+from sdcmap.data.masked_batch import MaskedBatch
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.errors import ContractBroken, SchemaError, Undefined, did_you_mean
@@ -115,6 +116,14 @@ class Measure(Value):
         """Return the measure's value for this masked file."""
         raise TypeError(f"{type(self).__name__} has no score.")
 
+    def score_batch(self, original: Microdata, masked: MaskedBatch) -> EstimateColumns | None:
+        """Return the values of several files, the same bit by bit as those of `score`; None: score each file on its own.
+
+        A measure that is computed for thousands of small files may implement it, if it needs neither random numbers nor
+        refits. Only a class that defines it itself uses it, because a subclass may have changed `score`.
+        """
+        return None
+
     def refits(self, masked: Microdata) -> Folds | None:
         """Return the folds to refit the method without, where the measure needs refits; by default None.
 
@@ -153,6 +162,11 @@ class Measure(Value):
         else:
             result = self.score_until(original, masked, rng, enough)
         return self._check_estimate(result)
+
+    @property
+    def can_score_batch(self) -> bool:
+        """Whether this class scores several files together."""
+        return "score_batch" in vars(type(self)) and not self.sampled and type(self).refits is Measure.refits
 
     def _check_estimate(self, result: object) -> Estimate:
         """Return the result of a score, or raise ContractBroken where it is not an Estimate."""

@@ -20,6 +20,7 @@ from sdcmap.core.roles import Roles, Strengths, format_strength
 from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value
 from sdcmap.data.cells import common_codes, rows_by_cell, stack_columns
+from sdcmap.data.masked_batch import MaskedBatch
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import UNSUPPORTED_ROLES, Schema
 from sdcmap.errors import ContractBroken, Infeasible, SchemaError, Undefined, did_you_mean
@@ -132,6 +133,19 @@ class Method(Value):
         """Return a masked copy of `data`. All random numbers come from `rng`."""
         raise TypeError(f"{type(self).__name__} has no mask.")
 
+    def mask_batch(self, data: Microdata, streams: Sequence[Stream]) -> Mapping[str, Array] | None:
+        """Return the masked columns of several draws, name -> one row of values per stream; None: mask one by one.
+
+        A method that masks thousands of small files may implement it. Row i has the bytes that `mask` gives for the
+        generator of stream i. Only a class that defines it itself uses it, because a subclass may have changed `mask`.
+        """
+        return None
+
+    @property
+    def can_mask_batch(self) -> bool:
+        """Whether this class makes several draws together."""
+        return "mask_batch" in vars(type(self))
+
     def cost_ratio(self, few: int, rows: int) -> float:
         """Return the cost on `rows` records relative to that on `few` records."""
         return float((rows / few) ** self.growth) if few else 1.0
@@ -237,12 +251,23 @@ class Method(Value):
 
     def apply(self, data: Microdata, stream: Stream) -> Microdata:
         """Check the data and mask them, in each stratum of `within` with its own stream."""
-        if problems := list(self.incompatibilities(data)):
-            raise SchemaError(" ".join(problems))
+        self._check_data(data)
         if not self.within:
             return self._check_masked(self.mask(data, stream.rng()))
         parts = rows_by_cell(data, self.within)
         return _join(data, [(rows, self._mask_stratum(data, rows, stream, len(parts))) for rows in parts])
+
+    def apply_batch(self, data: Microdata, streams: Sequence[Stream]) -> MaskedBatch:
+        """Return one masked file per stream, each as `apply` returns it; they are made together where the method can."""
+        if self.can_mask_batch and not self.within and data.origin is None and data.paired:
+            self._check_data(data)
+            if (numbers := self.mask_batch(data, streams)) is not None:
+                return MaskedBatch.of_numbers(data, numbers)
+        return MaskedBatch.of_files(data, [self.apply(data, stream) for stream in streams])
+
+    def _check_data(self, data: Microdata) -> None:
+        if problems := list(self.incompatibilities(data)):
+            raise SchemaError(" ".join(problems))
 
     def _mask_stratum(self, data: Microdata, rows: Array, stream: Stream, count: int) -> Microdata:
         part = extract_rows(data, rows)

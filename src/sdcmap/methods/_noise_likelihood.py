@@ -127,6 +127,13 @@ class AdditiveNoise(Method):
         noise : m x n, with the variances of the variables, or with variance 1 if their standard deviations `spread` (m)
             are given. It is overwritten by the masked values.
         """
+        return data.change(None, self.add_to_columns(data, noise, spread))
+
+    def add_to_columns(self, data: Microdata, noise: Array, spread: Array | None = None) -> dict[str, Array]:
+        """Return the masked values of each variable, as `add` does.
+
+        noise : m x n, or m x draws x n for several draws at once, which cannot be rescaled.
+        """
         changed = {}
         for j, name in enumerate(self.on):
             x, y = data.numbers(name), noise[j]
@@ -138,7 +145,7 @@ class AdditiveNoise(Method):
             changed[name] = noise_covariance.prepare_release_values(
                 x, y, self.keep_zeros, self.integers, self.lower, self.upper
             )
-        return data.change(None, changed)
+        return changed
 
     def pair_fields(self, known: Microdata, released: Microdata) -> Fields:
         names = self.known_names(known)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from sdcmap.core import Array, Field, Fields, Generator, Method, Microdata, Range, Strengths, format_percent
+from sdcmap.core import Array, Field, Fields, Generator, Method, Microdata, Range, Stream, Strengths, format_percent
 from sdcmap.core.likelihood import IMPOSSIBLE
 from sdcmap.core.value import Spec
-from sdcmap.kernels.masking.noise_covariance import draw_normals
+from sdcmap.kernels.masking.noise_covariance import draw_normal_batch, draw_normals
 from sdcmap.methods._noise_likelihood import MIN_NOISE_SHARE, AdditiveNoise, noise_shape, noise_spread, rounding_step
 
 
@@ -101,6 +101,12 @@ class Noise(AdditiveNoise):
         if self.correlated:
             return self.add(data, data.view(noise_shape(self.root), self.on) @ e)  # N(0, Cov X)
         return self.add(data, e, data.view(noise_spread, self.on))  # N(0, s_j^2) in variable j
+
+    def mask_batch(self, data: Microdata, streams: Sequence[Stream]) -> Mapping[str, Array] | None:
+        if self.correlated or self.rescale:  # sums over several draws at once might be rounded differently
+            return None
+        e = draw_normal_batch([stream.rng() for stream in streams], len(data), len(self.on))
+        return self.add_to_columns(data, e, data.view(noise_spread, self.on))
 
 
 def lognormal_factors(shape: tuple[int, ...], variance: float, rng: Generator) -> Array:

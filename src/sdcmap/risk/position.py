@@ -10,8 +10,9 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
-from sdcmap.core.estimate import quantile
+from sdcmap.core.estimate import EstimateColumns, quantile
 from sdcmap.core.measure import degrees_of_freedom
+from sdcmap.data.masked_batch import MaskedBatch
 from sdcmap.kernels.quantiles import quantile_index
 from sdcmap.kernels.statistics.precision import precision_of_errors
 
@@ -20,6 +21,11 @@ def sort_numbers(data: Microdata, name: str) -> Array:
     """Return the values of a variable that are not missing, in rising order, as a view."""
     x = data.numbers(name)
     return np.sort(x[~np.isnan(x)])
+
+
+def sort_rows(values: Array) -> Array:
+    """Return each row in rising order, as a view of a batch."""
+    return np.sort(values, axis=1)
 
 
 MAX_LIMIT_RATIO = 2.0  # the upper confidence limit of R is at most about so many times R with the draws that are needed
@@ -113,7 +119,15 @@ class Position(OneErrorPerDraw):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.check_variables(original)
         squared = self.squared_error(original, masked)
-        return Estimate(value=1 / squared if squared else float("inf"), parts={"squared_error": squared})
+        return Estimate(value=1 / squared if squared else math.inf, parts={"squared_error": squared})
+
+    def score_batch(self, original: Microdata, masked: MaskedBatch) -> EstimateColumns | None:
+        self.check_variables(original)
+        ranked = masked.view(sort_rows, self.on)
+        if ranked is None:
+            return None
+        released, value = ranked[:, quantile_index(self.target, ranked.shape[1])], self.value(original)
+        return precision_columns([(y - value) ** 2 for y in released.tolist()])
 
     def baseline(self, original: Microdata) -> float | None:
         if np.isnan(original.numbers(self.on)).all():
@@ -135,6 +149,12 @@ class Position(OneErrorPerDraw):
         if len(values) == 0:
             raise Undefined(f"{self.on!r} has no value that is not missing.")
         return float(values[quantile_index(self.target, len(values))])
+
+
+def precision_columns(squared_errors: list[float]) -> EstimateColumns:
+    """Return R = 1/e^2 of each of several files, infinite where the error is 0, with e^2 as a part."""
+    values = [1 / squared if squared else math.inf for squared in squared_errors]
+    return EstimateColumns(values=values, parts={"squared_error": squared_errors})
 
 
 # Index knowledge: the attacker knows the record of one target.
@@ -174,14 +194,33 @@ class Index(Position):
 
     def squared_error(self, original: Microdata, masked: Microdata) -> float:
         """Return (Y_t - x_t)^2 of one masked file, as a mean over the records tied at the target."""
-        value = self.value(original)
-        rows = original.remember(("at", self.on, value), lambda: np.flatnonzero(original.numbers(self.on) == value))
+        value, rows = self.value(original), self._target_rows(original)
         if masked.origin is not None:
             rows = np.flatnonzero(np.isin(masked.origin, rows))
-        errors: list[float] = [y - value for y in masked.numbers(self.on)[rows].tolist() if y == y]  # NaN left out
-        if not errors:
+        released: list[float] = [y for y in masked.numbers(self.on)[rows].tolist() if y == y]  # NaN left out
+        if not released:
             raise Undefined(f"the target's value of {self.on!r} is not in the masked file.")
-        return sum(error**2 for error in errors) / len(errors)
+        return mean_squared_error(released, value)
+
+    def score_batch(self, original: Microdata, masked: MaskedBatch) -> EstimateColumns | None:
+        self.check_variables(original)
+        values = masked.numbers(self.on)
+        if values is None:
+            return None
+        value, released = self.value(original), values[:, self._target_rows(original)]
+        return precision_columns([mean_squared_error(row, value) for row in released.tolist()])
+
+    def _target_rows(self, original: Microdata) -> Array:
+        """Return the records that have the target's value."""
+        value = self.value(original)
+        return original.remember(("at", self.on, value), lambda: np.flatnonzero(original.numbers(self.on) == value))
+
+
+def mean_squared_error(released: Sequence[float], value: float) -> float:
+    """Return the mean of (y - value)^2."""
+    if len(released) == 1:
+        return (released[0] - value) ** 2
+    return sum((y - value) ** 2 for y in released) / len(released)
 
 
 # The attacker knows the record of every target.

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sdcmap.errors import SdcmapError, StudyDamaged, StudyMismatch
+from sdcmap.study.jobs import CandidateRow
 
 TABLES = {
     "candidate": "id text primary key, kind text, method text, replicate integer, status text, reason text, "
@@ -38,6 +39,7 @@ RENAMED_COLUMNS = (
     ("proposal", "place", "rank"),
 )
 READ_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, ValueError)  # raised for a damaged page
+MAX_ROWS_CACHED = 1 << 14  # rows whose checksums need not be computed again
 Row = tuple[Any, ...]
 
 
@@ -72,17 +74,27 @@ def is_intact(table: str, row: Row) -> bool:
 
 
 # A growing study is read again and again. Rows are packed for the cache, because 1 and 1.0 are equal but not the same.
-@lru_cache(1 << 14)
+@lru_cache(MAX_ROWS_CACHED)
 def _is_intact(table: str, packed: bytes) -> bool:
-    row = marshal.loads(packed)
+    return _has_checksum(table, marshal.loads(packed))
+
+
+def _has_checksum(table: str, row: Row) -> bool:
     return bool(row[-1] == checksum(table, row[:-1]))
+
+
+def are_intact(table: str, rows: Sequence[Row]) -> bool:
+    """Return whether stored rows have all columns and are as they were written."""
+    check = is_intact if len(rows) <= MAX_ROWS_CACHED else _has_checksum  # a longer table would only replace the cache
+    width = len(column_types(table))
+    return all(len(row) == width and check(table, row) for row in rows)
 
 
 @dataclass(frozen=True)
 class Database:
-    """The tables of one study. `path` None: in memory, where rows need no checksum."""
+    """The tables of a study in a folder."""
 
-    path: Path | None
+    path: Path
     connection: sqlite3.Connection = field(repr=False)
 
     # ---- reading ----------------------------------------------------------------------------------------------
@@ -105,14 +117,15 @@ class Database:
             return []
         try:
             stored = self.connection.execute(f"select * from {table} order by 1, 2").fetchall()
-            if self.path is not None:
-                width = len(column_types(table))
-                whole = all(len(row) == width and is_intact(table, row) for row in stored)
-                if not whole or len(stored) != self._count_written(table):
-                    raise damage_error(self.path)
+            if not are_intact(table, stored) or len(stored) != self._count_written(table):
+                raise damage_error(self.path)
         except READ_ERRORS:
             raise damage_error(self.path) from None
         return [row[:-1] for row in stored]
+
+    def columns(self, table: str) -> list[Row]:
+        """Return the columns of a table, inside a snapshot; an empty list where it has no rows."""
+        return [*zip(*self.read_in_snapshot(table), strict=True)]
 
     def _lacks(self, table: str) -> bool:
         """Return whether the study is older than this table. A study that may only be read does not get missing tables."""
@@ -153,27 +166,33 @@ class Database:
         except READ_ERRORS:
             raise damage_error(self.path) from None
 
+    def add(self, rows: Sequence[CandidateRow]) -> None:
+        """Insert candidates and their scores in one transaction. Existing rows stay."""
+        scores = [(row.id, *score) for row in rows for score in row.scores]
+        self.insert({"candidate": [row[:-1] for row in rows], "score": scores})  # all but the scores
+
     def _insert(self, table: str, rows: Sequence[Sequence[Any]], *, replace: bool) -> None:
         marks = ",".join("?" * len(column_types(table)))
-        checked = self.path is not None
-        stored = [(*row, checksum(table, to_stored_types(table, row)) if checked else 0) for row in rows]
+        stored = [(*row, checksum(table, to_stored_types(table, row))) for row in rows]
         if replace:
             self.connection.executemany(f"insert or replace into {table} values ({marks})", stored)
             count = self.connection.execute(f"select count(*) from {table}").fetchone()[0]
         else:
             added = self.connection.executemany(f"insert or ignore into {table} values ({marks})", stored).rowcount
             count = max(self._count_written(table), 0) + added
-        if checked:
-            tally = (table, count)
-            self.connection.execute("insert or replace into tally values (?,?,?)", (*tally, checksum("tally", tally)))
+        tally = (table, count)
+        self.connection.execute("insert or replace into tally values (?,?,?)", (*tally, checksum("tally", tally)))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
 
 
-def connect(path: Path | None) -> Database:
-    """Open the database at `path`, or create it; None: in memory."""
+def connect(path: Path) -> Database:
+    """Open the database at `path`, or create it."""
     try:
-        if path is not None:
-            path.touch(mode=0o600)
-        connection = sqlite3.connect(path or ":memory:", check_same_thread=False)
+        path.touch(mode=0o600)
+        connection = sqlite3.connect(path, check_same_thread=False)
         _check_usable(connection, path)
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = normal")

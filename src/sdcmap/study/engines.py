@@ -19,6 +19,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from sdcmap.core import Microdata, PlanError, SdcmapError, did_you_mean
@@ -31,6 +32,7 @@ from sdcmap.study.worker import run_here, run_on_copy
 
 ENGINES = ("serial", "threads", "processes", "dask")  # and dask://HOST:PORT
 CHUNK_SECONDS = 0.05  # work in one chunk: long enough to outweigh its transfer, short enough for a smooth progress bar
+CHUNKS_TIMED = 5  # the median of so many sets the size of the next: one chunk that had to wait for a core does not
 CHUNKS_PER_WORKER = 4  # in flight, so that no worker waits for the driver
 MAX_DEATHS_ALONE = 4  # a candidate that runs alone is given up after its worker has died this often
 MAX_POOL_STARTS = 3  # attempts to start a pool
@@ -177,6 +179,7 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
     executor = make()
     suspects: deque[tuple[list[Job], int]] = deque()  # chunks whose worker died, and how often; they run alone
     flying: dict[Future[list[CandidateRow]], tuple[list[Job], int]] = {}
+    speeds: deque[float] = deque(maxlen=CHUNKS_TIMED)  # seconds per job of the last chunks
     size = 1
     try:
         while True:
@@ -207,9 +210,9 @@ def run_all(jobs: Iterator[Job], run: Run, make: Callable[[], Executor], workers
                 except BrokenExecutor:
                     broken.append((chunk, deaths + 1))
                     continue
-                # adapt the size of the next chunks to the speed of this one, by at most a factor of 4
-                per_job = sum(row.seconds for row in rows) / len(rows)
-                size = max(1, min(1000, 4 * size, int(CHUNK_SECONDS / max(per_job, 1e-6))))
+                # adapt the size of the next chunks to the speed of the last ones, by at most a factor of 4
+                speeds.append(sum(row.seconds for row in rows) / len(rows))
+                size = max(1, min(1000, 4 * size, int(CHUNK_SECONDS / max(median(speeds), 1e-6))))
                 yield rows
             # In a process pool one death breaks all workers, so every chunk in flight is a suspect.
             if broken and getattr(executor, "shared_fate", True):

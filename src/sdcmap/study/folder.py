@@ -29,6 +29,7 @@ from sdcmap.files.working_copy import open_copy, write_copy
 from sdcmap.files.writer import write
 from sdcmap.study.database import Database, column_types, connect
 from sdcmap.study.jobs import CandidateRow, OutsideFile
+from sdcmap.study.memory_tables import MemoryTables
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import Scores
 from sdcmap.study.search_settings import Proposal
@@ -74,7 +75,7 @@ Tables = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
 class Study(AbstractContextManager["Study"]):
     """An open study folder, or a study in memory (`path` None). As a context manager it closes itself."""
 
-    def __init__(self, path: Path | None, database: Database, manifest: Manifest) -> None:
+    def __init__(self, path: Path | None, database: Database | MemoryTables, manifest: Manifest) -> None:
         self.path = path
         self.database = database
         self.manifest = manifest
@@ -88,10 +89,12 @@ class Study(AbstractContextManager["Study"]):
 
     def close(self) -> None:
         """Close the database. Stored scores stay."""
-        self.connection.close()
+        self.database.close()
 
     @property
     def connection(self) -> sqlite3.Connection:
+        if isinstance(self.database, MemoryTables):
+            raise StudyDamaged("a study in memory has no database.")
         return self.database.connection
 
     # ---- opening ----------------------------------------------------------------------------------------------
@@ -124,7 +127,7 @@ class Study(AbstractContextManager["Study"]):
         The folder is locked before the seed is read, so that of two first sweeps into a folder only one fixes the seed.
         """
         if path is None:
-            with Study(None, connect(None), {"seed": hex(plan.seed), "data": data.digest}) as study:
+            with Study(None, MemoryTables(), {"seed": hex(plan.seed), "data": data.digest}) as study:
                 yield study
             return
         path = Path(path)
@@ -190,8 +193,7 @@ class Study(AbstractContextManager["Study"]):
         """Store candidates and their scores in one transaction. Existing rows stay."""
         if rows and self.path is not None and "first_score" not in self.manifest:
             self.note(first_score=_now())
-        scores = [(row.id, *score) for row in rows for score in row.scores]
-        self.database.insert({"candidate": [row[:-1] for row in rows], "score": scores})  # all but the scores
+        self.database.add(rows)
 
     def propose(self, proposals: Sequence[Proposal]) -> None:
         """Store the proposals of a generation in one transaction, before they are evaluated."""
@@ -288,7 +290,9 @@ class Study(AbstractContextManager["Study"]):
 
     def _table(self, name: str) -> pl.DataFrame:
         schema = {column: COLUMN_DTYPES[kind] for column, kind in column_types(name).items() if column != "checksum"}
-        return pl.DataFrame(self.database.read_in_snapshot(name), schema=schema, orient="row")
+        columns = self.database.columns(name) or [()] * len(schema)
+        types = zip(schema.items(), columns, strict=True)
+        return pl.DataFrame([pl.Series(column, values, dtype) for (column, dtype), values in types])
 
 
 def _checksum(manifest: Manifest) -> str:

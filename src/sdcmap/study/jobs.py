@@ -9,11 +9,12 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import repeat
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from sdcmap.core import Infeasible, Method, Microdata, SchemaError, Stream, Undefined
-from sdcmap.core.estimate import NO_DETAILS, Estimate
+from sdcmap.core.estimate import NO_DETAILS, Estimate, EstimateColumns
 from sdcmap.core.limit import Absent
 from sdcmap.core.measure import IsEnough, Measure, StoppedEarly
 from sdcmap.core.refits import Folds, Refit, refit_without
@@ -68,6 +69,9 @@ class ScoreRow(NamedTuple):
         if self.value is None:
             return Absent(applies=self.status != "unpaired", reason=self.reason)
         return Estimate.from_details(self.value, self.se, self.details)
+
+
+_make_score_row = partial(tuple.__new__, ScoreRow)  # a third of the time of a call of the class
 
 
 class CandidateRow(NamedTuple):
@@ -125,7 +129,8 @@ def _is_dominated(early_stop: EarlyStop, scores: Sequence[ScoreRow], measure: st
 
 def candidate_row(job: Job, status: str, reason: str, seconds: float, scores: Sequence[ScoreRow] = ()) -> CandidateRow:
     """Return the row of a job. A job that stopped before its last measure gives a bound."""
-    early = len(scores) < len(job.measures) or any(score.status == "bound" for score in scores)
+    may_be_early = job.early_stop is not None
+    early = may_be_early and (len(scores) < len(job.measures) or any(score.status == "bound" for score in scores))
     made, row = job.candidate, (status, reason, seconds, Stream(job.key).stream_id, tuple(scores))
     kind = "bound" if status == "ok" and early else job.kind or made.kind
     return CandidateRow(row_id(made, kind), kind, made.method.text, made.replicate, *row)
@@ -188,9 +193,9 @@ def _estimate(
     return informed.apply(original, masked, rng, refits, enough)
 
 
-def estimate_row(measure: Measure, estimate: Estimate) -> ScoreRow:
-    """Return an estimate as a row of the score table. Infinity is stored as a status."""
-    details = estimate.to_details()
+def estimate_row(measure: Measure, estimate: Estimate, details: str = "") -> ScoreRow:
+    """Return an estimate as a row of the score table, with its details as JSON. Infinity is stored as a status."""
+    details = details or estimate.to_details()
     if math.isfinite(estimate.value):
         se = None if estimate.se is None else float(estimate.se)
         value = float(estimate.value) + 0.0  # turns -0.0 into 0.0
@@ -198,6 +203,17 @@ def estimate_row(measure: Measure, estimate: Estimate) -> ScoreRow:
     if math.isinf(estimate.value):
         return absent_row(measure, "infinite", "", details)
     return absent_row(measure, "undefined", "the value is not a number.", details)
+
+
+def estimate_rows(measure: Measure, estimates: EstimateColumns) -> list[ScoreRow]:
+    """Return `estimate_row` of each of several files."""
+    details = estimates.to_details()
+    if not all(map(math.isfinite, estimates.values)):
+        pairs = zip(estimates.values, details, strict=True)
+        return [estimate_row(measure, Estimate(value=value), more) for value, more in pairs]
+    values = [value + 0.0 for value in estimates.values]  # turns -0.0 into 0.0
+    fields = repeat(measure.id), repeat(measure.text), values, repeat(None), details, repeat("ok"), repeat("")
+    return [*map(_make_score_row, zip(*fields))]  # noqa: B905 - `repeat` has no end
 
 
 def absent_row(measure: Measure, status: str, reason: str, details: str = NO_DETAILS) -> ScoreRow:

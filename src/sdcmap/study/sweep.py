@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from sdcmap.study.scores import Scores
 from sdcmap.study.worker import run_here
 
 MissingScores = tuple[Candidate, tuple[Measure, ...]]  # a candidate and its missing measures
+NOTHING_STORED = CandidateState()
 POOL_START_SECONDS = 2.0  # about the time that worker processes need to start
 
 
@@ -108,9 +110,11 @@ def _working_copy(study: Path | None, data: Microdata) -> AbstractContextManager
 
 def _missing_scores(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[MissingScores]:
     """Yield each candidate that lacks a score, with the missing measures."""
+    # candidates that lack the same measures share one tuple of them, by which they are scored in batches
+    lacking_beside = cache(lambda have: tuple(measure for measure in plan.measures if measure.id not in have))
     for candidate in plan.candidates:
-        status, have = done.get(candidate.id, CandidateState())
-        lacking = tuple(measure for measure in plan.measures if measure.id not in have)
+        status, have = done.get(candidate.id, NOTHING_STORED)
+        lacking = lacking_beside(have)
         if status in ("", "ok") and lacking:
             yield candidate, lacking
 

@@ -12,12 +12,13 @@ from sdcmap.core.named_files import restrict_files_to
 from sdcmap.data.microdata import Microdata
 from sdcmap.files.working_copy import open_copy
 from sdcmap.kernels.scratch_memory import limit_memory
-from sdcmap.study.jobs import CandidateRow, Job, run_job
+from sdcmap.study.batches import run_jobs
+from sdcmap.study.jobs import CandidateRow, Job
 
 
 def run_here(data: Microdata, jobs: Sequence[Job]) -> list[CandidateRow]:
     """Run jobs on data of this process."""
-    return [run_job(data, job) for job in jobs]
+    return run_jobs(data, jobs)
 
 
 def run_on_copy(path: str, digest: str, memory: int, root: Path | None, jobs: Sequence[Job]) -> list[CandidateRow]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from sdcmap.core import Array, Column, Infeasible, Method, Microdata, SchemaError, Undefined
+from sdcmap.core import Array, Column, Infeasible, Method, Microdata, SchemaError, Stream, Undefined
 from sdcmap.core.value import Value, decode, parse, type_name
 from sdcmap.data.schema import Schema, Variable
 from sdcmap.study.plan import Candidate
@@ -111,7 +111,12 @@ def edge_laws(data: Microdata, run: Callable[[Microdata], Iterator[str]]) -> Ite
 
 def make_draw(method: Method, data: Microdata, replicate: int) -> Microdata:
     """Return one draw of a method, with a fixed seed."""
-    return method.apply(data, Candidate(method, replicate).stream(2**200 + 1))
+    return method.apply(data, draw_stream(method, replicate))
+
+
+def draw_stream(method: Method, replicate: int) -> Stream:
+    """Return the random stream of one draw, with a fixed seed."""
+    return Candidate(method, replicate).stream(2**200 + 1)
 
 
 _ANY_METHOD = Method()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Measure, Method, Microdata
+from sdcmap.data.masked_batch import MaskedBatch
 from sdcmap.errors import ContractBroken, Undefined
 from sdcmap.testing import laws
 
@@ -26,11 +27,12 @@ def check_measure(
     """Raise LawBroken with every law that `measure` violates on `data`, masked by each of `methods`.
 
     The laws: it survives pickle and TOML; the identity has loss 0; values are within the bounds; the same rng gives the
-    same value; permuting the rows of both files changes nothing (a sampled measure: within 5 standard errors), and neither
-    does permuting the masked rows alone if it is not `paired`; it does not change the files; pooling one estimate changes
-    nothing; the record-level form has one number per record, which moves with it; one row, constant columns and missing
-    values work, or raise our own errors. A measure without a value for any of the files violates a law too, because nothing
-    was tested; with `may_refuse`, for random files, it does not. Returns whether it had a value.
+    same value, and so does scoring several files together; permuting the rows of both files changes nothing (a sampled
+    measure: within 5 standard errors), and neither does permuting the masked rows alone if it is not `paired`; it does
+    not change the files; pooling one estimate changes nothing; the record-level form has one number per record, which
+    moves with it; one row, constant columns and missing values work, or raise our own errors. A measure without a value
+    for any of the files violates a law too, because nothing was tested; with `may_refuse`, for random files, it does not.
+    Returns whether it had a value.
     """
     broken = list(laws.value_laws(measure, Measure))
     data = laws.copy_writable(data)
@@ -88,6 +90,7 @@ def _score_laws(measure: Measure, files: _Files) -> Iterator[str]:
     slack = 5 * math.hypot(estimate.se or 0, shifted.se or 0) if measure.sampled else 0.0
     if not _close(shifted.value, estimate.value, slack):
         yield "A permutation of the rows of both files changes the value."
+    yield from _batch_law(measure, files, estimate)
     if not measure.paired:
         shuffled = measure.score(files.original, moved.masked, laws.rng_of(0))
         if not _close(shuffled.value, estimate.value, slack):
@@ -98,6 +101,16 @@ def _score_laws(measure: Measure, files: _Files) -> Iterator[str]:
     yield from _records_laws(measure, files, moved, order)
     if (laws.fingerprint(files.original), laws.fingerprint(files.masked)) != before:
         yield "It changes the files it measures."
+
+
+def _batch_law(measure: Measure, files: _Files, estimate: Estimate) -> Iterator[str]:
+    if not measure.can_score_batch:
+        return
+    together = measure.score_batch(files.original, MaskedBatch.of_files(files.original, [files.masked, files.masked]))
+    if together is not None and (
+        [*together.values] != [estimate.value] * 2 or together.to_details() != [estimate.to_details()] * 2
+    ):
+        yield "Several files scored together (`score_batch`) have other values than one by one."
 
 
 def _records_laws(measure: Measure, files: _Files, moved: _Files, order: Array) -> Iterator[str]:

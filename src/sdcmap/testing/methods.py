@@ -17,12 +17,12 @@ from sdcmap.testing import laws
 def check_method(method: Method, data: Microdata, *, may_refuse: bool = False) -> bool:
     """Raise LawBroken with every law of masking that `method` violates on `data`.
 
-    The laws: it survives pickle and TOML; it has a title; the same candidate gives the same bytes, another replicate other
-    bytes; it does not change the input, other columns, missing values (where `missing` is "kept") or numpy's global random
-    state; `origin` records a changed row order; every code has a category; zero strength (`at_zero`) is the identity; one
-    row, constant columns and missing values work, or raise Infeasible, Undefined or SchemaError. A method that refuses
-    `data` violates a law too, because nothing was tested; with `may_refuse`, for random files, it does not.
-    Returns whether it could be applied.
+    The laws: it survives pickle and TOML; it has a title; the same candidate gives the same bytes, another replicate
+    other bytes, together or one by one; it does not change the input, other columns, missing values (where `missing` is
+    "kept") or numpy's global random state; `origin` records a changed row order; every code has a category; zero strength
+    (`at_zero`) is the identity; one row, constant columns and missing values work, or raise Infeasible, Undefined or
+    SchemaError. A method that refuses `data` violates a law too, because nothing was tested; with `may_refuse`, for
+    random files, it does not. Returns whether it could be applied.
     """
     broken = [*laws.value_laws(method, Method), *_name_laws(method)]
     numbered = laws.with_row_number(laws.copy_writable(data))
@@ -54,6 +54,10 @@ def _draw_laws(method: Method, data: Microdata, draws: Sequence[Microdata]) -> I
     """Yield violations in three draws of a method: the same candidate twice, and another replicate."""
     first, again, other = draws
     yield from _mask_laws(method, data, first)
+    if method.can_mask_batch:
+        together = method.apply_batch(data, [laws.draw_stream(method, replicate) for replicate in (0, 1)])
+        if [laws.fingerprint(together.file(index)) for index in (0, 1)] != [*map(laws.fingerprint, (first, other))]:
+            yield "Several draws made together (`mask_batch`) differ from draws made one by one."
     if laws.fingerprint(first) != laws.fingerprint(again):
         yield "The same candidate gives other bytes: it draws from something else than its rng."
     # two draws may agree when the method changes nothing or happens to draw nothing, so these cases are excluded

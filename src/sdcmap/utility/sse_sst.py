@@ -9,8 +9,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Undefined
+from sdcmap.core.estimate import EstimateColumns
 from sdcmap.core.measure import degrees_of_freedom
-from sdcmap.kernels.statistics.moments import mean_and_variance
+from sdcmap.data.masked_batch import MaskedBatch
+from sdcmap.kernels.statistics.moments import mean_and_variance, mean_and_variance_of_rows
 from sdcmap.utility._numeric import NumericMeasure, numbers_of
 
 
@@ -125,11 +127,19 @@ class MeanPrecision(Measure):
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.check_variables(original)
-        xbar, _ = original.remember(("mean", self), lambda: self._mean(original))
         ybar, variance = self._mean(masked)
-        bias = ybar - xbar
-        mse = variance + bias**2
-        return Estimate(value=1 / mse if mse else float("inf"), parts={"variance": variance, "bias": bias})
+        bias = ybar - self._original_mean(original)
+        return Estimate(value=_precision(variance, bias), parts={"variance": variance, "bias": bias})
+
+    def score_batch(self, original: Microdata, masked: MaskedBatch) -> EstimateColumns | None:
+        self.check_variables(original)
+        values = masked.numbers(self.on)
+        if self.weighted or values is None or values.shape[1] < 2:
+            return None
+        xbar, count = self._original_mean(original), float(values.shape[1])
+        means, variances = mean_and_variance_of_rows(values)
+        parts = {"variance": [spread / count for spread in variances], "bias": [mean - xbar for mean in means]}
+        return EstimateColumns(values=[*map(_precision, parts["variance"], parts["bias"])], parts=parts)
 
     def pool(self, estimates: Sequence[Estimate]) -> Estimate:
         if len(estimates) == 1:
@@ -147,6 +157,9 @@ class MeanPrecision(Measure):
     def error_variable(self) -> str:
         return self.on
 
+    def _original_mean(self, original: Microdata) -> float:
+        return original.remember(("mean", self), lambda: self._mean(original))[0]
+
     def _mean(self, data: Microdata) -> tuple[float, float]:
         """Return the mean of the variable and its variance."""
         y = data.numbers(self.on)
@@ -158,3 +171,9 @@ class MeanPrecision(Measure):
         if np.isnan(variance):
             raise Undefined(f"{self.on!r} is known in at most one record with a weight, so its mean has no variance.")
         return mean, variance / count
+
+
+def _precision(variance: float, bias: float) -> float:
+    """Return U = 1/MSE of a mean with this variance and bias; infinite where the error is 0."""
+    mse = variance + bias**2
+    return 1 / mse if mse else float("inf")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.random import Generator
 
@@ -103,6 +105,17 @@ def draw_normals(rng: Generator, n: int, m: int) -> Array:
     for start in range(0, n, DRAW_BLOCK):
         part = rng.standard_normal((min(DRAW_BLOCK, n - start), m))
         noise[:, start : start + len(part)] = part.T
+    return noise
+
+
+def draw_normal_batch(rngs: Sequence[Generator], n: int, m: int) -> Array:
+    """Draw m x len(rngs) x n standard normal numbers: [:, i] are those of `draw_normals` from generator i."""
+    noise = np.empty((m, len(rngs), n))
+    for index, rng in enumerate(rngs):
+        if m == 1:
+            rng.standard_normal(out=noise[0, index])  # record by record is one by one
+        else:
+            noise[:, index] = draw_normals(rng, n, m)
     return noise
 
 

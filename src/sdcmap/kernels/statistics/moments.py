@@ -40,6 +40,18 @@ def mean_and_variance(y: Array, weights: Array | None = None) -> Spread:
     return Spread(mean, variance, count)
 
 
+def mean_and_variance_of_rows(y: Array) -> tuple[list[float], list[float]]:
+    """Return the means and variances of each row without missing values: `mean_and_variance` of it, bit by bit."""
+    n = y.shape[1]
+    w, total = np.ones(n), float(n)
+    # one scalar product per row, because a product with the whole matrix adds up in another order
+    mean = np.array([w @ row for row in y]) / total
+    mean = np.where(y.min(axis=1) == y.max(axis=1), y[:, 0], mean)
+    squares = np.array([w @ row for row in (y - mean[:, None]) ** 2])
+    variance = squares / total * total / (total - 1) if n > 1 else np.full(len(y), np.nan)
+    return mean.tolist(), variance.tolist()
+
+
 @dataclass(frozen=True)
 class Moments:
     """Means (m), covariances (m x m) and correlations (m x m); NaN where there are too few values.
