@@ -15,18 +15,12 @@ import sdcmap as sm
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.risk.linkage import file_pair as pairing
+from sdcmap.risk.linkage.agreement_patterns import Patterns
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.file_pair import LinkTable, calibrate, running_precision
 from sdcmap.risk.linkage.link_search import agreement_scores
 from sdcmap.risk.linkage.nearest_record import whitening_matrix
-from sdcmap.risk.linkage.record_linkage import (
-    Patterns,
-    agreement_matrix,
-    coincidence_probability,
-    count_patterns,
-    fit_em,
-    frequency_weights,
-)
+from sdcmap.risk.linkage.record_linkage import agreement_matrix, coincidence_probability, fit_em, frequency_weights
 from sdcmap.testing.laws import permute_rows
 
 RNG = np.random.default_rng(0)
@@ -239,14 +233,6 @@ def test_link_probabilities_sum_to_expected_hits(people: Microdata) -> None:
 
 
 # ---- Fellegi and Sunter ---------------------------------------------------------------------------------------
-def test_patterns_count_every_pair() -> None:
-    agree = np.random.default_rng(6).integers(-1, 2, (50, 40, 3)).astype(np.int8)
-    result = count_patterns(lambda rows: agree[rows], 50, 40, 3)
-    wanted, count = np.unique(agree.reshape(-1, 3), axis=0, return_counts=True)
-    got = {tuple(row): pairs for row, pairs in zip(result.field.tolist(), result.pairs.tolist(), strict=True)}
-    assert got == {tuple(row): pairs for row, pairs in zip(wanted.tolist(), count.tolist(), strict=True)}
-
-
 def expected_patterns(m: Array, u: Array, share: float, pairs: int) -> Patterns:
     field = np.array(np.meshgrid(*[[0, 1]] * len(m))).reshape(len(m), -1).T
     of_links, of_others = ((np.where(field == 1, rate, 1 - rate)).prod(axis=1) for rate in (m, u))
