@@ -344,17 +344,25 @@ def test_worst_linkage_is_the_best_single_attack(people: Microdata) -> None:
     rates = {name: table.rate for name, table in tables.items()}
     assert set(rates) > {"unit-free d", "unit-free l", "nearest", "mahalanobis", "gower", "informed", "calibrated"}
     assert max(rates.values()) < 1
-    early = {bound.attack: bound.estimate.value for bound in result.bounds}
-    assert early.keys() == rates.keys() - result.parts.keys()
-    assert {name: result.parts.get(name, rates[name]) for name in rates} == pytest.approx(rates)
-    assert early and all(rates[name] <= bound < result.value for name, bound in early.items())
-    assert len([name for name in result.parts if "one-to-one" in name]) == 1
+    assert {name: result.parts[name] for name in rates} == pytest.approx(rates)  # work and race leave few candidates
+    assert len([name for name in result.parts if "one-to-one" in name]) == len(rates) / 2
     assert result.value == max(rates.values()) <= attack.union_rate(people, masked) <= 1
     assert max(rates, key=lambda name: rates[name]) == "informed one-to-one"
     assert rates["informed one-to-one"] == pytest.approx(rate(sm.risk.Informed(method), people, masked), abs=0.02)
     highest = np.max([table.probability for table in tables.values()], axis=0)
     np.testing.assert_array_equal(attack.records(people, masked), highest)
     assert attack.link_files(people, masked)[1].rate == result.value
+
+
+def test_attacks_that_cannot_lead_are_stopped(people: Microdata) -> None:
+    method = sm.Noise(on=["age", "hours", "gain"], variance=0.05)
+    masked = sm.mask(people, method, seed=1)
+    attack = sm.WorstLinkage(on=["age", "hours", "gain"]).for_informed_attacker(method)
+    result, rates = attack.score(people, masked, RNG), attack.rates(people, masked)
+    early = {bound.attack: bound.estimate.value for bound in result.bounds}
+    assert early.keys() == rates.keys() - result.parts.keys()
+    assert early and all(rates[name] <= bound < result.value for name, bound in early.items())
+    assert len([name for name in result.parts if "one-to-one" in name]) == 1
 
 
 def test_sweep_fills_in_the_method() -> None:

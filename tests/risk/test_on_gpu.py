@@ -153,7 +153,7 @@ CASES: list[tuple[Measure, set[str]]] = [
     (NEAREST("gower", one_to_one=True), {"CheapestSearch"}),
     *((sm.risk.Linkage(metric), {"CheapestSearch"}) for metric in ("d", "l")),  # Age and Sex are open columns
     *((sm.risk.NearestRecord(metric), {"CheapestSearch"}) for metric in ("standardized", "gower", "mixed")),
-    (sm.WorstLinkage().for_informed_attacker(CHAIN), {"RivalSearch"}),
+    (sm.WorstLinkage().for_informed_attacker(CHAIN), set()),  # open columns leave few pairs, which the CPU compares
     (
         sm.WorstLinkage(on=("wage", "interest", "total")).for_informed_attacker(CHAIN),
         {"RivalSearch", "CheapestSearch"},
