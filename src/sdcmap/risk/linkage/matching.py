@@ -36,6 +36,11 @@ class Matching(NamedTuple):
     profit: Array
     price: Array
 
+    @classmethod
+    def from_prices(cls, n: int, price: Array) -> Matching:
+        """Return the empty matching of n records at these prices of the other side."""
+        return cls(np.full(n, -1), np.full(len(price), -1), np.zeros(n), np.maximum(price, 0.0))
+
 
 def find_heaviest_matching(graph: Graph, m: int, start_from: Matching | None = None) -> Matching:
     """Return the heaviest matching of `graph` with m records on the other side.
