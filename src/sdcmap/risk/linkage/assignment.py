@@ -13,8 +13,9 @@ import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import inner_jit, jit
+from sdcmap.risk.linkage.graph import Graph, best_profit
 from sdcmap.risk.linkage.link_search import Links
-from sdcmap.risk.linkage.matching import Graph, Matching, best_profit, find_heaviest_matching
+from sdcmap.risk.linkage.matching import Matching, find_heaviest_matching
 
 PAIR_TOLERANCE = 1e-13  # relative; a pair this close to the row's best profit counts as optimal
 
