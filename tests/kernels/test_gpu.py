@@ -249,9 +249,9 @@ def test_workers_take_the_gpus_in_turn() -> None:
 def test_package_contains_all_cuda_sources_and_kernels() -> None:
     folder = Path(sdcmap.__file__).parent / "kernels" / "gpu"
     assert {file.name for file in folder.glob("*.cu")} == {
-        "capped.cu", "fields.cu", "groups.cu", "neighbors.cu", "pairs.cu",
+        "auction.cu", "capped.cu", "fields.cu", "groups.cu", "neighbors.cu", "pairs.cu", "patterns.cu",
     }  # fmt: skip
-    linkage = {"scan_of", "scan_of_fields", "RivalSearch", "CheapestSearch"}
+    linkage = {"scan_of", "scan_of_fields", "RivalSearch", "CheapestSearch", "auction_prices", "count_pattern_numbers"}
     assert set(KERNELS) == linkage | {"mdav_groups", "gower_groups", "nearest", "count_between"}
 
 

@@ -16,7 +16,16 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.kernels import gpu
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.device import GpuUnavailable, gpu_name, use_device
-from sdcmap.kernels.gpu import groups, layout, nearest_records, neighbors, pair_scan, patterns, rival_search
+from sdcmap.kernels.gpu import (
+    auction_rounds,
+    groups,
+    layout,
+    nearest_records,
+    neighbors,
+    pair_scan,
+    patterns,
+    rival_search,
+)
 from sdcmap.recordwise.neighborhood import Unsafe, assess
 from sdcmap.risk.linkage import cost_models, file_pair
 from sdcmap.risk.linkage.attack import Attack
@@ -93,9 +102,13 @@ def count_pattern_numbers(files: Any, threads: int | None = None) -> tuple[Array
     return patterns.plain_pattern_numbers(files)
 
 
+def auction_prices(graph: Any, reverse: Any, price: Array, steps: list[float]) -> Array:
+    return auction_rounds.plain_auction_prices(graph, reverse, price, steps)
+
+
 PLAIN = (
-    scan_of, scan_of_fields, RivalSearch, CheapestSearch, count_pattern_numbers, mdav_groups, gower_groups, nearest,
-    count_between,
+    scan_of, scan_of_fields, RivalSearch, CheapestSearch, auction_prices, count_pattern_numbers, mdav_groups,
+    gower_groups, nearest, count_between,
 )  # fmt: skip
 
 

@@ -18,7 +18,8 @@ from sdcmap.risk.linkage.assignment import GAP_TOLERANCE, round_to_tie
 from sdcmap.risk.linkage.cost_models import CostModel, Hits
 from sdcmap.risk.linkage.field_costs import Cost, cost_of_values, mean_of_pairs
 from sdcmap.risk.linkage.file_pair import Pair
-from sdcmap.risk.linkage.matching import Graph, Matching, best_profit, find_heaviest_matching
+from sdcmap.risk.linkage.graph import Graph, best_profit
+from sdcmap.risk.linkage.matching import Matching, find_heaviest_matching
 from sdcmap.risk.linkage.pair_search import ABSOLUTE_TIE, RELATIVE_TIE
 
 PAIRS_PER_PART = 50_000  # pairs whose costs one thread adds up at a time
