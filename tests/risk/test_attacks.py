@@ -17,6 +17,7 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.risk.linkage import file_pair as pairing
 from sdcmap.risk.linkage.agreement_patterns import Patterns
 from sdcmap.risk.linkage.attack import Attack
+from sdcmap.risk.linkage.cost_models import BestSoFar, attack_targets
 from sdcmap.risk.linkage.file_pair import LinkTable, calibrate, running_precision
 from sdcmap.risk.linkage.link_search import agreement_scores
 from sdcmap.risk.linkage.nearest_record import whitening_matrix
@@ -354,15 +355,15 @@ def test_worst_linkage_is_the_best_single_attack(people: Microdata) -> None:
     assert attack.link_files(people, masked)[1].rate == result.value
 
 
-def test_attacks_that_cannot_lead_are_stopped(people: Microdata) -> None:
-    method = sm.Noise(on=["age", "hours", "gain"], variance=0.05)
-    masked = sm.mask(people, method, seed=1)
-    attack = sm.WorstLinkage(on=["age", "hours", "gain"]).for_informed_attacker(method)
-    result, rates = attack.score(people, masked, RNG), attack.rates(people, masked)
-    early = {bound.attack: bound.estimate.value for bound in result.bounds}
-    assert early.keys() == rates.keys() - result.parts.keys()
-    assert early and all(rates[name] <= bound < result.value for name, bound in early.items())
-    assert len([name for name in result.parts if "one-to-one" in name]) == 1
+def test_attack_that_cannot_lead_is_stopped_with_an_upper_bound(people: Microdata) -> None:
+    masked = sm.mask(people, sm.Noise(on=["age", "hours", "gain"], variance=0.05), seed=1)
+    attack = sm.risk.NearestRecord("mahalanobis")
+    pair = attack.pair(people, masked, ("age", "hours", "gain"))
+    models = attack.cost_models(pair)
+    whole = attack_targets(pair, models, pair.targets)
+    stopped = attack_targets(pair, models, pair.targets, BestSoFar(rate=1.1, potential=1.1))
+    assert whole.complete and not stopped.complete
+    assert whole.rate < stopped.rate < 1
 
 
 def test_sweep_fills_in_the_method() -> None:
