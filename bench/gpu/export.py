@@ -20,6 +20,7 @@ from sdcmap.kernels.tables.attribution import nearest
 from sdcmap.methods._gower_groups import gower_groups
 from sdcmap.methods._mdav import mdav_groups
 from sdcmap.risk.linkage import field_costs as kinds
+from sdcmap.risk.linkage.agreement_patterns import count_pattern_numbers, rank_fields
 from sdcmap.risk.linkage.cost_models import attack_targets, find_certain_fields, require_equality
 from sdcmap.risk.linkage.field_costs import Cost, block_costs, mean_costs
 from sdcmap.risk.linkage.field_links import FieldCosts, scan_of_fields
@@ -188,6 +189,18 @@ def export_neighbors(store: Store) -> None:
     store["neighbors"] = np.array(names)
 
 
+def export_patterns(store: Store) -> None:
+    """Export the agreement patterns of all pairs, with and without missing values."""
+    names = []
+    for n, m, count, gaps in ((3000, 4000, 6, 0.0), (2000, 3000, 6, 0.1), (900, 700, 14, 0.0), (900, 5000, 10, 0.1)):
+        known, released = (numbers(side * count, gaps, 1).reshape(side, count) for side in (n, m))
+        files = rank_fields(known, released, np.full(known.shape, 0.3))
+        number, pairs = count_pattern_numbers(files)
+        names.append(f"patterns {n} x {m} x {count}")
+        store.put_all(names[-1], number=number, pairs=pairs, **files._asdict())
+    store["patterns"] = np.array(names)
+
+
 def export_worst(store: Store, n: int = 50_000) -> None:
     """Export what `WorstLinkage` computes on a file of 14 mixed columns, with the rate of each attack."""
     from jobs_attacks import masked_mixture
@@ -195,7 +208,7 @@ def export_worst(store: Store, n: int = 50_000) -> None:
     data, chain, masked = masked_mixture(n)
     measure = sm.WorstLinkage().for_informed_attacker(chain)
     pair = measure.pair(data, masked, measure.check_variables(data))
-    attack_run = AttackRun(pair, measure._targets(pair))
+    attack_run = AttackRun(pair, measure._draw_targets(pair))
     certain = find_certain_fields(pair, measure.method)
     for name, attack in measure._attacks(pair).items():
         models = require_equality(attack.cost_models(pair), certain, has_column_costs=attack.has_column_costs)
@@ -209,7 +222,8 @@ def export_worst(store: Store, n: int = 50_000) -> None:
 
 if __name__ == "__main__":
     small = Store()
-    for export in (export_costs, export_links, export_groups, export_densities, export_guesses, export_neighbors):
+    exports = (export_costs, export_links, export_groups, export_densities, export_guesses, export_neighbors)
+    for export in (*exports, export_patterns):
         export(small)
     np.savez_compressed(sys.argv[1], **small)
     if len(sys.argv) > 2:

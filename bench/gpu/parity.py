@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src" / "sdcmap" / "kernels")]
 
-from gpu import cuda, groups, layout, nearest_records, neighbors, pair_scan, rival_search  # type: ignore[import-not-found]  # noqa: E402
+from gpu import cuda, groups, layout, nearest_records, neighbors, pair_scan, patterns, rival_search  # type: ignore[import-not-found]  # noqa: E402
 
 SCORE_TOLERANCE = 1e-6  # relative, of a score
 COST_TOLERANCE = 1e-12  # relative, of a cost in double precision
@@ -132,6 +132,14 @@ def check_neighbors(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
     yield "as near", np.array_equal(between, stored[f"{name}/between"])
 
 
+def check_patterns(stored: Stored, name: str) -> Iterator[tuple[str, bool]]:
+    parts = ("ranks", "missing", "low", "span", "digit")
+    files = SimpleNamespace(base=int(stored[f"{name}/base"]), **{part: stored[f"{name}/{part}"] for part in parts})
+    number, pairs = patterns.count_pattern_numbers(files)
+    yield "patterns", np.array_equal(number, stored[f"{name}/number"])
+    yield "pairs", np.array_equal(pairs, stored[f"{name}/pairs"])
+
+
 CHECKS: Mapping[str, Callable[[Stored, str], Iterator[tuple[str, bool]]]] = {
     "costs": check_costs,
     "links": check_links,
@@ -139,6 +147,7 @@ CHECKS: Mapping[str, Callable[[Stored, str], Iterator[tuple[str, bool]]]] = {
     "densities": check_densities,
     "guesses": check_guesses,
     "neighbors": check_neighbors,
+    "patterns": check_patterns,
 }
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src
 
 from parity import costs_of  # noqa: E402
 
-from gpu import cuda, groups, layout, pair_scan, rival_search  # type: ignore[import-not-found]  # noqa: E402
+from gpu import cuda, groups, layout, pair_scan, patterns, rival_search  # type: ignore[import-not-found]  # noqa: E402
 
 LANES = 128  # single-precision lanes of a multiprocessor
 PAIR_RUNS = ((59_315, 50, 7), (59_315, 16, 7), (1_000_000, 16, 3), (10_000_000, 10, 1))  # records, kept, repeats
@@ -122,6 +123,27 @@ def time_groups() -> None:
     )
 
 
+def time_patterns(n: int = 50_000, fields: int = 6) -> None:
+    """Time the agreement patterns of n x n pairs, next to plain CuPy on a part of the records."""
+    cupy, rng = cuda.cupy(), np.random.default_rng(1)
+    ranks, low = (rng.integers(0, n, (fields, n)).astype(np.uint32) for _ in range(2))
+    files = SimpleNamespace(
+        ranks=ranks, missing=np.full(fields, n), low=low.T, span=np.full((n, fields), n // 10),
+        digit=np.tile(2 ** np.arange(fields), (n, 1)), base=2,
+    )  # fmt: skip
+    ours = seconds(lambda: patterns.count_pattern_numbers(files), 3)
+    columns, first, part = cupy.asarray(ranks), cupy.asarray(low), n // 50
+
+    def plain() -> Any:
+        number = cupy.zeros((part, n), dtype=cupy.int32)
+        for f in range(fields):
+            number += (columns[f] - first[f, :part, None] <= n // 10) << f
+        return cupy.bincount(number.ravel(), minlength=2**fields)
+
+    peer = seconds(plain, 3) * 50
+    print(f"agreement patterns, {n:,} x {n:,} x {fields}: {ours:.4f} s; plain CuPy, scaled: {peer:.3f} s", flush=True)
+
+
 def time_worst_linkage(path: str) -> None:
     """Time the attacks of WorstLinkage as it runs them, in parts and stopped early, and the search for candidates."""
     stored = dict(np.load(path))
@@ -154,6 +176,7 @@ if __name__ == "__main__":
     print(cuda.name(), f"{cuda.processors()} multiprocessors, {clock() / 1e6:.0f} MHz", flush=True)
     if len(sys.argv) > 1:
         time_worst_linkage(sys.argv[1])
+    time_patterns()
     time_groups()
     time_plain_cupy()
     time_pairs(int(sys.argv[2]) if len(sys.argv) > 2 else 10_000_000)

@@ -21,6 +21,7 @@ from sdcmap.kernels.neighbors.counting import Pairs, count_between
 from sdcmap.kernels.tables.attribution import nearest
 from sdcmap.methods._gower_groups import gower_groups
 from sdcmap.methods._mdav import mdav_groups
+from sdcmap.risk.linkage.agreement_patterns import count_patterns
 from sdcmap.risk.linkage.field_costs import (
     BELOW,
     CATEGORY,
@@ -248,9 +249,9 @@ def test_workers_take_the_gpus_in_turn() -> None:
 def test_package_contains_all_cuda_sources_and_kernels() -> None:
     folder = Path(sdcmap.__file__).parent / "kernels" / "gpu"
     assert {file.name for file in folder.glob("*.cu")} == {
-        "capped.cu", "fields.cu", "groups.cu", "neighbors.cu", "pairs.cu",
+        "auction.cu", "capped.cu", "fields.cu", "groups.cu", "neighbors.cu", "pairs.cu", "patterns.cu",
     }  # fmt: skip
-    linkage = {"scan_of", "scan_of_fields", "RivalSearch", "CheapestSearch"}
+    linkage = {"scan_of", "scan_of_fields", "RivalSearch", "CheapestSearch", "auction_prices", "count_pattern_numbers"}
     assert set(KERNELS) == linkage | {"mdav_groups", "gower_groups", "nearest", "count_between"}
 
 
@@ -314,3 +315,16 @@ def test_gpu_neighbor_counts_and_guesses_equal_cpu() -> None:
         on_gpu = *count_between(points, near, 2 * near), *nearest(*arguments)
     for here, there in zip(on_cpu, on_gpu, strict=True):
         np.testing.assert_allclose(here, there, rtol=1e-12)
+
+
+@on_a_gpu
+@pytest.mark.parametrize(("fields", "gaps"), [(1, 0.0), (6, 0.0), (6, 0.2), (10, 0.1), (14, 0.0), (12, 0.1)])
+def test_gpu_patterns_equal_cpu_patterns(fields: int, gaps: float) -> None:
+    rng = default_rng(13)
+    known, released = np.round(rng.normal(size=(900, fields)), 1), np.round(rng.normal(size=(3000, fields)), 1)
+    known[rng.random(known.shape) < gaps] = np.nan
+    on_cpu = count_patterns(known, released, np.full(known.shape, 0.3))
+    with use_device("gpu"):
+        on_gpu = count_patterns(known, released, np.full(known.shape, 0.3))
+    for here, there in zip(on_cpu, on_gpu, strict=True):
+        np.testing.assert_array_equal(here, there)

@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 import sdcmap as sm
 from sdcmap.kernels.arrays import Array
 from sdcmap.methods.rank_swap import rank_swap
-from sdcmap.risk.linkage.assignment import assign_all_pairs, assign_from_candidates
+from sdcmap.risk.linkage import matching
+from sdcmap.risk.linkage.assignment import Assignment, assign, assign_all_pairs, assign_from_candidates
+from sdcmap.risk.linkage.graph import Graph
 from sdcmap.risk.linkage.link_search import (
     Links,
     agreement_links,
@@ -20,7 +24,13 @@ from sdcmap.risk.linkage.link_search import (
     distance_scores,
     nearest_links,
 )
-from sdcmap.risk.linkage.matching import Graph, find_heaviest_matching
+from sdcmap.risk.linkage.matching import find_heaviest_matching
+
+
+@pytest.fixture(params=[1, 1_000], ids=["auction", "no auction"], autouse=True)
+def smallest_auction(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each test with an auction in all files, and with one in large files only."""
+    monkeypatch.setattr(matching, "MIN_RECORDS_FOR_AUCTION", request.param)
 
 
 def best(score: Array, keep: int) -> Links:
@@ -116,7 +126,7 @@ def test_prices_prove_optimality() -> None:
     assert (result.price >= 0).all()
     assert (result.price[np.setdiff1d(np.arange(60), result.partner)] == 0).all()
     gained = score[linked, result.partner[linked]] - result.price[result.partner[linked]]
-    np.testing.assert_allclose(gained, profit[linked], atol=1e-12)
+    np.testing.assert_allclose(gained, profit[linked], atol=1e-11)
 
 
 @pytest.mark.parametrize("shape", [(300, 300), (200, 320), (320, 200), (1000, 1000)])
@@ -178,3 +188,97 @@ def test_fifty_candidates_on_census_match_dense_linkage(casc_census: sm.Microdat
         links, lambda rows, k: agreement_links(known[rows], released, reach[rows], low, gain, k), n
     )
     assert total(score, proved) == pytest.approx(total(score, truth), rel=1e-7) and gap == 0
+
+
+# ---- assign: candidates and costs -----------------------------------------------------------------------------
+def random_problem(seed: int, n: int, m: int, k: int, levels: int) -> tuple[Array, Array]:
+    """Return candidates and ascending whole-number costs; few levels give ties, and some candidates are missing."""
+    rng = np.random.default_rng(seed)
+    k = min(k, m)
+    candidates = np.argsort(rng.random((n, m)), axis=1)[:, :k].astype(np.int32)
+    costs = np.sort(rng.integers(0, levels, (n, k)).astype(float), axis=1)
+    count = rng.integers(0, k + 1, n)
+    none = np.arange(k) >= count[:, None]
+    return np.where(none, np.int32(-1), candidates), np.where(none, np.inf, costs)
+
+
+def scipy_optimum(candidates: Array, costs: Array, m: int) -> tuple[int, float]:
+    """Return the most links and their least cost, by scipy: an unlinked record costs more than all links together."""
+    n = len(candidates)
+    listed = candidates >= 0
+    unlinked = 1.0 + 2.0 * n * (1.0 + costs[listed].max(initial=0.0))
+    dense = np.full((n, m + n), 4 * unlinked * n)
+    dense[np.arange(n), m + np.arange(n)] = unlinked
+    dense[np.nonzero(listed)[0], candidates[listed]] = costs[listed]
+    row, column = linear_sum_assignment(dense)
+    linked = column < m
+    return int(linked.sum()), float(dense[row[linked], column[linked]].sum())
+
+
+def check_duals(candidates: Array, costs: Array, result: Assignment) -> None:
+    """Prove the total by the prices alone.
+
+    The value of a link is what it saves against staying unlinked. Profits and prices bound the value of every assignment
+    from above, so an assignment that reaches the bound is optimal.
+    """
+    listed = candidates >= 0
+    if not listed.any():
+        return
+    unlinked = 2 * costs[listed].max() - costs[listed].min() + 1
+    value = np.where(listed, unlinked - costs, -np.inf)
+    profit = np.maximum(0.0, (value - result.prices[candidates]).max(axis=1, initial=-np.inf))
+    assert (result.prices >= 0).all()
+    total_value = unlinked * (result.link >= 0).sum() - result.total
+    assert profit.sum() + result.prices.sum() == pytest.approx(total_value, rel=1e-9)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 30), st.integers(1, 8), st.sampled_from([1, 3, 10**6]))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_assign_reaches_the_optimum_of_scipy(seed: int, n: int, m: int, k: int, levels: int) -> None:
+    candidates, costs = random_problem(seed, n, m, k, levels)
+    result = assign(candidates, costs, m)
+    linked = np.flatnonzero(result.link >= 0)
+    assert len(set(result.link[linked].tolist())) == len(linked)
+    place = candidates[linked] == result.link[linked, None]
+    assert (place.sum(axis=1) == 1).all()
+    assert costs[linked][place].sum() == pytest.approx(result.total, rel=1e-12, abs=1e-9)
+    links, least = scipy_optimum(candidates, costs, m)
+    assert len(linked) == links and result.total == pytest.approx(least, rel=1e-9, abs=1e-9)
+    assert result.gap == 0
+    check_duals(candidates, costs, result)
+
+
+@pytest.mark.parametrize("prices", ["own", "random", "huge"])
+def test_start_prices_do_not_change_the_total(prices: str) -> None:
+    candidates, costs = random_problem(8, 60, 70, 6, 1000)
+    cold = assign(candidates, costs, 70)
+    rng = np.random.default_rng(1)
+    start = {"own": cold.prices, "random": rng.random(70) * 1000, "huge": rng.random(70) * 1e9}[prices]
+    warm = assign(candidates, costs, 70, prices=start)
+    assert warm.total == pytest.approx(cold.total, rel=1e-12) and warm.gap == 0
+    assert (warm.link >= 0).sum() == (cold.link >= 0).sum()
+    check_duals(candidates, costs, warm)
+
+
+def test_assign_widens_short_lists_to_the_optimum_of_all_pairs() -> None:
+    rng = np.random.default_rng(9)
+    cost = rng.random((80, 90)) ** 2
+    order = np.argsort(cost, axis=1).astype(np.int32)
+
+    def widen(rows: Array, k: int) -> tuple[Array, Array]:
+        return order[rows, :k], np.take_along_axis(cost[rows], order[rows, :k], axis=1)
+
+    result = assign(*widen(np.arange(80), 2), 90, widen=widen)
+    assert result.total == pytest.approx(-optimum(-cost), rel=1e-9) and result.gap == 0
+    alone = assign(*widen(np.arange(80), 2), 90)
+    assert (alone.link >= 0).sum() < 80 and alone.gap == 0  # optimal on its lists, which are too short for all records
+
+
+@pytest.mark.parametrize("n", [1, 2, 300])
+def test_records_that_all_tie_are_all_linked(n: int) -> None:
+    def widen(rows: Array, k: int) -> tuple[Array, Array]:
+        return np.tile(np.arange(k, dtype=np.int32), (len(rows), 1)), np.full((len(rows), k), 3.0)
+
+    result = assign(*widen(np.arange(n), min(n, 5)), n, widen=widen)
+    assert sorted(result.link.tolist()) == list(range(n))
+    assert result.total == 3.0 * n and result.gap == 0

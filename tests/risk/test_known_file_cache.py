@@ -16,7 +16,7 @@ from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.risk.linkage import file_pair, nearest_record, pair_search, record_linkage
+from sdcmap.risk.linkage import cell_pairs, file_pair, nearest_record, pair_search, record_linkage
 from sdcmap.risk.linkage.attack import Attack
 
 NUMBERS = ("age", "wage", "rent")
@@ -70,6 +70,7 @@ def test_known_columns_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return compute(values)
 
     monkeypatch.setattr(pair_search, "_CACHED_DISTINCT", pair_search.cache_by_array(counting))
+    monkeypatch.setattr(cell_pairs, "MAX_CELL_PAIRS", 0)  # so that the attacks search all pairs
     data, attack = people(), sm.WorstLinkage()
     sizes = []
     for seed in range(3):

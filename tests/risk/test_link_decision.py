@@ -8,7 +8,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import sdcmap as sm
-from sdcmap.risk.linkage.record_linkage import Patterns, fit_em, value_cost
+from sdcmap.risk.linkage.agreement_patterns import Patterns
+from sdcmap.risk.linkage.record_linkage import fit_em, value_cost
 
 RNG = np.random.default_rng(0)
 

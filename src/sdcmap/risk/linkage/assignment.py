@@ -7,13 +7,15 @@ record; the result comes with a gap, an upper bound on how far the optimum lies 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.jit import inner_jit, jit
+from sdcmap.risk.linkage.graph import Graph, best_profit
 from sdcmap.risk.linkage.link_search import Links
-from sdcmap.risk.linkage.matching import Graph, Matching, best_profit, find_heaviest_matching
+from sdcmap.risk.linkage.matching import Matching, find_heaviest_matching
 
 PAIR_TOLERANCE = 1e-13  # relative; a pair this close to the row's best profit counts as optimal
 
@@ -147,14 +149,54 @@ def round_to_tie(score: Array) -> None:
     bits &= -unit
 
 
+class Assignment(NamedTuple):
+    """A one-to-one assignment of least cost, and the prices that prove it."""
+
+    link: Array  # int32, one per record: its target; -1: none
+    prices: Array  # float64, one per target, at least 0; start prices for the next, similar problem
+    total: float  # the sum of the costs of all links
+    gap: float  # certificate: the optimum costs at most this much less; 0: proved optimal
+
+
+def assign(
+    candidates: Array,
+    costs: Array,
+    n_targets: int,
+    *,
+    prices: Array | None = None,
+    widen: Callable[[Array, int], tuple[Array, Array]] | None = None,
+    limit: int = 10_000_000,
+) -> Assignment:
+    """Link each record to at most one target: as many links as possible, and among these the least sum of costs.
+
+    It runs on the device of the block that calls it (`kernels.device.use_device`). Every device and every number of
+    threads gives the same total. Which of several assignments of that total is returned may differ.
+
+    Parameters
+    ----------
+    candidates : n x k, the targets that each record may be linked to, cheapest first; -1: none
+    costs : n x k, ascending in each row; infinite where there is no candidate
+    n_targets : number of targets
+    prices : start prices of the targets, such as those of a similar problem; they change the time, not the total
+    widen : widen(records, k) returns candidates and costs of the k cheapest targets of these records. With it the
+        optimum is over all pairs: records that may need other targets get longer lists. Without it, it is over the lists.
+    limit : maximum number of candidates in memory; beyond it lists are not widened, and the gap says what may be lost
+    """
+    find = None if widen is None else lambda rows, k: _links_of(*widen(rows, k))
+    matching, gap = _assign_lists(_CandidateLists(_links_of(candidates, costs)), find, n_targets, limit, prices)
+    link = matching.partner.astype(np.int32)
+    return Assignment(link, matching.price, -matching.total, gap)
+
+
+def _links_of(candidates: Array, costs: Array) -> Links:
+    """Return candidates and costs as links, whose scores are minus the costs."""
+    return Links(candidates, np.where(candidates >= 0, -costs.astype(float), -np.inf))
+
+
 def assign_from_candidates(
     links: Links, find_candidates: Callable[[Array, int], Links], m: int, limit: int = 10_000_000
 ) -> tuple[Array, float]:
     """Return the best one-to-one linkage over all pairs, found from the best candidates of each record.
-
-    A pair outside the candidates of record i scores at most W_i, the score of its worst candidate. It cannot improve the
-    linkage if W_i - (least price) <= profit of i. Records for which this fails, and unlinked records while a partner is
-    free, get four times as many candidates. This repeats until no record fails, or the candidates would exceed `limit`.
 
     Parameters
     ----------
@@ -168,20 +210,48 @@ def assign_from_candidates(
     The released row of each known record (-1: unlinked), and the gap: an upper bound on how far the optimum lies above
     the total (0: proved optimal).
     """
-    lists, width = _CandidateLists(links), links.index.shape[1]
-    matching: Matching | None = None
+    solution, gap = _assign_lists(_CandidateLists(links), find_candidates, m, limit)
+    return solution.partner, gap
+
+
+class _Solution(NamedTuple):
+    """Partner of each record (-1: none), prices of the targets, and the sum of the scores of all links."""
+
+    partner: Array
+    price: Array
+    total: float
+
+
+def _assign_lists(
+    lists: _CandidateLists,
+    find_candidates: Callable[[Array, int], Links] | None,
+    m: int,
+    limit: int,
+    prices: Array | None = None,
+) -> tuple[_Solution, float]:
+    """Return the best one-to-one linkage and its gap; without `find_candidates`, among the pairs of the lists only.
+
+    A pair outside the candidates of record i scores at most W_i, the score of its worst candidate. It cannot improve the
+    linkage if W_i - (least price) <= profit of i. Records for which this fails, and unlinked records while a partner is
+    free, get four times as many candidates. This repeats until no record fails, or the candidates would exceed `limit`.
+    """
+    matching: Matching | None = None if prices is None else Matching.from_prices(lists.n, prices)
     while True:
         # Unlinked records get a value so low that the solver links as many records as it can.
         unlinked_value, last = lists.unlinked_value(), lists.worst_scores(m)
-        matching, gap = _solve(lists.graph(np.full(lists.n, unlinked_value)), m, matching)
+        graph = lists.graph(np.full(lists.n, unlinked_value))
+        matching, gap, weight = _solve(graph, m, matching)
+        unlinked = matching.partner < 0
+        solution = _Solution(matching.partner, matching.price, weight + unlinked_value * int((~unlinked).sum()))
+        if find_candidates is None:
+            return solution, gap
         # Test optimality: could a pair outside the candidates beat the profit of its record at the cheapest price?
         missing = np.maximum(0.0, last - unlinked_value - matching.price.min(initial=np.inf) - matching.profit)
         missing[missing <= GAP_TOLERANCE * abs(unlinked_value)] = 0.0
-        unlinked = matching.partner < 0
         # An unlinked record may still find a partner among pairs that are not listed yet.
         seeking = unlinked & (last > -np.inf) & bool((matching.owner < 0).any())
         failing = np.flatnonzero((missing > 0) | seeking)
-        width = min(m, 4 * width)
+        width = min(m, 4 * lists.width)
         # Stop when the optimum is proved, or when more candidates would not fit into memory.
         if len(failing) == 0 or lists.count_except(failing) + len(failing) * width > limit:
             break
@@ -191,7 +261,7 @@ def assign_from_candidates(
         # The optimum may link more records than this result; the gap compares totals of linked pairs only.
         excess = int(unlinked.sum()) - max(0, lists.n - m)
         gap = max(0.0, gap + max(0, excess) * max(0.0, unlinked_value))
-    return matching.partner, gap
+    return solution, gap
 
 
 class _CandidateLists:
@@ -199,6 +269,7 @@ class _CandidateLists:
 
     def __init__(self, links: Links) -> None:
         self.parts = [(np.arange(len(links.index)), links)]
+        self.width = links.index.shape[1]  # of the longest list
 
     def replace(self, rows: Array, links: Links) -> None:
         """Replace the candidates of these records."""
@@ -207,6 +278,7 @@ class _CandidateLists:
             stay = ~np.isin(of, rows)
             unchanged.append((of[stay], Links(old.index[stay], old.score[stay])))
         self.parts = [*(part for part in unchanged if len(part[0])), (rows, links)]
+        self.width = max(self.width, links.index.shape[1])
 
     @property
     def n(self) -> int:
@@ -246,11 +318,11 @@ class _CandidateLists:
         return Graph(start, other, weight)
 
 
-def _solve(graph: Graph, m: int, before: Matching | None = None) -> tuple[Matching, float]:
-    """Return the heaviest matching, and the gap between its weight and the dual bound (0 if it is only rounding)."""
+def _solve(graph: Graph, m: int, before: Matching | None = None) -> tuple[Matching, float, float]:
+    """Return the heaviest matching, the gap between its weight and the dual bound (0 if only rounding), and its weight."""
     matching = find_heaviest_matching(graph, m, before)
     row = np.repeat(np.arange(len(matching.partner)), np.diff(graph.start))
     weight = float(graph.weight[graph.other == matching.partner[row]].sum())
     # Profits and prices form a feasible dual solution, so their sum bounds the weight of every matching.
     bound = float(best_profit(graph, matching.price).sum() + matching.price.sum())
-    return matching, 0.0 if bound - weight <= GAP_TOLERANCE * bound else bound - weight
+    return matching, 0.0 if bound - weight <= GAP_TOLERANCE * bound else bound - weight, weight

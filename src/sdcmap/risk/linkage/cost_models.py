@@ -98,8 +98,12 @@ def find_open_fields(pair: Pair) -> dict[int, Cost]:
 
 
 def _equality_cost(known: Array, released: Array) -> Cost:
-    """Return a cost that rules out pairs with different values."""
-    return Cost(SAME, known, released, cap=IMPOSSIBLE_COST, one=IMPOSSIBLE_COST)
+    """Return a cost that rules out pairs with different values; missing is a value of its own."""
+    if np.isnan(known).any() or np.isnan(released).any():
+        # As codes, because a mean over the fields leaves out those with a missing value.
+        code = np.unique(np.concatenate([known, released]), return_inverse=True)[1].astype(float)
+        known, released = code[: len(known)], code[len(known) :]
+    return Cost(SAME, known, released, cap=IMPOSSIBLE_COST)
 
 
 def require_equality(

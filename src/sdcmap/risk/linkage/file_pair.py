@@ -305,10 +305,30 @@ def one_to_one_table(pair: Pair, released: Array, known: Array, weight: Array, o
     other : the score of the next best candidate, infinite where there is none
     """
     margin = np.where(np.isfinite(other), weight - other, 0.0)
+    facts = {"linked": linked_share(pair, released), "gap": gap}
+    return link_table(pair, released, known, weight, margin, true_shares(pair, released, known), facts)
+
+
+def linked_share(pair: Pair, released: Array) -> float:
+    """Return the share of the records that could be linked one-to-one and are: those at the positions `released`."""
+    return len(released) / min(len(pair.known), len(pair.released))
+
+
+def true_shares(pair: Pair, released: Array, known: Array) -> Array:
+    """Return the probability that each of these one-to-one links is true; records with equal values are exchanged."""
     a, b = pair.known_group[known], pair.released_group[released]
-    true = true_pairs(pair, a, b) / (pair.known_size[a] * pair.released_size[b])
-    facts = {"linked": len(known) / min(len(pair.known), len(pair.released)), "gap": gap}
-    return link_table(pair, released, known, weight, margin, true, facts)
+    return np.asarray(true_pairs(pair, a, b) / (pair.known_size[a] * pair.released_size[b]))
+
+
+def mean_over_equals(pair: Pair, released: Array, values: Array) -> Array:
+    """Return the values of these links as one for each row of the released file.
+
+    Records with equal values cannot be told apart, so each gets the mean of its group.
+    """
+    mean = np.bincount(pair.released_group[released], values, len(pair.released_size)) / pair.released_size
+    column = np.empty(len(pair.released_rows))
+    column[pair.released_rows] = mean[pair.released_group]
+    return column
 
 
 def check_sizes(n: int, m: int) -> None:
@@ -323,9 +343,13 @@ def check_sizes(n: int, m: int) -> None:
 def true_pairs(pair: Pair, a: Array, b: Array) -> Array:
     """Return the number of true pairs between the known groups `a` and the released groups `b`."""
     span = len(pair.released_size)
-    with_truth = pair.truth >= 0
-    key = pair.known_group[pair.truth[with_truth]] * span + pair.released_group[with_truth]
-    observed, count = np.unique(key, return_counts=True)
+
+    def count_true() -> tuple[Array, Array]:
+        with_truth = pair.truth >= 0
+        key = pair.known_group[pair.truth[with_truth]] * span + pair.released_group[with_truth]
+        return np.unique(key, return_counts=True)
+
+    observed, count = pair.remember("true pairs of groups", count_true)
     if len(observed) == 0:
         return np.zeros(len(a))
     index = np.minimum(np.searchsorted(observed, a * span + b), len(observed) - 1)
@@ -372,7 +396,7 @@ def link_table(
 
     Weights and margins are rounded, so that those that differ only by floating-point error tie on every machine.
     """
-    rows, group = pair.released_rows, pair.released_group
+    rows = pair.released_rows
     unit = np.ldexp(1.0, np.frexp(np.maximum(np.abs(weight), np.abs(weight - margin)))[1] - TIE_BITS)
     margin, weight = np.round(margin / unit) * unit, weight.copy()
     round_to_tie(weight)
@@ -382,11 +406,6 @@ def link_table(
         column[rows[released]] = values
         return column
 
-    def mean_over_equals(values: Array) -> Array:
-        # Records with equal values cannot be told apart, so each gets the mean of its group.
-        column = np.empty(len(rows))
-        column[rows] = (np.bincount(group[released], values, len(pair.released_size)) / pair.released_size)[group]
-        return column
-
     links = by_row(pair.known_rows[known], -1), by_row(weight, np.nan), by_row(margin, np.nan)
-    return LinkTable(*links, mean_over_equals(true), mean_over_equals(calibrate(margin, true)), facts)
+    probability = mean_over_equals(pair, released, calibrate(margin, true))
+    return LinkTable(*links, mean_over_equals(pair, released, true), probability, facts)

@@ -15,6 +15,7 @@ from sdcmap.kernels.masking.mixtures import log_mixture
 from sdcmap.risk.linkage import file_pair
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.calibrated_attack import Calibrated
+from sdcmap.risk.linkage.column_readings import MAX_TABLE_CELLS
 from sdcmap.risk.linkage.cost_models import CostModel, build_cost_model, link_one_to_one_by_cost
 from sdcmap.risk.linkage.field_costs import BELOW, CATEGORY, CELL, MIXTURE, SAME, SQUARE, WINDOW, Cost
 from sdcmap.risk.linkage.field_links import FieldCosts, find_likeliest_links
@@ -149,6 +150,8 @@ def density_cost(field: Field, cap: float) -> Cost:
         return Cost(kind, known, released, getattr(density, "width", 1.0), cap, one=cap)
     if isinstance(density, Transition):
         return _transition_cost(density, known, released, cap)
+    if (cost := _tabulate(field, cap)) is not None:
+        return cost
     raise Undefined(f"a density of the kind {type(density).__name__} has no cost for each field.")
 
 
@@ -180,6 +183,22 @@ def _transition_cost(density: Transition, known: Array, released: Array, cap: fl
     table[rows, columns] = 0.0
     a, b = np.where(np.isnan(known), rows, known), np.where(np.isnan(released), columns, released)
     return Cost(CATEGORY, a, b, float(columns + 1), table=table.ravel())
+
+
+def _tabulate(field: Field, cap: float) -> Cost | None:
+    """Return the cost of a field with few distinct values, whatever its density; None if the table would be too large.
+
+    Missing values are distinct values too: the field knows what they are worth.
+    """
+    (known, a), (released, b) = (np.unique(side, return_inverse=True) for side in (field.known, field.released))
+    if len(known) * len(released) > MAX_TABLE_CELLS:
+        return None
+    log_p = replace(field, known=known, released=released).block(slice(None))
+    highest = log_p.max()
+    if not np.isfinite(highest):
+        return None
+    table = np.minimum(highest - log_p, cap)
+    return Cost(CATEGORY, a.astype(float), b.astype(float), float(len(released)), table=table.ravel())
 
 
 def normal_coordinates(fields: Sequence[Field]) -> tuple[Array, Array] | None:

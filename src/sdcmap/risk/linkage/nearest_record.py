@@ -108,8 +108,9 @@ class NearestRecord(Attack):
         'a missing value is set to the mean; with "gower" the field is left out; categories of "mixed" cost one half'
     )
 
-    # 5: labels are read; 6: ties are broken the same way on every machine; 7: the share of targets in the file
-    revision: ClassVar[int] = 7
+    # 6: ties are broken the same way on every machine; 7: the share of targets in the file; 8: "gower" takes a missing
+    # value of an unchanged column as a value of its own
+    revision: ClassVar[int] = 8
 
     metric: Literal["standardized", "scaled", "mahalanobis", "gower", "mixed"] = "standardized"
     one_to_one: bool = False

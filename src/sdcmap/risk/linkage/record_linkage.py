@@ -7,7 +7,6 @@ Fellegi, Sunter (1969); Winkler (1988).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, NamedTuple
@@ -16,6 +15,7 @@ import numpy as np
 
 from sdcmap.core import Array, Microdata, Range, Undefined
 from sdcmap.kernels.jit import jit
+from sdcmap.risk.linkage.agreement_patterns import Patterns, count_patterns
 from sdcmap.risk.linkage.attack import Attack
 from sdcmap.risk.linkage.column_readings import MAX_TABLE_CELLS, apply_labels, has_labels
 from sdcmap.risk.linkage.cost_models import (
@@ -29,18 +29,9 @@ from sdcmap.risk.linkage.field_costs import CATEGORY, MIN_REACH, NEAR_ZERO, RELA
 from sdcmap.risk.linkage.file_pair import LinkTable, Pair, Scoring, link_one_to_one
 from sdcmap.risk.linkage.link_search import Links, agreement_links
 
-MAX_DENSE_PATTERNS = 1 << 24  # possible patterns; up to here they are counted in an array, beyond in a dictionary
-MAX_FIELDS = 39  # the number of a pattern fits into 64 bits up to 3^39 patterns
 EM_TOLERANCE = 1e-10  # gain in log-likelihood per pair below which EM has converged
 SHARE_SLACK = 1e-12  # floating-point error of a share that equals its limit exactly
 MAX_LINKS_PER_RECORD = 3.0  # expected links per record; beyond, EM has found similar people, not the same ones
-
-
-class Patterns(NamedTuple):
-    """The agreement patterns that occur, and the number of pairs with each."""
-
-    field: Array  # patterns x fields: 1 agree, 0 disagree, -1 missing
-    pairs: Array
 
 
 class FellegiSunter(NamedTuple):
@@ -120,29 +111,6 @@ class LinkDecision(NamedTuple):
     true_links: float  # expected true links among the links
     true_possible: float  # expected true links that the review would find
     missed: float  # expected true links among the nonlinks
-
-
-def count_patterns(agreement: Callable[[slice], Array], n: int, m: int, fields: int) -> Patterns:
-    """Count the patterns of all n x m pairs; agreement(rows): int8, rows x m x fields, of 1, 0 and -1 as in
-    `Patterns`.
-    """
-    if fields > MAX_FIELDS:
-        raise Undefined(f'weights "em" and "known" allow at most {MAX_FIELDS} variables; there are {fields}.')
-    # A pattern is a number in base 3, with one digit for each field.
-    radix = 3 ** np.arange(fields, dtype=np.int64)
-    dense = int(3**fields) <= MAX_DENSE_PATTERNS
-    total = np.zeros(3**fields if dense else 0, dtype=np.int64)
-    observed: Counter[int] = Counter()
-    step = max(1, 2_000_000 // max(1, m * fields))
-    for start in range(0, n, step):
-        code = ((agreement(slice(start, min(n, start + step))) + 1) @ radix).ravel()
-        if dense:
-            total += np.bincount(code, minlength=len(total))
-        else:
-            observed.update(dict(zip(*(part.tolist() for part in np.unique(code, return_counts=True)), strict=True)))
-    patterns = np.flatnonzero(total) if dense else np.array(sorted(observed), dtype=np.int64)
-    count = total[patterns] if dense else np.array([observed[pattern] for pattern in sorted(observed)], dtype=np.int64)
-    return Patterns((patterns[:, np.newaxis] // radix % 3 - 1).astype(np.int8), count)
 
 
 def fit_em(patterns: Patterns, n: int, steps: int = 1000, m: float = 0.9) -> FellegiSunter:
@@ -466,22 +434,9 @@ class Linkage(Attack):
         return low, gain, {"em_links": classes.links, "em_doubts": float(len(classes.doubts))}
 
 
-def agreements(known: Array, released: Array, reach: Array) -> Array:
-    """Return (known, released, field): 1 if the difference is at most `reach`, 0 if it is more, -1 if a value is
-    missing.
-    """
-    distance = np.abs(known[:, np.newaxis, :] - released[np.newaxis, :, :])
-    return np.where(np.isnan(distance), -1, distance <= reach[:, np.newaxis, :]).astype(np.int8)
-
-
 def agreement_classes(known: Array, released: Array, reach: Array) -> FellegiSunter:
     """Fit EM to the agreement patterns of all pairs."""
-    return fit_em(_patterns(known, released, reach), len(known))
-
-
-def _patterns(known: Array, released: Array, reach: Array) -> Patterns:
-    sizes = len(known), len(released), known.shape[1]
-    return count_patterns(lambda rows: agreements(known[rows], released, reach[rows]), *sizes)
+    return fit_em(count_patterns(known, released, reach), len(known))
 
 
 def _true_rates(pair: Pair, known: Array, released: Array, reach: Array) -> tuple[Array, Array]:
@@ -492,7 +447,7 @@ def _true_rates(pair: Pair, known: Array, released: Array, reach: Array) -> tupl
     own = pair.truth[with_truth]
     distance = np.abs(known[own] - released[with_truth])
     rates = [((distance <= reach[own]).sum(axis=0), (~np.isnan(distance)).sum(axis=0))]
-    patterns = _patterns(known, released, reach)
+    patterns = count_patterns(known, released, reach)
     rates.append((patterns.pairs @ (patterns.field == 1), patterns.pairs @ (patterns.field >= 0)))
     true, every = ((yes + 0.5) / (total + 1) for yes, total in rates)  # smoothed, so that no rate is 0 or 1
     return true, every

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -18,6 +18,14 @@ from sdcmap.core.steps import remove_steps
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.linkage.attack import Attack, archive_parts
 from sdcmap.risk.linkage.calibrated_attack import Calibrated
+from sdcmap.risk.linkage.cell_pairs import (
+    CellPairs,
+    OneToOneLinks,
+    attack_cells,
+    cell_costs,
+    find_cell_pairs,
+    link_cells_one_to_one,
+)
 from sdcmap.risk.linkage.cost_models import (
     NO_RESULT,
     BestSoFar,
@@ -26,12 +34,23 @@ from sdcmap.risk.linkage.cost_models import (
     attack_persons,
     attack_targets,
     find_certain_fields,
+    find_open_fields,
     link_one_to_one_by_cost,
     link_to_cheapest,
     link_to_known,
     require_equality,
 )
-from sdcmap.risk.linkage.file_pair import MAX_DENSE_PAIRS, SHARE_TOLERANCE, LinkTable, Pair
+from sdcmap.risk.linkage.field_costs import Cost
+from sdcmap.risk.linkage.file_pair import (
+    MAX_DENSE_PAIRS,
+    SHARE_TOLERANCE,
+    LinkTable,
+    Pair,
+    linked_share,
+    mean_over_equals,
+    one_to_one_table,
+    true_shares,
+)
 from sdcmap.risk.linkage.household_link import find_households, match_whole_households
 from sdcmap.risk.linkage.informed_attack import Informed
 from sdcmap.risk.linkage.nearest_record import NearestRecord
@@ -42,6 +61,7 @@ ATTACKS: dict[str, Attack] = {
     "unit-free d": Linkage("unit-free d"), "unit-free l": Linkage("unit-free l"), "nearest": NearestRecord("standardized"),
     "mahalanobis": NearestRecord("mahalanobis"), "gower": NearestRecord("gower"), "mixed": NearestRecord("mixed"),
 }  # fmt: skip
+FEW_CANDIDATES = 100  # per released record, on average; up to here every attack is also run one-to-one
 METHOD_AWARE_ATTACKS = ("informed", "calibrated")  # attacks that know the method
 MAX_PAIRS_ALL_TARGETS = 4_000_000_000  # pairs; up to here every released record is a target
 MAX_PAIRS_ARCHIVE = 400_000_000  # pairs of targets in an archive and released records; up to here all are attacked
@@ -67,16 +87,19 @@ class WorstLinkage(Attack):
     targets : number of targets, drawn at random, that are attacked; 0: all of them up to 4,000 million pairs of
         records (400 million with an archive), 2,500 beyond. The draw is the same for every candidate of a study.
     draw : another number draws other targets.
+    one_to_one : the attacks that are also run one-to-one. "leading": the attack that most often has the true record
+        among its cheapest; and every attack where the unchanged columns leave at most 100 candidates per record.
+        "every": every attack, which takes several times as long on other files.
 
     Formula: the largest share of re-identified records over Linkage "unit-free d" and "unit-free l"; NearestRecord
     "standardized" and "mahalanobis" on the numeric variables, "gower" and "mixed" where there are keys too; Informed
     where the method states a likelihood; and Calibrated. None depends on the units of the variables. Each links a
     released record to its nearest known one; of t that tie, each is taken with probability 1/t. An attacker with the
-    original records who knows the method first requires equality of columns that it leaves unchanged, or that
-    replaying its deterministic steps predicts. The leading attack is also run one-to-one. An attack that cannot lead
-    any more is stopped, which does not change the value. `parts` has the rate of each attack, `bounds` upper bounds of
-    those stopped, `skipped` the reason of each that could not run. With sampled targets the value has a standard
-    error, and Wilson's upper limit holds simultaneously over the attacks.
+    original records first requires equality of columns that were released unchanged for all records; one who knows the
+    method, also of columns that replaying its deterministic steps predicts. The attacks of `one_to_one` are also run
+    one-to-one. An attack that cannot lead any more is stopped, which does not change the value. `parts` has the rate of
+    each attack, `bounds` upper bounds of those stopped, `skipped` the reason of each that could not run. With sampled
+    targets the value has a standard error, and Wilson's upper limit holds simultaneously over the attacks.
     Steps of a chain without a joint likelihood (a rank swap after noise) are bounded by the best attack on a new draw
     of the file before them ("the file before RankSwap"); a release must keep its limit for this bound too. "linked":
     the least share of records that a one-to-one attack could link.
@@ -96,13 +119,15 @@ class WorstLinkage(Attack):
     label: ClassVar[str] = "Re-identified by the best linkage attack"
     description: ClassVar[str] = "Share of records re-identified by whichever linkage attack works best."
 
-    # 9: ties are broken the same way on every machine; 10: unit-free metrics, and the share of the targets in the file
-    revision: ClassVar[int] = 10
+    # 10: unit-free metrics, and the share of the targets in the file; 11: unchanged columns must be equal also for an
+    # attacker who does not know the method, and attacks within cells are all run one-to-one
+    revision: ClassVar[int] = 11
     households: ClassVar[str] = "used: a re-identified member re-identifies the household"
 
     method: Method | None = None
     targets: Annotated[int, Range(0)] = 0
     draw: Annotated[int, Range(0)] = 0
+    one_to_one: Literal["leading", "every"] = field(default="leading", kw_only=True)
 
     def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
@@ -251,17 +276,14 @@ class WorstLinkage(Attack):
         """
         pair = self.pair(original, masked, self.check_variables(original))
         targets = pair.targets if all_targets else self._draw_targets(pair)
-        certain = find_certain_fields(pair, self.method)
-        attack_run = AttackRun(pair, targets)
+        # Columns that no record changed are required to be equal, as single attacks do (NearestRecord, Linkage).
+        certain = find_open_fields(pair) | find_certain_fields(pair, self.method)
+        released = targets if len(targets) < len(pair.targets) else np.arange(len(pair.released))
+        attack_run = AttackRun(pair, targets, certain, find_cell_pairs(pair, certain, released))
         for name, attack in self._attacks(pair).items():
             try:
                 models = require_equality(attack.cost_models(pair), certain, has_column_costs=attack.has_column_costs)
-                attack_run.cost_models[name] = models
-                if pair.holds_originals:
-                    lead = NO_RESULT if to_the_end else attack_run.best_so_far
-                    attack_run.hits[name] = attack_targets(pair, models, targets, lead)
-                else:
-                    attack_run.hits[name] = attack_persons(pair, models, targets)
+                attack_run.run_attack(name, models, to_the_end=to_the_end)
                 if isinstance(attack, Informed):
                     attack_run.note_unstated_columns(
                         attack.unstated_columns(pair), [pair.names[index] for index in certain]
@@ -272,8 +294,7 @@ class WorstLinkage(Attack):
         # If no attack could run, the first reason is that of the whole measure.
         if not attack_run.hits and not attack_run.link_tables:
             raise Undefined(next(iter(attack_run.not_run.values())))
-        attack_run.run_leader_one_to_one()
-        report_rate(attack_run.best_so_far.rate)
+        attack_run.run_one_to_one(every=self.one_to_one == "every", report_rate=report_rate)
         if (household := masked.household) is not None and original.household == household and masked.paired:
             if pair.holds_originals:
                 attack_run.compare_households(original, masked)
@@ -310,23 +331,52 @@ class AttackRun:
 
     pair: Pair
     targets: Array
+    certain: Mapping[int, Cost] = field(default_factory=dict)  # equality of columns that the attacker is certain about
+    cells: CellPairs | None = None  # the pairs that agree on these columns, if they are few enough to list
     cost_models: dict[str, list[CostModel]] = field(default_factory=dict)
     hits: dict[str, Hits] = field(default_factory=dict)
     link_tables: dict[str, LinkTable] = field(default_factory=dict)  # of attacks that have been linked already
+    cell_links: dict[str, OneToOneLinks] = field(default_factory=dict)  # one-to-one links within cells
     household_hits: dict[str, Array] = field(
         default_factory=dict
     )  # probability of each target, by way of its household
     not_run: dict[str, str] = field(default_factory=dict)  # reasons of attacks that could not run
+    _cell_costs: dict[str, Array] = field(default_factory=dict)
+    _rates: dict[str, float] = field(default_factory=dict)
+
+    def run_attack(self, name: str, models: list[CostModel], *, to_the_end: bool) -> None:
+        """Link each target to its cheapest known record; with an archive, name a record for each person.
+
+        to_the_end : do not stop the attack when it cannot lead any more
+        """
+        self.cost_models[name] = models
+        if self.cells is not None:
+            costs = cell_costs(self.cells, models, self.certain)
+            self.hits[name] = attack_cells(self.cells, costs, self.targets)
+            if self._has_few_candidates:
+                self._cell_costs[name] = costs
+        elif self.pair.holds_originals:
+            lead = NO_RESULT if to_the_end else self.best_so_far
+            self.hits[name] = attack_targets(self.pair, models, self.targets, lead)
+        else:
+            self.hits[name] = attack_persons(self.pair, models, self.targets)
 
     @property
     def correct(self) -> dict[str, Array]:
         """Return the probability that each target is re-identified, for each attack that ran to the end."""
         by_cost = {name: hits.correct for name, hits in self.hits.items() if hits.complete}
-        by_links = {
-            name: self.pair.average_over_targets(table.correct)[self.targets]
-            for name, table in self.link_tables.items()
-        }
-        return by_cost | by_links | self.household_hits
+        by_links = {name: self._by_target(table.correct) for name, table in self.link_tables.items()}
+        by_cells = {name: self._by_target(self._cell_shares(links)) for name, links in self.cell_links.items()}
+        return by_cost | by_links | by_cells | self.household_hits
+
+    def _by_target(self, correct: Array) -> Array:
+        """Return what holds for each row of the released file as one number for each target."""
+        return self.pair.average_over_targets(correct)[self.targets]
+
+    def _cell_shares(self, links: OneToOneLinks) -> Array:
+        """Return the probability that the link of each row of the released file is true."""
+        shares = true_shares(self.pair, links.released, links.known)
+        return mean_over_equals(self.pair, links.released, shares)
 
     @property
     def bounds(self) -> dict[str, float]:
@@ -344,7 +394,15 @@ class AttackRun:
         """Return the share of re-identified targets, summed exactly, so that the order of rows cannot break a tie
         between attacks.
         """
-        return {name: math.fsum(share) / len(share) for name, share in self.correct.items()}
+        complete = {name for name, hits in self.hits.items() if hits.complete}
+        names = complete | self.link_tables.keys() | self.cell_links.keys() | self.household_hits.keys()
+        if names - self._rates.keys():
+            shares = self.correct
+            self._rates = {
+                name: self._rates[name] if name in self._rates else math.fsum(share) / len(share)
+                for name, share in shares.items()
+            }
+        return self._rates
 
     @property
     def best(self) -> str:
@@ -365,7 +423,9 @@ class AttackRun:
     @property
     def linked_share(self) -> float:
         """Return the least share of records that a one-to-one attack could link."""
-        return min((table.facts.get("linked", 1.0) for table in self.link_tables.values()), default=1.0)
+        shares = [table.facts.get("linked", 1.0) for table in self.link_tables.values()]
+        shares += [linked_share(self.pair, links.released) for links in self.cell_links.values()]
+        return min(shares, default=1.0)
 
     def note_unstated_columns(self, unstated: Mapping[str, str], certain: Sequence[str]) -> None:
         """Note the columns without a stated likelihood, for the list of what was not run."""
@@ -382,18 +442,51 @@ class AttackRun:
         except Undefined as problem:
             self.not_run[name] = str(problem)
 
-    def run_leader_one_to_one(self) -> None:
-        """Run the leading attack one-to-one, unless an attack already re-identifies every record."""
+    def run_one_to_one(self, *, every: bool, report_rate: Callable[[float], None]) -> None:
+        """Run the leading attack one-to-one, unless an attack already re-identifies every record.
+
+        The other attacks follow if there are few candidates, which takes little time.
+
+        Parameters
+        ----------
+        every : run the other attacks in any case
+        report_rate : called after each attack with the best rate so far
+        """
         if max(self.rates.values()) >= 1 or not self.hits:
             return
-        leader, name = self._leader, f"{self._leader} one-to-one"
+        leader = self._leader
         if self.is_sample:
-            self.not_run[name] = "only a sample of the records was attacked."
+            self.not_run[f"{leader} one-to-one"] = "only a sample of the records was attacked."
             return
+        others = [name for name in self.cost_models if name != leader]
+        if self._has_few_candidates:
+            self._link_cells([leader, *others])
+            report_rate(self.best_so_far.rate)
+            return
+        for name in (leader, *(others if every else ())):
+            self._link_one_to_one(name)
+            report_rate(self.best_so_far.rate)
+
+    @property
+    def _has_few_candidates(self) -> bool:
+        """Return whether the certain columns leave so few candidates that all of them can be linked one-to-one."""
+        limit = FEW_CANDIDATES * len(self.pair.released)
+        return self.cells is not None and len(self.cells.known) <= limit
+
+    def _link_cells(self, names: Sequence[str]) -> None:
+        """Run these attacks one-to-one within cells, each from the prices of the one before."""
+        matching = None
+        for name in names:
+            assert self.cells is not None
+            links = link_cells_one_to_one(self.cells, self._cell_costs[name], len(self.pair.known), matching)
+            self.cell_links[f"{name} one-to-one"], matching = links, links.matching
+
+    def _link_one_to_one(self, name: str) -> None:
+        """Run one attack one-to-one, if the sizes of the files allow it."""
         try:
-            self.link_tables[name] = link_one_to_one_by_cost(self.pair, self.cost_models[leader])
+            self.link_tables[f"{name} one-to-one"] = link_one_to_one_by_cost(self.pair, self.cost_models[name])
         except Undefined as problem:
-            self.not_run[name] = str(problem)
+            self.not_run[f"{name} one-to-one"] = str(problem)
 
     @property
     def _leader(self) -> str:
@@ -441,4 +534,7 @@ class AttackRun:
         """Return the links of one attack."""
         if name in self.link_tables:
             return self.link_tables[name]
+        if name in self.cell_links:
+            links = self.cell_links[name]
+            return one_to_one_table(self.pair, links.released, links.known, links.score, links.other, links.gap)
         return link_to_cheapest(self.pair, self.cost_models[name])
