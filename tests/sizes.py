@@ -17,5 +17,5 @@ def size(usual: int, soak: int) -> int:
 
 KILLS = size(2, 25)  # drivers and workers killed, for each of two engines
 RELEASE_KILLS = size(1, 30)  # releases killed, besides the one killed at the rename
-FUZZ_CASES = size(30, 20_000)  # damaged files and structured nonsense a reader: minutes each in a soak
+FUZZ_CASES = size(60, 20_000)  # damaged files and structured nonsense a reader: minutes each in a soak
 GUARD = 600  # seconds until a test that waits for an event gives up: against hanging alone, it decides nothing
