@@ -21,7 +21,7 @@ from sizes import IN_CI, SOAK
 
 # The same examples each time, so that no test fails by chance; new ones, and many more, in a soak. Work is counted, never
 # timed: no deadline. --hypothesis-profile=soak chooses too.
-settings.register_profile("default", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile("default", deadline=None, max_examples=6, derandomize=True)
 settings.register_profile("soak", deadline=None, max_examples=2_500, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("soak" if SOAK else "default")
 sweep_module.POOL_START_SECONDS = (

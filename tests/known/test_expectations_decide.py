@@ -234,7 +234,7 @@ def test_limit_stated_as_an_efficiency(ru: RUMap, data: sm.Microdata, incomes: n
 
 def test_efficiency_of_an_unknown_unmasked_file_is_met_by_nothing(ru: RUMap) -> None:
     assert not Limit(MEAN, EfficiencyLimit(0.1)).admits(1e9)
-    assert not Limit(MEAN, EfficiencyLimit(0.1).of_unmasked(np.inf)).admits(1e9)
+    assert not Limit(MEAN, EfficiencyLimit(0.1).relative_to(np.inf)).admits(1e9)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def _limit_number(limit: float, measure: Measure, data: Microdata) -> float:
     if not isinstance(limit, EfficiencyLimit):
         return limit
     try:
-        return limit.of_unmasked(measure.apply(data, data, UNUSED_RNG).value)
+        return limit.relative_to(measure.apply(data, data, UNUSED_RNG).value)
     except Undefined:  # the measure has no value for this file, and the limit is met by none
         return limit
 

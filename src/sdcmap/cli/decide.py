@@ -80,17 +80,12 @@ def draw_map(
     from sdcmap.workflow import open_map, own_choice
 
     is_table = study.is_file() or (is_data_file(study) and not study.exists())
-    if is_table and as_subsample:
-        raise sm.errors.PlanError("--as-subsample needs the data of a study; a table of pairs has none.")
-    if loss and not is_table:
-        raise sm.errors.PlanError("--loss describes a table; a study knows which measures are losses.")
+    _check_source(is_table=is_table, loss=loss, as_subsample=as_subsample, limit=limit)
     if every and (by or curve or color or facet or as_subsample or out.suffix == ".csv"):
         raise sm.errors.PlanError(
             "--all draws its own layout: leave out --by, --curve, --color, --facet, --as-subsample."
         )
     if is_table:
-        if limit:
-            raise sm.errors.PlanError("--limit needs a study; for a table, state --max-risk.")
         ru = sm.RUMap.of_pairs(study, risk=risk, utility=utility, loss=loss)
     else:
         ru = open_map(study, risk, utility, _stated_limits(study, limit))
@@ -107,6 +102,18 @@ def draw_map(
         drawn: Any = {"by": by or None, "curve": curve, "color": color or None, "facet": facet or None}
         ru.draw(mark=mark, units=units, subsamples=subsampled, **drawn).save(out)
     print(out)
+
+
+def _check_source(*, is_table: bool, loss: bool, as_subsample: bool, limit: list[str]) -> None:
+    """Raise PlanError for an option that only a study has, or only a table."""
+    from sdcmap.errors import PlanError
+
+    if is_table and as_subsample:
+        raise PlanError("--as-subsample needs the data of a study; a table of pairs has none.")
+    if is_table and limit:
+        raise PlanError("--limit needs a study; for a table, state --max-risk.")
+    if loss and not is_table:
+        raise PlanError("--loss describes a table; a study knows which measures are losses.")
 
 
 def _stated_limits(study: Path, stated: list[str]) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -109,9 +110,8 @@ def records(
     rule: dict[str, Any] = {name: value for name, value in stated.items() if value is not None}
     attack: dict[str, Any] = {"archive" if not population else "population": archive, "row": row, "size": size}
     is_study = original.is_dir()
-    unused = {"--by": by, "--intervals": intervals, "the options for reading a file": given}
-    if is_study and (stated_in_vain := [name for name, value in unused.items() if value]):
-        raise sm.errors.PlanError(f"a study has no use for {' and '.join(stated_in_vain)}. Leave them out.")
+    if is_study:
+        _check_unused({"--by": by, "--intervals": intervals, "the options for reading a file": given})
     if frontier:
         others = archive or size or unsafe or external or as_json or figure != "plot"
         _check_frontier(original, masked, len(key_sets), others)
@@ -140,6 +140,14 @@ def records(
         _show(next(iter(tables.values())), out, unsafe, figure, external, as_json)
     else:
         _show_comparison(sm.recordwise.RecordSets(tables), out, unsafe, figure, external, as_json)
+
+
+def _check_unused(options: Mapping[str, object]) -> None:
+    """Raise PlanError where an option is stated that has no effect on a study."""
+    from sdcmap.errors import PlanError
+
+    if stated := [name for name, value in options.items() if value]:
+        raise PlanError(f"a study has no use for {' and '.join(stated)}. Leave them out.")
 
 
 def _check_frontier(original: Path, masked: str, key_sets: int, others: object) -> None:

@@ -57,7 +57,7 @@ class EfficiencyLimit(float):
     It is the number efficiency * unmasked, and a plan writes it as it was stated. Until the precision of the unmasked file
     is known it is NaN, which no file meets. Two limits are equal if they were stated alike.
 
-    >>> EfficiencyLimit(0.9), EfficiencyLimit(0.9).of_unmasked(2e-6)
+    >>> EfficiencyLimit(0.9), EfficiencyLimit(0.9).relative_to(2e-6)
     (nan, 1.8e-06)
     """
 
@@ -80,7 +80,7 @@ class EfficiencyLimit(float):
     def __hash__(self) -> int:
         return hash(("efficiency", self.efficiency))
 
-    def of_unmasked(self, unmasked: float | None) -> EfficiencyLimit:
+    def relative_to(self, unmasked: float | None) -> EfficiencyLimit:
         """Return the limit as a number, given the precision of the unmasked file; None: it is not known."""
         return EfficiencyLimit(self.efficiency, math.nan if unmasked is None else unmasked)
 

@@ -197,7 +197,7 @@ class Maps:
         return self.scores.plan.policy.choosing_level if self.scores.plan is not None else 0.95
 
     @cached_property
-    def _unmasked(self) -> float:
+    def _unmasked_precision(self) -> float:
         return self.scores.pooled_estimates(self.design.utility.text)[Identity().text].value
 
     def risk(self, measure: PrecisionMeasure, level: float, masking: str = "equal") -> Estimate:
@@ -211,7 +211,7 @@ class Maps:
     def efficiency(self, level: float, masking: str = "equal") -> float:
         design = self.design
         method = noise(level, masking, design.on, design.lower, design.sensitive)
-        return self.scores.pooled_estimates(design.utility.text)[method.text].value / self._unmasked
+        return self.scores.pooled_estimates(design.utility.text)[method.text].value / self._unmasked_precision
 
     def least(self, measure: PrecisionMeasure, masking: str = "equal") -> Least | None:
         """Return the first level that meets the limit with confidence; None if none does."""

@@ -107,7 +107,7 @@ class Design:
         constraints = [f"the same {self.same}"] * bool(self.same) + [f"different {self.differ}"] * bool(self.differ)
         limits = f" At the rate {self.constrained_rate:g} also between records with {' or with '.join(constraints)}."
         return [
-            f"Table: {table}. Swapped variables, one or two at a time: {self._describe_swapped()}.{notes}",
+            f"Table: {table}. Swapped variables, one or two at a time: {self._describe_variables()}.{notes}",
             f"Rates: {pairs}. Each swap is drawn {self.replicates} times.{limits if constraints else ''} In figures and "
             f"tables the variables are {letters}.",
             "Risk is the share of unswapped records in cells of one or two records (SmallCells), distortion the Hellinger "
@@ -115,7 +115,7 @@ class Design:
             "lower left.",
         ]
 
-    def _describe_swapped(self) -> str:
+    def _describe_variables(self) -> str:
         """Return the swapped variables, with where they come from."""
         has_all = not self.own.on and self.keys_stated and self.on == self.table
         return "all of the table" if has_all else self.own.describe_choice(self.on)
@@ -217,7 +217,9 @@ class Swaps:
             )
         parts.append(Section("figure3", "Figure 3: all rates", self._all_rates(), figures["figure3"]))
         if "figure4" in figures:
-            parts.append(Section("figure4", "Figure 4: constrained swaps", self._constrained(), figures["figure4"]))
+            parts.append(
+                Section("figure4", "Figure 4: constrained swaps", self._describe_constraints(), figures["figure4"])
+            )
         parts.append(Section("swaps", "Table: all swaps", TABLE_TEXT, table=self.table()))
         return parts, chosen if self.design.slope is not None else None
 
@@ -274,7 +276,7 @@ class Swaps:
         return (
             f"{pairs:,} pairs of records. Of {len(rows)} swaps, the mean risk lies between {risk.min():.4g} and "
             f"{risk.max():.4g} and the distortion between {loss.min():.3g} and {loss.max():.3g}. On the frontier, where "
-            f"no other swap at this rate is better in both: {_listed(front)}. {self._chance(rows)}"
+            f"no other swap at this rate is better in both: {_list_first(front)}. {self._chance(rows)}"
         )
 
     def _chance(self, rows: pl.DataFrame) -> str:
@@ -291,12 +293,12 @@ class Swaps:
         return f"Two mean risks differ by up to {chance:.2g} by chance, {rank}."
 
     def _all_rates(self) -> str:
-        free, unmasked = self.collections.free, self._unmasked()
+        free, unmasked = self.collections.free, self._risk_of_unmasked()
         front = free.means.filter("frontier").sort("utility")["method"].to_list()
         claims = [f"{claim}: {'yes' if holds else 'no'}" for claim, holds in self.collections.general_claims.items()]
         text = (
             f"The unswapped file has risk {unmasked:.4g} and no distortion. On the frontier of all rates: "
-            f"{_listed([self.names_with_rates[method] for method in front])}. Claims of the paper on this file: "
+            f"{_list_first([self.names_with_rates[method] for method in front])}. Claims of the paper on this file: "
             f"{'; '.join(claims)}."
         )
         if unmasked > FULL_RISK:
@@ -317,16 +319,16 @@ class Swaps:
             count = sum(c.method is not None for c in self.collections.conditions) - len(self.rows.filter("feasible"))
             if count > 0:
                 text += (
-                    f" {count} swaps cannot be made ({_listed(lacking)})."
+                    f" {count} swaps cannot be made ({_list_first(lacking)})."
                     if count == len(lacking)
                     else (f" {count} swaps cannot be made, because too few pairs are admissible.")
                 )
         return text
 
-    def _unmasked(self) -> float:
+    def _risk_of_unmasked(self) -> float:
         return float(self.collections.free.points.filter("anchor")["risk"][0])
 
-    def _constrained(self) -> str:
+    def _describe_constraints(self) -> str:
         rate, sentences = self.design.constrained_rate, []
         names = dict.fromkeys(c.collection for c in self.collections.conditions)
         for collection in names:
@@ -355,7 +357,7 @@ def _slopes(row: Document) -> str:
     return f"up to {row['to']:.3g}" if row["from"] == 0 else f"{row['from']:.3g} to {row['to']:.3g}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_first(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
     return ", ".join(names[:MAX_LISTED]) + more
 

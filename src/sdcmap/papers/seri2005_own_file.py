@@ -170,7 +170,7 @@ class Plots:
         """Return figures 1 and 3, the densities, the strengths and the tables, and the choice."""
         ru = RUMap(self.scores, self.design.risk, self.design.loss)
         choice = ru.choose(self.design.rule)
-        masked = self._masked(choice if choice.candidate else Candidate(self.design.methods[NOISE_SDS[-1]]))
+        masked = self._make(choice if choice.candidate else Candidate(self.design.methods[NOISE_SDS[-1]]))
         table = self._assess(masked)
         parts = [
             Section("figure3", "Figure 3: the confidentiality plot", self._plot(table, choice), table.draw()),
@@ -191,7 +191,7 @@ class Plots:
     def _assess(self, masked: Microdata) -> RecordTable:
         return records(self.design.own.data, masked, rule=Unsafe(**self.design.options))
 
-    def _masked(self, choice: Choice | Candidate) -> Microdata:
+    def _make(self, choice: Choice | Candidate) -> Microdata:
         if self.scores.plan is None:
             raise PlanError("these scores belong to no plan.")
         return self.scores.plan.make(self.design.own.data, choice)
@@ -214,7 +214,7 @@ class Plots:
         pooled = self.scores.pooled_estimates(self.design.risk.text)
         losses = self.scores.pooled_estimates(self.design.loss.text)
         for sd, method in self.design.methods.items():
-            facts = self._assess(self._masked(Candidate(method))).summary()
+            facts = self._assess(self._make(Candidate(method))).summary()
             row: dict[str, float | None] = {
                 "noise": sd,
                 "variance": method.variance,

@@ -54,7 +54,7 @@ class Design:
         return self.own.data.schema[self.on].kind == "numeric"
 
     @cached_property
-    def masked(self) -> tuple[str, ...]:
+    def masked_names(self) -> tuple[str, ...]:
         """The variables that are masked: all of the kind of the target."""
         own = self.own
         others = own.amounts if self.is_number else own.categories
@@ -71,7 +71,7 @@ class Design:
                 f"PRAM, {percent(stay)} stay": PRAM(on=(self.on,), stay=stay, alpha=1.0) for stay in STAYING_SHARES
             }
             return {**swaps, **stays}
-        on = self.masked
+        on = self.masked_names
         kinds = (False, True) if len(on) > 1 else (False,)
         noise: dict[str, Method] = {
             f"{'correlated ' if correlated else ''}noise {format_percent(variance)}": Noise(
@@ -126,7 +126,7 @@ class Design:
             f"the mean of {self.on}" if self.is_number else f"the proportion of the most frequent category of {self.on}"
         )
         weighted = f", weighted by {own.data.weight}" if own.data.weight is not None else ""
-        masked = ", ".join(self.masked) if self.is_number else self.on
+        masked = ", ".join(self.masked_names) if self.is_number else self.on
         return [
             f"The intruder wants to know {own.describe_choice([self.on])}. They know {known} "
             f"({'stated' if self.knows_stated else 'all other columns that somebody could know'}) and have read the method "

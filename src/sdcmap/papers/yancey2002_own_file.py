@@ -148,7 +148,7 @@ class Tables:
         ]
         return [*parts, *self._subpopulations()]
 
-    def pooled(self, measure: Measure) -> dict[str, float]:
+    def pool(self, measure: Measure) -> dict[str, float]:
         """Return the mean of a measure for each row."""
         pooled = self.scores.pooled_estimates(measure.text)
         return {row: pooled[m.text].value for row, m in self.design.methods.items() if m.text in pooled}
@@ -163,7 +163,7 @@ class Tables:
 
     # ---- paragraphs -------------------------------------------------------------------------------------------
     def _losses(self) -> str:
-        s2 = self.pooled(self.design.losses[-1])
+        s2 = self.pool(self.design.losses[-1])
         if not s2:
             return "The losses have no value on this file."
         best, worst = min(s2, key=s2.__getitem__), max(s2, key=s2.__getitem__)
@@ -174,7 +174,7 @@ class Tables:
         )
 
     def _risks(self) -> str:
-        linked = {name: self.pooled(attack) for name, attack in self.design.attacks.items()}
+        linked = {name: self.pool(attack) for name, attack in self.design.attacks.items()}
         worst, parts = linked.pop("worst"), []
         for name, shares in linked.items():
             low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
@@ -248,7 +248,7 @@ class Tables:
         """Return tables 8 and 9 where subpopulations are stated."""
         if not self.design.within:
             return []
-        corrected, plain = (self.pooled(loss) for loss in self.design.subpopulation_losses)
+        corrected, plain = (self.pool(loss) for loss in self.design.subpopulation_losses)
         rows = [
             {"method": row, "s1 as released": plain.get(row), "s1 corrected for noise": corrected.get(row)}
             for row in self.design.methods

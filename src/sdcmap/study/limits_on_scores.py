@@ -35,4 +35,4 @@ def limits_on_scores(
 def _read_limit_on(scores: Scores, name: str, stated: object) -> float:
     """Return a stated limit as a number; an efficiency is relative to the score of the unmasked file."""
     limit = read_limit(name, stated, scores.measure_named(name))
-    return limit.of_unmasked(scores.unmasked_value(name)) if isinstance(limit, EfficiencyLimit) else limit
+    return limit.relative_to(scores.unmasked_value(name)) if isinstance(limit, EfficiencyLimit) else limit
