@@ -10,10 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 from plain_gower import gower
+from scipy.optimize import linear_sum_assignment
 
 import sdcmap as sm
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
+from sdcmap.risk.linkage import cost_models
 from sdcmap.risk.linkage import file_pair as pairing
 from sdcmap.risk.linkage.agreement_patterns import Patterns
 from sdcmap.risk.linkage.attack import Attack
@@ -311,6 +313,29 @@ def test_unmasked_columns_must_be_equal() -> None:
     links = sm.risk.Informed(method).links(original, masked)
     assert links.correct.tolist() == [1, 1, 0, 0]
     assert sm.risk.Informed(method, on=["c"]).score(original, masked, RNG).value == pytest.approx(2 / 4)
+
+
+@pytest.mark.parametrize("dense", [True, False], ids=["all pairs", "candidates"])
+def test_informed_attack_on_randomized_categories_matches_plain_formula(
+    dense: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The peer: log densities of all pairs in numpy, and scipy's assignment. Epsilon 1 keeps a category of three with
+    probability e/(e + 2)."""
+    if not dense:
+        monkeypatch.setattr(cost_models, "MAX_MATRIX_PAIRS", 0)
+    rng, n, sd = np.random.default_rng(3), 150, 0.2
+    x, c = rng.normal(0, 1, n), rng.integers(0, 3, n)
+    data = sm.read(pl.DataFrame({"x": x, "c": [str(one) for one in c]}), keys=["c"], numeric=["x"])
+    y, other = x + rng.normal(0, sd, n), np.where(rng.random(n) < np.e / (np.e + 2), c, rng.integers(0, 3, n))
+    masked = data.change(None, {"x": y, "c": other.astype(data.codes("c").dtype)})
+    method = sm.Chain((
+        sm.methods.RandomizedResponse("c", 1.0), sm.Noise(on="x", variance=sd**2 / x.var(ddof=1)),
+    ))  # fmt: skip
+    score = np.where(c[:, None] == other, 1.0, 0.0) - (x[:, None] - y) ** 2 / (2 * sd**2)
+    _, partner = linear_sum_assignment(score, maximize=True)
+    links = sm.risk.Informed(method).links(data, masked)
+    assert links.correct.tolist() == [float(partner[row] == row) for row in range(n)]
+    assert 5 < links.correct.sum() < n and links.facts["gap"] == 0
 
 
 def test_informed_attack_tolerates_archive_errors(tmp_path: Path) -> None:

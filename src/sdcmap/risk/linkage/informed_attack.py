@@ -65,8 +65,9 @@ class Informed(Attack):
     label: ClassVar[str] = "Re-identified, method known"
     description: ClassVar[str] = "Share of records re-identified by an attacker who has read the method note."
 
-    # 5: steps on one variable; 6: ties are broken the same way on every machine; 7: the share of targets in the file
-    revision: ClassVar[int] = 7
+    # 6: ties are broken the same way on every machine; 7: the share of targets in the file; 8: transition probabilities
+    # count by their exact maximum, and large files are assigned to the optimum
+    revision: ClassVar[int] = 8
 
     method: Method | None = None
     slip: Annotated[float, Range(0, 1, "()")] = 1e-9
@@ -118,7 +119,11 @@ class Informed(Attack):
 
         costs = build_field_costs(fields, -np.log(self.slip))
         if costs is None:
-            return link_one_to_one(pair, file_pair.score_in_blocks(block, len(pair.released)))
+            try:
+                models = self.cost_models(pair)
+            except Undefined:  # a density of another package
+                return link_one_to_one(pair, file_pair.score_in_blocks(block, len(pair.released)))
+            return link_one_to_one_by_cost(pair, models)
 
         def best(rows: Array, keep: int) -> Links:
             def score(positions: Array, index: Array) -> Array:
