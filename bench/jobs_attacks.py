@@ -165,7 +165,7 @@ JOBS = [
     (
         "WorstLinkage, Adult with 8 keys and 4 numbers, one key swapped and noise",
         worst_of_adults,
-        (5_000, 20_000),
+        (2_500, 5_000, 20_000),
         "one pass over all pairs in numpy",
     ),
     (
