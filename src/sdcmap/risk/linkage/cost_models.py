@@ -184,10 +184,13 @@ def link_to_known(pair: Pair, models: Sequence[CostModel], known_positions: Arra
     return link_nearest(pair, lambda known, keep: _cheapest_search(models, known)(rows, keep), rows, groups)
 
 
-def link_one_to_one_by_cost(pair: Pair, models: Sequence[CostModel]) -> LinkTable:
+def link_one_to_one_by_cost(pair: Pair, models: Sequence[CostModel], *, widen: bool = True) -> LinkTable:
     """Link each known record to at most one released record, so that the sum of costs is least.
 
     Records with equal values are exchanged at random, as in `link_one_to_one`.
+
+    widen : in large files, add candidates until no other pair can improve the links; otherwise the sum is the least
+        among the best candidates of each record, which takes a fraction of the time
     """
     n, m = len(pair.known), len(pair.released)
     file_pair.check_sizes(n, m)
@@ -199,7 +202,7 @@ def link_one_to_one_by_cost(pair: Pair, models: Sequence[CostModel]) -> LinkTabl
     else:
         best = _cheapest_search(models)
         links = best(np.arange(m), CANDIDATES_PER_RECORD)
-        partner, gap = assign_from_candidates(links, best, n, limit=file_pair.MAX_CANDIDATES)
+        partner, gap = assign_from_candidates(links, best, n, limit=file_pair.MAX_CANDIDATES if widen else 0)
     released = np.flatnonzero(partner >= 0)
     known = partner[released]
     weight = score[released, known] if n * m <= MAX_MATRIX_PAIRS else _pair_scores(models, known, released)
