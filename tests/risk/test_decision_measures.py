@@ -412,7 +412,13 @@ FORMS = [
         on="wage", targets=(0.5, "maximum"), over="worst", attack=sm.risk.Linkage("l", inclusion=0.5)
     ),
     sm.risk.DiscreditHarm(on="wage", scenario="noise", method=sm.Noise(on="wage")),
-    sm.risk.IntruderKnowledge(on="wage", divergence="kl", scale="raw", measured=0.1),
+    sm.risk.IntruderKnowledge(
+        on="wage",
+        divergence="kl",
+        scale="raw",
+        measured=0.1,
+        attack=sm.WorstLinkage(inclusion=0.5),  # never certain
+    ),
     sm.utility.SocietyKnowledge(on="rent", of="coefficient", formula="wage ~ rent", user="informed", weighted=True),
     sm.utility.SocietyUtility(on="sex", of="proportion", category="1"),
     sm.utility.SocietyKnowledge(on="wage", of="total", weighted=True, method=sm.Noise(on="wage")),
