@@ -22,9 +22,9 @@ $(READY): pyproject.toml
 demo: install  ## run the whole workflow on demo data: demo/map.html, demo/public/ and demo/report.html
 	@$(BIN)/sdcmap demo -o demo
 
-# six workers on two cores, because many tests wait for a process, a browser or a cluster; slow files come first
-PYTEST := $(BIN)/pytest -n 6 --dist loadfile --no-loadscope-reorder
-# these run first in one process: they compile the kernels of every method and measure, which all workers then share
+# five workers on two cores, because many tests wait for a process, a browser or a cluster; slow files come first
+PYTEST := $(BIN)/pytest -n 5 --dist loadfile --no-loadscope-reorder
+# these run first in two processes: they compile the kernels of every method and measure, which all workers then share
 FIRST := tests/testing/test_revisions.py tests/bundle/test_releasing.py
 
 test: install  ## run all checks and tests; all three parts run, and the target fails if one of them fails
@@ -37,7 +37,7 @@ types:  # first compile the tests once, before the workers of `suite` start: oth
 	$(BIN)/pytest --collect-only -qq >/dev/null; $(BIN)/mypy
 
 suite:
-	$(BIN)/pytest $(FIRST); failed=$$?; $(PYTEST) $(FIRST:%=--ignore=%) && exit $$failed
+	$(BIN)/pytest -n 2 --dist load $(FIRST); failed=$$?; $(PYTEST) $(FIRST:%=--ignore=%) && exit $$failed
 
 soak: install  ## run the long tests: 50 kills, minutes of fuzzing, 200 attacked releases, many examples
 	SDCMAP_SOAK=1 $(PYTEST)

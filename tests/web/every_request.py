@@ -14,10 +14,12 @@ from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
 
 from sdcmap.web.workspace import Workspace
-from sizes import GUARD, size
+from sizes import GUARD, SOAK, size
 from web_workspace import HEAD, openapi_document, serve_app, sweep_study
 
 schema = schemathesis.openapi.from_dict(openapi_document())
+# every missing, wrong and extreme parameter is tried in a soak: 1,600 requests
+schema.config.phases.update(phases=["examples", "fuzzing", *(["coverage"] if SOAK else [])])
 REQUESTED: set[str] = set()
 SLOW_OR_LASTING = (
     "/sweep",
@@ -48,7 +50,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @schema.parametrize()
-@settings(max_examples=size(1, 100), suppress_health_check=list(HealthCheck))
+@settings(max_examples=size(5, 100), suppress_health_check=list(HealthCheck))
 def test_no_request_causes_a_server_error(case: schemathesis.Case, address: str, session: requests.Session) -> None:
     if "name" in case.path_parameters and not case.path.endswith(SLOW_OR_LASTING) and case.method != "DELETE":
         case.path_parameters["name"] = "cps"

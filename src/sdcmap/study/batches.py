@@ -7,9 +7,11 @@ belongs to one candidate.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sdcmap.core import Measure, Method, Microdata, Stream
@@ -36,8 +38,21 @@ def run_jobs(data: Microdata, jobs: Sequence[Job]) -> list[CandidateRow]:
         if len(batch) == 1:
             rows[batch[0]] = run_job(data, jobs[batch[0]])
         else:
-            rows |= _run_batch(data, {index: jobs[index] for index in batch})
+            with _pause_garbage_collection():
+                rows |= _run_batch(data, {index: jobs[index] for index in batch})
     return [rows[index] for index in range(len(jobs))]
+
+
+@contextmanager
+def _pause_garbage_collection() -> Iterator[None]:
+    """Let the garbage collector wait for the end of a batch, whose many small rows stay and form no cycles."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _split_into_batches(data: Microdata, jobs: Sequence[Job]) -> Iterator[Sequence[int]]:

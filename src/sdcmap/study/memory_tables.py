@@ -56,8 +56,9 @@ class MemoryTables:
             self._candidates.setdefault(row.id, row[:-1])  # all but the scores
             before = self._scores.get(row.id, ())
             have = {score[0] for score in before}
+            added = [score for score in row.scores if score.measure_id not in have] if have else row.scores
             # as plain tuples of texts and numbers, which the garbage collector need not visit again
-            self._scores[row.id] = (*before, *(tuple(score) for score in row.scores if score.measure_id not in have))
+            self._scores[row.id] = (*before, *map(tuple, added))
         self._changes += 1
 
     def insert(self, tables: dict[str, Sequence[Sequence[Any]]], *, replace: bool = False) -> None:
