@@ -132,11 +132,11 @@ def store(rows: list[dict[str, Any]], order: dict[str, int], *, keep: bool) -> N
     results = [{key: row.get(key) for key in COLUMNS} for row in rows]
     results.sort(key=lambda row: (order[row["job"]], row["n"]))
     file.write_text(json.dumps(results, indent=1) + "\n")
-    write_page(results)
+    write_page(results, ran)
 
 
-def write_page(rows: list[dict[str, Any]]) -> None:
-    """Write the table, with machine and date, to docs/benchmarks.md."""
+def write_page(rows: list[dict[str, Any]], ran: set[str]) -> None:
+    """Write the table, with machine and date, to docs/benchmarks.md. ran : the jobs of this run; others are earlier."""
     header = ("job", "n", "seconds", "peak MB", "peer", "peer seconds", "peer MB", "ratio", "growth")
     lines = [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
     for row in rows:
@@ -150,7 +150,9 @@ def write_page(rows: list[dict[str, Any]]) -> None:
             figures[index] = f"{figures[index]:.3g}"
         figures[8] = "" if row["growth"] is None else f"{row['growth']:.2f}"
         lines.append(f"| {' | '.join(map(str, figures))} |")
-    caption = f"{machine()}, {date.today():%d %B %Y}, {len(rows)} rows."
+    new = sum(row["job"] in ran for row in rows)
+    earlier = "" if new == len(rows) else f" The other {len(rows) - new} are from earlier runs, also on other machines."
+    caption = f"{new} rows: {machine()}, {date.today():%d %B %Y}.{earlier}"
     before, _, after = PAGE.read_text(encoding="utf-8").split(MARK)
     PAGE.write_text(f"{before}{MARK}\n{caption}\n\n" + "\n".join(lines) + f"\n{MARK}{after}", encoding="utf-8")
 
