@@ -111,7 +111,7 @@ def records(
     attack: dict[str, Any] = {"archive" if not population else "population": archive, "row": row, "size": size}
     is_study = original.is_dir()
     if is_study:
-        _check_unused({"--by": by, "--intervals": intervals, "the options for reading a file": given})
+        _refuse_unused({"--by": by, "--intervals": intervals, "the options for reading a file": given})
     if frontier:
         others = archive or size or unsafe or external or as_json or figure != "plot"
         _check_frontier(original, masked, len(key_sets), others)
@@ -142,8 +142,8 @@ def records(
         _show_comparison(sm.recordwise.RecordSets(tables), out, unsafe, figure, external, as_json)
 
 
-def _check_unused(options: Mapping[str, object]) -> None:
-    """Raise PlanError where an option is stated that has no effect on a study."""
+def _refuse_unused(options: Mapping[str, object]) -> None:
+    """Raise PlanError if an option is stated that has no effect on a study."""
     from sdcmap.errors import PlanError
 
     if stated := [name for name, value in options.items() if value]:

@@ -293,7 +293,7 @@ class Swaps:
         return f"Two mean risks differ by up to {chance:.2g} by chance, {rank}."
 
     def _all_rates(self) -> str:
-        free, unmasked = self.collections.free, self._risk_of_unmasked()
+        free, unmasked = self.collections.free, self._unmasked_risk
         front = free.means.filter("frontier").sort("utility")["method"].to_list()
         claims = [f"{claim}: {'yes' if holds else 'no'}" for claim, holds in self.collections.general_claims.items()]
         text = (
@@ -325,7 +325,8 @@ class Swaps:
                 )
         return text
 
-    def _risk_of_unmasked(self) -> float:
+    @property
+    def _unmasked_risk(self) -> float:
         return float(self.collections.free.points.filter("anchor")["risk"][0])
 
     def _describe_constraints(self) -> str:

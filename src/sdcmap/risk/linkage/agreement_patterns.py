@@ -116,11 +116,11 @@ def count_pattern_numbers(files: RankedFields, threads: int | None = None) -> tu
         rows = slice(start, start + step)
         sides = files.low[rows], files.span[rows], files.digit[rows]
         if patterns <= MAX_DENSE_PATTERNS:
-            total = _count_dense(files.ranks, files.missing, *sides, files.base == 2, patterns)
+            total = _count_in_table(files.ranks, files.missing, *sides, files.base == 2, patterns)
             number = np.flatnonzero(total)
             parts.append((number, total[number]))
         else:
-            slots, total = _count_hashed(files.ranks, files.missing, *sides, files.base == 2)
+            slots, total = _count_by_hash(files.ranks, files.missing, *sides, files.base == 2)
             is_taken = total > 0
             parts.append((slots[is_taken], total[is_taken]))
 
@@ -130,6 +130,17 @@ def count_pattern_numbers(files: RankedFields, threads: int | None = None) -> tu
     pairs = np.zeros(len(number), dtype=np.int64)
     np.add.at(pairs, index, np.concatenate([part[1] for part in parts]))
     return number, pairs
+
+
+@inner_jit
+def _write_numbers(
+    number: Array, ranks: Array, begin: int, missing: Array, low: Array, span: Array, digit: Array, complete: bool
+) -> None:
+    """Write the number of the pattern of one known record with each released record of the tile from `begin`."""
+    number[:] = 0
+    for f in range(len(ranks)):
+        tile = ranks[f, begin : begin + len(number)]  # contiguous, so that the loop over it is vectorized
+        _add_digits(number, tile, missing[f], low[f], span[f], digit[f], complete)
 
 
 @inner_jit
@@ -145,20 +156,18 @@ def _add_digits(number: Array, ranks: Array, missing: int, low: int, span: int, 
 
 
 @jit
-def _count_dense(
+def _count_in_table(
     ranks: Array, missing: Array, low: Array, span: Array, digit: Array, complete: bool, patterns: int
 ) -> Array:
     """Return the number of pairs with each possible pattern."""
-    fields, m = ranks.shape
+    m = ranks.shape[1]
     count = np.zeros((patterns, PARALLEL_COUNTERS), dtype=np.int64)
     number = np.empty(TILE_RECORDS, dtype=digit.dtype)
     for begin in range(0, m, TILE_RECORDS):
         end = min(m, begin + TILE_RECORDS)
         here = number[: end - begin]
         for i in range(len(low)):
-            here[:] = 0
-            for f in range(fields):
-                _add_digits(here, ranks[f, begin:end], missing[f], low[i, f], span[i, f], digit[i, f], complete)
+            _write_numbers(here, ranks, begin, missing, low[i], span[i], digit[i], complete)
             for k in range(len(here)):
                 count[here[k], k % PARALLEL_COUNTERS] += 1
     total: Array = count.sum(axis=1)
@@ -166,20 +175,18 @@ def _count_dense(
 
 
 @jit
-def _count_hashed(
+def _count_by_hash(
     ranks: Array, missing: Array, low: Array, span: Array, digit: Array, complete: bool
 ) -> tuple[Array, Array]:
     """Return the slots of a hash table with the patterns that occur, and the pairs in each slot (0: not taken)."""
-    fields, m = ranks.shape
+    m = ranks.shape[1]
     slots, count, taken = np.empty(FIRST_SLOTS, dtype=np.int64), np.zeros(FIRST_SLOTS, dtype=np.int64), 0
     number = np.empty(TILE_RECORDS, dtype=np.int64)
     for begin in range(0, m, TILE_RECORDS):
         end = min(m, begin + TILE_RECORDS)
         here = number[: end - begin]
         for i in range(len(low)):
-            here[:] = 0
-            for f in range(fields):
-                _add_digits(here, ranks[f, begin:end], missing[f], low[i, f], span[i, f], digit[i, f], complete)
+            _write_numbers(here, ranks, begin, missing, low[i], span[i], digit[i], complete)
             # A tile can take one slot for each of its records, so the table grows before it could become full.
             while 2 * (taken + len(here)) > len(slots):
                 slots, count = _double_slots(slots, count)
