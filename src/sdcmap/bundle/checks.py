@@ -72,6 +72,13 @@ CHECK_KINDS: Mapping[str, CheckKind] = {
         "Average the weights in groups (AverageWeights as a step of the plan), or say why nobody knows the weights.",
         can_override=True,
     ),
+    "missing patterns": CheckKind(
+        "Missing values do not identify",
+        "Enough records share each combination of missing values that an attacker could know.",
+        "Add MaskMissing as the first step of each chain, over all columns that others could know, or say why nobody knows "
+        "who did not answer.",
+        can_override=True,
+    ),
     "limit": CheckKind(
         "A risk limit is stated",
         "Somebody stated how much disclosure risk is acceptable.",
