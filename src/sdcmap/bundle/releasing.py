@@ -137,6 +137,7 @@ class Release:
             round_trip,
             check_recoverable(data, masked, prepared.masked, policy),
             checks.check_weight(prepared.data, unmasked_keys, self.profile.name, policy.unique_weights),
+            *self._check_kept_survey_columns(prepared),
             check_missing_patterns(data, method, masked, self.profile),
             limit_checks.check_limits_stated(plan, self.limits),
             check_ledgers(ledger, other_ledgers, len(unreadable), recorded),
@@ -194,6 +195,13 @@ class Release:
         effort = SearchEffort(self.searched, methods, checked_draws, policy.draws)
         self._explain(part, prepared, effort, losses, overrides)
         return _CheckedBundle(results, overrides, _skipped_attacks(scores.values(), level))
+
+    def _check_kept_survey_columns(self, prepared: Prepared) -> Iterator[Check]:
+        """Check what links the rows of a fully synthetic file to people, though all that describes them is drawn."""
+        if not prepared.data.paired:
+            linkable = self.candidate.method.linkable_columns(self.data)
+            limits = self.profile.name, self.plan.policy.unique_weights
+            yield checks.check_kept_survey_columns(prepared.data, linkable, *limits)
 
     @property
     def _proposed_roles(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sdcmap.core import Array, Fields, Floats, Generator, Method, PlanError, Roles, Trials, did_you_mean
+from sdcmap.core.method import Origin
 from sdcmap.data.amounts import amounts, has_numbers
 from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.kernels.masking.granularity import granularity
@@ -200,6 +201,10 @@ class Derive(Method):
                 yield f"{self.text}: no column {name!r}.{did_you_mean(name, data.names)}"
             elif not _is_number(data, name):
                 yield f"{self.text}: {name!r} is not numeric, or an earlier step made it categorical."
+
+    def origins(self, data: Microdata, before: Mapping[str, Origin]) -> Mapping[str, Origin]:
+        is_drawn = all(before.get(name) == "model" for name in self.arithmetic.names)
+        return {**before, self.on: "model" if is_drawn else "derived"}
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         rows = None if data.base is None else data.changed_rows((*self.arithmetic.names, self.on))

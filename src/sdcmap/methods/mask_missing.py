@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from sdcmap.core import Array, Column, Generator, Infeasible, Method, Microdata, Range, Roles, Trials, join_names
+from sdcmap.core.method import Origin
 from sdcmap.data.microdata import without_reasons
 from sdcmap.data.missing_patterns import find_patterns, missing_states
 from sdcmap.data.schema import KINDS
@@ -116,6 +117,7 @@ class MaskMissing(Method):
     missing: ClassVar[str] = "category"
     random: ClassVar[bool] = False
     mixes_records: ClassVar[bool] = True
+    value_origin: ClassVar[Origin] = "unmasked"
     kept: ClassVar[str] = "every value of the records whose pattern of missing values enough others share"
     distorted: ClassVar[str] = "records with a rare pattern: some of their values are imputed, others removed"
 
