@@ -180,6 +180,16 @@ def test_release_refuses_rare_patterns(tmp_path: Path, monkeypatch: pytest.Monke
     assert "missing patterns" not in failed(release_with_overrides(data, plan, candidate, override=reason))
 
 
+def test_column_with_changed_missing_values_only_counts_as_unmasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "ledger"))
+    method = sm.Chain((MaskMissing((*KEYS, *NUMBERS), 3), sm.Noise(on=NUMBERS, variance=0.5)))
+    plan = plan_of(method, measures=[sm.SmallCells(on=KEYS), sm.IL1s()])
+    checks = release_with_overrides(read(answers()), plan, Candidate(plan.all_methods[1])).check()
+    assert any("the 3 unmasked columns that others could know" in check.reason for check in checks)
+
+
 # ---- the starting plan ----------------------------------------------------------------------------------------
 def test_starting_plan_masks_rare_patterns_first() -> None:
     plan = starting_plan(read(answers()), find_profile("teaching"))

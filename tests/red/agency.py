@@ -20,7 +20,8 @@ from sdcmap.study.plan import Candidate
 KEYS, AMOUNTS = ("region", "sex", "age", "school", "job"), ("income", "rent", "wealth")
 SECRETS = ("income", "wealth")
 ANYWAY = dict.fromkeys(
-    ("identifier", "weight", "missing patterns", "unmasked", "profile"), "made-up people, for an attack on their release"
+    ("identifier", "weight", "missing patterns", "unmasked", "profile"),
+    "made-up people, for an attack on their release",
 )
 
 
