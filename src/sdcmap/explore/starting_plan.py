@@ -2,8 +2,9 @@
 
 A release contains all columns. If a chain masked the keys but not an amount, the amount would identify people. So each
 chain masks all columns that others could know, from weak to strong, and the rule chooses the least loss within all limits.
-Weights that are unique, or that reveal a category, are averaged in every chain. No chain keeps numbers or dates that only
-one person has: such a value shows that this person is in the file, whatever row it is on.
+Weights that are unique, or that reveal a category, are averaged in every chain. Patterns of missing values that few
+records share are changed first, except in fully synthetic files, whose missing values are drawn. No chain keeps numbers or
+dates that only one person has: such a value shows that this person is in the file, whatever row it is on.
 """
 
 from __future__ import annotations
@@ -21,8 +22,20 @@ from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
 from sdcmap.files.reader import Source
 from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
-from sdcmap.methods import PRAM, Chain, Derive, Microaggregate, Noise, RankSwap, Recode, Suppress, Synthesize
+from sdcmap.methods import (
+    PRAM,
+    Chain,
+    Derive,
+    MaskMissing,
+    Microaggregate,
+    Noise,
+    RankSwap,
+    Recode,
+    Suppress,
+    Synthesize,
+)
 from sdcmap.methods.average_weights import AverageWeights, average_neighbors
+from sdcmap.methods.mask_missing import find_rare_patterns
 from sdcmap.methods.microaggregate import MAX_RECORDS_GOWER
 from sdcmap.risk import PublishedTables, WorstLinkage
 from sdcmap.risk.published_tables import MAX_COMBINATIONS
@@ -67,7 +80,7 @@ def starting_plan(
     published (`tables`: paths), an attack that uses them is added.
     """
     derived = tuple(_derive_steps(data, formulas or {}))
-    columns = Columns(data, tuple(step.on for step in derived))
+    columns = Columns(data, tuple(step.on for step in derived), profile.k)
     if not columns.categories and not columns.numbers:
         raise PlanError("the data have no keys and no numeric variables: state their roles when reading the file.")
     # Chains that coincide, or do not fit the data, are dropped.
@@ -122,10 +135,14 @@ def _sample_targets(measure: Measure, rows: int) -> Measure:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns to mask, by kind: those that others could know. `derived` columns are computed from the others."""
+    """The columns to mask, by kind: those that others could know.
+
+    derived : columns that are computed from the others. k : how many records must share a pattern of missing values.
+    """
 
     data: Microdata
     derived: tuple[str, ...] = ()
+    k: int = 3
 
     @cached_property
     def categories(self) -> tuple[str, ...]:
@@ -257,8 +274,17 @@ class Columns:
         group = np.unique(weights, return_inverse=True)[1]
         return any(_inference_gain(group, self.data.codes(name)) > MAX_INFERENCE_GAIN for name in self.categories)
 
+    @cached_property
+    def missing_steps(self) -> list[Method]:
+        """The step that makes rare patterns of missing values frequent; empty if there are none."""
+        known = [name for name in self.data.knowable if name not in self.derived and self.data.missing(name).any()]
+        return [MaskMissing(tuple(known), self.k)] if find_rare_patterns(self.data, known, self.k).any() else []
+
     def _chain(self, *parts: Sequence[Method]) -> Method:
-        steps = tuple(step for part in (*parts, self.weight_steps) for step in part)
+        # missing values of a fully synthetic file are drawn from the model
+        is_synthetic = any(not step.keeps_pairs(self.data) for part in parts for step in part)
+        first = [] if is_synthetic else self.missing_steps
+        steps = tuple(step for part in (first, *parts, self.weight_steps) for step in part)
         return steps[0] if len(steps) == 1 else Chain(steps)
 
     def _recode_fine(self, bins: int) -> list[Method]:

@@ -7,6 +7,7 @@ from .chain import Chain as Chain
 from .chain import Identity as Identity
 from .derive import Derive as Derive
 from .household_swap import HouseholdSwap as HouseholdSwap
+from .mask_missing import MaskMissing as MaskMissing
 from .microaggregate import Microaggregate as Microaggregate
 from .mixture_noise import MixtureNoise as MixtureNoise
 from .noise import MultiplicativeNoise as MultiplicativeNoise

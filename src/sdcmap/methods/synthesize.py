@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from sdcmap.core import Array, Generator, Infeasible, Method, Range, Roles, Strengths, Trials
+from sdcmap.core.method import Origin
 from sdcmap.core.value import Spec
 from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.data.schema import KINDS
-from sdcmap.kernels.masking.rare_values import replace_rare_codes, replace_rare_numbers
+from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS, replace_rare_codes, replace_rare_numbers
 from sdcmap.kernels.statistics.trees import assign_bins, bin_edges, draw_from_leaves, grow
 from sdcmap.methods import shuffle
 
@@ -134,6 +135,16 @@ class Synthesize(Method):
 
     def keeps_pairs(self, data: Microdata) -> bool:
         return bool(self._other_names(data))
+
+    def origins(self, data: Microdata, before: Mapping[str, Origin]) -> Mapping[str, Origin]:
+        """Return "model" for drawn columns, but "donor" where few records of a leaf share the row's own values.
+
+        A value from a leaf is that of another person, chosen independently of the row in a fully synthetic file. In a
+        partly synthetic one, the leaf is that of the row's own values, so a small leaf gives back the own value.
+        """
+        few = self.model == "trees" and self.leaf < MIN_SHARING_RECORDS and bool(self._predictors(data))
+        drawn: Origin = "donor" if few else "model"
+        return {**before, **dict.fromkeys(self.on, drawn)}
 
     def _as_released(self, data: Microdata, name: str, new: Array, rng: Generator) -> Array:
         """Return the drawn values without rare ones; weights are scaled to their original total."""
