@@ -3,7 +3,8 @@
 A release contains all columns. If a chain masked the keys but not an amount, the amount would identify people. So each
 chain masks all columns that others could know, from weak to strong, and the rule chooses the least loss within all limits.
 Weights that are unique, or that reveal a category, are averaged in every chain. No chain keeps numbers or dates that only
-one person has: such a value shows that this person is in the file, whatever row it is on.
+one person has: such a value shows that this person is in the file, whatever row it is on. In every chain the extremes of
+amounts are drawn from a model of the tail, because the largest released number would tell the largest amount.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
 from sdcmap.files.reader import Source
 from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
-from sdcmap.methods import PRAM, Chain, Derive, Microaggregate, Noise, RankSwap, Recode, Suppress, Synthesize
+from sdcmap.methods import PRAM, Chain, Derive, Microaggregate, Noise, ProtectTails, RankSwap, Recode, Suppress, Synthesize
 from sdcmap.methods.average_weights import AverageWeights, average_neighbors
 from sdcmap.methods.microaggregate import MAX_RECORDS_GOWER
 from sdcmap.risk import PublishedTables, WorstLinkage
@@ -165,7 +166,7 @@ class Columns:
             yield self._chain(coarse, self._suppress(size), self._microaggregate(size))
         # PRAM with additive noise instead of rank swapping.
         for stay, variance in ((0.5, 0.5), (0.3, 2.0)):
-            yield self._chain(coarse, self._pram(stay), [Noise(self.numbers, variance)] if self.numbers else [])
+            yield self._chain(coarse, self._pram(stay), self._add_noise(variance))
         if self.categories and self.numbers:
             for stay in (0.5, 0.3):
                 synthesis = Synthesize(self.numbers, given=self.categories)  # derived columns are recomputed later
@@ -180,7 +181,7 @@ class Columns:
         if len(self.data) <= MAX_RECORDS_GOWER and len(names) > 1:
             for size in GROUP_SIZES:
                 if 2 * size <= len(self.data):
-                    yield self._chain([Microaggregate(names, size, method="gower")])
+                    yield self._chain(self._protect_tails, [Microaggregate(names, size, method="gower")])
 
     def _partly_synthetic(self) -> Iterator[Method]:
         """Yield partly synthetic files: some keys stay unmasked, every other column is drawn given these."""
@@ -284,6 +285,7 @@ class Columns:
         if not self.numbers:
             return []
         return [
+            *self._protect_tails,
             Microaggregate(self.numbers, MIN_RECORDS_PER_NUMBER, method="individual"),
             RankSwap(self.numbers, window),
         ]
@@ -295,7 +297,15 @@ class Columns:
         return [*suppressed, *([PRAM(rest, 0.3, alpha=1.0)] if rest else [])]
 
     def _microaggregate(self, size: int) -> list[Method]:
-        return [Microaggregate(self.numbers, size)] if self.numbers else []
+        return [*self._protect_tails, Microaggregate(self.numbers, size)] if self.numbers else []
+
+    def _add_noise(self, variance: float) -> list[Method]:
+        return [*self._protect_tails, Noise(self.numbers, variance)] if self.numbers else []
+
+    @property
+    def _protect_tails(self) -> list[Method]:
+        """Return the step that replaces the extremes of the numbers, for methods that keep or exchange numbers."""
+        return [ProtectTails(self.numbers)] if self.numbers else []
 
 
 def _inference_gain(group: Array, codes: Array) -> float:
