@@ -22,7 +22,18 @@ from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
 from sdcmap.files.reader import Source
 from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
-from sdcmap.methods import PRAM, Chain, Derive, Microaggregate, Noise, ProtectTails, RankSwap, Recode, Suppress, Synthesize
+from sdcmap.methods import (
+    PRAM,
+    Chain,
+    Derive,
+    Microaggregate,
+    Noise,
+    ProtectTails,
+    RankSwap,
+    Recode,
+    Suppress,
+    Synthesize,
+)
 from sdcmap.methods.average_weights import AverageWeights, average_neighbors
 from sdcmap.methods.microaggregate import MAX_RECORDS_GOWER
 from sdcmap.risk import PublishedTables, WorstLinkage

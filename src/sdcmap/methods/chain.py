@@ -160,7 +160,9 @@ class Chain(Method):
 
     def log_likelihood(self, known: Microdata, released: Microdata) -> Fields:
         repeatable, groups = split_steps(self.steps)
-        randomized = {name for step in self.steps if step.random and not step.is_simulated for name in step.masked_names}
+        randomized = {
+            name for step in self.steps if step.random and not step.is_simulated for name in step.masked_names
+        }
         for step in self.steps:
             if not randomized.issuperset(step.masked_names):
                 raise Undefined(f"{type(step).__name__} states no likelihood of its released values.")

@@ -21,9 +21,9 @@ MAX_CENSORED_UNITS = 8  # of the largest units, at most half, the fit uses only 
 MAX_GRID_EXCLUDED_UNITS = 3  # at each end, that do not determine the grid
 MIN_MODELED_UNITS = 5  # with fewer units beyond the cut nothing can be fitted: they get the value of the cut
 MIN_UNITS_FOR_SHAPE = 20  # with fewer uncensored excesses the tail is exponential
-SHAPES = np.linspace(-0.48, 0.48, 49)
+SHAPES = np.arange(-12, 13) * 0.04
 SHAPE_PRIOR = 3.0  # both parameters of the beta distribution of the shape on (-1/2, 1/2): mean 0, sd 0.19
-BISECTIONS = 45
+BISECTIONS = 30  # of the logarithm of the scale, to a relative precision of 2e-8
 
 
 class Tail(NamedTuple):
@@ -135,7 +135,7 @@ def fit_excess(excess: Array) -> tuple[float, float]:
     scale = np.exp(high)
     # log-likelihood: -exact log(scale) - sum_i w_i/shape log(1 + shape z_i), whose limit at shape 0 is -sum_i z_i.
     z = e / scale[:, np.newaxis]
-    growth = np.where(np.abs(shape) < 1e-9, z, np.log1p(shape * z) / np.where(np.abs(shape) < 1e-9, 1.0, shape))
+    growth = np.where(shape == 0, z, np.log1p(shape * z) / np.where(shape == 0, 1.0, shape))
     fit = -exact * np.log(scale) - (weight * growth).sum(axis=1)
     best = int(np.argmax(fit + (SHAPE_PRIOR - 1) * np.log(0.25 - SHAPES**2)))
     return float(scale[best]), float(SHAPES[best])
@@ -154,8 +154,10 @@ def replace_tails(x: Array, tails: Tails, rng: Generator | None) -> Array:
     replaced = x.copy()
     for tail, sign in ((tails.low, -1.0), (tails.high, 1.0)):
         rows = np.flatnonzero(sign * x > tail.cut)
+        if len(rows) == 0:
+            continue
         if rng is None:
-            order, p = np.argsort(sign * x[rows], kind="stable"), (np.arange(len(rows)) + 0.5) / max(len(rows), 1)
+            order, p = np.argsort(sign * x[rows], kind="stable"), (np.arange(len(rows)) + 0.5) / len(rows)
         else:
             order, p = np.lexsort((rng.random(len(rows)), sign * x[rows])), np.sort(rng.random(len(rows)))
         beyond = sign * (tail.cut + _whole_steps(tail.excess(p), tail.limit, tails.step))

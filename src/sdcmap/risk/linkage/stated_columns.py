@@ -81,9 +81,7 @@ def replay_deterministic_steps(known: Microdata, method: Method | None, *, blank
     if method is None:
         return None
     steps = [
-        step
-        for step in method.steps
-        if (not step.random or step.is_simulated) and (blanks or step.missing != "added")
+        step for step in method.steps if (not step.random or step.is_simulated) and (blanks or step.missing != "added")
     ]
     replayed = _replay(known, method, steps)[0]
     return None if replayed is known or len(replayed) != len(known) or replayed.origin is not None else replayed
