@@ -43,9 +43,9 @@ class Tail(NamedTuple):
             return np.zeros(len(p))
         scaled_limit = self.limit / self.scale
         if self.shape == 0:
-            return -self.scale * np.log1p(p * np.expm1(-scaled_limit))
+            return np.asarray(-self.scale * np.log1p(p * np.expm1(-scaled_limit)))
         survival = max(1 + self.shape * scaled_limit, 0.0) ** (-1 / self.shape) if np.isfinite(scaled_limit) else 0.0
-        return self.scale * np.expm1(-self.shape * np.log1p(-p * (1 - survival))) / self.shape
+        return np.asarray(self.scale * np.expm1(-self.shape * np.log1p(-p * (1 - survival))) / self.shape)
 
 
 class Tails(NamedTuple):
@@ -58,7 +58,7 @@ class Tails(NamedTuple):
 
     def inside(self, x: Array) -> Array:
         """Return True for the values that are beyond neither cut, False for NaN."""
-        return (x >= -self.low.cut) & (x <= self.high.cut)
+        return np.asarray((x >= -self.low.cut) & (x <= self.high.cut))
 
 
 def fit_tails(x: Array, units: Array | None, k: int) -> Tails | None:
