@@ -145,7 +145,7 @@ def test_partial_synthesis_keeps_other_variables(model: str) -> None:
     assert masked.paired and masked.origin is None
     for name in ("wage", "tax"):
         before, after = data.numbers(name), masked.numbers(name)
-        assert np.abs(after / np.median(before)).max() < 3 * np.abs(before / np.median(before)).max() and after.min() >= 0
+        assert after.min() >= 0 and after.max() < 3 * before.max()  # the few largest are drawn from a tail
         assert name == "tax" or not np.isin(after, before).any()  # every wage is unique
         assert name == "wage" or (after == np.rint(after)).all()
         assert (masked.numbers(name) != data.numbers(name)).mean() > 0.5

@@ -18,7 +18,7 @@ from sdcmap.methods.pram import PRAM
 from sdcmap.methods.rank_swap import RankSwap
 from sdcmap.methods.suppress import MAX_KEYS_TRIED, Suppress
 
-MAX_PHRASES = 4  # in the title of a chain; further steps are only counted, to keep it readable
+MAX_PHRASES = 5  # in the title of a chain; further steps are only counted, to keep it readable
 
 
 def combine_steps(steps: Sequence[Method]) -> Method:
