@@ -56,6 +56,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "PRAM": {"on": ["region"], "stay": 0.5},
     "Repair": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},
     "Protect": {"rule": sm.recordwise.Unsafe(on="wage", k=3), "method": sm.Noise(on="wage")},
+    "ProtectTails": {"on": ["wage"]},
     "RandomizedResponse": {"on": ["age"]},
     "RankSwap": {"on": ["wage"], "p": 0.3},
     "Recode": {"on": ["wage"], "bins": 3},

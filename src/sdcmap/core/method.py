@@ -65,6 +65,8 @@ class Method(Value):
     # such a file does not remove the person's influence on it.
     mixes_records: ClassVar[bool] = False
     value_origin: ClassVar[Origin] = "noisy"  # of the columns that it masks
+    # It is random, but keeps the order of values: an attacker repeats it with random numbers of their own.
+    is_simulated: ClassVar[bool] = False
     is_value_map: ClassVar[bool] = False  # a released value depends on nothing but the values of its own variable
     needs_original: ClassVar[bool] = False  # as a step of a chain it reads the file before the first step
     searched: ClassVar[Strengths | None] = None  # the strengths that a search tries

@@ -4,7 +4,9 @@ A release contains all columns. If a chain masked the keys but not an amount, th
 chain masks all columns that others could know, from weak to strong, and the rule chooses the least loss within all limits.
 Weights that are unique, or that reveal a category, are averaged in every chain. Patterns of missing values that few
 records share are changed first, except in fully synthetic files, whose missing values are drawn. No chain keeps numbers or
-dates that only one person has: such a value shows that this person is in the file, whatever row it is on.
+dates that only one person has: such a value shows that this person is in the file, whatever row it is on. In every chain
+the extremes of amounts are drawn from a model of the tail, because the largest released number would tell the largest
+amount.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from sdcmap.methods import (
     MaskMissing,
     Microaggregate,
     Noise,
+    ProtectTails,
     RankSwap,
     Recode,
     Suppress,
@@ -182,7 +185,7 @@ class Columns:
             yield self._chain(coarse, self._suppress(size), self._microaggregate(size))
         # PRAM with additive noise instead of rank swapping.
         for stay, variance in ((0.5, 0.5), (0.3, 2.0)):
-            yield self._chain(coarse, self._pram(stay), [Noise(self.numbers, variance)] if self.numbers else [])
+            yield self._chain(coarse, self._pram(stay), self._add_noise(variance))
         if self.categories and self.numbers:
             for stay in (0.5, 0.3):
                 synthesis = Synthesize(self.numbers, given=self.categories)  # derived columns are recomputed later
@@ -197,7 +200,7 @@ class Columns:
         if len(self.data) <= MAX_RECORDS_GOWER and len(names) > 1:
             for size in GROUP_SIZES:
                 if 2 * size <= len(self.data):
-                    yield self._chain([Microaggregate(names, size, method="gower")])
+                    yield self._chain(self._protect_tails, [Microaggregate(names, size, method="gower")])
 
     def _partly_synthetic(self) -> Iterator[Method]:
         """Yield partly synthetic files: some keys stay unmasked, every other column is drawn given these."""
@@ -310,6 +313,7 @@ class Columns:
         if not self.numbers:
             return []
         return [
+            *self._protect_tails,
             Microaggregate(self.numbers, MIN_RECORDS_PER_NUMBER, method="individual"),
             RankSwap(self.numbers, window),
         ]
@@ -321,7 +325,15 @@ class Columns:
         return [*suppressed, *([PRAM(rest, 0.3, alpha=1.0)] if rest else [])]
 
     def _microaggregate(self, size: int) -> list[Method]:
-        return [Microaggregate(self.numbers, size)] if self.numbers else []
+        return [*self._protect_tails, Microaggregate(self.numbers, size)] if self.numbers else []
+
+    def _add_noise(self, variance: float) -> list[Method]:
+        return [*self._protect_tails, Noise(self.numbers, variance)] if self.numbers else []
+
+    @property
+    def _protect_tails(self) -> list[Method]:
+        """Return the step that replaces the extremes of the numbers, for methods that keep or exchange numbers."""
+        return [ProtectTails(self.numbers)] if self.numbers else []
 
 
 def _inference_gain(group: Array, codes: Array) -> float:

@@ -16,6 +16,7 @@ from .pram import PRAM as PRAM
 from .pram import RandomizedResponse as RandomizedResponse
 from .protect import Protect as Protect
 from .protect import SwapReidentified as SwapReidentified
+from .protect_tails import ProtectTails as ProtectTails
 from .rank_swap import RankSwap as RankSwap
 from .recode import Recode as Recode
 from .recode_locally import RecodeLocally as RecodeLocally

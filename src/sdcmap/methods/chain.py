@@ -19,7 +19,7 @@ from sdcmap.methods.pram import PRAM
 from sdcmap.methods.rank_swap import RankSwap
 from sdcmap.methods.suppress import MAX_KEYS_TRIED, Suppress
 
-MAX_PHRASES = 4  # in the title of a chain; further steps are only counted, to keep it readable
+MAX_PHRASES = 5  # in the title of a chain; further steps are only counted, to keep it readable
 
 
 def combine_steps(steps: Sequence[Method]) -> Method:
@@ -173,7 +173,9 @@ class Chain(Method):
 
     def log_likelihood(self, known: Microdata, released: Microdata) -> Fields:
         repeatable, groups = split_steps(self.steps)
-        randomized = {name for step in self.steps if step.random for name in step.masked_names}
+        randomized = {
+            name for step in self.steps if step.random and not step.is_simulated for name in step.masked_names
+        }
         for step in self.steps:
             if not randomized.issuperset(step.masked_names):
                 raise Undefined(f"{type(step).__name__} states no likelihood of its released values.")
