@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from sdcmap.core import Array, Generator, Method, Microdata, Range, Roles, Trials
+from sdcmap.core.method import Origin
 from sdcmap.kernels.masking.tails import MIN_UNITS_BEYOND, Tails, fit_tails, replace_tails
 
 
@@ -75,6 +76,7 @@ class ProtectTails(Method):
 
     mixes_records: ClassVar[bool] = True
     is_simulated: ClassVar[bool] = True
+    value_origin: ClassVar[Origin] = "unmasked"
     households: ClassVar[str] = "a household counts once at each end, and members with equal values keep equal values"
     kept: ClassVar[str] = "every value up to the cut at each end, the order of the values, their rounding and sign"
     distorted: ClassVar[str] = (
