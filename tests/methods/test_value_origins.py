@@ -70,6 +70,7 @@ EXAMPLES: dict[str, tuple[sm.Method, ...]] = {
     "MultiplicativeNoise": (m.MultiplicativeNoise(on="wage", variance=0.05),),
     "Noise": (Noise(on=("wage", "rent"), variance=0.2),),
     "PRAM": (m.PRAM(on=("sex", "region"), stay=0.7),),
+    "ProtectTails": (m.ProtectTails(on=("wage", "rent")),),
     "Protect": (m.Protect(Unsafe(on="wage", k=3), Noise(on="wage")),),
     "RandomizedResponse": (m.RandomizedResponse(on="sex", epsilon=2.0),),
     "RankSwap": (m.RankSwap(on=("wage", "rent"), p=0.1),),

@@ -145,6 +145,7 @@ def methods(rng: np.random.Generator, data: sm.Microdata) -> dict[str, Callable[
         "Synthesize": lambda: m.Synthesize(on=some(rng, whole), model=pick("trees", "copula")),
         "Synthesize all": lambda: m.Synthesize(on=rng.permutation(whole).tolist(), model=pick("trees", "copula")),
         "MaskMissing": lambda: m.MaskMissing(on=whole, k=size),
+        "ProtectTails": lambda: m.ProtectTails(on=some(rng, amounts), k=10 + size),
         "Sample": lambda: m.Sample(rate=pick(0.5, 0.8)),
         "Gower": lambda: m.Microaggregate(on=some(rng, whole, 2), size=size, method="gower"),
     }
