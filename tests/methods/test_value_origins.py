@@ -17,7 +17,7 @@ from sdcmap.methods import METHODS, Chain, Derive, MaskMissing, Noise, Synthesiz
 from sdcmap.recordwise import Unsafe
 from sdcmap.study.plan import Candidate
 
-ROWS, DRAWS, PERSON = 60, 40, 17
+ROWS, DRAWS, PERSON = 60, 16, 17
 NAMES = ("sex", "region", "wage", "rent")
 
 
