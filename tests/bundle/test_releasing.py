@@ -285,6 +285,7 @@ def test_check_returns_every_check_without_writing(persons: sm.Microdata, tmp_pa
         "identifier",
         "recoverable",
         "weight",
+        "missing patterns",
         "limit",
         "risk",
         "draws",

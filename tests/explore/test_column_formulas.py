@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
+import sdcmap as sm
 from sdcmap.explore.column_formulas import find_formulas, rounding
 
 RNG = np.random.default_rng(2)
@@ -70,3 +72,28 @@ def test_small_whole_numbers_give_no_formula_by_chance() -> None:
             name: rng.poisson(mean, N).astype(float) for name, mean in zip("abcde", (30, 5, 60, 2, 40), strict=True)
         }
         assert find_formulas(counts) == {}
+
+
+def test_formula_holds_in_every_complete_record() -> None:
+    columns = {"wage": WAGE, "rent": RENT, "total": (WAGE + RENT).round(2)}
+    assert find_formulas(columns) == {"total": "wage + rent"}
+    for change in (0.02, np.nan):
+        total = columns["total"].copy()
+        total[N // 2 + 1] += change
+        assert find_formulas({**columns, "total": total}) == ({"total": "wage + rent"} if np.isnan(change) else {})
+
+
+def test_no_formula_over_numbers_of_people_and_households() -> None:
+    """The household is the person number / 100, rounded, in every row; a release with that formula names the person."""
+    household = np.repeat(np.arange(1001, 1001 + N // 2), 2)
+    person = 100 * household + np.tile([1, 2], N // 2)
+    frame = pl.DataFrame({"household": household, "person_id": person, "wage": WAGE, "tax": (WAGE / 5).round(2)})
+    for names in ({}, {"household": "code"}, {"person_id": "kg"}):
+        seen = sm.look(sm.read(frame.rename(names)), identifying=False)
+        formulas = {v.name: (v.formula, v.rounding) for v in seen.variables if v.formula}
+        assert formulas["tax"] == ("0.2 * wage", 0.005), names
+        assert not {"household", "person_id"} & set(formulas) and "person_id" not in str(formulas), names
+    stated = sm.look(
+        sm.read(frame.rename({"person_id": "kg"}), identifiers="kg", household="household"), identifying=False
+    )
+    assert [v.name for v in stated.variables if v.formula] == ["tax"]

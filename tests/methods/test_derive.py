@@ -132,3 +132,31 @@ def test_stale_reasons_for_missing_values_are_dropped() -> None:
     noisy = sm.mask(data, sm.methods.Chain([sm.Noise("wage", 0.1), derive]), seed=2)
     assert drawn.column("total").reasons is None
     assert noisy.column("total").reasons is not None and noisy.missing("total")[0]
+
+
+@pytest.mark.parametrize(
+    ("roles", "reason"),
+    [
+        ({"identifiers": "person"}, "its role is identifier, so it is not released"),
+        ({"drop": "person"}, "its role is drop, so it is not released"),
+        ({"household": "person"}, "it is the file's household, which is renumbered at random"),
+        ({"stratum": "person"}, "it is the file's stratum, which is renumbered at random"),
+    ],
+)
+def test_formula_and_rule_use_released_columns_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, roles: dict[str, Any], reason: str
+) -> None:
+    """A column computed from a person number would carry it into the release, whatever masks the rest."""
+    monkeypatch.setenv("SDCMAP_LEDGER", str(tmp_path / "ledger"))
+    frame = bodies().with_columns(person=pl.int_range(400) + 1000, code=pl.int_range(400) // 10 + 100)
+    data = sm.read(frame, keys="sex", numeric=["height", "weight", "bmi", "code"], **roles)
+    plan = plan_of(derive={"code": "person / 10"})
+    assert any("'person'" in problem and reason in problem for problem in plan.problems_with(data))
+    with pytest.raises(sm.errors.SdcmapError, match=reason):
+        sm.sweep(data, plan, study=None, workers=1)
+    with pytest.raises(sm.errors.SdcmapError, match=reason):
+        release_with_overrides(data, plan, Candidate(plan.all_methods[1])).write(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    rule = plan_of(edits="person > 1100 -> weight > 20")
+    is_refused = any("a rule must not use 'person'" in problem for problem in rule.problems_with(data))
+    assert is_refused == ("not released" in reason), "an edit rule may compare households, but not carry an identifier"

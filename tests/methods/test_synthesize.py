@@ -145,7 +145,7 @@ def test_partial_synthesis_keeps_other_variables(model: str) -> None:
     assert masked.paired and masked.origin is None
     for name in ("wage", "tax"):
         before, after = data.numbers(name), masked.numbers(name)
-        assert before.min() <= after.min() and after.max() <= before.max()
+        assert after.min() >= 0 and after.max() < 3 * before.max()  # the few largest are drawn from a tail
         assert name == "tax" or not np.isin(after, before).any()  # every wage is unique
         assert name == "wage" or (after == np.rint(after)).all()
         assert (masked.numbers(name) != data.numbers(name)).mean() > 0.5
@@ -308,7 +308,7 @@ def test_rare_numbers_are_replaced_with_similar_distribution(model: str) -> None
     assert abs((drawn == 0).mean() - (wage == 0).mean()) < 5 * np.sqrt(
         0.2 * 0.8 / 2000
     )  # frequent values keep their share
-    assert drawn.min() >= wage.min() and drawn.max() <= wage.max()
+    assert drawn.min() >= 0 and np.sort(drawn)[-20] <= wage.max()  # the few largest are drawn from a tail
     at = np.quantile(wage, np.arange(0.05, 1, 0.05))
     ecdf = [np.searchsorted(np.sort(x), at, side="right") / len(x) for x in (wage, drawn)]
     assert np.abs(ecdf[0] - ecdf[1]).max() < 0.05  # 95 % point of the greatest difference of two samples of 2,000: .043

@@ -194,6 +194,12 @@ def test_arguments_without_effect_are_rejected(options: dict, words: str) -> Non
         sm.records(x, y, **{"on": AMOUNTS, **options})
 
 
+def test_several_categories_are_named_together() -> None:
+    x, y = (part.with_columns(region=pl.Series([str(i % 3) for i in range(len(part))])) for part in firms())
+    with pytest.raises(sm.errors.SchemaError, match="'activity', 'region' have categories. Name them in `within`"):
+        sm.records(x, y, on=["turnover", "activity", "region"])
+
+
 def test_integer_codes_are_not_amounts() -> None:
     x, y = (part.with_columns(nace=pl.int_range(len(part)) % 40 + 10) for part in firms())
     few = [part.with_columns(size_class=pl.int_range(len(part)) % 4 + 1) for part in (x, y)]

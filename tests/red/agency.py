@@ -20,7 +20,8 @@ from sdcmap.study.plan import Candidate
 KEYS, AMOUNTS = ("region", "sex", "age", "school", "job"), ("income", "rent", "wealth")
 SECRETS = ("income", "wealth")
 ANYWAY = dict.fromkeys(
-    ("identifier", "weight", "unmasked", "profile"), "made-up people, for an attack on their release"
+    ("identifier", "weight", "missing patterns", "unmasked", "profile"),
+    "made-up people, for an attack on their release",
 )
 
 
@@ -143,6 +144,8 @@ def methods(rng: np.random.Generator, data: sm.Microdata) -> dict[str, Callable[
     both = {
         "Synthesize": lambda: m.Synthesize(on=some(rng, whole), model=pick("trees", "copula")),
         "Synthesize all": lambda: m.Synthesize(on=rng.permutation(whole).tolist(), model=pick("trees", "copula")),
+        "MaskMissing": lambda: m.MaskMissing(on=whole, k=size),
+        "ProtectTails": lambda: m.ProtectTails(on=some(rng, amounts), k=10 + size),
         "Sample": lambda: m.Sample(rate=pick(0.5, 0.8)),
         "Gower": lambda: m.Microaggregate(on=some(rng, whole, 2), size=size, method="gower"),
     }

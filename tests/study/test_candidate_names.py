@@ -41,7 +41,7 @@ def test_title_of_a_chain_names_equal_steps_once() -> None:
         chain.title == "age recoded in steps of 10; keys suppressed to k = 3; a, b rounded to 10; c rank swapped 10 %"
     )
     many = Chain([Round(f"v{i}", base=i + 1) for i in range(9)])
-    assert many.title.endswith("v3 rounded to 4; 5 more")
+    assert many.title.endswith("v4 rounded to 5; 4 more")
 
 
 def test_every_trial_method_has_a_short_unique_name() -> None:

@@ -48,6 +48,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "Chain": {"methods": [sm.Swap(on="sex", rate=0.2), sm.Noise(on="wage", variance=0.2)]},
     "Derive": {"on": "rent", "formula": "wage / 3 + 1"},
     "HouseholdSwap": {"on": ["area"], "rate": 0.4, "partial": True},
+    "MaskMissing": {"on": KEYS, "k": 2},
     "Microaggregate": {"on": NUMBERS},
     "MixtureNoise": {"on": NUMBERS, "root": "cholesky"},  # the sign of an eigenvector is arbitrary
     "MultiplicativeNoise": {"on": ["wage"]},
@@ -55,6 +56,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "PRAM": {"on": ["region"], "stay": 0.5},
     "Repair": {"edits": ['sex = "f" -> wage < 40', "rent > 5 -> wage >= 12"]},
     "Protect": {"rule": sm.recordwise.Unsafe(on="wage", k=3), "method": sm.Noise(on="wage")},
+    "ProtectTails": {"on": ["wage"]},
     "RandomizedResponse": {"on": ["age"]},
     "RankSwap": {"on": ["wage"], "p": 0.3},
     "Recode": {"on": ["wage"], "bins": 3},

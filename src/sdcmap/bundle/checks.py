@@ -72,6 +72,13 @@ CHECK_KINDS: Mapping[str, CheckKind] = {
         "Average the weights in groups (AverageWeights as a step of the plan), or say why nobody knows the weights.",
         can_override=True,
     ),
+    "missing patterns": CheckKind(
+        "Missing values do not identify",
+        "Enough records share each combination of missing values that an attacker could know.",
+        "Add MaskMissing as the first step of each chain, over all columns that others could know, or say why nobody knows "
+        "who did not answer.",
+        can_override=True,
+    ),
     "limit": CheckKind(
         "A risk limit is stated",
         "Somebody stated how much disclosure risk is acceptable.",
@@ -335,6 +342,34 @@ def check_weight(released: Microdata, unmasked_keys: Sequence[str], profile: str
     if passed:
         return Check("weight", True, f"{count}.")
     advice = "Round the weights, or calibrate them in coarser groups."
+    return Check("weight", False, f"{count}, more than {format_percent(max_share)}. {advice}")
+
+
+def check_kept_survey_columns(released: Microdata, linkable: Sequence[str], profile: str, max_share: float) -> Check:
+    """Check that few rows of a fully synthetic file can be recognized by the weight, stratum or household that they keep.
+
+    linkable : the columns whose values still are those of a person. A household is recognized by its size, and by the
+    weights and strata of its members, if only one household has them.
+    """
+    kept = [name for name in released.schema.of_role("weight", "stratum") if name in linkable]
+    codes = [released.codes(name) for name in kept]
+    unit, words = np.arange(len(released)), [*kept]
+    if released.household is not None and released.household in linkable:
+        # a person without a household number is a household of one
+        own = released.codes(released.household).astype(np.int64)
+        unit = np.unique(
+            np.where(released.missing(released.household), own.max() + 1 + unit, own), return_inverse=True
+        )[1]
+        codes, words = [*codes, np.bincount(unit)[unit]], [*words, "household size"]
+    if not words:
+        return Check("weight", True, "No row of the fully synthetic file keeps a survey column.")
+    cell, _ = compress(codes)
+    first = np.unique(np.column_stack([cell, unit]), axis=0)[:, 0]
+    alone = float((np.bincount(first)[cell] == 1).mean())
+    count = f"{format_percent(alone)} of the synthetic records keep a value that no other unit has ({', '.join(words)})"
+    if profile == "scientific-use" or alone <= max_share:
+        return Check("weight", True, f"{count}.")
+    advice = "Draw the weight too (name it in Synthesize.on), or average it."
     return Check("weight", False, f"{count}, more than {format_percent(max_share)}. {advice}")
 
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from sdcmap.core import Array, Generator, Method, PlanError, Stream, did_you_mean
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
-from sdcmap.data.schema import NEVER_RELEASED, Schema, Variable
+from sdcmap.data.schema import NEVER_RELEASED, RENUMBERED_ROLES, Schema, Variable
 from sdcmap.files.formats import FORMATS
 from sdcmap.files.stat import drop_unused, format_code
 from sdcmap.kernels.masking.granularity import align_changes_to_grid, granularity, round_to_decimals
@@ -45,13 +45,13 @@ def suppressed_cells(data: Microdata, method: Method, masked: Microdata, name: s
     reveal who gave no answer.
     """
     suppresses = any(step.missing == "added" for step in method.steps)
-    if not suppresses or not masked.paired or name in _columns_with_drawn_missings(data, method):
+    if not suppresses or not masked.paired or name in columns_with_drawn_missings(data, method):
         return np.zeros(len(masked), dtype=bool)
     before = data.missing(name)
     return masked.missing(name) & ~(before if masked.origin is None else before[masked.origin])
 
 
-def _columns_with_drawn_missings(data: Microdata, method: Method) -> set[str]:
+def columns_with_drawn_missings(data: Microdata, method: Method) -> set[str]:
     """Return the columns whose missing values a step draws at random, and the columns derived from them."""
     names = {name for step in method.steps if step.missing == "category" for name in step.masks(data)}
     for step in method.steps:
@@ -162,9 +162,6 @@ def _merge_intervals(variable: Variable, step: float) -> list[tuple[float, float
 
 
 # ---- the file -------------------------------------------------------------------------------------------------
-RENUMBERED_ROLES = ("household", "stratum")
-
-
 @dataclass(frozen=True)
 class Prepared:
     """The file to write, and what is known about it."""

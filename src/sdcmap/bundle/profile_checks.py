@@ -189,7 +189,13 @@ class ProfileChecks:
         return f"re-identified {', '.join(shares)}; unique on the unmasked columns among them {unique:.4g}"
 
     def _unmasked_names(self, names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(name for name in names if name not in self.prepared.masked and name in self.prepared.data.names)
+        """Return the columns that no step masks, except that a few of their missing values may have been changed."""
+        changing = {
+            name for step in self.method.steps if step.value_origin != "unmasked" for name in step.masks(self.data)
+        }
+        nearly = {name for step in self.method.steps for name in step.masks(self.data)} - changing
+        masked = {*self.prepared.masked} - nearly
+        return tuple(name for name in names if name not in masked and name in self.prepared.data.names)
 
     def _count_unique(self, names: Sequence[str]) -> int:
         return count_unique([self.prepared.data.codes(name) for name in names]) if names else 0

@@ -13,11 +13,11 @@ from itertools import product
 import numpy as np
 
 from sdcmap.bundle.checks import Check
-from sdcmap.bundle.prepared_file import RENUMBERED_ROLES
 from sdcmap.bundle.relations import numbers_of, relations
 from sdcmap.core import Array, Microdata
 from sdcmap.core.formatting import format_percent
 from sdcmap.core.release_policy import ReleasePolicy
+from sdcmap.data.schema import RENUMBERED_ROLES
 
 MAX_RELATIVE_RESIDUAL = 1e-9  # of a linear relation that holds exactly, up to floating-point error
 MIN_COEFFICIENT = 1e-6  # standardized; a column with a smaller one is not part of the relation

@@ -22,6 +22,7 @@ from sdcmap.bundle.ledger import Ledger, find_other_ledgers
 from sdcmap.bundle.limit_checks import check_limits, score_file
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_other_releases, find_parent
 from sdcmap.bundle.note import SearchEffort, method_note, note_text
+from sdcmap.bundle.pattern_check import check_missing_patterns
 from sdcmap.bundle.prepared_file import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.profile_checks import ProfileChecks
 from sdcmap.bundle.readme import About, citation, readme
@@ -136,6 +137,8 @@ class Release:
             round_trip,
             check_recoverable(data, masked, prepared.masked, policy),
             checks.check_weight(prepared.data, unmasked_keys, self.profile.name, policy.unique_weights),
+            *self._check_kept_survey_columns(prepared),
+            check_missing_patterns(data, method, masked, self.profile),
             limit_checks.check_limits_stated(plan, self.limits),
             check_ledgers(ledger, other_ledgers, len(unreadable), recorded),
             *check_lineage(plan),
@@ -192,6 +195,13 @@ class Release:
         effort = SearchEffort(self.searched, methods, checked_draws, policy.draws)
         self._explain(part, prepared, effort, losses, overrides)
         return _CheckedBundle(results, overrides, _skipped_attacks(scores.values(), level))
+
+    def _check_kept_survey_columns(self, prepared: Prepared) -> Iterator[Check]:
+        """Check what links the rows of a fully synthetic file to people, though all that describes them is drawn."""
+        if not prepared.data.paired:
+            linkable = self.candidate.method.linkable_columns(self.data)
+            limits = self.profile.name, self.plan.policy.unique_weights
+            yield checks.check_kept_survey_columns(prepared.data, linkable, *limits)
 
     @property
     def _proposed_roles(self) -> tuple[str, ...]:
@@ -300,8 +310,8 @@ def release(
         profile, whatever the plan measured.
     max_risk : the largest acceptable value on the risk axis, where neither plan nor rule states one; the strictest counts.
     again : allow another release of the same records if the joint risk of all of them is within the limits.
-    override : {"weight": "why this is safe"} for the checks "identifier", "weight", "edits", "ledger", "unmasked" and
-        "profile". Report and ledger show it; the method note shows it for "unmasked" and "profile".
+    override : {"weight": "why this is safe"} for the checks "identifier", "weight", "missing patterns", "edits", "ledger",
+        "unmasked" and "profile". Report and ledger show it; the method note shows it for "unmasked" and "profile".
     ledger : private folder that records every release; default $SDCMAP_LEDGER or the user's state folder.
     study : where overrides and the release are recorded.
     confirm_roles : confirm every role that the plan marks as proposed; the study records it.

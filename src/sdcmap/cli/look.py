@@ -56,7 +56,7 @@ def _column_table(title: str, overview: Look) -> Table:
 
 
 def _explain_role(column: ColumnSummary) -> str:
-    formula = f"= {column.formula}" if column.formula else ""
+    formula = f"= {column.formula} within {column.rounding:g}" if column.formula else ""
     harbor = f"Safe Harbor {column.safe_harbor}" if column.safe_harbor else ""
     return "; ".join(part for part in (column.why, formula, harbor) if part)
 

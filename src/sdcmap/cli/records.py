@@ -214,10 +214,13 @@ def _show(table: RecordTable, out: Path, unsafe: Path | None, figure: str, exter
     elif external:
         print(out)
     else:
-        print(
-            f"{out}: {len(table):,} records, {facts['unsafe']:,} unsafe, {facts['links_in_reach']:,} with their "
-            f"original in the neighborhood, {facts['nearest_links']:,} nearest to their own original."
-        )
+        counts = [f"{len(table):,} records", f"{facts['unsafe']:,} unsafe"]
+        if facts["linked"]:
+            counts.append(f"{facts['links_in_reach']:,} with their original in the neighborhood")
+            counts.append(f"{facts['nearest_links']:,} nearest to their own original")
+        else:  # an archive whose units nobody can assign to records
+            counts.append("no unit of the archive is known to be one of the records, so links are not counted")
+        print(f"{out}: {', '.join(counts)}.")
 
 
 def _show_comparison(

@@ -87,6 +87,10 @@ class EditRule:
         """Yield every reason why the rule does not fit these data, one sentence each."""
         for comparison in (*self.when, *self.then):
             yield from (f"edit rule {self.text!r}: {problem}" for problem in comparison.incompatibilities(data))
+        for name in self.names:
+            if name in data.unreleased_columns:
+                role = data.schema[name].role
+                yield f"edit rule {self.text!r}: a rule must not use {name!r}: its role is {role}, so it is not released."
 
     def reading_problems(self, masked: Microdata, original: Microdata) -> Iterator[str]:
         """Yield every reason why the rule cannot be applied to a masked file, whose columns may have been recoded."""

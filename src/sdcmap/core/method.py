@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -26,6 +26,12 @@ from sdcmap.data.schema import UNSUPPORTED_ROLES, Schema
 from sdcmap.errors import ContractBroken, Infeasible, SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress
+
+# How a released value depends on one person's own value, beyond a model of many people:
+# "model": it is drawn from such a model; "unmasked": it is the own value; "derived": it is computed from own values;
+# "permuted": it is the own value of somebody else, chosen by rank or by a swap; "donor": it is taken from one similar
+# record; "noisy": it is the own value with random changes. Every column but a "model" one is linkable.
+Origin = Literal["model", "unmasked", "derived", "permuted", "donor", "noisy"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,9 @@ class Method(Value):
     # A released record may contain values of other people, drawn from a model or exchanged. Removing a person's row from
     # such a file does not remove the person's influence on it.
     mixes_records: ClassVar[bool] = False
+    value_origin: ClassVar[Origin] = "noisy"  # of the columns that it masks
+    # It is random, but keeps the order of values: an attacker repeats it with random numbers of their own.
+    is_simulated: ClassVar[bool] = False
     is_value_map: ClassVar[bool] = False  # a released value depends on nothing but the values of its own variable
     needs_original: ClassVar[bool] = False  # as a step of a chain it reads the file before the first step
     searched: ClassVar[Strengths | None] = None  # the strengths that a search tries
@@ -210,6 +219,23 @@ class Method(Value):
     def keeps_pairs(self, data: Microdata) -> bool:
         """Return whether each released record still corresponds to an original one; False for fully synthetic files."""
         return True
+
+    def origin_of(self, name: str, data: Microdata) -> Origin:
+        """Return how a released value of a column depends on one person's own value, beyond a model of many people."""
+        return self.origins(data, dict.fromkeys(data.names, "unmasked"))[name]
+
+    def origins(self, data: Microdata, before: Mapping[str, Origin]) -> Mapping[str, Origin]:
+        """Return the origin of each column after this method, given those before it.
+
+        By default it is `value_origin` for each masked column. What was drawn from a model stays so, whatever follows.
+        """
+        after = {name: self.value_origin for name in self.masks(data) if before.get(name) == "unmasked"}
+        return {**before, **after}
+
+    def linkable_columns(self, data: Microdata) -> tuple[str, ...]:
+        """Return the released columns in which a row still depends on one person's own value, in file order."""
+        origins = self.origins(data, dict.fromkeys(data.names, "unmasked"))
+        return tuple(name for name in data.names if name not in data.unreleased_columns and origins[name] != "model")
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Yield every reason why this method does not fit these data, one sentence each."""

@@ -1,7 +1,8 @@
 """Sort the steps of a chain into those an attacker can repeat on their own records, and groups to be modeled together.
 
-A deterministic step can be repeated as long as no random step has touched what it masks. Of the remaining steps, those
-that mask a common variable form one group, because their joint effect on it must be stated together.
+A deterministic step can be repeated as long as no random step has touched what it masks. So can a random step that the
+attacker can simulate (`Method.is_simulated`). Of the remaining steps, those that mask a common variable form one group,
+because their joint effect on it must be stated together.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sdcmap.data.amounts import snap_to_column_grid
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 
-UNUSED_STREAM = Stream.of_seed(0, "redone")  # for steps that draw nothing
+REPEAT_STREAM = Stream.of_seed(0, "redone")  # of an attacker; most repeated steps draw nothing
 
 
 def split_steps(steps: Sequence[Method]) -> tuple[tuple[Method, ...], tuple[tuple[Method, ...], ...]]:
@@ -25,7 +26,7 @@ def split_steps(steps: Sequence[Method]) -> tuple[tuple[Method, ...], tuple[tupl
     repeatable, others, touched = list[Method](), list[Method](), set[str]()
     for step in (part for whole in steps for part in whole.by_column()):
         # after a random step on a variable, an attacker no longer has the values that the next step started from
-        if step.random or not touched.isdisjoint(step.masked_names):
+        if (step.random and not step.is_simulated) or not touched.isdisjoint(step.masked_names):
             others.append(step)
             touched.update(step.masked_names)
         else:
@@ -56,7 +57,7 @@ def redo_steps(known: Microdata, steps: Sequence[Method], *, in_chain: bool) -> 
     file, failed = known, dict[str, str]()
     for step in steps:
         try:
-            after = step.apply(file, UNUSED_STREAM)
+            after = step.apply(file, REPEAT_STREAM)
             file = snap_to_column_grid(file, after) if in_chain else after
         except (SchemaError, Infeasible) as reason:
             failed |= dict.fromkeys(step.masked_names, str(reason))

@@ -17,12 +17,15 @@ ROLES = (
 )  # fmt: skip
 NEVER_RELEASED = ("identifier", "drop")
 RESPONDENT_ONLY = "respondent only"
+RENUMBERED_ROLES = ("household", "stratum")  # a release has random numbers instead of the values
 UNSUPPORTED_ROLES = {  # roles that are recognized but not supported: the reason, for messages
     "replicate": "replicate weights are not masked, and reveal the sample design",
     "psu": "primary sampling units are not masked, and reveal where a record comes from",
     "wave": "records of several waves would be treated as several people (keep one wave)",
     "case": "several records of one person would be treated as several people (keep one of each)",
 }
+
+NOT_IN_FORMULAS = (*NEVER_RELEASED, *RENUMBERED_ROLES, *UNSUPPORTED_ROLES)
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,15 @@ class Schema:
                 is_are, it = ("is", "it") if len(names) == 1 else ("are", "them")
                 columns = f"{', '.join(map(repr, names))} {is_are} stated as {role}"
                 yield f"{columns}, but {UNSUPPORTED_ROLES[role]}: state {it} as drop."
+
+    def formula_problems(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield a sentence for each of these columns whose values no release contains, so that no formula may use it."""
+        for name in names:
+            role = self[name].role if name in self else None
+            if role in RENUMBERED_ROLES:
+                yield f"a formula must not use {name!r}: it is the file's {role}, which is renumbered at random."
+            elif role in NOT_IN_FORMULAS:
+                yield f"a formula must not use {name!r}: its role is {role}, so it is not released."
 
     def only(self, names: Iterable[str]) -> Schema:
         """Return the schema with only these variables, in file order."""

@@ -16,7 +16,6 @@ from sdcmap.kernels.arrays import Array
 TRIAL_RECORDS = 64  # records on which a formula is tried first
 MIN_COMPLETE_RECORDS = 10  # with fewer, a formula may hold by chance
 MAX_COLUMNS = 40  # columns that are tried; the number of pairs grows with the square
-MIN_SHARE_EXACT = 0.999  # share of the complete records in which a formula must hold
 MIN_SHARE_TESTED = 0.05  # share of records that really test it: no single column of the formula equals the target
 MAX_CATEGORY_VALUES = 20  # a column with at most so many values is a category, not a computed amount
 MAX_SUMMANDS = 12  # columns in one sum
@@ -41,7 +40,8 @@ def find_formulas(columns: Mapping[str, Array]) -> dict[str, str]:
     If several columns determine each other, the last one is taken as computed. A difference that is never negative is an
     exception: the sum is taken as computed, because a difference of masked columns could become negative. A computed
     column does not occur in other formulas, so every name in a formula is a column that remains. Missing values (NaN) are
-    ignored. At most MAX_COLUMNS columns are tried.
+    ignored. At most MAX_COLUMNS columns are tried. A formula holds in every complete record: it gives the value after
+    rounding to the last decimal of the column (`rounding` is half a unit of it).
 
     >>> a, b = np.arange(1.0, 40.0), np.arange(39.0, 0.0, -1.0) ** 2
     >>> find_formulas({"a": a, "b": b, "both": a + b, "share": np.round(a / b, 2)})
@@ -101,22 +101,20 @@ def _formula(target: Array, others: Mapping[str, Array]) -> tuple[str, tuple[str
 
 
 def _is_exact(target: Array, value: Array, parts: Sequence[Array], tolerance: float) -> bool:
-    """Return whether a formula gives the target in nearly all complete records.
+    """Return whether a formula gives the target in all complete records, and in enough of them not by chance.
 
-    It must also hold where no single column equals the target: `wage + bonus` is not shown by records without a bonus.
+    It must be tested where no single column equals the target: `wage + bonus` is not shown by records without a bonus.
     """
     known = np.isfinite(target) & np.isfinite(value)
     if known.sum() < MIN_COMPLETE_RECORDS:
         return False
     slack = tolerance + 1e-9 * np.abs(target[known])
-    is_equal = np.abs(target[known] - value[known]) <= slack
-    if is_equal.mean() < MIN_SHARE_EXACT or len(parts) == 1:
-        return bool(is_equal.mean() >= MIN_SHARE_EXACT)
+    if not (np.abs(target[known] - value[known]) <= slack).all():
+        return False
+    if len(parts) == 1:
+        return True
     tests = np.logical_and.reduce([~(np.abs(target[known] - part[known]) <= slack) for part in parts])
-    return bool(
-        tests.sum() >= max(MIN_COMPLETE_RECORDS, MIN_SHARE_TESTED * len(tests))
-        and is_equal[tests].mean() >= MIN_SHARE_EXACT
-    )
+    return bool(tests.sum() >= max(MIN_COMPLETE_RECORDS, MIN_SHARE_TESTED * len(tests)))
 
 
 Candidate = tuple[str, Callable[..., Array], tuple[str, ...]]

@@ -122,7 +122,8 @@ class ColumnSummary:
     missing: int
     once: int  # records whose value no other record has
     why: str = ""  # the reason for the proposed role
-    formula: str = ""  # of other columns that determine it within rounding
+    formula: str = ""  # of other columns that determine it in every complete record ...
+    rounding: float = 0.0  # ... within this
     safe_harbor: str = ""  # its class among the 18 of HIPAA's Safe Harbor, A to R
 
 
@@ -284,6 +285,7 @@ def _summarize(data: Microdata, name: str, proposal: Proposal, earlier: ColumnSu
         once=once,
         why=proposal.why,
         formula=proposal.formula,
+        rounding=proposal.rounding,
         safe_harbor=proposal.safe_harbor,
     )
 

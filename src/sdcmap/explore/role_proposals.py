@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from sdcmap.core import Array, Microdata
+from sdcmap.core import Array, Microdata, PlanError
 from sdcmap.data.identifiers import detect_identifier, has_words, is_record_number, snake_case
+from sdcmap.data.schema import NOT_IN_FORMULAS
 from sdcmap.explore.column_formulas import MAX_COLUMNS, find_formulas, rounding
 from sdcmap.explore.missing_code_detection import is_mostly_numbers, number_codes
+from sdcmap.methods.derive import parse_arithmetic
 
 MAX_KEY_LEVELS = 50  # a variable with at most so many categories is proposed as a key
 MAX_CODE_VALUES = 20  # whole numbers with at most so many values are codes of categories ...
@@ -65,13 +67,29 @@ class Proposal:
     kind: str
     why: str = ""
     formula: str = ""
+    rounding: float = 0.0  # the formula gives every known value within this
     safe_harbor: str = ""  # the letter of its class, A to R
 
 
 def propose_roles(data: Microdata) -> dict[str, Proposal]:
     """Return a proposal for each column; a stated role is returned unchanged."""
     proposer = _Proposer(data)
-    return {name: proposer.proposal(name) for name in data.names}
+    proposals = {name: proposer.proposal(name) for name in data.names}
+    return {name: _without_wrong_formula(name, proposal, proposals) for name, proposal in proposals.items()}
+
+
+def _without_wrong_formula(name: str, proposal: Proposal, proposals: Mapping[str, Proposal]) -> Proposal:
+    """Return the proposal without its formula, if that uses a column of which a release has no values, or if no plan
+    could contain it.
+    """
+    if not proposal.formula:
+        return proposal
+    try:
+        names = (name, *parse_arithmetic(proposal.formula).names)
+    except PlanError:  # it is too long, or a name has a backtick
+        return replace(proposal, formula="", rounding=0.0)
+    unusable = any(proposals[other].role in NOT_IN_FORMULAS for other in names)
+    return replace(proposal, formula="", rounding=0.0) if unusable else proposal
 
 
 @dataclass(frozen=True)
@@ -81,17 +99,30 @@ class _Proposer:
     def proposal(self, name: str) -> Proposal:
         variable = self.data.schema[name]
         formula = self.formulas.get(name, "")
+        within = rounding(_blank_codes(self.data.numbers(name))) if formula else 0.0
         if variable.role is not None:
             mark = detect_identifier(self.data, name)
-            return Proposal(variable.role, variable.kind, "stated", formula, mark.letter if mark else "")
+            return Proposal(variable.role, variable.kind, "stated", formula, within, mark.letter if mark else "")
         role, kind, why, letter = next(self._candidate_roles(name))
-        return Proposal(role, kind or variable.kind, why, formula, letter)
+        return Proposal(role, kind or variable.kind, why, formula, within, letter)
 
     @cached_property
     def formulas(self) -> Mapping[str, str]:
-        known = [v for v in self.data.schema.variables if v.role not in ("identifier", "drop")]
-        numeric = tuple(v.name for v in known if v.kind == "numeric")
+        """The formulas between columns of which a release contains values; numbers of people and households have none."""
+        numeric = tuple(
+            v.name
+            for v in self.data.schema.variables
+            if v.kind == "numeric" and v.role not in NOT_IN_FORMULAS and not (v.role is None and self._is_id(v.name))
+        )
         return self.data.view(_find_formulas, numeric) if len(numeric) <= MAX_COLUMNS else {}
+
+    def _is_id(self, name: str) -> bool:
+        """Return whether a numeric column numbers persons, households, strata or other units by its name or its values."""
+        mark = detect_identifier(self.data, name)
+        if mark is not None and mark.role == "identifier":
+            return True
+        by_name = has_words(PSU, name) or has_words(STRATUM, name) or has_words(WAVE, name)
+        return (by_name and self._is_code(name)) or any(self._identifier_roles(name, self._distinct(name)))
 
     def _candidate_roles(self, name: str) -> Iterator[tuple[str, str, str, str]]:
         """Yield possible roles, most certain first: role, kind ("" keeps the kind), reason, Safe Harbor class."""

@@ -2,8 +2,11 @@
 
 A release contains all columns. If a chain masked the keys but not an amount, the amount would identify people. So each
 chain masks all columns that others could know, from weak to strong, and the rule chooses the least loss within all limits.
-Weights that are unique, or that reveal a category, are averaged in every chain. No chain keeps numbers or dates that only
-one person has: such a value shows that this person is in the file, whatever row it is on.
+Weights that are unique, or that reveal a category, are averaged in every chain. Patterns of missing values that few
+records share are changed first, except in fully synthetic files, whose missing values are drawn. No chain keeps numbers or
+dates that only one person has: such a value shows that this person is in the file, whatever row it is on. In every chain
+the extremes of amounts are drawn from a model of the tail, because the largest released number would tell the largest
+amount.
 """
 
 from __future__ import annotations
@@ -21,8 +24,21 @@ from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
 from sdcmap.files.reader import Source
 from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
-from sdcmap.methods import PRAM, Chain, Derive, Microaggregate, Noise, RankSwap, Recode, Suppress, Synthesize
+from sdcmap.methods import (
+    PRAM,
+    Chain,
+    Derive,
+    MaskMissing,
+    Microaggregate,
+    Noise,
+    ProtectTails,
+    RankSwap,
+    Recode,
+    Suppress,
+    Synthesize,
+)
 from sdcmap.methods.average_weights import AverageWeights, average_neighbors
+from sdcmap.methods.mask_missing import find_rare_patterns
 from sdcmap.methods.microaggregate import MAX_RECORDS_GOWER
 from sdcmap.risk import PublishedTables, WorstLinkage
 from sdcmap.risk.published_tables import MAX_COMBINATIONS
@@ -67,7 +83,7 @@ def starting_plan(
     published (`tables`: paths), an attack that uses them is added.
     """
     derived = tuple(_derive_steps(data, formulas or {}))
-    columns = Columns(data, tuple(step.on for step in derived))
+    columns = Columns(data, tuple(step.on for step in derived), profile.k)
     if not columns.categories and not columns.numbers:
         raise PlanError("the data have no keys and no numeric variables: state their roles when reading the file.")
     # Chains that coincide, or do not fit the data, are dropped.
@@ -122,10 +138,14 @@ def _sample_targets(measure: Measure, rows: int) -> Measure:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns to mask, by kind: those that others could know. `derived` columns are computed from the others."""
+    """The columns to mask, by kind: those that others could know.
+
+    derived : columns that are computed from the others. k : how many records must share a pattern of missing values.
+    """
 
     data: Microdata
     derived: tuple[str, ...] = ()
+    k: int = 3
 
     @cached_property
     def categories(self) -> tuple[str, ...]:
@@ -165,7 +185,7 @@ class Columns:
             yield self._chain(coarse, self._suppress(size), self._microaggregate(size))
         # PRAM with additive noise instead of rank swapping.
         for stay, variance in ((0.5, 0.5), (0.3, 2.0)):
-            yield self._chain(coarse, self._pram(stay), [Noise(self.numbers, variance)] if self.numbers else [])
+            yield self._chain(coarse, self._pram(stay), self._add_noise(variance))
         if self.categories and self.numbers:
             for stay in (0.5, 0.3):
                 synthesis = Synthesize(self.numbers, given=self.categories)  # derived columns are recomputed later
@@ -180,7 +200,7 @@ class Columns:
         if len(self.data) <= MAX_RECORDS_GOWER and len(names) > 1:
             for size in GROUP_SIZES:
                 if 2 * size <= len(self.data):
-                    yield self._chain([Microaggregate(names, size, method="gower")])
+                    yield self._chain(self._protect_tails, [Microaggregate(names, size, method="gower")])
 
     def _partly_synthetic(self) -> Iterator[Method]:
         """Yield partly synthetic files: some keys stay unmasked, every other column is drawn given these."""
@@ -257,8 +277,17 @@ class Columns:
         group = np.unique(weights, return_inverse=True)[1]
         return any(_inference_gain(group, self.data.codes(name)) > MAX_INFERENCE_GAIN for name in self.categories)
 
+    @cached_property
+    def missing_steps(self) -> list[Method]:
+        """The step that makes rare patterns of missing values frequent; empty if there are none."""
+        known = [name for name in self.data.knowable if name not in self.derived and self.data.missing(name).any()]
+        return [MaskMissing(tuple(known), self.k)] if find_rare_patterns(self.data, known, self.k).any() else []
+
     def _chain(self, *parts: Sequence[Method]) -> Method:
-        steps = tuple(step for part in (*parts, self.weight_steps) for step in part)
+        # missing values of a fully synthetic file are drawn from the model
+        is_synthetic = any(not step.keeps_pairs(self.data) for part in parts for step in part)
+        first = [] if is_synthetic else self.missing_steps
+        steps = tuple(step for part in (first, *parts, self.weight_steps) for step in part)
         return steps[0] if len(steps) == 1 else Chain(steps)
 
     def _recode_fine(self, bins: int) -> list[Method]:
@@ -284,6 +313,7 @@ class Columns:
         if not self.numbers:
             return []
         return [
+            *self._protect_tails,
             Microaggregate(self.numbers, MIN_RECORDS_PER_NUMBER, method="individual"),
             RankSwap(self.numbers, window),
         ]
@@ -295,7 +325,15 @@ class Columns:
         return [*suppressed, *([PRAM(rest, 0.3, alpha=1.0)] if rest else [])]
 
     def _microaggregate(self, size: int) -> list[Method]:
-        return [Microaggregate(self.numbers, size)] if self.numbers else []
+        return [*self._protect_tails, Microaggregate(self.numbers, size)] if self.numbers else []
+
+    def _add_noise(self, variance: float) -> list[Method]:
+        return [*self._protect_tails, Noise(self.numbers, variance)] if self.numbers else []
+
+    @property
+    def _protect_tails(self) -> list[Method]:
+        """Return the step that replaces the extremes of the numbers, for methods that keep or exchange numbers."""
+        return [ProtectTails(self.numbers)] if self.numbers else []
 
 
 def _inference_gain(group: Array, codes: Array) -> float:

@@ -7,6 +7,7 @@ from .chain import Chain as Chain
 from .chain import Identity as Identity
 from .derive import Derive as Derive
 from .household_swap import HouseholdSwap as HouseholdSwap
+from .mask_missing import MaskMissing as MaskMissing
 from .microaggregate import Microaggregate as Microaggregate
 from .mixture_noise import MixtureNoise as MixtureNoise
 from .noise import MultiplicativeNoise as MultiplicativeNoise
@@ -15,6 +16,7 @@ from .pram import PRAM as PRAM
 from .pram import RandomizedResponse as RandomizedResponse
 from .protect import Protect as Protect
 from .protect import SwapReidentified as SwapReidentified
+from .protect_tails import ProtectTails as ProtectTails
 from .rank_swap import RankSwap as RankSwap
 from .recode import Recode as Recode
 from .recode_locally import RecodeLocally as RecodeLocally

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from sdcmap.core import Fields, Floats, Generator, Infeasible, Method, Microdata, Range, Roles, Trials, format_number
+from sdcmap.core.method import Origin
 
 
 def average_neighbors(weights: Floats, size: int) -> Floats:
@@ -63,6 +64,7 @@ class AverageWeights(Method):
     weights: ClassVar[str] = "replaced by the means of groups of similar weights; their total does not change"
     masks_weight: ClassVar[bool] = True
     random: ClassVar[bool] = False
+    value_origin: ClassVar[Origin] = "derived"
     kept: ClassVar[str] = "the total of the weights; their order, except within a group"
     distorted: ClassVar[str] = "differences between weights of the same group"
 

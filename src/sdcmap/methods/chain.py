@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
 from typing import Any, ClassVar
 
 from sdcmap.core import Fields, Generator, Method, Microdata, Roles, Stream, Trials, Undefined, join_names
+from sdcmap.core.method import Origin
 from sdcmap.core.steps import check_dependencies, redo_steps, split_steps
 from sdcmap.data.amounts import snap_to_column_grid
 from sdcmap.data.schema import Schema
@@ -18,7 +19,7 @@ from sdcmap.methods.pram import PRAM
 from sdcmap.methods.rank_swap import RankSwap
 from sdcmap.methods.suppress import MAX_KEYS_TRIED, Suppress
 
-MAX_PHRASES = 4  # in the title of a chain; further steps are only counted, to keep it readable
+MAX_PHRASES = 5  # in the title of a chain; further steps are only counted, to keep it readable
 
 
 def combine_steps(steps: Sequence[Method]) -> Method:
@@ -140,6 +141,17 @@ class Chain(Method):
     def masks(self, data: Microdata) -> tuple[str, ...]:
         return _union(step.masks(data) for step in self.methods)
 
+    def keeps_pairs(self, data: Microdata) -> bool:
+        """Return whether each row of the result still corresponds to a person.
+
+        After a step that draws every column, a row does so again if a column is computed from its weight.
+        """
+        keeps = all(step.keeps_pairs(data) for step in self.methods)
+        return keeps or not {*data.content_columns}.isdisjoint(self.linkable_columns(data))
+
+    def origins(self, data: Microdata, before: Mapping[str, Origin]) -> Mapping[str, Origin]:
+        return reduce(lambda origins, step: step.origins(data, origins), self.methods, before)
+
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         for step in self.methods:
             yield from step.incompatibilities(data)
@@ -151,16 +163,19 @@ class Chain(Method):
         return reduce(lambda before, step: step.schema_after(before), self.methods, schema)
 
     def apply(self, data: Microdata, stream: Stream) -> Microdata:
+        original = data
         for number, step in enumerate(self.methods):
             data = snap_to_column_grid(data, step.apply(data, stream.child(f"step {number}")))
-        return data
+        return data if data.paired or not self.keeps_pairs(original) else replace(data, paired=True)
 
     def with_steps(self, steps: Sequence[Method]) -> Method:
         return combine_steps(steps)
 
     def log_likelihood(self, known: Microdata, released: Microdata) -> Fields:
         repeatable, groups = split_steps(self.steps)
-        randomized = {name for step in self.steps if step.random for name in step.masked_names}
+        randomized = {
+            name for step in self.steps if step.random and not step.is_simulated for name in step.masked_names
+        }
         for step in self.steps:
             if not randomized.issuperset(step.masked_names):
                 raise Undefined(f"{type(step).__name__} states no likelihood of its released values.")

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sdcmap.core import Array, Fields, Floats, Generator, Method, PlanError, Roles, Trials, did_you_mean
+from sdcmap.core.method import Origin
 from sdcmap.data.amounts import amounts, has_numbers
 from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.kernels.masking.granularity import granularity
@@ -134,7 +135,8 @@ class Derive(Method):
     ----------
     on : the column to compute; numeric.
     formula : columns, numbers, + - * / ** and sqrt, log, exp, abs, round, min, max. A column name with characters other
-        than letters and digits is put in `backticks`. At most 300 characters.
+        than letters and digits is put in `backticks`. At most 300 characters. A formula must not use an identifier, a
+        dropped column, or a column that a release renumbers, such as the household: it would carry that number on.
 
     A record is recomputed if an earlier step may have changed the column or a column of its formula; in an unmasked file
     all records are. The value is missing where a column of the formula is missing or the result is undefined, such as
@@ -191,11 +193,18 @@ class Derive(Method):
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from super().incompatibilities(data)
+        yield from (
+            f"{self.text}: {problem}" for problem in data.schema.formula_problems((*self.arithmetic.names, self.on))
+        )
         for name in self.arithmetic.names:
             if name not in data.schema:
                 yield f"{self.text}: no column {name!r}.{did_you_mean(name, data.names)}"
             elif not _is_number(data, name):
                 yield f"{self.text}: {name!r} is not numeric, or an earlier step made it categorical."
+
+    def origins(self, data: Microdata, before: Mapping[str, Origin]) -> Mapping[str, Origin]:
+        is_drawn = all(before.get(name) == "model" for name in self.arithmetic.names)
+        return {**before, self.on: "model" if is_drawn else "derived"}
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         rows = None if data.base is None else data.changed_rows((*self.arithmetic.names, self.on))

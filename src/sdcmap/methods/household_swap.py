@@ -21,6 +21,7 @@ from sdcmap.core import (
     format_percent,
     format_strength,
 )
+from sdcmap.core.method import Origin
 from sdcmap.data.schema import KINDS
 from sdcmap.kernels.jit import jit
 from sdcmap.kernels.tables.coding import compress
@@ -215,6 +216,7 @@ class HouseholdSwap(Method):
     weights: ClassVar[str] = "not used to draw pairs; each record keeps its own weight"
     households: ClassVar[str] = "moved as a whole"
     at_zero: ClassVar[Mapping[str, Any] | None] = {"rate": 0.0, "k": 0}
+    value_origin: ClassVar[Origin] = "permuted"
     kept: ClassVar[str] = (
         "the number of households per area (and of persons, with `same_size`); all variables that are not exchanged"
     )

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Roles, Strengths, Trials, did_you_mean
+from sdcmap.core.method import Origin
 from sdcmap.data.schema import KINDS
 from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
 from sdcmap.methods import _gower_groups
@@ -131,6 +132,7 @@ class Microaggregate(Method):
     households: ClassVar[str] = "not used; persons are grouped one by one"
     random: ClassVar[bool] = False
     growth: ClassVar[float] = 2.0
+    value_origin: ClassVar[Origin] = "derived"
     kept: ClassVar[str] = "the mean of each numeric variable, with average = 'mean'; its weighted mean, with `weighted`"
     distorted: ClassVar[str] = "every single value; variances become smaller, and correlations larger"
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Range, Roles, SchemaError, Stream, Trials
+from sdcmap.core.method import Origin
 from sdcmap.data.cells import cells
 from sdcmap.data.schema import NEVER_RELEASED
 from sdcmap.errors import Undefined
@@ -211,6 +212,7 @@ class SwapReidentified(Method):
     needs_original: ClassVar[bool] = True
     missing: ClassVar[str] = "category"
     weights: ClassVar[str] = "not used to draw pairs; each record keeps its own weight"
+    value_origin: ClassVar[Origin] = "permuted"
     kept: ClassVar[str] = "the joint distribution of the exchanged variables, in the file and in each subdomain"
     distorted: ClassVar[str] = "relations between exchanged and other variables, in re-identified records"
 

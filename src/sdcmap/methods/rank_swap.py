@@ -11,6 +11,7 @@ import numpy as np
 
 from sdcmap.core import Array, Field, Fields, Generator, Infeasible, Method, Microdata, Range, Strengths, format_percent
 from sdcmap.core.likelihood import Below, Window
+from sdcmap.core.method import Origin
 from sdcmap.kernels.jit import jit
 
 # Random tries to find a free rank in a window; after that its free ranks are listed, which is slower but always succeeds.
@@ -121,6 +122,7 @@ class RankSwap(Method):
     description: ClassVar[str] = "Each value is exchanged with one of similar rank, variable by variable."
 
     mixes_records: ClassVar[bool] = True
+    value_origin: ClassVar[Origin] = "permuted"
     kept: ClassVar[str] = "the unweighted distribution of each variable, exactly"
     distorted: ClassVar[str] = "relations between variables; weighted totals"
     searched: ClassVar[Strengths | None] = Strengths("p", 0.01, 0.9, tried=(0.02, 0.05, 0.15))

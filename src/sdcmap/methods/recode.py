@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Generator, Infeasible, Method, Positive, Range, Roles, SchemaError, Trials, format_number
+from sdcmap.core.method import Origin
 from sdcmap.core.named_files import read_verified
 from sdcmap.core.roles import Strengths, format_strength
 from sdcmap.data.amounts import amounts, has_numbers
@@ -75,6 +76,7 @@ class Recode(Method):
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
     random: ClassVar[bool] = False
+    value_origin: ClassVar[Origin] = "derived"
     kept: ClassVar[str] = "every value to within its category or interval"
     distorted: ClassVar[str] = "the detail within categories and intervals"
     is_value_map: ClassVar[bool] = True

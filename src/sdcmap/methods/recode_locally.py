@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Generator, Method, Range, Roles, Trials, did_you_mean, join_names
+from sdcmap.core.method import Origin
 from sdcmap.data.hierarchy import ANYTHING, number_text
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS, Schema
@@ -56,6 +57,7 @@ class RecodeLocally(Method):
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
     random: ClassVar[bool] = False
+    value_origin: ClassVar[Origin] = "derived"
     kept: ClassVar[str] = "all values of records whose combination enough other records share"
     distorted: ClassVar[str] = "the detail of rare combinations, each only as far as needed"
 

@@ -20,6 +20,7 @@ from sdcmap.core import (
     format_number,
     format_strength,
 )
+from sdcmap.core.method import Origin
 from sdcmap.data.amounts import amounts, replace_amounts
 from sdcmap.kernels.masking.breaks import round_at_random, round_to_multiple
 from sdcmap.methods.chain import combine_steps
@@ -57,6 +58,7 @@ class Round(Method):
     description: ClassVar[str] = "Numbers are rounded to multiples of a base."
 
     kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
+    value_origin: ClassVar[Origin] = "derived"
     kept: ClassVar[str] = "values to within half a base; if `unbiased`, to within one base, and means in expectation"
     distorted: ClassVar[str] = "differences smaller than the base"
     is_value_map: ClassVar[bool] = True

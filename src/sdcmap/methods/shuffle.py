@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from sdcmap.core import Array, Generator, Infeasible, Method, Microdata, Roles, Trials, join_names
+from sdcmap.core.method import Origin
 from sdcmap.kernels.masking.noise_covariance import covariance_root
 
 MIN_SCORE_VARIANCE = 1e-12  # scores that vary less belong to a constant variable
@@ -148,6 +149,7 @@ class Shuffle(Method):
     revision: ClassVar[int] = 2  # 2: eigenvectors have the same sign on every machine
     weights: ClassVar[str] = "not used; each record keeps its own weight"
     mixes_records: ClassVar[bool] = True
+    value_origin: ClassVar[Origin] = "permuted"
     kept: ClassVar[str] = "the unweighted distribution of each variable, exactly; rank correlations, approximately"
     distorted: ClassVar[str] = (
         "relations to variables that are not in `given`; relations that rank correlations do not describe"

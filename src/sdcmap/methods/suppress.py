@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Generator, Infeasible, Method, Range, Roles, Strengths, Trials, format_percent
+from sdcmap.core.method import Origin
 from sdcmap.data.cells import DistinctCells, distinct_cells
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import KINDS
@@ -76,6 +77,7 @@ class Suppress(Method):
     missing: ClassVar[str] = "added"
     weights: ClassVar[str] = "used only with `risk`; otherwise every record counts once"
     random: ClassVar[bool] = False
+    value_origin: ClassVar[Origin] = "derived"
     kept: ClassVar[str] = "every value that is not blanked"
     distorted: ClassVar[str] = "counts of categories: values are not blanked at random, but where combinations are rare"
 

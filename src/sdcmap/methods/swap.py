@@ -22,6 +22,7 @@ from sdcmap.core import (
     Trials,
     format_percent,
 )
+from sdcmap.core.method import Origin
 from sdcmap.core.roles import Strengths, format_strength
 from sdcmap.data.cells import cells, common_codes
 from sdcmap.kernels.scratch_memory import empty
@@ -193,6 +194,7 @@ class Swap(Method):
     households: ClassVar[str] = (
         "swapped as a whole if `whole_households` is set; otherwise persons are swapped one by one"
     )
+    value_origin: ClassVar[Origin] = "permuted"
     kept: ClassVar[str] = (
         "unweighted counts of each variable, and of all tables of only swapped or only unswapped variables"
     )

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from sdcmap.core import Array, Generator, Infeasible, Method, Range, Roles, Strengths, Trials
-from sdcmap.core.value import Spec
+from sdcmap.core.method import Origin
 from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.data.schema import KINDS
-from sdcmap.kernels.masking.rare_values import replace_rare_codes, replace_rare_numbers
+from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS, replace_rare_codes, replace_rare_numbers
+from sdcmap.kernels.masking.tails import MIN_UNITS_BEYOND, Tails, replace_tails
 from sdcmap.kernels.statistics.trees import assign_bins, bin_edges, draw_from_leaves, grow
 from sdcmap.methods import shuffle
+from sdcmap.methods.protect_tails import tails_of
 
 NO_PREDICTOR = ("identifier", "drop", "weight", "household")
 
@@ -39,10 +41,14 @@ class Synthesize(Method):
         `given` and the variables drawn before; "copula": all at once, from a normal regression between the normal scores
         of all variables. Nominal variables have no order, so "trees" suits them better.
     leaf : with trees: the minimum number of records in a leaf, at least 1. A value is drawn from at least that many.
+    tails : numbers beyond the value of the `tails`-th largest (smallest) unit are drawn from a model of the tail, as by
+        `ProtectTails`; at least 10. A unit is a household, by its extreme value, or a record if there are none.
 
     Formula: y_j ~ F_j(. | given, y_1, ..., y_(j-1)), F_j by a tree; or y_j = F_j^-1(Phi(z_j)) with z ~ N(S b, C).
-    Rare values would reveal that a person is in the file. A drawn number that fewer than ten records have is replaced by
-    a random number between the eighth value below and the eighth above it, with the rounding of the column. A category
+    Rare values would reveal that a person is in the file. The model is fitted to a file whose extreme numbers are replaced
+    by quantiles of their tail; drawn numbers beyond a cut are replaced by random draws from the tail. Another drawn number
+    that fewer than ten records have is replaced by a random number between the eighth value below and the eighth above it
+    within the cuts, with the rounding of the column. A category
     that fewer than three records have is replaced by the nearest frequent one, or by any frequent one if nominal.
     Missing values are drawn too: missing is one more category; whether a number is missing is drawn first (trees), or is
     a variable of its own (copula). Weights are not used in the model: each row counts once; drawn weights are scaled to
@@ -72,15 +78,21 @@ class Synthesize(Method):
     kept: ClassVar[str] = (
         "the variables that are not replaced; of the others nothing exactly, and no number that fewer than ten records had"
     )
-    distorted: ClassVar[str] = "all relations that the model does not represent"
+    distorted: ClassVar[str] = (
+        "all relations that the model does not represent; the largest and smallest numbers, of at least ten units at each "
+        "end: they are draws from a generalized Pareto tail beyond the cut, or an exponential one, and their mean is not "
+        "kept"
+    )
     searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
 
-    revision: ClassVar[int] = 4  # 2: no values of one or two records, weights drawn; 3: no rare numbers; 4: grid
+    # 2: no values of one or two records, weights drawn; 3: no rare numbers; 4: grid; 5: eigenvectors; 6: tails
+    revision: ClassVar[int] = 6
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
     model: Literal["trees", "copula"] = "trees"
     leaf: Annotated[int, Range(1)] = 5
+    tails: Annotated[int, Range(MIN_UNITS_BEYOND)] = MIN_UNITS_BEYOND
 
     @property
     def action(self) -> str:
@@ -120,24 +132,34 @@ class Synthesize(Method):
     def _predictors(self, data: Microdata) -> tuple[str, ...]:
         return self.given or tuple(name for name in self._other_names(data) if name not in self.within)
 
-    def identity(self) -> Spec:
-        """Give the copula revision 5 (eigenvectors have the same sign on every machine); trees are unchanged."""
-        return super().identity() | ({"revision": 5} if self.model == "copula" else {})
-
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
         if len(data) < 2:
             raise Infeasible("Synthesize needs at least 2 records.")
-        drawn = self._by_trees(data, rng) if self.model == "trees" else self._by_copula(data, rng)
-        values = {name: self._as_released(data, name, new, rng) for name, new in drawn.items()}
+        numbers = [name for name in self.on if data.column(name).levels is None]
+        tails = {name: own for name in numbers if (own := tails_of(data, name, self.tails)) is not None}
+        # No drawn value and no split of a tree depends on how extreme the extreme values are.
+        fitted = data.change(None, {name: replace_tails(data.numbers(name), own, None) for name, own in tails.items()})
+        drawn = self._by_trees(fitted, rng) if self.model == "trees" else self._by_copula(fitted, rng)
+        values = {name: self._as_released(data, name, new, tails.get(name), rng) for name, new in drawn.items()}
         synthetic = without_reasons(data, self.on).change(None, values)
         return replace(synthetic, paired=self.keeps_pairs(data) and data.paired)
 
     def keeps_pairs(self, data: Microdata) -> bool:
         return bool(self._other_names(data))
 
-    def _as_released(self, data: Microdata, name: str, new: Array, rng: Generator) -> Array:
-        """Return the drawn values without rare ones; weights are scaled to their original total."""
-        new, column = _replace_rare_values(data, name, new, rng), data.column(name)
+    def origins(self, data: Microdata, before: Mapping[str, Origin]) -> Mapping[str, Origin]:
+        """Return "model" for drawn columns, but "donor" where few records of a leaf share the row's own values.
+
+        A value from a leaf is that of another person, chosen independently of the row in a fully synthetic file. In a
+        partly synthetic one, the leaf is that of the row's own values, so a small leaf gives back the own value.
+        """
+        few = self.model == "trees" and self.leaf < MIN_SHARING_RECORDS and bool(self._predictors(data))
+        drawn: Origin = "donor" if few else "model"
+        return {**before, **dict.fromkeys(self.on, drawn)}
+
+    def _as_released(self, data: Microdata, name: str, new: Array, tails: Tails | None, rng: Generator) -> Array:
+        """Return the drawn values without rare and extreme ones; weights are scaled to their original total."""
+        new, column = _replace_rare_values(data, name, new, tails, rng), data.column(name)
         if name == data.weight and np.nansum(new):
             new = new * (np.nansum(column.values) / np.nansum(new))
         return new.astype(column.values.dtype)
@@ -176,14 +198,21 @@ class Synthesize(Method):
         return drawn
 
 
-def _replace_rare_values(data: Microdata, name: str, drawn: Array, rng: Generator) -> Array:
-    """Replace drawn values that few records have in the original."""
+def _replace_rare_values(data: Microdata, name: str, drawn: Array, tails: Tails | None, rng: Generator) -> Array:
+    """Replace drawn values that few records have in the original, and numbers beyond the cuts."""
     column = data.column(name)
     if column.levels is None:
-        return replace_rare_numbers(drawn, column.values, rng)
+        return drawn if tails is None else _replace_numbers(drawn, column.values, tails, rng)
     known, ordered = len(column.levels) - column.levels.null_count(), data.schema[name].kind == "ordinal"
     codes = replace_rare_codes(drawn.astype(np.int64), column.values, known, ordered, rng)
     return codes.astype(column.values.dtype)
+
+
+def _replace_numbers(drawn: Array, original: Array, tails: Tails, rng: Generator) -> Array:
+    """Replace drawn numbers beyond the cuts by draws from the tails, and rare ones by others within the cuts."""
+    replaced, inside = replace_tails(drawn, tails, rng), tails.inside(drawn)
+    replaced[inside] = replace_rare_numbers(drawn[inside], original[tails.inside(original)], rng)
+    return replaced
 
 
 class _Bins:

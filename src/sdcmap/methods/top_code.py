@@ -21,6 +21,7 @@ from sdcmap.core import (
     format_percent,
     format_strength,
 )
+from sdcmap.core.method import Origin
 from sdcmap.data.amounts import amounts, replace_amounts
 from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
 from sdcmap.kernels.statistics.robust_scatter import Scatter, robust_scatter
@@ -79,6 +80,7 @@ class TopCode(Method):
     kinds: ClassVar[tuple[str, ...]] = ("numeric", "ordinal")
     random: ClassVar[bool] = False
     revision: ClassVar[int] = 2
+    value_origin: ClassVar[Origin] = "derived"
     kept: ClassVar[str] = (
         "every value between the bounds; unweighted totals, if coded values are replaced by their mean"
     )
@@ -192,6 +194,7 @@ class TopCodeJointly(Method):
 
     revision: ClassVar[int] = 2  # 2: ties are resolved in the same way on every machine
     random: ClassVar[bool] = False
+    value_origin: ClassVar[Origin] = "derived"
     kept: ClassVar[str] = "every record inside the ellipse"
     distorted: ClassVar[str] = "unusual combinations of these variables, and therefore variances and extreme values"
 

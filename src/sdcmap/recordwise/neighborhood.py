@@ -131,9 +131,10 @@ class SafetyRule(Value):
         categories = [name for name in names if data.column(name).levels is not None]
         if categories:
             listed = ", ".join(map(repr, categories))
+            has, it = ("has", "it") if len(categories) == 1 else ("have", "them")
             yield (
-                f"{this}: distances need numeric variables, but {listed} has categories. Name it in `within` to compare "
-                "only units with the same category, or state neighborhood='frequency' to count equal combinations."
+                f"{this}: distances need numeric variables, but {listed} {has} categories. Name {it} in `within` to "
+                "compare only units with the same category, or state neighborhood='frequency' to count equal combinations."
             )
         for name in names:
             if name not in categories and name not in self.amounts and looks_like_code(data, name):

@@ -19,6 +19,7 @@ from sdcmap.study.scores import Scores
 
 MIN_STATES = 2  # with fewer there is nothing to compare
 EVERYBODY = "any record"  # the target of a measure that names none
+ROUNDING_ERROR = 1e-9  # share of an error; all draws have the same error where it varies less
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,15 @@ def typical_error(risk: float) -> float:
 
 
 def _with_error(estimate: Estimate) -> str:
-    """Return the typical error with its standard error, by the delta method: se(R) / (2 R^1.5)."""
+    """Return the typical error with its standard error, by the delta method: se(R) / (2 R^1.5).
+
+    >>> _with_error(Estimate(value=4e-8, se=4e-10)), _with_error(Estimate(value=4e-8, se=4e-25))
+    ('5,000 ± 25', '5,000')
+    """
     error = _in_words(typical_error(estimate.value))
-    if not estimate.se or not 0 < estimate.value < math.inf:
+    if not 0 < estimate.value < math.inf or (estimate.se or 0.0) <= 2 * ROUNDING_ERROR * estimate.value:
         return error
-    return f"{error} ± {format_significant(estimate.se / (2 * estimate.value**1.5), 2)}"
+    return f"{error} ± {format_significant((estimate.se or 0.0) / (2 * estimate.value**1.5), 2)}"
 
 
 def _in_words(error: float | None) -> str:
@@ -137,5 +142,5 @@ def _summarize(variable: str, rows: list[KnowledgeRow]) -> str:
     error = "learns the true value" if closest.errors.release == 0 else f"is typically {closest.release} away"
     return (
         f"Of {len(rows)} attackers who want to know {variable!r}, the closest {error}. This attacker knows "
-        f"{closest.knowledge}; the target is {closest.target}."
+        f"{closest.knowledge} (target: {closest.target})."
     )

@@ -15,13 +15,12 @@ from sdcmap.bundle.recoverable_columns import check_recoverable
 from sdcmap.core import Array, Method, Microdata
 from sdcmap.core.audience import MIN_SHOWN_RECORDS, RECORD_SHARES, Audience, format_significant
 from sdcmap.core.edit_rule import parse_edit
-from sdcmap.data.schema import NEVER_RELEASED
+from sdcmap.data.schema import NEVER_RELEASED, RENUMBERED_ROLES
 from sdcmap.explore.first_look import look
 from sdcmap.methods import Derive
 from sdcmap.risk import ExactMatch
 from sdcmap.study.plan import Plan
 
-RENUMBERED_ROLES = ("household", "stratum")  # only equality of these numbers matters, so they are replaced at random
 MAX_OTHER_COLUMNS = 2  # that an attacker knows besides the one
 MAX_COMPARISONS = 400_000_000  # records times column sets: more would take minutes
 

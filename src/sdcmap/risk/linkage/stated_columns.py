@@ -73,13 +73,16 @@ def _numbers(known: Microdata, released: Microdata, name: str) -> tuple[Array, A
 
 
 def replay_deterministic_steps(known: Microdata, method: Method | None, *, blanks: bool = False) -> Microdata | None:
-    """Return the attacker's records after the deterministic steps of the method; None if there are none or they fail.
+    """Return the attacker's records after the deterministic and simulated steps of the method; None without any, or if
+    they fail.
 
     blanks : include steps that only suppress values
     """
     if method is None:
         return None
-    steps = [step for step in method.steps if not step.random and (blanks or step.missing != "added")]
+    steps = [
+        step for step in method.steps if (not step.random or step.is_simulated) and (blanks or step.missing != "added")
+    ]
     replayed = _replay(known, method, steps)[0]
     return None if replayed is known or len(replayed) != len(known) or replayed.origin is not None else replayed
 

@@ -202,7 +202,7 @@ export class Columns {
       "span",
       {},
       el("strong", {}, v.name),
-      v.formula ? el("span", { class: "hint" }, ` = ${v.formula}`) : "",
+      v.formula ? el("span", { class: "hint" }, ` = ${v.formula} within ${v.rounding}`) : "",
     );
     return [
       tick,
