@@ -134,6 +134,7 @@ def look(
     from sdcmap.data.private_folder import write_atomically
     from sdcmap.explore.edit_proposals import propose_edits
     from sdcmap.explore.first_look import look as look_at
+    from sdcmap.study.limits_at_size import describe_limits, nothing_can_pass
     from sdcmap.study.profiles import to_profile
 
     has_all = any(names == "all" for names in given.values())
@@ -146,10 +147,13 @@ def look(
     )
     overview = replace(overview, source=source)
     rules = propose_edits(overview.data) if edits and overview.data is not None else []
+    limits = overview.limits(release_profile)
     if as_json:
-        print_json(overview.facts)
+        print_json(overview.facts | {"limits": limits})
     else:
         show(file.name, overview)
+        print(f"Limits of the profile {release_profile.words}, with the roles above:")
+        print(*(f"- {line}" for line in describe_limits(limits, overview.rows)), sep="\n")
         if edits:
             head = "Rules that every record satisfies (for `edits` in the plan; check each):"
             print(head, *(rules or ["none."]), sep="\n  ")
@@ -161,6 +165,8 @@ def look(
         problems = plan.problems_with(plan.data.apply_to(overview.data)) if is_empty else []  # type: ignore[union-attr, arg-type]
         next_steps = f"sdcmap check {out}; sdcmap sweep {out} -o study; sdcmap release study"
         advice = f"Review every proposed role and limit, then run: {next_steps}"
+        if nothing_can_pass(limits):
+            advice = "With so few records no candidate can be released; the limits above say what can be done instead."
         advice = f"It cannot be swept yet: {' '.join(problems)}" if problems else advice
         note(f"{out} contains a starting plan with {plan.count} candidates for {release_profile.words}. {advice}")
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from sdcmap.core import Array, SchemaError
+from sdcmap.core.limit import Limit
+from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.data.microdata import Column, Microdata, distinct_codes
 from sdcmap.data.schema import NEVER_RELEASED, ROLES
 from sdcmap.explore.missing_code_detection import detect_missing_codes
@@ -17,6 +19,7 @@ from sdcmap.explore.role_proposals import ROLE_INDEPENDENT_VIEWS, Proposal, prop
 from sdcmap.files.reader import Source, read
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.identifying_columns import count_unique, count_unique_on_pairs, most_identifying
+from sdcmap.study.limits_at_size import LimitAtSize, limits_at_size
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import Profile, to_profile
 
@@ -175,6 +178,14 @@ class Look:
             raise SchemaError("a starting plan needs the data: call `look` on the file again.")
         formulas = {summary.name: summary.formula for summary in self.variables if summary.formula}
         return starting_plan(source.apply_to(self.data), to_profile(profile), source, formulas, [*map(str, tables)])
+
+    def limits(self, profile: Profile | str = "public-use") -> tuple[LimitAtSize, ...]:
+        """Return for each limit of a profile whether it can be shown to hold with the records of this file."""
+        if self.data is None:
+            raise SchemaError("the limits need the data: call `look` on the file again.")
+        data = self.to_source("").apply_to(self.data)
+        measures = to_profile(profile).for_rows(self.rows).measures(data)
+        return limits_at_size(data, [Limit(m, value) for m, value in measures.limits.items()], DEFAULT_POLICY)
 
     def to_source(self, path: str | Path) -> Source:
         """Return a source with all stated and proposed roles; its `proposed` lists columns with a proposed role."""
