@@ -14,7 +14,7 @@ from sdcmap.core.limit import Limit
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.data.microdata import Column, Microdata, distinct_codes
 from sdcmap.data.schema import NEVER_RELEASED, ROLES
-from sdcmap.explore.missing_code_detection import detect_missing_codes
+from sdcmap.explore.missing_code_detection import detect_missing_codes, find_codes_among_numbers
 from sdcmap.explore.role_proposals import ROLE_INDEPENDENT_VIEWS, Proposal, propose_roles
 from sdcmap.files.reader import Source, read
 from sdcmap.kernels.tables.coding import compress
@@ -127,6 +127,8 @@ class ColumnSummary:
     why: str = ""  # the reason for the proposed role
     formula: str = ""  # of other columns that determine it within rounding
     safe_harbor: str = ""  # its class among the 18 of HIPAA's Safe Harbor, A to R
+    certainty: str = "possible"  # of the proposal: certain, likely or possible; or "stated"
+    evidence: str = ""  # what the values show: counts and sums of weights
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ class Look:
     )  # by what the attacker knows: (columns, unique records)
     identifying: IdentifyingSets = NO_IDENTIFYING_SETS
     codes: tuple[str, ...] = ()  # values that look like codes for missing values: proposed, not applied
+    read_as_missing: dict[str, int] = field(default_factory=dict)  # codes that were applied: how many values are one
     mixed: dict[str, int] = field(default_factory=dict)  # columns of numbers and texts: values that are not numbers
     source: Source | None = field(default=None, compare=False)  # the file and its dialect
     kinds: dict[str, str] = field(default_factory=dict, compare=False)  # as the file was read
@@ -212,6 +215,9 @@ class Look:
 def look(source: Microdata | Source | str | Path, before: Look | None = None, *, identifying: bool = True) -> Look:
     """Return facts about each variable and about combinations of keys: counts only, no data values.
 
+    Texts such as "NA" or "." in a column whose other values are numbers are read as missing values if a file is given; the
+    result lists them (`read_as_missing`), and its `source` states them.
+
     Parameters
     ----------
     source : microdata, or the file to read; roles that are not stated are proposed.
@@ -232,6 +238,12 @@ def look(source: Microdata | Source | str | Path, before: Look | None = None, *,
     known = None if isinstance(source, Microdata) else source if isinstance(source, Source) else Source(str(source))
     known = None if known is None else known.with_dialect()
     data = open_source(known or source)
+    read_as_missing = {} if known is None else find_codes_among_numbers(data)
+    if known is not None and read_as_missing:
+        known = replace(known, missing=(*known.missing, *read_as_missing))
+        data = known.read()
+    elif known is not None and before is not None:
+        read_as_missing = before.read_as_missing
     if before is not None and before.data is not None:
         # Roles changed, values did not: reuse what does not depend on roles.
         data.take_views(before.data, (distinct_codes, *ROLE_INDEPENDENT_VIEWS))
@@ -255,6 +267,7 @@ def look(source: Microdata | Source | str | Path, before: Look | None = None, *,
         unique=_unique_records(data, summaries),
         identifying=find_identifying_sets(data, _released_names(summaries)) if identifying else NO_IDENTIFYING_SETS,
         codes=codes,
+        read_as_missing=read_as_missing,
         mixed=mixed,
         source=known,
         kinds={v.name: v.kind for v in data.schema.variables},
@@ -296,6 +309,8 @@ def _summarize(data: Microdata, name: str, proposal: Proposal, earlier: ColumnSu
         why=proposal.why,
         formula=proposal.formula,
         safe_harbor=proposal.safe_harbor,
+        certainty=proposal.certainty,
+        evidence=proposal.evidence,
     )
 
 
