@@ -72,7 +72,8 @@ NAMES = (  # class, role, pattern of a column name or label in snake case
     ("B", "identifier", r"((street|home|postal|mailing)_)?(address|adresse|anschrift|direccion)|street|strasse|rue"
      r"|(geo_?)?(lat(itude)?|lon(gitude)?|lng|coord(inate)?s?)|hausnummer"),
     ("B", "key", r"zip(_?code)?|plz|post_?(al_?)?code|postleitzahl|city|town|ort|stadt|wohnort|municipality|gemeinde"
-     r"|commune|municipio|comune|county|kreis|landkreis|district|distrito|puma\d*|tract|block_?group|neighbou?rhood|village"),
+     r"|(gemeinde|orts|stadt|kreis|bezirks)name|commune|municipio|comune|county|kreis|landkreis|district|distrito|puma\d*|tract"
+     r"|block_?group|neighbou?rhood|village"),
     ("C", "key", r"dob|(date_of_birth|birth_?(date|day))|geburts(datum|tag)|fecha_nacimiento|date_naissance"
      r"|(admission|discharge|death|entry|exit)_?date|sterbedatum"),
 )  # fmt: skip

@@ -35,7 +35,7 @@ REPLICATE = r"(pwgtp|wgtp|rep_?w\w*|brr\w*?|jk\w*?|bsw\w*?|boot\w*?|wrep\w*?|wt_
 SURVEY_WEIGHT = (
     r"pwgtp|wgtp|fnlwgt|perwt|hhwt|asecwt|wtfinl|earnwt|genwt|stwt|finalwt|llcpwt|wt(int|mec|ss|sup)\w*|(\w*_|[adfhps])?wgh?t\w*|"
     r"(psp?|[adp]n?)w(gh?t|eight)|w?pond\w*|fexp\w*|fac(tor)?_?exp\w*|coef_?(elev|pond)\w*|hochrechnung\w*|hrf|"
-    r"[hp]hrf|(hh|pers|[dhp])?gew|(design|person(en)?|haushalts?|kalibrier(ungs)?)_?gewicht|"
+    r"[hp]hrf|(hh|pers|[dhp])?gew|(design|person(en)?|haushalts?|hh|kalibrier(ungs)?)_?gewicht|"
     r"(survey|final|design|sampling|person|household|hh|cal\w*|grossing|expansion)_?(weights?|wt|factor)|"
     r"[adp]?weight_?(factor|final)|pw|a?fnlw(gh)?t"
 )
@@ -133,6 +133,7 @@ class _Proposer:
             return Proposal(variable.role, variable.kind, "stated", formula, letter, "stated")
         role, kind, why, letter, certainty = next(self._candidate_roles(name))
         evidence = self._evidence(name, role)
+        formula = "" if role == "drop" else formula  # a column that is left out is not computed again
         return Proposal(role, kind or variable.kind, why, formula, letter, certainty, evidence)
 
     def _evidence(self, name: str, role: str) -> str:
