@@ -45,7 +45,8 @@ def _column_table(title: str, overview: Look) -> Table:
 
     table = Table(title=f"{title}: {overview.rows:,} rows")
     for head in ("variable", "kind", "role", "distinct", "missing", "unique", "reason"):
-        table.add_column(head, overflow="fold")  # long names are wrapped, not cut
+        # long names and reasons are wrapped, not cut
+        table.add_column(head, overflow="fold", no_wrap=head not in ("variable", "reason"))
     for column in overview.variables[:MAX_COLUMNS_SHOWN]:
         role = column.role if column.stated else f"{column.role}?"
         counts = f"{column.distinct:,}", f"{column.missing:,}", f"{column.once:,}"

@@ -43,9 +43,7 @@ MAX_KEY_LEVELS = 50  # a variable with at most so many categories is proposed as
 MAX_CODE_VALUES = 20  # whole numbers with at most so many values are codes of categories ...
 MAX_NAMED_CODE_VALUES = 5000  # ... or so many if the name is that of a categorical variable
 MIN_REPLICATES = 4  # so many numbered columns of one name are a set of replicate weights
-MIN_DISTINCT_SHARE = (
-    0.98  # of the records: an identifier that repeats more often numbers groups, or the records of a panel
-)
+MIN_DISTINCT_SHARE = 0.98  # of the records: a number that repeats more often numbers groups or persons of a panel
 MIN_DISTINCT_NUMBERS = 10  # of persons or households; fewer distinct values are categories
 MAX_HOUSEHOLD_SIZE = 25  # records with one household number, if the number is recognized by its values alone
 MAX_GRID_PER_HOUSEHOLD = 5  # whole numbers between the smallest and the largest household number, per household
