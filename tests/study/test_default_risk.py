@@ -116,7 +116,7 @@ def test_remarks_and_cost_count_refits() -> None:
     assert result[0].startswith(
         "The plan names no risk measure. These were added: WorstLinkage, AttributeInference(secret='ill'"
     )
-    assert result[1].startswith("6 more releases are made") and "No limit is stated for AttributeInference" in result[2]
+    assert "6 more releases (refits) are made" in result[1] and "No limit is stated for AttributeInference" in result[2]
     assert next(remarks(data, plan, plan)) == result[1]
     assert estimate_seconds(data, plan) > 0
 
@@ -185,4 +185,4 @@ def test_commands_report_a_census(tmp_path: Path) -> None:
     plan_of(data=source).write(tmp_path / "plan.toml")
     out = sdcmap("check", tmp_path / "plan.toml").stdout
     assert "ClosestRecord is off: the file is a census" in out and "The plan names no risk measure" in out
-    assert "2 more releases are made" in out
+    assert "2 more releases (refits) are made" in out

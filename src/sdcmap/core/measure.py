@@ -203,6 +203,14 @@ class Measure(Value):
         """
         return estimate.se or 0.0
 
+    def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
+        """Return the standard error to expect for a release of these data from which no more than `baseline` is learned.
+
+        rows : the number of records, if the file were larger. 0: the value has no error. None: it is not known before the
+        measure is computed.
+        """
+        return None if self.sampled or self.expectation else 0.0
+
     def screening_variant(self, data: Microdata) -> Measure:
         """Return a cheaper measure that ranks candidates for these data in nearly the same order; by default itself.
 

@@ -138,6 +138,12 @@ class Controlled(RiskMeasure):
         """Return which people may be drawn as targets."""
         return np.ones(len(data), dtype=bool)
 
+    def refit_groups(self, people: int) -> tuple[float, float]:
+        """Return how many members and how many non-members of so many people are attacked in each refit."""
+        most = math.ceil(self.max_people_drawn() / self.folds)
+        held_out = self.held_out / self.folds
+        return min((1 - held_out) * people, most), min(held_out * people, most)
+
     def max_people_drawn(self) -> int:
         """Return the largest number of people drawn in each group."""
         return self.targets

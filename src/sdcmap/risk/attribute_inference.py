@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
@@ -105,6 +106,32 @@ class AttributeInference(SecretMeasure, Controlled):
     def read_control_people(self, data: Microdata) -> Microdata | None:
         others = super().read_control_people(data)
         return others and others.take(np.flatnonzero(~others.missing(self.secret_in(data))))
+
+    def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
+        """Return the error of the gain over all people, if the attacker takes the value of a random person for the secret.
+
+        The same people are attacked without and with them: once left out, and in the mean of the other refits. A gain in
+        one category has a larger error. It counts only if it is significant, so it mostly does not count at the baseline.
+        """
+        chance = self._chances_of_random_guess(data)
+        people = len(chance) * (rows or len(data)) / max(1, len(data))
+        count = min(self.held_out * people, self.max_people_drawn())
+        if count < 1:
+            return None
+        variance = float((chance * (1 - chance)).mean()) * (1 + 1 / max(1, self.folds - 1))
+        return max(math.sqrt(variance / count), 1 / count)
+
+    def _chances_of_random_guess(self, data: Microdata) -> Array:
+        """Return, for each person with a known secret, the share of the people with the same value, or a close number."""
+        secret = self.secret_in(data)
+        known = ~data.missing(secret)
+        if data.column(secret).levels is not None:
+            code = data.codes(secret)[known]
+            return np.asarray(np.bincount(code)[code] / max(1, len(code)))
+        values, width = data.numbers(secret)[known], self.tolerance * np.abs(data.numbers(secret)[known])
+        order = np.sort(values)
+        close = np.searchsorted(order, values + width, "right") - np.searchsorted(order, values - width, "left")
+        return np.asarray(close / max(1, len(values)))
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         if len(refits) == 1:

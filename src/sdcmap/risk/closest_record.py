@@ -76,6 +76,10 @@ class ClosestRecord(Controlled):
         if data.schema.census:
             yield "ClosestRecord is off: the file is a census, so membership is not a secret."
 
+    def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
+        members, non_members = self.refit_groups(rows or len(data))
+        return share_closer_error(members, non_members, self.folds) if min(members, non_members) >= 1 else None
+
     def attack(self, split: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> Outcome:
         distances = []
         for group in (split.members, split.non_members):
@@ -99,6 +103,14 @@ class ClosestRecord(Controlled):
         }
         value, se = max(by_distance, second)
         return Estimate(value=value, se=se, parts=parts)
+
+
+def share_closer_error(members: float, non_members: float, refits: int) -> float:
+    """Return the standard error of the mean success over refits if members and non-members are equally close.
+
+    One refit has the variance of Mann and Whitney (1947), (m + m' + 1) / (12 m m') for m members and m' non-members.
+    """
+    return float(np.sqrt((members + non_members + 1) / (12 * members * non_members * refits)))
 
 
 def _rarity_scores(split: Split, names: tuple[str, ...]) -> list[Array]:

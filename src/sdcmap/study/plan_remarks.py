@@ -30,8 +30,8 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
             yield f"{broken:,} original records violate the edit rule {text!r}. Only masked values are repaired."
     yield from _find_idle_merges(data, plan)
     if refits := count_refits(data, plan):
-        why = "people in a synthetic or shuffled file are compared with people outside it."
-        yield f"{refits:,} more releases are made, each without some of the people: {why}"
+        why = "Attacks on synthetic and shuffled files compare people inside with people outside"
+        yield f"{why}: {refits:,} more releases (refits) are made, each without some of the people."
     yield from _find_limits_below_prior(data, plan)
     free = [name for name in risks if name not in plan.limits and name not in plan.risk]
     if plan.limits and free:

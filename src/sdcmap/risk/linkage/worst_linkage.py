@@ -15,6 +15,7 @@ from sdcmap.core.estimate import Bound, Estimate, SampledShare, Skipped
 from sdcmap.core.formatting import join_names
 from sdcmap.core.measure import IsEnough, Measure, StoppedEarly
 from sdcmap.core.steps import remove_steps
+from sdcmap.kernels.tables.attribution import share_standard_error
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.linkage.attack import Attack, archive_parts
 from sdcmap.risk.linkage.calibrated_attack import Calibrated
@@ -143,6 +144,14 @@ class WorstLinkage(Attack):
 
     def resample(self) -> Measure:
         return replace(self, draw=self.draw + 1)
+
+    def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
+        """Return the error of a sample in which nobody is re-identified; 0 if everybody is attacked."""
+        rows = rows or len(data)
+        targets = self._target_count(rows, rows)
+        if targets >= rows:
+            return 0.0
+        return self.inclusion * share_standard_error(0.0, targets) * math.sqrt(1 - targets / rows)
 
     def screening_variant(self, data: Microdata) -> Measure:
         """Return the measure with fewer targets, and so without one-to-one attacks.
