@@ -136,6 +136,19 @@ class Microdata:
     def household(self) -> str | None:
         return next(iter(self.schema.of_role("household")), None)
 
+    @property
+    def unit_columns(self) -> tuple[str, ...]:
+        """Name of the column whose equal values are one unit, which is held out as a whole: the household, if any."""
+        return () if self.household is None else (self.household,)
+
+    @property
+    def units(self) -> Array:
+        """The unit of each record, as codes: its household, or the record itself without a household number.
+
+        Records of one unit depend on each other: they are held out together, and a standard error counts them as one.
+        """
+        return self.view(_unit_codes, self.unit_columns)
+
     # ---- values -----------------------------------------------------------------------------------------------
     def column(self, name: str) -> Column:
         """Return the column with changes applied."""
@@ -324,6 +337,16 @@ def distinct_codes(data: Microdata, name: str) -> tuple[Array, int]:
     """Return the rank of each distinct value of a numeric column (NaN last), and their number."""
     distinct, codes = np.unique(data.column(name).values, return_inverse=True)
     return codes.astype(smallest_unsigned(len(distinct))), len(distinct)
+
+
+def _unit_codes(data: Microdata, names: tuple[str, ...]) -> Array:
+    """Return the unit of each record; records without a number are units of their own."""
+    if not names:
+        return np.arange(len(data))
+    codes = data.codes(names[0]).astype(np.int64)
+    without_number = np.flatnonzero(data.missing(names[0]))
+    codes[without_number] = int(codes.max(initial=0)) + 1 + np.arange(len(without_number))
+    return np.unique(codes, return_inverse=True)[1]
 
 
 def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
