@@ -55,8 +55,8 @@ def refit_without(data: Microdata, method: Method, stream: Stream, folds: Folds)
 def assign_folds(data: Microdata, held_out: float, strata: tuple[str, ...], rng: Generator) -> Array:
     """Return the fold of each record: 0, 1, ....
 
-    Each fold has a share `held_out` of the people. Households stay together, and each stratum is spread over the folds as
-    evenly as possible.
+    Each fold has a share `held_out` of the people. The records of a person, else of a household, stay together, and each
+    stratum is spread over the folds as evenly as possible.
     """
     _, first, unit_of_record = np.unique(data.units, return_index=True, return_inverse=True)
     # Units are dealt to the folds in a random order. Sorting them by stratum afterwards keeps that order within a

@@ -191,9 +191,9 @@ class _Proposer:
                 yield "household", "", "name", ""
             yield "identifier", "", "name", "R"
         if has_words(PERSON, name) and distinct > min(10, rows / 2):
-            # A person number that repeats in a file with waves identifies cases of a panel.
-            panel = distinct < rows and any(has_words(WAVE, other) for other in self.data.names)
-            yield ("case" if panel else "identifier"), "", "name", "R"
+            # A person number that repeats identifies the cases of a panel, or of a file with several records of a person.
+            repeats = distinct < rows and self.data.case is None
+            yield ("case", "", "name; it repeats", "R") if repeats else ("identifier", "", "name", "R")
         if self._is_row_number(name, distinct):
             yield "identifier", "", "values: they are record numbers", "R"
 

@@ -16,7 +16,7 @@ from sdcmap.kernels.masking.rare_values import replace_rare_codes, replace_rare_
 from sdcmap.kernels.statistics.trees import assign_bins, bin_edges, draw_from_leaves, grow
 from sdcmap.methods import shuffle
 
-NO_PREDICTOR = ("identifier", "drop", "weight", "household")
+NO_PREDICTOR = ("identifier", "drop", "case", "weight", "household")
 
 
 def absence_scores(data: Microdata, name: str) -> Array:
