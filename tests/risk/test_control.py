@@ -287,7 +287,7 @@ def test_same_people_are_attacked_as_members_and_non_members() -> None:
         assert len(success[True]) == 1 and len(success[False]) == 3
         each.append(np.mean(success[False]) - success[True][0])
     assert result.value == pytest.approx(np.mean(each))
-    assert result.se == pytest.approx(np.sqrt(np.var(each) * len(each) + 2) / len(each))
+    assert result.se == pytest.approx(np.std(each, ddof=1) / np.sqrt(len(each)))
 
 
 def test_pairing_removes_chance_differences_between_groups() -> None:

@@ -92,6 +92,14 @@ def _remarks(overview: Look) -> Iterator[str]:
     advice = "State its codes for missing values, or leave it as text."
     for name, count in list(overview.mixed.items())[:MAX_CODES_SHOWN]:
         yield f"Column {name} contains numbers and {count:,} values that are not numbers. {advice}"
+    for column in overview.variables:
+        if column.role == "case":
+            yield (
+                f"{overview.rows:,} records are of {column.distinct:,} people ({column.name}). People are held out with "
+                "all their records; shares count records."
+            )
+        elif column.role == "identifier" and column.stated and column.distinct + column.missing < overview.rows:
+            yield f"Identifier {column.name} repeats. If its values are people, state it as case: --case {column.name}"
     if classes := sorted({column.safe_harbor for column in overview.variables} - {""}):
         yield f"Safe Harbor classes: {'; '.join(f'{letter}, {SAFE_HARBOR[letter]}' for letter in classes)}."
     yield "Roles with ? are proposed; confirm them. `unique` counts records whose value no other record has."

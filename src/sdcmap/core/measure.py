@@ -262,7 +262,7 @@ class Measure(Value):
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Yield every reason why this measure does not fit these data, one sentence each."""
-        yield from data.schema.unsupported_roles("wave", "case")
+        yield from data.schema.unsupported_roles("wave")
         names = self.variables(data)
         if not names:
             yield f"{self.text} has no variables to measure: state keys or numeric variables, or name them in `on`."

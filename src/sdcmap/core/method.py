@@ -239,7 +239,7 @@ class Method(Value):
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Yield every reason why this method does not fit these data, one sentence each."""
-        yield from data.schema.unsupported_roles("wave", "case")
+        yield from data.schema.unsupported_roles("wave")
         for name in self._columns():
             if name not in data.schema:
                 yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
@@ -253,6 +253,7 @@ class Method(Value):
                 "identifier",
                 "household",
                 "drop",
+                "case",
                 *UNSUPPORTED_ROLES,
                 *(() if self.masks_weight else ("weight",)),
             )

@@ -55,12 +55,10 @@ def refit_without(data: Microdata, method: Method, stream: Stream, folds: Folds)
 def assign_folds(data: Microdata, held_out: float, strata: tuple[str, ...], rng: Generator) -> Array:
     """Return the fold of each record: 0, 1, ....
 
-    Each fold has a share `held_out` of the people. Households stay together, and each stratum is spread over the folds as
-    evenly as possible.
+    Each fold has a share `held_out` of the people. The records of a person, else of a household, stay together, and each
+    stratum is spread over the folds as evenly as possible.
     """
-    households = () if data.household is None else (data.household,)
-    unit = data.view(cells, households).code if households else np.arange(len(data))
-    _, first, unit_of_record = np.unique(unit, return_index=True, return_inverse=True)
+    _, first, unit_of_record = np.unique(data.units, return_index=True, return_inverse=True)
     # Units are dealt to the folds in a random order. Sorting them by stratum afterwards keeps that order within a
     # stratum and deals each stratum evenly.
     order = rng.permutation(len(first))

@@ -17,7 +17,7 @@ from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, 
 from sdcmap.core.refits import Folds, Refit
 from sdcmap.data.cells import common_codes, recode_to_released_categories
 from sdcmap.data.label_layers import read_labels, separate_layers, spell_out_labels
-from sdcmap.kernels.tables.attribution import share_standard_error
+from sdcmap.kernels.statistics.unit_errors import mean_influences, unit_error
 from sdcmap.risk._archive import read_archive
 from sdcmap.risk.linkage.field_costs import importance_problems, relative_weights
 from sdcmap.risk.linkage.stated_columns import replay_deterministic_steps
@@ -26,12 +26,16 @@ NO_CONTROL = "a synthetic file needs a control file of people who were not in th
 SECONDS_PER_COMPARISON = 2e-9  # of one variable of one person with one record, on one core
 
 
+Units: TypeAlias = tuple[Array, Array]  # the units (households) of members and of non-members, as common codes
+
+
 class Split(NamedTuple):
     """The people to attack, members and non-members of the release, and the released records that the attacker has."""
 
     members: Microdata
     non_members: Microdata
     released: Microdata
+    units: Units
 
 
 class Difference(NamedTuple):
@@ -41,17 +45,21 @@ class Difference(NamedTuple):
     se: float
 
     @staticmethod
-    def between_groups(members: Array, non_members: Array) -> Difference:
-        """Compare two groups of different people."""
-        errors = [share_standard_error(float(group.mean()), len(group)) for group in (members, non_members)]
-        return Difference(float(members.mean() - non_members.mean()), math.hypot(*errors))
+    def between_groups(members: Array, non_members: Array, units: Units) -> Difference:
+        """Compare two groups of people, who may be in the same households."""
+        members, non_members = members.astype(np.float64), non_members.astype(np.float64)
+        influences = mean_influences(members), -mean_influences(non_members)
+        error = unit_error(np.concatenate(units), np.concatenate(influences))
+        # a group in which all succeed alike still has an error
+        least = [1 / len(group) for group in (members, non_members) if np.ptp(group) == 0]
+        return Difference(float(members.mean() - non_members.mean()), math.hypot(error, *least))
 
     @staticmethod
-    def within_people(members: Array, non_members: Array) -> Difference:
+    def within_people(members: Array, non_members: Array, units: Array) -> Difference:
         """Compare the same people as members of one refit and as non-members of another."""
-        each = members - non_members
-        # the 2 keeps the standard error above 0 when all differences are equal
-        return Difference(float(each.mean()), math.sqrt(float(((each - each.mean()) ** 2).sum()) + 2) / len(each))
+        each = members.astype(np.float64) - non_members
+        error = unit_error(units, mean_influences(each))
+        return Difference(float(each.mean()), error if np.ptp(each) else 1 / len(each))
 
 
 def compare_rates(members: Array, non_members: Array, naive: float) -> dict[str, float]:
@@ -185,15 +193,20 @@ class Controlled(RiskMeasure):
             # a fully synthetic file has no rows of single people: everyone in the original is a member
             is_member = eligible if not masked.paired else eligible & _to_mask(origin, len(original))
             rows, other_rows = self._draw(np.flatnonzero(is_member), rng), self._draw(np.arange(len(others)), rng)
-            return Split(original.take(rows), others.take(other_rows), masked)
-        order = rng.permutation(np.flatnonzero(_to_mask(origin, len(original)) & eligible))
-        if len(order) < 2:
+            units = original.units[rows], len(original) + other_rows  # nobody in the control file is in the original
+            return Split(original.take(rows), others.take(other_rows), masked, units)
+        rows = rng.permutation(np.flatnonzero(_to_mask(origin, len(original)) & eligible))
+        if len(rows) < 2:
             raise Undefined("fewer than two people are left to attack.")
-        cut = min(max(1, round(self.held_out * len(order))), len(order) - 1)
-        # the attacker's copy of the release has no row of a non-member
-        released = masked.take(np.flatnonzero(~_to_mask(order[:cut], len(original))[origin]))
-        non_members, members = (original.take(rows[: self.max_people_drawn()]) for rows in np.split(order, [cut]))
-        return Split(members, non_members, released)
+        is_held_out = _hold_out_units(rows, original.units[rows], self.held_out)
+        members, non_members = rows[~is_held_out], rows[is_held_out]
+        if len(members) == 0:
+            raise Undefined("all people are in one household, so nobody can be held out.")
+        # the attacker's copy of the release has no row of a non-member, nor of their household
+        is_outside = np.isin(original.units, original.units[non_members])
+        released = masked.take(np.flatnonzero(~is_outside[origin]))
+        groups = members[: self.max_people_drawn()], non_members[: self.max_people_drawn()]
+        return _split_rows(original, groups, released)
 
     def align_categories(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Microdata]:
         """Return both files in comparable categories.
@@ -222,8 +235,8 @@ class Controlled(RiskMeasure):
         if min(map(len, groups)) == 0:
             raise Undefined("a refit leaves no members or no non-members to attack.")
         size = math.ceil(self.max_people_drawn() / self.folds)
-        members, non_members = (original.take(rows[:size]) for rows in groups)
-        return Split(members, non_members, refit.released)
+        members, non_members = (rows[:size] for rows in groups)
+        return _split_rows(original, (members, non_members), refit.released)
 
     def draw_exchangeable_people(
         self, refits: Sequence[Refit], eligible: Array, rng: Generator
@@ -242,6 +255,23 @@ class Controlled(RiskMeasure):
     def _draw(self, rows: Array, rng: Generator) -> Array:
         """Draw at most `max_people_drawn` of these rows in random order."""
         return rng.permutation(rows)[: self.max_people_drawn()]
+
+
+def _split_rows(original: Microdata, groups: tuple[Array, Array], released: Microdata) -> Split:
+    """Return the split of these rows, members first."""
+    members, non_members = (original.take(rows) for rows in groups)
+    return Split(members, non_members, released, (original.units[groups[0]], original.units[groups[1]]))
+
+
+def _hold_out_units(rows: Array, units: Array, share: float) -> Array:
+    """Return which of these rows, in random order, are held out: about this share of them, and units as a whole."""
+    cut = min(max(1, round(share * len(rows))), len(rows) - 1)
+    _, first, index, size = np.unique(units, return_index=True, return_inverse=True, return_counts=True)
+    # units are taken in the order in which they appear, until enough rows are held out
+    by_appearance = np.argsort(first)
+    is_held_out = np.empty(len(first), dtype=np.bool_)
+    is_held_out[by_appearance] = np.cumsum(size[by_appearance]) - size[by_appearance] < cut
+    return np.asarray(is_held_out[index])
 
 
 def _is_in_release(refit: Refit) -> Array:

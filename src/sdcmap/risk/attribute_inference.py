@@ -13,7 +13,7 @@ from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range
 from sdcmap.core.refits import Refit
 from sdcmap.data.cells import common_codes, stack_columns
 from sdcmap.kernels.tables.attribution import nearest
-from sdcmap.risk._control import Controlled, Difference, Split, distance_inputs, numeric_ranges
+from sdcmap.risk._control import Controlled, Difference, Split, Units, distance_inputs, numeric_ranges
 from sdcmap.risk._secrets import SecretMeasure, check_comparable
 
 MIN_PEOPLE_PER_CATEGORY = 20  # in each group; with fewer, a difference of shares is mostly noise
@@ -31,16 +31,19 @@ class _Outcome(NamedTuple):
     secrets: tuple[Column, Column]
     naive: float
     paired: bool
+    units: Units
 
     def gain(self, *, certain_only: bool = False) -> Difference:
         """Return the success rate of members minus that of non-members."""
-        difference = Difference.within_people if self.paired else Difference.between_groups
-        return difference(*(self.certain if certain_only else self.right))
+        members, others = self.certain if certain_only else self.right
+        if self.paired:
+            return Difference.within_people(members, others, self.units[0])
+        return Difference.between_groups(members, others, self.units)
 
     def subset(self, masks: tuple[Array, Array]) -> _Outcome:
         """Return the outcome for the selected members and non-members only."""
-        right, certain = ((a[masks[0]], b[masks[1]]) for a, b in (self.right, self.certain))
-        return self._replace(right=right, certain=certain)
+        right, certain, units = ((a[masks[0]], b[masks[1]]) for a, b in (self.right, self.certain, self.units))
+        return self._replace(right=right, certain=certain, units=units)
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,9 @@ class AttributeInference(SecretMeasure, Controlled):
         "people outside it."
     )
 
-    # 5: labels of several depths, `importance`; 6: the same people as members and non-members of refits
-    revision: ClassVar[int] = 6
+    # 5: labels of several depths, `importance`; 6: the same people as members and non-members of refits; 7: the
+    # standard error of shares with ties, by household
+    revision: ClassVar[int] = 7
 
     secret: str = ""
     on: tuple[str, ...] = ()
@@ -144,14 +148,16 @@ class AttributeInference(SecretMeasure, Controlled):
         rates = np.array(success)  # of each refit (row) with each person; 1 if all nearest records are right
         right, certain = ((_mean_success(hits, inside), _mean_success(hits, outside)) for hits in (rates, rates == 1))
         secrets = (people.column(secret),) * 2
-        return self.estimate([_Outcome(right, certain, secrets, float(np.mean(naive)), paired=True)])
+        units = (recoded.units[rows],) * 2
+        return self.estimate([_Outcome(right, certain, secrets, float(np.mean(naive)), paired=True, units=units)])
 
     def attack(self, split: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> _Outcome:
         secret = self.secret_in(split.members)
         members, naive = self._success(split.members, split.released, names, secret, ranges)
         others, _ = self._success(split.non_members, split.released, names, secret, ranges)
         secrets = split.members.column(secret), split.non_members.column(secret)
-        return _Outcome((members, others), (members == 1, others == 1), secrets, naive, paired=False)
+        rates = (members, others), (members == 1, others == 1)
+        return _Outcome(*rates, secrets, naive, paired=False, units=split.units)
 
     def _success(
         self, people: Microdata, released: Microdata, names: tuple[str, ...], secret: str, ranges: dict[str, float]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import polars as pl
 
 from sdcmap.core.edit_rule import parse_edit
@@ -25,6 +26,12 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
     if plan is not written:
         yield f"The plan names no risk measure. These were added: {', '.join(risks)}."
     yield from explain_unmeasured(data, plan.measures)
+    if data.case is not None:
+        people = len(np.unique(data.units))
+        yield (
+            f"The {len(data):,} records are of {people:,} people ({data.case}): people are held out with all their "
+            "records, and shares count records."
+        )
     for text in plan.edits:
         if broken := int(parse_edit(text).violations(data).sum()):
             yield f"{broken:,} original records violate the edit rule {text!r}. Only masked values are repaired."
