@@ -55,8 +55,8 @@ class Method(Value):
     kept: ClassVar[str] = ""  # for the method note: what it preserves exactly
     distorted: ClassVar[str] = ""  # for the method note: what it distorts
     in_every_plan: ClassVar[bool] = False  # every plan contains it, stated or not
-    # A released record may contain values of other people, drawn from a model or exchanged. Removing a person's row from
-    # such a file does not remove the person's influence on it.
+    # A released record may contain values of other people, drawn from a model, averaged or exchanged. Removing a person's
+    # row from such a file does not remove the person's influence on it.
     mixes_records: ClassVar[bool] = False
     is_value_map: ClassVar[bool] = False  # a released value depends on nothing but the values of its own variable
     needs_original: ClassVar[bool] = False  # as a step of a chain it reads the file before the first step
