@@ -28,6 +28,8 @@ from sdcmap.risk._outlying_units import OutlyingUnits, Subjects, robust_spread
 from sdcmap.risk.worst_membership import FALSE_POSITIVE_RATE, LOG_OFFSET, MIN_CONTROLS, median_width
 
 RELEASE_REFITS = 40  # of the release checks
+ATTACKS = 5.0  # the cost of all attacks, in comparisons of a person with all records
+SECONDS_PER_SCORE = 4e-4  # to judge a person in a refit, on one core
 DETECTION = "true positives at 1 % false positives"
 BETWEEN_PEOPLE = "standard error between people"
 NO_METHOD = "membership of outlying people needs the method that made the file, to make it again with and without them."
@@ -139,7 +141,8 @@ class OutlierMembership(RiskMeasure):
 
     def seconds(self, data: Microdata) -> float | None:
         people = max(self.fewest, self.share * len(data))
-        return 3.0 * self.times * people * len(data) * len(self.variables(data)) * SECONDS_PER_COMPARISON
+        comparisons = len(data) * len(self.variables(data)) * SECONDS_PER_COMPARISON
+        return self.times * people * (ATTACKS * comparisons + SECONDS_PER_SCORE)
 
     def refits(self, masked: Microdata) -> HalfIn | None:
         return None if self.method is None else HalfIn(self.times, self._units)
