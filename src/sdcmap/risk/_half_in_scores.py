@@ -230,7 +230,7 @@ def worst_person(attacks: Mapping[str, Array], inside: Array, rng: Generator) ->
 
     def largest(members: Array) -> float:
         sums = max(float((rank * members).sum(axis=1).max()) for rank in ranks)
-        return (sums - half * (half + 1) / 2) / half**2
+        return float(sums - half * (half + 1) / 2) / float(half**2)
 
     orders = (np.argsort(rng.random(inside.shape), axis=1) for _ in range(PERMUTATIONS))
     chance = [largest(np.take_along_axis(inside, order, axis=1)) for order in orders]

@@ -30,7 +30,7 @@ def tail_bits(x: Array) -> Array:
     [1.0, 0.0, 0.0, 1.0]
     """
     known = np.isfinite(x)
-    bits = np.full(len(x), -math.log2(max(np.mean(~known), 1 / max(len(x), 1))))
+    bits = np.full(len(x), -math.log2(max(float(np.mean(~known)), 1 / max(len(x), 1))))
     if not known.any():
         return bits
     v = x[known]
