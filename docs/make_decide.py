@@ -235,6 +235,8 @@ def limits() -> list[str]:
         "special",
         "inference",
         "membership",
+        "outlier_membership",
+        "outlier_detection",
         "largest",
         "totals",
     )

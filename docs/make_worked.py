@@ -368,6 +368,14 @@ def risks() -> Iterator[Worked]:
         data="crowd",
     )
     yield Worked(
+        r.OutlierMembership(on=["x"], fewest=8),
+        "unchanged",
+        "1",
+        "a released x at distance 0 tells that an outlying person is in the file",
+        data="crowd",
+        method=sm.Identity(),
+    )
+    yield Worked(
         r.AttributeInference(secret="y", on=["x"]),
         "unchanged",
         "1 - 0",

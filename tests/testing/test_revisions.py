@@ -85,6 +85,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "LargestUnits": {"on": "wage", "within": ["sex"]},
     "LDiversity": {"secret": "sex", "on": ["region", "age"]},
     "MeanGuess": {"on": "wage"},
+    "OutlierMembership": {"fewest": 6, "most": 0.6, "method": sm.Noise(on=NUMBERS, variance=9.0)},
     "PPercent": {"on": "wage", "by": ["region"], "p": 20.0},
     "Position": {"on": "wage", "target": "minimum"},
     "PositionNoiseGuessed": {"on": "wage", "believed_sd": 14.0},

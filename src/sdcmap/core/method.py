@@ -61,8 +61,8 @@ class Method(Value):
     kept: ClassVar[str] = ""  # for the method note: what it preserves exactly
     distorted: ClassVar[str] = ""  # for the method note: what it distorts
     in_every_plan: ClassVar[bool] = False  # every plan contains it, stated or not
-    # A released record may contain values of other people, drawn from a model or exchanged. Removing a person's row from
-    # such a file does not remove the person's influence on it.
+    # A released record may contain values of other people, drawn from a model, averaged or exchanged. Removing a person's
+    # row from such a file does not remove the person's influence on it.
     mixes_records: ClassVar[bool] = False
     value_origin: ClassVar[Origin] = "noisy"  # of the columns that it masks
     # It is random, but keeps the order of values: an attacker repeats it with random numbers of their own.

@@ -36,6 +36,7 @@ from .marked_records import MarkedRecords as MarkedRecords
 from .noise_knowledge import MeanGuess as MeanGuess
 from .noise_knowledge import PositionNoiseGuessed as PositionNoiseGuessed
 from .noise_knowledge import PositionNoiseKnown as PositionNoiseKnown
+from .outlier_membership import OutlierMembership as OutlierMembership
 from .population_uniqueness import LogLinearRisk as LogLinearRisk
 from .population_uniqueness import PopulationUniqueness as PopulationUniqueness
 from .position import Index as Index

@@ -83,7 +83,7 @@ class Controlled(RiskMeasure):
     control : who the non-members are. "rows": people whose released rows are removed from the attacker's copy, which is
         valid if a row depends on its own person alone. "refits": people without whom the method is run again, `folds`
         times with different people left out. "best": rows, except where values are drawn from a model or exchanged
-        between records (Synthesize, Shuffle, for some measures RankSwap); then the control file, or refits without one.
+        between records (Synthesize, Shuffle, RankSwap, Microaggregate); then the control file, or refits without one.
     folds : the number of refits, at least 1; each leaves out another `held_out` / `folds` of the people.
     method : how the file was made; a sweep or release fills it in.
     """
@@ -134,7 +134,8 @@ class Controlled(RiskMeasure):
         return self.estimate([self.attack(split, names, numeric_ranges(original, names), rng)])
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
-        names, recoded = self.check_variables(original), self.recode_by_method(original)
+        names = self.check_variables(original)
+        recoded = recode_by_method(original, self.method, self.columns_to_compare(original))
         splits = [self.split_refit(recoded, refit, rng) for refit in refits]
         return self.estimate([self.attack(split, names, numeric_ranges(recoded, names), rng) for split in splits])
 
@@ -218,16 +219,6 @@ class Controlled(RiskMeasure):
         recoded = recode_to_released_categories(original, masked, names)
         return recoded, spell_out_labels(recoded, masked, names)
 
-    def recode_by_method(self, original: Microdata) -> Microdata:
-        """Return the original in the categories that the deterministic steps of the method produce.
-
-        It is used with refits, because non-members have no released row from which to read their category.
-        """
-        recoded = replay_deterministic_steps(original, self.method)
-        if recoded is None:
-            return original
-        return recode_to_released_categories(original, recoded, self.columns_to_compare(original))
-
     def split_refit(self, original: Microdata, refit: Refit, rng: Generator) -> Split:
         """Draw people who were in the refit and people who were left out of it."""
         eligible = self.can_be_attacked(original)
@@ -272,6 +263,15 @@ def _hold_out_units(rows: Array, units: Array, share: float) -> Array:
     is_held_out = np.empty(len(first), dtype=np.bool_)
     is_held_out[by_appearance] = np.cumsum(size[by_appearance]) - size[by_appearance] < cut
     return np.asarray(is_held_out[index])
+
+
+def recode_by_method(original: Microdata, method: Method | None, names: tuple[str, ...]) -> Microdata:
+    """Return the original in the categories that the deterministic steps of the method produce.
+
+    It is used with refits, because non-members have no released row from which to read their category.
+    """
+    recoded = replay_deterministic_steps(original, method)
+    return original if recoded is None else recode_to_released_categories(original, recoded, names)
 
 
 def _is_in_release(refit: Refit) -> Array:

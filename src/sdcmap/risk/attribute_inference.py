@@ -13,7 +13,15 @@ from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range
 from sdcmap.core.refits import Refit
 from sdcmap.data.cells import common_codes, stack_columns
 from sdcmap.kernels.tables.attribution import nearest
-from sdcmap.risk._control import Controlled, Difference, Split, Units, distance_inputs, numeric_ranges
+from sdcmap.risk._control import (
+    Controlled,
+    Difference,
+    Split,
+    Units,
+    distance_inputs,
+    numeric_ranges,
+    recode_by_method,
+)
 from sdcmap.risk._secrets import SecretMeasure, check_comparable
 
 MIN_PEOPLE_PER_CATEGORY = 20  # in each group; with fewer, a difference of shares is mostly noise
@@ -140,7 +148,8 @@ class AttributeInference(SecretMeasure, Controlled):
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         if len(refits) == 1:
             return super().score_refits(original, refits, rng)
-        names, recoded = self.check_variables(original), self.recode_by_method(original)
+        names = self.check_variables(original)
+        recoded = recode_by_method(original, self.method, self.columns_to_compare(original))
         rows, inside, outside = self.draw_exchangeable_people(refits, self.can_be_attacked(recoded), rng)
         people, ranges = recoded.take(rows), numeric_ranges(recoded, names)
         secret = self.secret_in(recoded)

@@ -164,7 +164,7 @@ class WorstMembership(Controlled):
         rest = _part(split.non_members, attacked, attacked + len(split.released))
         inputs = [distance_inputs(people, split.released, names, ranges, self.importance) for people in groups]
         near = [two_nearest_distances(*one) for one in inputs]
-        width = _width(np.concatenate([distance[:, 0] for distance in near]))
+        width = median_width(np.concatenate([distance[:, 0] for distance in near]))
         crowded = [
             neighbor_densities(*one, width) for one in inputs
         ]  # the share of records within `width`, and their density
@@ -214,7 +214,7 @@ def _part(people: Microdata, low: int, high: int) -> Microdata:
     return people.take(np.arange(low, min(high, len(people))))
 
 
-def _width(distances: Array) -> float:
+def median_width(distances: Array) -> float:
     """Return the median distance, or the smallest positive one if most are 0."""
     middle = float(np.median(distances)) or float(distances[distances > 0].min(initial=np.inf))
     return middle if math.isfinite(middle) else 1.0

@@ -80,6 +80,10 @@ class Profile(Value):
     special : share of the special uniques that are re-identified by the few values which make them special.
     inference : inference gain over non-members: how much better sensitive values are inferred for people in the file.
     membership : probability that the distance to the closest record reveals membership; 0.5 is a coin toss.
+    outlier_membership : probability that releases with and without an outlying person are distinguished; 0.5 is a coin
+        toss; 1, the default: not measured.
+    outlier_detection : share of outlying people who are recognized as members at 1 % false positives; 1, the default: not
+        measured. It is only measured where a sweep has 1,000 scores of people outside.
     largest : share of the ten largest units that is re-identified; None: not measured.
     p, totals : at most a share `totals` of the totals, by the categories of each key, may reveal the largest unit within
         p % to the second largest; None: not measured.
@@ -106,6 +110,8 @@ class Profile(Value):
     special: Annotated[float, Range(0, 1, "(]")] = 0.05
     inference: Annotated[float, Range(0, 1, "(]")] = 0.1
     membership: Annotated[float, Range(0.5, 1, "(]")] = 0.6
+    outlier_membership: Annotated[float, Range(0.5, 1, "(]")] = 1.0
+    outlier_detection: Annotated[float, Range(0, 1, "(]")] = 1.0
     largest: Annotated[float | None, Range(0, 1, "(]")] = None
     p: Annotated[float, Range(0, 100, "()")] = 10.0
     totals: Annotated[float | None, Range(0, 1, "(]")] = None
@@ -163,6 +169,11 @@ class Profile(Value):
             yield risk.AttributeInference(secret, known, worst=True, **outside)
         if self.membership < 1:
             yield risk.ClosestRecord(on=data.knowable, **outside)
+        if self.outlier_membership < 1:
+            yield risk.OutlierMembership(on=data.knowable)
+        detection = risk.OutlierMembership(on=data.knowable, statistic="detection")
+        if self.outlier_detection < 1 and not any(detection.incompatibilities(data)):  # it needs a large file
+            yield detection
         size = self.size or next(iter(data.numeric), "")
         if self.largest is not None and size:
             yield risk.LargestUnits(on=size, largest=RANKED_UNITS)
@@ -173,6 +184,8 @@ class Profile(Value):
         """Return the limit of a measure, or None where the profile has none for its class."""
         if type(measure).__name__ == "ExactMatch":
             return self.small if getattr(measure, "k", 2) > 2 else self.reidentification
+        if getattr(measure, "statistic", "") == "detection":
+            return self.outlier_detection
         return getattr(self, LIMIT_FIELDS.get(type(measure).__name__, ""), None)
 
     def for_rows(self, rows: int) -> Profile:
@@ -187,12 +200,13 @@ class Profile(Value):
 
 LIMIT_FIELDS = {
     "WorstLinkage": "reidentification", "PublishedTables": "reidentification", "SpecialUniques": "special",
-    "AttributeInference": "inference", "ClosestRecord": "membership", "LargestUnits": "largest", "RecordRisk": "record",
+    "AttributeInference": "inference", "ClosestRecord": "membership", "OutlierMembership": "outlier_membership",
+    "LargestUnits": "largest", "RecordRisk": "record",
     "PPercent": "totals",
 }  # fmt: skip
 LIMITS = (
-    "reidentification", "people", "record", "subgroup", "k", "small", "special", "inference", "membership", "largest",
-    "p", "totals",
+    "reidentification", "people", "record", "subgroup", "k", "small", "special", "inference", "membership",
+    "outlier_membership", "outlier_detection", "largest", "p", "totals",
 )  # fmt: skip
 _PROFILE_LIMITS: dict[str, dict[str, Any]] = {  # limits that are not those of "public-use"
     "public-use": {},
