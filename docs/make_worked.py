@@ -281,6 +281,12 @@ def risks() -> Iterator[Worked]:
         r.Calibrated(on="wage"), "unchanged", "6/6", "an unmasked column must agree exactly", method=sm.Identity()
     )
     yield Worked(sm.WorstLinkage(on="wage"), "crossed", "6/6", "the best of these attacks", method=TIGHT)
+    yield Worked(
+        r.SurestLinks(on="wage", links=2),
+        "unchanged",
+        "2/2",
+        "every record is linked to its own, and so are the two whose next neighbor is farthest",
+    )
     yield Worked(r.IntervalDisclosure(on="wage"), "unchanged", "1", "every value is in each interval around itself")
     yield Worked(r.DRisk(on="wage"), "moved", "4/6", "two wages moved by more than 0.05 standard deviations")
     yield Worked(

@@ -12,7 +12,7 @@ from numpy.random import Generator
 from sdcmap.core.estimate import Estimate, EstimateColumns, merge_bounds, merge_skipped
 from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE, format_number, split_class_name
 from sdcmap.core.method import Method
-from sdcmap.core.refits import Folds, Refit
+from sdcmap.core.refits import Refit, RefitRequest
 from sdcmap.core.value import Value
 from sdcmap.data.masked_batch import MaskedBatch
 from sdcmap.data.microdata import Microdata
@@ -124,8 +124,8 @@ class Measure(Value):
         """
         return None
 
-    def refits(self, masked: Microdata) -> Folds | None:
-        """Return the folds to refit the method without, where the measure needs refits; by default None.
+    def refits(self, masked: Microdata) -> RefitRequest | None:
+        """Return who is left out of which refits of the method, where the measure needs refits; by default None.
 
         The caller that scores a method makes the refits and passes them to `apply`.
         """

@@ -7,7 +7,9 @@ inside and outside a refit are exchangeable, because the folds are random.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -26,6 +28,38 @@ class Folds(NamedTuple):
     times: int
     held_out: float
 
+    @property
+    def records(self) -> float:
+        """The records of all refits together, as a multiple of the file."""
+        return self.times * (1 - self.held_out)
+
+
+class HalfIn(NamedTuple):
+    """The refits that a measure of a few people requests: how many, and who enters each with probability 1/2.
+
+    choose : returns the unit of each record, 0, 1, ...; -1 for records that are in every refit. It is a value that can be
+        hashed, so that measures with the same request share the refits.
+    """
+
+    times: int
+    choose: Callable[[Microdata], Array]
+
+    @property
+    def records(self) -> float:
+        """The records of all refits together, as a multiple of the file. Nearly everyone is in each refit."""
+        return float(self.times)
+
+
+RefitRequest: TypeAlias = Folds | HalfIn
+
+
+@dataclass(frozen=True)
+class EveryoneIn:
+    """The choice of `HalfIn` that leaves nobody out: each refit is another draw of the method on the whole file."""
+
+    def __call__(self, data: Microdata) -> Array:
+        return np.full(len(data), -1)
+
 
 class Refit(NamedTuple):
     """One refit: the released file, with `origin` counted in the original file, and the records left out of it."""
@@ -43,13 +77,37 @@ def count_folds(held_out: float) -> int:
     return max(2, round(min(1 / held_out, 2**53)))
 
 
-def refit_without(data: Microdata, method: Method, stream: Stream, folds: Folds) -> tuple[Refit, ...]:
+def refit_without(data: Microdata, method: Method, stream: Stream, request: RefitRequest) -> tuple[Refit, ...]:
     """Return the refits of a method, each with its own stream below `stream`; raise Undefined where one is not possible."""
-    own = stream.child(f"makings without {folds.held_out!r}")
+    if isinstance(request, HalfIn):
+        return _refit_half_in(data, method, stream, request)
+    own = stream.child(f"makings without {request.held_out!r}")
     # the folds respect the strata of the file and of the method, so that no refit lacks a whole stratum
     strata = tuple(dict.fromkeys((*data.schema.of_role("stratum"), *(n for step in method.steps for n in step.within))))
-    fold = assign_folds(data, folds.held_out, strata, own.rng())
-    return tuple(_refit(data, method, own.child(f"fold {k}"), fold == k) for k in range(folds.times))
+    fold = assign_folds(data, request.held_out, strata, own.rng())
+    return tuple(_refit(data, method, own.child(f"fold {k}"), fold == k) for k in range(request.times))
+
+
+def _refit_half_in(data: Microdata, method: Method, stream: Stream, request: HalfIn) -> tuple[Refit, ...]:
+    own = stream.child(f"half in: {request.choose!r}")
+    unit = request.choose(data)
+    inside = draw_half_in(int(unit.max(initial=-1)) + 1, request.times, own.rng())
+    refits = []
+    for k in range(request.times):
+        outside = np.zeros(len(data), dtype=bool)
+        outside[unit >= 0] = ~inside[unit[unit >= 0], k]
+        refits.append(_refit(data, method, own.child(f"refit {k}"), outside))
+    return tuple(refits)
+
+
+def draw_half_in(units: int, times: int, rng: Generator) -> Array:
+    """Return which units (rows) are in which refits (columns): each with probability 1/2.
+
+    Each unit is in half of the refits. Random pairs of units have opposite refits, so each refit has half of the units.
+    """
+    pairs = (units + 1) // 2
+    is_in = np.argsort(rng.random((pairs, times)), axis=1) < times // 2
+    return np.asarray(np.concatenate([is_in, ~is_in])[rng.permutation(2 * pairs)[:units]])
 
 
 def assign_folds(data: Microdata, held_out: float, strata: tuple[str, ...], rng: Generator) -> Array:

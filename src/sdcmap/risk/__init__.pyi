@@ -31,6 +31,7 @@ from .linkage.household_link import HouseholdLink as HouseholdLink
 from .linkage.informed_attack import Informed as Informed
 from .linkage.nearest_record import NearestRecord as NearestRecord
 from .linkage.record_linkage import Linkage as Linkage
+from .linkage.surest_links import SurestLinks as SurestLinks
 from .linkage.worst_linkage import WorstLinkage as WorstLinkage
 from .marked_records import MarkedRecords as MarkedRecords
 from .noise_knowledge import MeanGuess as MeanGuess

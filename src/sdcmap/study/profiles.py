@@ -73,6 +73,7 @@ class Profile(Value):
     ----------
     name : "public-use", "scientific-use", "teaching" or "business"; the numbers may be changed.
     reidentification : share of records that the best attack re-identifies when every knowable column is known; in (0, 1].
+    surest : share of true links among the surest links of an attacker (the surest 20, or 1 %); None: not measured.
     people : number of people whom that attack re-identifies: 0.05 of 200,000 are 10,000. At least 1; None: no limit.
     record : the largest risk of a single record: the probability that a match on the keys is correct; in (0, 1].
     subgroup : share re-identified by matching values, in the worst category of a key with at least 50 records; in (0, 1].
@@ -98,6 +99,7 @@ class Profile(Value):
 
     name: str = "public-use"
     reidentification: Annotated[float, Range(0, 1, "(]")] = 0.05
+    surest: Annotated[float | None, Range(0, 1, "(]")] = 0.5
     people: Annotated[int | None, Range(1)] = 1000
     record: Annotated[float | None, Range(0, 1, "(]")] = 0.34
     subgroup: Annotated[float, Range(0, 1, "(]")] = 0.1
@@ -146,6 +148,8 @@ class Profile(Value):
 
         # re-identification: by the best attack, by exact matches, by record, and of special uniques
         yield risk.WorstLinkage(inclusion=self.inclusion)
+        if self.surest is not None:
+            yield risk.SurestLinks(inclusion=self.inclusion)
         yield risk.ExactMatch()
         if data.keys:
             yield risk.ExactMatch(on=data.keys, k=max(3, self.k))
@@ -188,18 +192,18 @@ class Profile(Value):
 LIMIT_FIELDS = {
     "WorstLinkage": "reidentification", "PublishedTables": "reidentification", "SpecialUniques": "special",
     "AttributeInference": "inference", "ClosestRecord": "membership", "LargestUnits": "largest", "RecordRisk": "record",
-    "PPercent": "totals",
+    "PPercent": "totals", "SurestLinks": "surest",
 }  # fmt: skip
 LIMITS = (
-    "reidentification", "people", "record", "subgroup", "k", "small", "special", "inference", "membership", "largest",
-    "p", "totals",
+    "reidentification", "surest", "people", "record", "subgroup", "k", "small", "special", "inference", "membership",
+    "largest", "p", "totals",
 )  # fmt: skip
 _PROFILE_LIMITS: dict[str, dict[str, Any]] = {  # limits that are not those of "public-use"
     "public-use": {},
     "scientific-use": dict.fromkeys(("reidentification", "small", "special", "inference"), 0.2)
-    | {"people": None, "record": None, "subgroup": 0.4, "membership": 1.0},
-    "teaching": {"reidentification": 0.02, "people": 100, "record": 0.2, "subgroup": 0.05, "k": 5, "special": 0.02,
-                 "membership": 0.55},
+    | {"people": None, "surest": None, "record": None, "subgroup": 0.4, "membership": 1.0},
+    "teaching": {"reidentification": 0.02, "surest": 0.3, "people": 100, "record": 0.2, "subgroup": 0.05, "k": 5,
+                 "special": 0.02, "membership": 0.55},
     "business": {"largest": 0.05, "totals": 0.05},
 }  # fmt: skip
 PROFILES = {name: Profile(name, **changed) for name, changed in _PROFILE_LIMITS.items()}
