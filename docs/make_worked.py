@@ -326,6 +326,12 @@ def risks() -> Iterator[Worked]:
     )
     yield Worked(r.LargestUnits(on="wage", largest=2), "moved", "2/2", "the two largest kept their ranks")
     yield Worked(
+        r.ExtremeValues(on="wage"),
+        "moved",
+        "1 - 0",
+        "the largest wage is at its rank; without it, 50 is not within 10 % of 60 (a tenth of six records is one unit)",
+    )
+    yield Worked(
         r.PPercent(on="wage", by="sex", p=20.0),
         "unchanged",
         "1/2",

@@ -9,6 +9,7 @@ from .closest_record import Identifiability as Identifiability
 from .exact_match import ExactMatch as ExactMatch
 from .exact_match import ExternalLink as ExternalLink
 from .exact_match import RecordRisk as RecordRisk
+from .extreme_values import ExtremeValues as ExtremeValues
 from .individual_risk import ExpectedReidentifications as ExpectedReidentifications
 from .individual_risk import HouseholdRisk as HouseholdRisk
 from .individual_risk import IndividualRisk as IndividualRisk

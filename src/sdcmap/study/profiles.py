@@ -80,6 +80,8 @@ class Profile(Value):
     k, small : at most a share `small` of the records may be in groups of fewer than k records with equal keys.
     special : share of the special uniques that are re-identified by the few values which make them special.
     inference : inference gain over non-members: how much better sensitive values are inferred for people in the file.
+    extremes : how much better the largest values of the amounts are estimated because their units are in the file; None:
+        not measured.
     membership : probability that the distance to the closest record reveals membership; 0.5 is a coin toss.
     largest : share of the ten largest units that is re-identified; None: not measured.
     p, totals : at most a share `totals` of the totals, by the categories of each key, may reveal the largest unit within
@@ -107,6 +109,7 @@ class Profile(Value):
     small: Annotated[float, Range(0, 1, "(]")] = 0.05
     special: Annotated[float, Range(0, 1, "(]")] = 0.05
     inference: Annotated[float, Range(0, 1, "(]")] = 0.1
+    extremes: Annotated[float | None, Range(0, 1, "(]")] = 0.2
     membership: Annotated[float, Range(0.5, 1, "(]")] = 0.6
     largest: Annotated[float | None, Range(0, 1, "(]")] = None
     p: Annotated[float, Range(0, 100, "()")] = 10.0
@@ -167,6 +170,8 @@ class Profile(Value):
             yield risk.AttributeInference(secret, known, worst=True, **outside)
         if self.membership < 1:
             yield risk.ClosestRecord(on=data.knowable, **outside)
+        if self.extremes is not None and data.numeric:
+            yield risk.ExtremeValues()
         size = self.size or next(iter(data.numeric), "")
         if self.largest is not None and size:
             yield risk.LargestUnits(on=size, largest=RANKED_UNITS)
@@ -192,16 +197,16 @@ class Profile(Value):
 LIMIT_FIELDS = {
     "WorstLinkage": "reidentification", "PublishedTables": "reidentification", "SpecialUniques": "special",
     "AttributeInference": "inference", "ClosestRecord": "membership", "LargestUnits": "largest", "RecordRisk": "record",
-    "PPercent": "totals", "SurestLinks": "surest",
+    "PPercent": "totals", "SurestLinks": "surest", "ExtremeValues": "extremes",
 }  # fmt: skip
 LIMITS = (
-    "reidentification", "surest", "people", "record", "subgroup", "k", "small", "special", "inference", "membership",
-    "largest", "p", "totals",
+    "reidentification", "surest", "people", "record", "subgroup", "k", "small", "special", "inference", "extremes",
+    "membership", "largest", "p", "totals",
 )  # fmt: skip
 _PROFILE_LIMITS: dict[str, dict[str, Any]] = {  # limits that are not those of "public-use"
     "public-use": {},
     "scientific-use": dict.fromkeys(("reidentification", "small", "special", "inference"), 0.2)
-    | {"people": None, "surest": None, "record": None, "subgroup": 0.4, "membership": 1.0},
+    | {"people": None, "surest": None, "record": None, "subgroup": 0.4, "extremes": 0.4, "membership": 1.0},
     "teaching": {"reidentification": 0.02, "surest": 0.3, "people": 100, "record": 0.2, "subgroup": 0.05, "k": 5,
                  "special": 0.02, "membership": 0.55},
     "business": {"largest": 0.05, "totals": 0.05},
