@@ -387,6 +387,13 @@ def risks() -> Iterator[Worked]:
         data="crowd",
     )
     yield Worked(
+        r.Reconstruction(on=["x", "y"], columns=1),
+        "unchanged",
+        "1 - 0",
+        "x is guessed from y: only a member's own record has such a y, and its x is right",
+        data="crowd",
+    )
+    yield Worked(
         r.SinglingOut(on=["town"]),
         "unchanged",
         "1 - 0",

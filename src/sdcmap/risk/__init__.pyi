@@ -46,6 +46,7 @@ from .position import Position as Position
 from .published_tables import PublishedTables as PublishedTables
 from .rapid import RAPID as RAPID
 from .rapid import CorrectAttribution as CorrectAttribution
+from .reconstruction import Reconstruction as Reconstruction
 from .singling_out import SinglingOut as SinglingOut
 from .small_cells import KAnonymity as KAnonymity
 from .small_cells import ReplicatedUniques as ReplicatedUniques

@@ -80,6 +80,8 @@ class Profile(Value):
     k, small : at most a share `small` of the records may be in groups of fewer than k records with equal keys.
     special : share of the special uniques that are re-identified by the few values which make them special.
     inference : inference gain over non-members: how much better sensitive values are inferred for people in the file.
+    reconstruction : how much more of a record is guessed for people in the file than for people outside it, rare values
+        counting more; None: not measured.
     extremes : how much better the largest values of the amounts are estimated because their units are in the file; None:
         not measured.
     membership : probability that the distance to the closest record reveals membership; 0.5 is a coin toss.
@@ -109,6 +111,7 @@ class Profile(Value):
     small: Annotated[float, Range(0, 1, "(]")] = 0.05
     special: Annotated[float, Range(0, 1, "(]")] = 0.05
     inference: Annotated[float, Range(0, 1, "(]")] = 0.1
+    reconstruction: Annotated[float | None, Range(0, 1, "(]")] = 0.1
     extremes: Annotated[float | None, Range(0, 1, "(]")] = 0.2
     membership: Annotated[float, Range(0.5, 1, "(]")] = 0.6
     largest: Annotated[float | None, Range(0, 1, "(]")] = None
@@ -168,6 +171,8 @@ class Profile(Value):
         for secret in secrets[:MAX_INFERRED_COLUMNS]:
             known = tuple(name for name in data.knowable if name != secret)
             yield risk.AttributeInference(secret, known, worst=True, **outside)
+        if self.reconstruction is not None:
+            yield risk.Reconstruction(**outside)
         if self.membership < 1:
             yield risk.ClosestRecord(on=data.knowable, **outside)
         if self.extremes is not None and data.numeric:
@@ -198,14 +203,16 @@ LIMIT_FIELDS = {
     "WorstLinkage": "reidentification", "PublishedTables": "reidentification", "SpecialUniques": "special",
     "AttributeInference": "inference", "ClosestRecord": "membership", "LargestUnits": "largest", "RecordRisk": "record",
     "PPercent": "totals", "SurestLinks": "surest", "ExtremeValues": "extremes",
+    "Reconstruction": "reconstruction",
 }  # fmt: skip
 LIMITS = (
-    "reidentification", "surest", "people", "record", "subgroup", "k", "small", "special", "inference", "extremes",
+    "reidentification", "surest", "people", "record", "subgroup", "k", "small", "special", "inference", "reconstruction",
+    "extremes",
     "membership", "largest", "p", "totals",
 )  # fmt: skip
 _PROFILE_LIMITS: dict[str, dict[str, Any]] = {  # limits that are not those of "public-use"
     "public-use": {},
-    "scientific-use": dict.fromkeys(("reidentification", "small", "special", "inference"), 0.2)
+    "scientific-use": dict.fromkeys(("reidentification", "small", "special", "inference", "reconstruction"), 0.2)
     | {"people": None, "surest": None, "record": None, "subgroup": 0.4, "extremes": 0.4, "membership": 1.0},
     "teaching": {"reidentification": 0.02, "surest": 0.3, "people": 100, "record": 0.2, "subgroup": 0.05, "k": 5,
                  "special": 0.02, "membership": 0.55},
