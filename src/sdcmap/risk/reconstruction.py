@@ -150,9 +150,9 @@ class Reconstruction(Controlled):
         rows, inside, outside = self.draw_exchangeable_people(refits, np.ones(len(original), dtype=bool), rng)
         people = recoded.take(rows)
         outcomes = [self._attack(people, recoded, refit.released, names, truths) for refit in refits]
-        success = np.array([right for right, _ in outcomes])  # of each refit with each person and column
-        groups = [np.einsum("kp,kpc->pc", mask / mask.sum(axis=0), success) for mask in (inside, outside)]
-        return self._estimate(Outcome((groups[0], groups[1]), (outcomes[0][1],) * 2, is_paired=True), len(truths))
+        success, weight = np.array([right for right, _ in outcomes]), outcomes[0][1]  # of each refit, person and column
+        members, others = (np.einsum("kp,kpc->pc", mask / mask.sum(axis=0), success) for mask in (inside, outside))
+        return self._estimate(Outcome((members, others), (weight, weight), is_paired=True), len(truths))
 
     def _truths(self, original: Microdata, released: Sequence[Microdata], names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns to guess whose released values can be compared with the true ones."""
@@ -188,7 +188,8 @@ class Reconstruction(Controlled):
             raise Undefined("every value that could be guessed is the same for all people, or missing.")
         column = np.concatenate([numbers, codes]).astype(np.int64)
         positions = np.array([names.index(name) for name in guessed])
-        return nearest_without_column(*fields, column, positions, truth, guess), weight
+        x, c, y, d = fields
+        return nearest_without_column(x, c, y, d, column, positions, truth, guess), weight
 
     def _estimate(self, outcome: Outcome, columns: int) -> Estimate:
         members, others = outcome.rates

@@ -21,7 +21,8 @@ def default_risk(data: Microdata) -> tuple[tuple[Measure, ...], dict[str, str]]:
     """Return the default risk measures that fit these data; and, by class name, why the others are left out.
 
     They are linkage by the best attack, which is on the axis of the map; inference of each sensitive variable from the keys
-    (without keys: from the other numeric variables) at its worst category; and membership. Each detects what the others
+    (without keys: from the other numeric variables) at its worst category, or of a sample of four columns from all others
+    where none is stated as sensitive; and membership. Each detects what the others
     miss, and has its own limit: linkage does not apply to fully synthetic files, a file without a single link may still
     allow inference, and being in the file may itself be the secret.
     """
@@ -29,9 +30,33 @@ def default_risk(data: Microdata) -> tuple[tuple[Measure, ...], dict[str, str]]:
 
     known = () if set(data.keys) - set(data.sensitive) else Roles(data).known_to_attacker
     infers = [AttributeInference(secret, known, worst=True) for secret in data.sensitive]
-    none = {} if infers else {"AttributeInference": "AttributeInference is off: no column is stated as sensitive."}
+    if not infers:
+        infers = [
+            AttributeInference(secret, tuple(name for name in data.knowable if name != secret), worst=True)
+            for secret in sample_columns(data, MAX_SAMPLED_COLUMNS)
+        ]
+    few = "AttributeInference is off: no column is stated as sensitive, and there are not two that others could know."
+    none = {} if infers else {"AttributeInference": few}
     measures, off = _split_fitting((WorstLinkage(), *infers, ClosestRecord()), data)
     return tuple(measures), none | off
+
+
+def sample_columns(data: Microdata, most: int) -> tuple[str, ...]:
+    """Return at most so many columns that an attacker may want to infer, where none is stated as sensitive.
+
+    Half of them are amounts and half categories, as far as there are so many, evenly spaced in the order of the file. The
+    largest of their gains stands for all columns.
+    """
+    kinds: tuple[list[str], list[str]] = [], []
+    for name in data.knowable:
+        kinds[data.schema[name].kind != "numeric"].append(name)
+    amounts = min(len(kinds[0]), max(most // 2, most - len(kinds[1])))
+    counts = amounts, min(len(kinds[1]), most - amounts)
+    return (
+        tuple(names[i * len(names) // count] for names, count in zip(kinds, counts, strict=True) for i in range(count))
+        if len(data.knowable) > 1
+        else ()
+    )
 
 
 def _split_fitting(measures: Iterable[Measure], data: Microdata) -> tuple[list[Measure], dict[str, str]]:
@@ -49,7 +74,8 @@ def explain_unmeasured(data: Microdata, measures: Iterable[Measure]) -> list[str
     return [reason for name, reason in default_risk(data)[1].items() if name not in kinds]
 
 
-MAX_INFERRED_COLUMNS = 8  # sensitive columns; each needs an attack of its own
+MAX_INFERRED_COLUMNS = 8  # sensitive columns, or a sample of all; each needs an attack of its own
+MAX_SAMPLED_COLUMNS = 4  # of a plan that names no risk, and a file without sensitive columns
 MAX_KEYS_FOR_TRIPLES, MAX_KEYS_FOR_UNIQUES = (
     15,
     60,
@@ -166,8 +192,8 @@ class Profile(Value):
         # A small file needs as many people outside as inside for a stable comparison. Otherwise few are left out,
         # because a method masks a smaller file more strongly.
         outside: dict[str, Any] = {"held_out": 0.5, "folds": 4} if len(data) < SMALL_FILE_RECORDS else {}
-        # what an attacker would like to learn: the sensitive columns, or the amounts where none is stated
-        secrets = data.sensitive or [name for name in data.numeric if data.schema[name].knowable]
+        # what an attacker would like to learn: the sensitive columns, or a sample of all columns where none is stated
+        secrets = data.sensitive or sample_columns(data, MAX_INFERRED_COLUMNS)
         for secret in secrets[:MAX_INFERRED_COLUMNS]:
             known = tuple(name for name in data.knowable if name != secret)
             yield risk.AttributeInference(secret, known, worst=True, **outside)

@@ -62,4 +62,4 @@ def _field_distance(x: Array, c: Array, y: Array, d: Array, t: int, r: int, f: i
     gap = abs(x[t, f] - y[r, f])
     if np.isnan(gap):
         return 0.0 if np.isnan(x[t, f]) and np.isnan(y[r, f]) else 1.0
-    return min(gap, 1.0)
+    return float(min(gap, 1.0))
