@@ -151,9 +151,10 @@ class SurestLinks(RiskMeasure):
         best = max(means, key=lambda name: means[name])
         se = df = None
         if len(draws) > 1:
-            # The spread of a few shares may be 0 by chance, but a share of so many links is never that certain.
-            spread = float(np.std(complete[best], ddof=1)) / math.sqrt(len(draws))
-            se, df = max(spread, self.inclusion / (judged * len(draws) + 2)), float(len(draws) - 1)
+            # The spread of a few shares may be 0 by chance, but a share below 1 of so many links is never that certain.
+            least = self.inclusion / (judged * len(draws) + 2) if means[best] < self.inclusion else 0.0
+            se = max(float(np.std(complete[best], ddof=1)) / math.sqrt(len(draws)), least)
+            df = float(len(draws) - 1)
         elif is_sample:
             se = self.inclusion * share_standard_error(min(1.0, means[best] / self.inclusion), judged)
         parts = {"links": float(judged), **means}
