@@ -150,9 +150,12 @@ class Reconstruction(Controlled):
         rows, inside, outside = self.draw_exchangeable_people(refits, np.ones(len(original), dtype=bool), rng)
         people = recoded.take(rows)
         outcomes = [self._attack(people, recoded, refit.released, names, truths) for refit in refits]
-        success, weight = np.array([right for right, _ in outcomes]), outcomes[0][1]  # of each refit, person and column
+        success, weights = (
+            np.array([right for right, _ in outcomes]),
+            outcomes[0][1],
+        )  # of each refit, person and column
         members, others = (np.einsum("kp,kpc->pc", mask / mask.sum(axis=0), success) for mask in (inside, outside))
-        return self._estimate(Outcome((members, others), (weight, weight), is_paired=True), len(truths))
+        return self._estimate(Outcome((members, others), (weights, weights), is_paired=True), len(truths))
 
     def _truths(self, original: Microdata, released: Sequence[Microdata], names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns to guess whose released values can be compared with the true ones."""
