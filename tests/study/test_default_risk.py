@@ -61,8 +61,13 @@ def test_default_risk_has_a_measure_or_a_reason_for_each_kind() -> None:
     assert default_risk(amounts)[0][1] == sm.risk.AttributeInference("ill", ["wage"], worst=True)
     nobody = sm.read(frame(), keys=["sex", "area", "ill"], numeric=["wage"], census=True)
     measures, off = default_risk(nobody)
-    assert measures == (sm.WorstLinkage(),)
-    assert off["AttributeInference"] == "AttributeInference is off: no column is stated as sensitive."
+    inferred = {"sex": ("area", "ill", "wage"), "area": ("sex", "ill", "wage"), "ill": ("sex", "area", "wage"),
+                "wage": ("sex", "area", "ill")}  # fmt: skip
+    assert set(measures) == {
+        sm.WorstLinkage(), *(sm.risk.AttributeInference(secret, known, worst=True) for secret, known in inferred.items())
+    }  # fmt: skip
+    alone = sm.read(frame().select("sex"), keys=["sex"])
+    assert "not two that others could know" in default_risk(alone)[1]["AttributeInference"]
     assert "census" in off["ClosestRecord"]
 
 

@@ -18,7 +18,7 @@ from sdcmap.risk import (
     SpecialUniques,
     WorstLinkage,
 )
-from sdcmap.study.profiles import PROFILES, Profile, find_profile, to_profile
+from sdcmap.study.profiles import PROFILES, Profile, find_profile, sample_columns, to_profile
 
 DATA = sm.read(
     pl.DataFrame({"a": list("xyz") * 20, "b": list("uv") * 30, "n": range(60)}), keys=["a", "b"], sensitive="n"
@@ -52,6 +52,15 @@ def test_plan_keeps_its_profile_with_changed_limits(name: str) -> None:
     plan = sm.Plan(sm.Swap(on="a"), [WorstLinkage(), sm.Hellinger()], profile=profile)
     assert plan.limits == {"WorstLinkage": 0.07} and sm.Plan.from_toml(plan.toml()) == plan
     assert profile.words == f"{name} (changed: reidentification 0.07)"
+
+
+def test_file_without_sensitive_columns_has_a_sample_of_them_inferred() -> None:
+    columns = {f"c{i}": list("xyz") * 20 for i in range(10)} | {f"x{i}": range(60) for i in range(3)}
+    data = sm.read(pl.DataFrame(columns), keys=[f"c{i}" for i in range(10)], numeric=[f"x{i}" for i in range(3)])
+    assert sample_columns(data, 8) == ("x0", "x1", "x2", "c0", "c2", "c4", "c6", "c8")
+    assert sample_columns(data, 4) == ("x0", "x1", "c0", "c5")
+    measured = [m.secret for m in find_profile("public-use").measures(data).limits if isinstance(m, AttributeInference)]
+    assert tuple(measured) == sample_columns(data, 8)
 
 
 def test_stated_limits_override_those_of_the_profile() -> None:

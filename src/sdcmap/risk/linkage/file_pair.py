@@ -362,8 +362,9 @@ def true_pairs(pair: Pair, a: Array, b: Array) -> Array:
 
 
 def link_nearest(
-    pair: Pair, nearest: Callable[[Array, int], Links], positions: Array | None = None, groups: Array | None = None
-) -> LinkTable:
+    pair: Pair, nearest: Callable[[Array, int], Links], positions: Array | None = None, groups: Array | None = None,
+    keep: int = CANDIDATES_PER_RECORD,
+) -> LinkTable:  # fmt: skip
     """Link each released record to its best known record.
 
     If t records tie, the first is linked, and the link counts as true with probability 1/t if the true record is among
@@ -374,10 +375,11 @@ def link_nearest(
     nearest : nearest(first, k) returns the k best of the known records at positions `first`, for each linked record
     positions : positions of the released records to link; by default all
     groups : keep only links to these groups of known records; by default all
+    keep : the best records, without their equals, that are looked for; t counts no others
     """
     # Records with equal values are searched once and count as many candidates as they are.
     first = np.unique(pair.known_group, return_index=True)[1]
-    links = nearest(first, CANDIDATES_PER_RECORD)
+    links = nearest(first, keep)
     positions = np.arange(len(pair.released)) if positions is None else positions
     best = links.score[:, :1]
     tied = (links.index >= 0) & (links.score >= best - 1e-9 * np.abs(best) - 1e-12)
