@@ -244,7 +244,7 @@ def _find_parent(plan: Plan, first: Study, folder: Path, chosen: str) -> tuple[C
     """
     candidates = {(c.method.text, c.replicate): c for c in plan.candidates}
     for entry in first.manifest.get("releases", [])[::-1]:
-        candidate = candidates.get((entry["method"], int(entry["replicate"])))
+        candidate = candidates.get((entry["method"], int(entry.get("chosen", entry["replicate"]))))
         if candidate is not None and (Path(entry["folder"]) == folder or candidate.id == chosen):
             return candidate, str(entry["when"])[:10], str(entry["profile"])
     candidate = next((candidate for candidate in candidates.values() if candidate.id == chosen), None)
