@@ -43,7 +43,6 @@ from sdcmap.bundle.recoverable_columns import check_recoverable
 from sdcmap.bundle.round_trip import align_with_original, check_round_trip, read_released
 from sdcmap.core import Choice, Estimate, Infeasible, Measure, Microdata, PlanError, SdcmapError, Stream
 from sdcmap.core.limit import Limit
-from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import Refused, StudyMismatch
 from sdcmap.files.writer import write as write_file
 from sdcmap.study.folder import Study
@@ -80,6 +79,7 @@ class _Attempt(NamedTuple):
     name: str
     before: Sequence[Try]
     begin: Callable[[], None] | None  # None: make only the checks that need no measurement
+    overrides: Sequence[dict[str, str]] = ()  # of checks before the draw
 
 
 Finish = Callable[["Release", _CheckedBundle, Path], None]  # gets every draw that was made, with its folder
@@ -128,11 +128,8 @@ class Release:
         def finish(drawn: Release, bundle: _CheckedBundle, part: Path) -> None:
             seen.append(release_folder.preview_folder(part, bundle.checks))
 
-        try:
-            with Ledger.open_locked(self.ledger) as ledger:
-                results = self._try_candidates(ledger, private_folder, finish, on_try)
-        except OSError as error:
-            raise SdcmapError(f"the temporary folder cannot be written ({error.strerror}).") from None
+        with Ledger.open_locked(self.ledger) as ledger:
+            results = self._try_candidates(ledger, release_folder.temporary_folder, finish, on_try)
         last = seen[-1] if seen else release_folder.Preview([], (), ())
         return replace(last, checks=results)
 
@@ -191,7 +188,7 @@ class Release:
         if any(not check.passed for check in results):
             # Nothing is measured. Other problems of the file are listed too, so that all can be solved at once.
             with open_part() as part:
-                made = first._make(part, _Attempt(ledgers, 0, 1.0, "", (), None))
+                made = first._make_feasible(part, _Attempt(ledgers, 0, 1.0, "", (), None))
                 finish(first, made, part)
             return [*results, *made.checks]
         # The candidates are fixed before the first of them is drawn.
@@ -205,10 +202,10 @@ class Release:
         def attempt(place: int, error: float) -> bool | None:
             name, number = procedure.names[place], procedure.spent + len([t for t in tries if t.passed is not None]) + 1
             begin = partial(ledger.record_try, entry.row, place, error)
-            one = _Attempt(ledgers, number, error, name, tuple(tries), begin)
+            one = _Attempt(ledgers, number, error, name, tuple(tries), begin, overrides)
             drawn = self._at(procedure.draws[place])
             with open_part() as part:
-                made = drawn._make(part, one)
+                made = drawn._make_feasible(part, one)
                 bundle = made._replace(checks=[*results, *made.checks], overrides=[*overrides, *made.overrides])
                 bundles.append(bundle)
                 passed = not bundle.failed if bundle.is_measured else None
@@ -286,6 +283,15 @@ class Release:
             check_tries(self.plan.policy, procedure.spent, self.profile.name, is_repeated=procedure.is_repeated),
         ]
 
+    def _make_feasible(self, part: Path, attempt: _Attempt) -> _CheckedBundle:
+        """Return `_make`, or a failed check where no new draw could be made."""
+        try:
+            return self._make(part, attempt)
+        except Infeasible as reason:
+            return _CheckedBundle(
+                [Check("choice", False, f"No new draw of this candidate could be made: {reason}")], []
+            )
+
     def _make(self, part: Path, attempt: _Attempt) -> _CheckedBundle:
         """Write the bundle of this draw into `part`, read the data back, and check everything."""
         data, plan, method, policy = self.data, self.plan, self.candidate.method, self.plan.policy
@@ -361,7 +367,7 @@ class Release:
         effort = SearchEffort(self.searched, methods, checked_draws, policy.draws, sum(policy.try_errors))
         passed = all(check.passed for check in results)
         tries = [*attempt.before, Try(attempt.number, attempt.name, attempt.error, passed)]
-        self._explain(part, prepared, effort, losses, overrides, tries)
+        self._explain(part, prepared, effort, losses, [*attempt.overrides, *overrides], tries)
         expected = dict(zip(measures, pooled, strict=True))
         measured = {**dict(losses), **scores, **expected}
         return _CheckedBundle(results, overrides, True, [*measured.values()], _skipped_attacks(scores.values(), level))

@@ -7,6 +7,7 @@ inside and outside a refit are exchangeable, because the folds are random.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,10 @@ from sdcmap.kernels.arrays import Array
 
 
 class Folds(NamedTuple):
-    """The refits that a measure requests: how many, each without another share `held_out` of the people."""
+    """The refits that a measure requests: how many, each without another share `held_out` of the people.
+
+    More refits than there are folds deal the people to new folds.
+    """
 
     times: int
     held_out: float
@@ -48,8 +52,11 @@ def refit_without(data: Microdata, method: Method, stream: Stream, folds: Folds)
     own = stream.child(f"makings without {folds.held_out!r}")
     # the folds respect the strata of the file and of the method, so that no refit lacks a whole stratum
     strata = tuple(dict.fromkeys((*data.schema.of_role("stratum"), *(n for step in method.steps for n in step.within))))
-    fold = assign_folds(data, folds.held_out, strata, own.rng())
-    return tuple(_refit(data, method, own.child(f"fold {k}"), fold == k) for k in range(folds.times))
+    count = count_folds(folds.held_out)
+    streams = [own, *(own.child(f"deal {number}") for number in range(1, math.ceil(folds.times / count)))]
+    deals = [assign_folds(data, folds.held_out, strata, deal.rng()) for deal in streams]
+    outside = [deals[k // count] == k % count for k in range(folds.times)]
+    return tuple(_refit(data, method, own.child(f"fold {k}"), out) for k, out in enumerate(outside))
 
 
 def assign_folds(data: Microdata, held_out: float, strata: tuple[str, ...], rng: Generator) -> Array:
