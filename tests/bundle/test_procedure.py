@@ -25,6 +25,7 @@ from sdcmap.core import Estimate, Measure, Microdata
 from sdcmap.core.estimate import SampledShare
 from sdcmap.core.limit import Limit
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
+from sdcmap.reports.decision import release_measurement
 from sdcmap.study.plan import Candidate
 from sizes import SOAK
 
@@ -204,6 +205,10 @@ def test_second_candidate_is_written_where_the_first_fails(small: Microdata, tmp
         assert entry["method"] == SWAP.text and entry["replicate"] == release_draw(Candidate(SWAP)).replicate
         assert {row["measure"]: row["value"] for row in entry["measured"]}[AboveWhenFresh().text] == 0.1
         assert list(study.manifest["checked_draws"].values()) == [[10**9], [10**9]], "one draw of each method"
+        measured = release_measurement(study, study.scores(), released.choice)
+        assert measured is not None and measured["level"] == 0.99
+        assert [one["passed"] for one in measured["tries"]] == [False, True]
+        assert [(row["title"], row["value"]) for row in measured["rows"]][-1] == (AboveWhenFresh().title, "0.1")
     assert tries_in(ledger) == [(0.03, "failed"), (0.01, "passed")]
     note = json.loads((tmp_path / "public" / "note.json").read_text())
     assert [(one["confidence_level"], one["passed"]) for one in note["tries"]] == [(0.97, False), (0.99, True)]
