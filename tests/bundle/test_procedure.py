@@ -208,7 +208,7 @@ def test_second_candidate_is_written_where_the_first_fails(small: Microdata, tmp
         measured = release_measurement(study, study.scores(), released.choice)
         assert measured is not None and measured["level"] == 0.99
         assert [one["passed"] for one in measured["tries"]] == [False, True]
-        assert [(row["title"], row["value"]) for row in measured["rows"]][-1] == (AboveWhenFresh().title, "0.1")
+        assert [(row["title"], row["value"]) for row in measured["rows"]][-1] == (AboveWhenFresh().title, "0.100")
     assert tries_in(ledger) == [(0.03, "failed"), (0.01, "passed")]
     note = json.loads((tmp_path / "public" / "note.json").read_text())
     assert [(one["confidence_level"], one["passed"]) for one in note["tries"]] == [(0.97, False), (0.99, True)]

@@ -133,7 +133,7 @@ def method_note(
         "methods_searched": effort.methods,
         "draws_checked": effort.checked,
         "draws_allowed": effort.allowed,
-        "tries": [describe_try(one) for one in tries if one.passed is not None],
+        "tries": [describe_try(one, view.name_of(one.method)) for one in tries if one.passed is not None],
         "largest_error": round(effort.error, 9),
         "may_not": [*MAY_NOT, CAUTION],
         "example": example(data),

@@ -12,7 +12,7 @@ renewed by another seed, plan or rule. Nothing is corrected for the number of li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict, TypeVar
 
@@ -41,6 +41,7 @@ class Try:
     error: float
     passed: bool | None
     checks: tuple[Check, ...] = ()
+    method: str = ""  # the text of its method
 
     @property
     def failed(self) -> tuple[Check, ...]:
@@ -132,8 +133,9 @@ class Procedure:
     """The procedure of one release: which candidates are tried, which draw of each, and with which errors.
 
     draws : the new draw of each candidate. errors : of the tries, in their order. spent : how many tries were made before
-    by other procedures for these data and this profile. entry : the row in the ledger. is_repeated : whether some of these
-    tries have been made before; they give the same figures again.
+    by other procedures for these data and this profile. entry : the row in the ledger that records this release, where it
+    has one. made : the errors of the tries of this very procedure that were made before, by the place of the candidate:
+    they give the same figures again.
     """
 
     names: tuple[str, ...]
@@ -141,10 +143,7 @@ class Procedure:
     errors: tuple[float, ...]
     spent: int
     entry: ProcedureEntry | None
-
-    @property
-    def is_repeated(self) -> bool:
-        return self.entry is not None and bool(self.entry.errors)
+    made: Mapping[int, float]
 
 
 def plan_procedure(
@@ -163,13 +162,13 @@ def plan_procedure(
     kept = candidates[: len(policy.try_errors)]
     if own:
         draws = [Candidate(c.method, number) for c, (_, number) in zip(kept, own[0].draws, strict=False)]
-        made = tuple(own[0].errors.values())
+        made = own[0].errors
     else:
         used = {draw for entry in others for draw in entry.draws}
-        draws, made = [_unused_draw(candidate, used) for candidate in kept], ()
+        draws, made = [_unused_draw(candidate, used) for candidate in kept], {}
     left = errors_left(policy, spent + len(made), is_overridden=is_overridden and not made)
     recorded = own[0] if own and ledgers[0].fingerprint(identity) == own[0].identity else None
-    return Procedure(tuple(names[: len(draws)]), tuple(draws), (*made, *left), spent, recorded)
+    return Procedure(tuple(names[: len(draws)]), tuple(draws), (*made.values(), *left), spent, recorded, made)
 
 
 def _unused_draw(candidate: Candidate, used: Collection[tuple[str, int]]) -> Candidate:

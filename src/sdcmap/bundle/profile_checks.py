@@ -54,13 +54,17 @@ class ProfileChecks:
     level: float
     score: Score
 
-    def checks(self) -> Iterator[Check]:
-        """Yield every check, those that can fail first."""
+    def checks_without_scores(self) -> Iterator[Check]:
+        """Yield the checks that count and need no attack."""
+        yield check_unmasked(self.data, self.released, self.method, self.policy.unmasked_agreement)
         yield self._unique_records()
+        yield from self._area_size()
+
+    def checks(self) -> Iterator[Check]:
+        """Yield the checks that attack the file, those that can fail first."""
         yield from self._profile_limits()
         yield from self._attack_scenarios()
         yield from self._subgroups()
-        yield from self._area_size()
         yield from self._knowledge_levels()
 
     # ---- checks that can fail ---------------------------------------------------------------------------------

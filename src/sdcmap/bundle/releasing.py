@@ -37,7 +37,7 @@ from sdcmap.bundle.procedure import (
     run_tries,
     studied_replicate,
 )
-from sdcmap.bundle.profile_checks import ProfileChecks, check_unmasked
+from sdcmap.bundle.profile_checks import ProfileChecks
 from sdcmap.bundle.readme import About, citation, readme
 from sdcmap.bundle.recoverable_columns import check_recoverable
 from sdcmap.bundle.round_trip import align_with_original, check_round_trip, read_released
@@ -209,7 +209,7 @@ class Release:
                 bundle = made._replace(checks=[*results, *made.checks], overrides=[*overrides, *made.overrides])
                 bundles.append(bundle)
                 passed = not bundle.failed if bundle.is_measured else None
-                tries.append(Try(number, name, error, passed, tuple(made.checks)))
+                tries.append(Try(number, name, error, passed, tuple(made.checks), drawn.candidate.method.text))
                 if passed is not None:
                     ledger.record_outcome(entry.row, place, "passed" if passed else "failed")
                 if on_try is not None:
@@ -217,7 +217,7 @@ class Release:
                 finish(drawn, bundle._replace(tries=tries), part)
             return passed
 
-        errors = [entry.errors.get(places[0], self.plan.policy.try_errors[0])] if written else procedure.errors
+        errors = [procedure.made.get(places[0], self.plan.policy.try_errors[0])] if written else procedure.errors
         if run_tries(places, errors, attempt) is not None:
             return bundles[-1].checks
         return _checks_of_all(results, tries)
@@ -254,9 +254,13 @@ class Release:
 
     def _earlier_tries(self, procedure: Procedure, first: int) -> list[Try]:
         """Return the tries of this procedure that failed before the one that is made again."""
-        made = [] if procedure.entry is None else list(procedure.entry.errors.items())
+        made = list(procedure.made.items())
         before = made[: next((i for i, (place, _) in enumerate(made) if place == first), 0)]
-        return [Try(procedure.spent + i + 1, procedure.names[at], error, False) for i, (at, error) in enumerate(before)]
+        methods = [draw.method.text for draw in procedure.draws]
+        return [
+            Try(procedure.spent + number, procedure.names[at], error, False, method=methods[at])
+            for number, (at, error) in enumerate(before, 1)
+        ]
 
     def _was_written(self, ledgers: Sequence[Ledger]) -> bool:
         """Return whether a ledger has a release of this very draw."""
@@ -280,7 +284,7 @@ class Release:
             check_ledgers(ledgers[0], ledgers[1:], unreadable, recorded),
             *check_lineage(self.plan),
             check_others(self._find_earlier(ledgers), self.again),
-            check_tries(self.plan.policy, procedure.spent, self.profile.name, is_repeated=procedure.is_repeated),
+            check_tries(self.plan.policy, procedure.spent, self.profile.name, is_repeated=bool(procedure.made)),
         ]
 
     def _make_feasible(self, part: Path, attempt: _Attempt) -> _CheckedBundle:
@@ -307,6 +311,16 @@ class Release:
         back = read_released(path, prepared)
         round_trip = check_round_trip(prepared, back)
         unmasked_keys = [name for name in prepared.data.keys if name not in prepared.masked]
+        # Samples, refits and expectations use streams of this draw: nothing of the study is used.
+        fresh, level = stream.child("release scores"), 1 - attempt.error
+        scores: dict[Measure, ScoreRow] = {}
+
+        def score(measures: Sequence[Measure]) -> list[ScoreRow]:
+            """Score each measure of the written file once."""
+            new = [measure for measure in measures if measure not in scores]
+            scores.update(zip(new, score_file(new, data, released, fresh, method), strict=True))
+            return [scores[measure] for measure in measures]
+
         # First the checks that need no score. If one fails, nothing is measured, so that no try is spent.
         results = [
             checks.check_identifiers(masked, policy),
@@ -316,7 +330,8 @@ class Release:
         ]
         if round_trip.passed:
             released = align_with_original(data, back, prepared)
-            results += [check_unmasked(data, released, method, policy.unmasked_agreement)]
+            profile_checks = ProfileChecks(data, released, prepared, method, self.profile, policy, level, score)
+            results += profile_checks.checks_without_scores()
             if plan.edits:
                 results += [checks.check_edits(plan.edits, data, released, policy.edit_violations)]
         checked_draws = 0
@@ -324,11 +339,13 @@ class Release:
             checked_draws = self._count_checked_draws()
             results += [checks.check_draws(checked_draws, policy.draws)]
         unmeasured, overrides = checks.apply_overrides(results, self.override)
+        methods = sum(Candidate(one).kind == "candidate" for one in plan.all_methods)  # with those of a search
+        effort = SearchEffort(self.searched, methods, checked_draws, policy.draws, sum(policy.try_errors))
         if attempt.begin is None or any(not check.passed for check in unmeasured):
+            if round_trip.passed:  # for a preview of the files
+                self._explain(part, prepared, effort, (), overrides, attempt.before)
             return _CheckedBundle(unmeasured, overrides)
         attempt.begin()
-        # Samples, refits and expectations use streams of this draw: nothing of the study is used.
-        fresh, level = stream.child("release scores"), 1 - attempt.error
         utilities = [m for m in plan.measures if m.axis == "utility"]
         risks, expectations = (
             [m for m in plan.measures if m.axis == "risk" and m.expectation == pooled] for pooled in (False, True)
@@ -336,19 +353,11 @@ class Release:
         limited = {limit.measure for limit in self.limits}
         expected_losses = [m for m in utilities if m.expectation and m in limited]
         losses = list(zip(utilities, score_file(utilities, data, released, fresh), strict=True))
-        scores: dict[Measure, ScoreRow] = {}
-
-        def score(measures: Sequence[Measure]) -> list[ScoreRow]:
-            """Score each measure of the written file once."""
-            new = [measure for measure in measures if measure not in scores]
-            scores.update(zip(new, score_file(new, data, released, fresh, method), strict=True))
-            return [scores[measure] for measure in measures]
-
         # The limits of the plan, and the limits of the profile, on the file as read back.
         single = [loss for loss in losses if loss[0] in limited and not loss[0].expectation]
         results += check_limits(self.limits, single, level, name="loss")
         results += check_limits(self.limits, list(zip(risks, score(risks), strict=True)), level)
-        results += ProfileChecks(data, released, prepared, method, self.profile, policy, level, score).checks()
+        results += profile_checks.checks()
         # An expectation cannot be judged by one file, so it is pooled over further new draws of the method.
         measures = [*expectations, *expected_losses]
         pooled = limit_checks.score_expectations(measures, data, self._draws(stream), is_random=method.random)
@@ -363,10 +372,8 @@ class Release:
         elif self.again:
             results += check_joint(earlier, data, released, plan, self.limits, fresh, method, level)
         results, overrides = checks.apply_overrides(results, self.override)
-        methods = sum(Candidate(method).kind == "candidate" for method in plan.all_methods)  # with those of a search
-        effort = SearchEffort(self.searched, methods, checked_draws, policy.draws, sum(policy.try_errors))
         passed = all(check.passed for check in results)
-        tries = [*attempt.before, Try(attempt.number, attempt.name, attempt.error, passed)]
+        tries = [*attempt.before, Try(attempt.number, attempt.name, attempt.error, passed, method=method.text)]
         self._explain(part, prepared, effort, losses, [*attempt.overrides, *overrides], tries)
         expected = dict(zip(measures, pooled, strict=True))
         measured = {**dict(losses), **scores, **expected}
