@@ -192,10 +192,15 @@ def test_largest_units_of_businesses_are_limited(tmp_path: Path) -> None:
     assert any(s.startswith("Largest units re-identified") and " (LargestUnits): " in s for s in wrong)
 
 
-def test_both_attack_scenarios_and_doubtful_counts_are_reported(persons: sm.Microdata) -> None:
+def test_both_attack_scenarios_and_doubtful_counts_are_reported(
+    persons: sm.Microdata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     method = sm.Chain([sm.Swap(on=["region"], rate=0.2), sm.Noise(on=["income", "rent"], variance=0.3)])
 
     def reasons(**stated: Any) -> list[str]:
+        monkeypatch.setenv(
+            "SDCMAP_LEDGER", str(tmp_path / f"ledger {len(stated)}")
+        )  # so that each release is the first
         plan = plan_of(method, profile={"name": "public-use", **stated})
         return [c.reason for c in release(persons, plan, chosen(plan)).check() if c.name in ("information", "profile")]
 

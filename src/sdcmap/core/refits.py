@@ -7,6 +7,7 @@ inside and outside a refit are exchangeable, because the folds are random.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -23,7 +24,10 @@ from sdcmap.kernels.arrays import Array
 
 
 class Folds(NamedTuple):
-    """The refits that a measure requests: how many, each without another share `held_out` of the people."""
+    """The refits that a measure requests: how many, each without another share `held_out` of the people.
+
+    More refits than there are folds deal the people to new folds.
+    """
 
     times: int
     held_out: float
@@ -87,8 +91,11 @@ def refit_without(data: Microdata, method: Method, stream: Stream, request: Refi
     own = stream.child(f"makings without {request.held_out!r}")
     # the folds respect the strata of the file and of the method, so that no refit lacks a whole stratum
     strata = tuple(dict.fromkeys((*data.schema.of_role("stratum"), *(n for step in method.steps for n in step.within))))
-    fold = assign_folds(data, request.held_out, strata, own.rng())
-    return tuple(_refit(data, method, own.child(f"fold {k}"), fold == k) for k in range(request.times))
+    count = count_folds(request.held_out)
+    streams = [own, *(own.child(f"deal {number}") for number in range(1, math.ceil(request.times / count)))]
+    deals = [assign_folds(data, request.held_out, strata, deal.rng()) for deal in streams]
+    outside = [deals[k // count] == k % count for k in range(request.times)]
+    return tuple(_refit(data, method, own.child(f"fold {k}"), out) for k, out in enumerate(outside))
 
 
 def _refit_half_in(data: Microdata, method: Method, stream: Stream, request: HalfIn) -> tuple[Refit, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.core.refits import Folds, Refit
+from sdcmap.core.value import Spec
 from sdcmap.data.cells import common_codes, recode_to_released_categories
 from sdcmap.data.label_layers import read_labels, separate_layers, spell_out_labels
 from sdcmap.kernels.statistics.unit_errors import mean_influences, unit_error
@@ -23,6 +24,7 @@ from sdcmap.risk.linkage.field_costs import importance_problems, relative_weight
 from sdcmap.risk.linkage.stated_columns import replay_deterministic_steps
 
 NO_CONTROL = "a synthetic file needs a control file of people who were not in the original, or the method that made it."
+MIN_RELEASE_REFITS = 20  # of a method, when its release is measured
 SECONDS_PER_COMPARISON = 2e-9  # of one variable of one person with one record, on one core
 
 
@@ -85,6 +87,7 @@ class Controlled(RiskMeasure):
         times with different people left out. "best": rows, except where values are drawn from a model or exchanged
         between records (Synthesize, Shuffle, RankSwap, Microaggregate); then the control file, or refits without one.
     folds : the number of refits, at least 1; each leaves out another `held_out` / `folds` of the people.
+    rounds : how often the people are dealt to `folds` refits, at least 1; the release checks use at least 20 refits.
     method : how the file was made; a sweep or release fills it in.
     """
 
@@ -100,7 +103,12 @@ class Controlled(RiskMeasure):
     sha256: str = field(default="", kw_only=True)
     control: Literal["best", "rows", "refits"] = field(default="best", kw_only=True)
     folds: Annotated[int, Range(1)] = field(default=2, kw_only=True)
+    rounds: Annotated[int, Range(1)] = field(default=1, kw_only=True)
     method: Method | None = field(default=None, kw_only=True)
+
+    def identity(self) -> Spec:
+        """Return what determines the numbers. One round is left out, so that measures keep their earlier digests."""
+        return {name: part for name, part in super().identity().items() if name != "rounds" or self.rounds > 1}
 
     def problems(self) -> Iterator[str]:
         return importance_problems(getattr(self, "importance", ()), getattr(self, "on", ()))
@@ -108,11 +116,25 @@ class Controlled(RiskMeasure):
     def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
 
+    def release_variant(self) -> Measure:
+        """Return the measure with at least `MIN_RELEASE_REFITS` refits, each of which leaves out as many people."""
+        return replace(self.resample(), rounds=max(self.rounds, self._release_rounds))  # type: ignore[call-arg]
+
+    def release_error(self, estimate: Estimate) -> float:
+        """Return the error of the estimate, reduced by the further refits where it comes from independent refits."""
+        refits = estimate.parts.get("refits")
+        ratio = 1.0 if refits is None else min(1.0, refits / (self.folds * self._release_rounds))
+        return (estimate.se or 0.0) * math.sqrt(ratio)
+
+    @property
+    def _release_rounds(self) -> int:
+        return math.ceil(MIN_RELEASE_REFITS / self.folds)
+
     def pair_seconds(self, data: Microdata) -> float:
         """Estimate the seconds needed to compare each person with each record."""
         people = 2.0 * min(self.targets, len(data) * self.held_out)
         return (
-            (self.folds if self.control == "refits" else 1)
+            (self.folds * self.rounds if self.control == "refits" else 1)
             * people
             * len(data)
             * len(self.variables(data))
@@ -137,7 +159,9 @@ class Controlled(RiskMeasure):
         names = self.check_variables(original)
         recoded = recode_by_method(original, self.method, self.columns_to_compare(original))
         splits = [self.split_refit(recoded, refit, rng) for refit in refits]
-        return self.estimate([self.attack(split, names, numeric_ranges(recoded, names), rng) for split in splits])
+        outcomes = [self.attack(split, names, numeric_ranges(recoded, names), rng) for split in splits]
+        estimate = self.estimate(outcomes)
+        return replace(estimate, parts={**estimate.parts, "refits": float(len(refits))})
 
     def columns_to_compare(self, data: Microdata) -> tuple[str, ...]:
         """Return the columns that members and non-members must have."""
@@ -159,7 +183,9 @@ class Controlled(RiskMeasure):
 
     def refits(self, masked: Microdata) -> Folds | None:
         needs_refits = self.control == "refits" or (self._mixes_records(masked) and not self.control_file)
-        return Folds(self.folds, self.held_out / self.folds) if needs_refits and self.method is not None else None
+        if not needs_refits or self.method is None:
+            return None
+        return Folds(self.folds * self.rounds, self.held_out / self.folds)
 
     def _mixes_records(self, masked: Microdata) -> bool:
         """Return whether released records may contain values of other people.

@@ -54,10 +54,7 @@ def margin_to_pass(study_error: float, release_error: float, policy: ReleasePoli
     It is z_release * s_release + z_study * sqrt(s_study^2 + s_release^2): the margin of the release itself, and what the
     study may have underestimated.
     """
-    z_release, z_study = (
-        float(getattr(policy, name, usual)) for name, usual in (("z_release", 2.33), ("z_study", 1.5))
-    )
-    return z_release * release_error + z_study * math.hypot(study_error, release_error)
+    return policy.z_release * release_error + policy.z_study * math.hypot(study_error, release_error)
 
 
 def limits_at_size(data: Microdata, limits: Iterable[Limit], policy: ReleasePolicy) -> tuple[LimitAtSize, ...]:
