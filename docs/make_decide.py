@@ -235,8 +235,6 @@ def limits() -> list[str]:
         "special",
         "inference",
         "membership",
-        "outlier_membership",
-        "outlier_detection",
         "largest",
         "totals",
     )
