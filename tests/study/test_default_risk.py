@@ -101,8 +101,7 @@ def test_plan_without_a_risk_measure_gets_all_three(tmp_path: Path) -> None:
     with sm.Study.open(tmp_path / "study") as study:
         assert study.plan == swept
     report = sm.report(tmp_path / "study").html
-    assert "Membership inference (nearest record): 0.9" in report
-    assert report.count("Not measured") == report.count("Not measured: OutlierMembership is off") > 0
+    assert "Membership inference (nearest record): 0.9" in report and "Not measured" not in report
 
 
 def test_risk_axis_may_be_the_worst_share_of_limits() -> None:
