@@ -180,8 +180,8 @@ class Ledger:
             rows = connection.execute(query, (self.fingerprint(data),)).fetchall()
             tries = "select candidate, error from try where procedure = ? order by rowid"
             return [
-                ProcedureEntry(row, *rest, _draws(candidates), dict(connection.execute(tries, (row,)).fetchall()))
-                for row, *rest, candidates in rows
+                ProcedureEntry(row, profile, own, _draws(candidates), dict(connection.execute(tries, (row,)).fetchall()))
+                for row, profile, own, candidates in rows
             ]
 
     def record_procedure(

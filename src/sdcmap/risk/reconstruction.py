@@ -13,7 +13,7 @@ from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
 from sdcmap.core.refits import Refit
 from sdcmap.data.cells import common_codes
 from sdcmap.kernels.tables.reconstruction import nearest_without_column
-from sdcmap.risk._control import Controlled, Split, distance_inputs, numeric_ranges
+from sdcmap.risk._control import Controlled, Split, distance_inputs, numeric_ranges, recode_by_method
 from sdcmap.risk._secrets import check_comparable
 
 BINS = 20  # of the values of a number, with equally many people
@@ -140,7 +140,8 @@ class Reconstruction(Controlled):
         return self._estimate(Outcome(right, weight, is_paired=False), len(truths))
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
-        names, recoded = self.check_variables(original), self.recode_by_method(original)
+        names = self.check_variables(original)
+        recoded = recode_by_method(original, self.method, self.columns_to_compare(original))
         truths = self._truths(recoded, [refit.released for refit in refits], names)
         if len(refits) == 1:
             split: Split = self.split_refit(recoded, refits[0], rng)

@@ -227,7 +227,7 @@ def _log_ratio(above: Array, below: Array) -> Array:
 
 def _mean_advantage(pairs: Sequence[list[Array]], units: Sequence[Units]) -> Difference:
     """Return the mean advantage over the files."""
-    each = [cross_fit_advantage(*pair, own) for pair, own in zip(pairs, units, strict=True)]
+    each = [cross_fit_advantage(pair[0], pair[1], own) for pair, own in zip(pairs, units, strict=True)]
     se = math.sqrt(sum(one.se**2 for one in each)) / len(each)
     return Difference(float(np.mean([one.value for one in each])), se)
 

@@ -197,8 +197,8 @@ class _LearnedModel(Measure):
         for half in (0, 1):
             rows = [np.flatnonzero(half_of[own] == half) for own in people]
             fits = zip(features, answers, rows, strict=False)
-            trained = tuple(learner.fit(f._replace(train=f.train[own]), answer[own]) for f, answer, own in fits)
-            halves.append(comparison._replace(models=trained).loss)
+            first, second = (learner.fit(f._replace(train=f.train[own]), answer[own]) for f, answer, own in fits)
+            halves.append(comparison._replace(models=(first, second)).loss)
         return comparison._replace(halves=tuple(halves))
 
 
