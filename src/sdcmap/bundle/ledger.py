@@ -180,7 +180,9 @@ class Ledger:
             rows = connection.execute(query, (self.fingerprint(data),)).fetchall()
             tries = "select candidate, error from try where procedure = ? order by rowid"
             return [
-                ProcedureEntry(row, profile, own, _draws(candidates), dict(connection.execute(tries, (row,)).fetchall()))
+                ProcedureEntry(
+                    row, profile, own, _draws(candidates), dict(connection.execute(tries, (row,)).fetchall())
+                )
                 for row, profile, own, candidates in rows
             ]
 
