@@ -228,7 +228,10 @@ def value_of(value: Value) -> str | float:
 
 def record(cls: type[Value], folder: str) -> dict[str, Any]:
     """Return what is stored of a class."""
-    return {"revision": cls.revision, "defaults": defaults(cls), "value": value_of(instance(cls, folder))}
+    value = instance(cls, folder)
+    # a field that the identity leaves out at its default is new, and changes no earlier number
+    shown = {name: default for name, default in defaults(cls).items() if name in value.identity()}
+    return {"revision": cls.revision, "defaults": shown, "value": value_of(value)}
 
 
 def stored() -> dict[str, dict[str, Any]]:
