@@ -12,7 +12,7 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
 from sdcmap.core.refits import Refit
 from sdcmap.data.cells import common_codes
-from sdcmap.kernels.tables.reconstruction import nearest_without_column
+from sdcmap.kernels.tables.column_guesses import nearest_without_column
 from sdcmap.risk._control import Controlled, Split, distance_inputs, numeric_ranges, recode_by_method
 from sdcmap.risk._secrets import check_comparable
 
@@ -108,7 +108,7 @@ class Reconstruction(Controlled):
     'Reconstruction(columns=5)'
     """
 
-    label: ClassVar[str] = "Reconstruction of records (gain of members)"
+    label: ClassVar[str] = "Records reconstructed (gain of members)"
     description: ClassVar[str] = (
         "How much more of a record is guessed correctly for people in the file than for people outside it; rare "
         "values count more."
