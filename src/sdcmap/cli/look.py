@@ -214,7 +214,12 @@ def _proposal_comments(overview: Look) -> str:
         lines.append(f"#   and {len(proposed) - MAX_COLUMNS_SHOWN:,} more columns; sdcmap look --json lists them all")
     lines += [f"# {line}" for line in _what_is_left_out(overview)]
     head = "# Proposed roles, how sure each is, why, and what its values show:"
-    return "\n".join(" ".join(line.splitlines()) for line in [head, *lines, "#"]) + "\n" if proposed else ""
+    return "\n".join(map(_on_one_line, [head, *lines, "#"])) + "\n" if proposed else ""
+
+
+def _on_one_line(comment: str) -> str:
+    """Return a comment without line breaks, which a column's name may contain."""
+    return " ".join(comment.splitlines())
 
 
 _PLAN_HEADER = """\
