@@ -12,8 +12,9 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
 from sdcmap.core.refits import Refit
 from sdcmap.data.cells import common_codes
+from sdcmap.kernels.statistics.unit_errors import unit_error
 from sdcmap.kernels.tables.column_guesses import nearest_without_column
-from sdcmap.risk._control import Controlled, Split, distance_inputs, numeric_ranges, recode_by_method
+from sdcmap.risk._control import Controlled, Split, Units, distance_inputs, numeric_ranges, recode_by_method
 from sdcmap.risk._secrets import check_comparable
 
 BINS = 20  # of the values of a number, with equally many people
@@ -22,36 +23,40 @@ BINS = 20  # of the values of a number, with equally many people
 class Outcome(NamedTuple):
     """Success on each member and each non-member (rows) for each guessed column, and the weights of their true values.
 
-    `is_paired`: both groups are the same people, as members of one refit and non-members of another.
+    `units`: the household of each person. `is_paired`: both groups are the same people, as members of one refit and
+    non-members of another.
     """
 
     right: tuple[Array, Array]
     weight: tuple[Array, Array]
+    units: Units
     is_paired: bool
 
     @property
     def rates(self) -> tuple[float, float]:
         """Return the weighted success rate of both groups."""
-        members, others = (_weighted_mean(r, w)[0] for r, w in zip(self.right, self.weight, strict=True))
+        members, others = (_weighted_mean(*group)[0] for group in zip(self.right, self.weight, self.units, strict=True))
         return members, others
 
     @property
     def gain(self) -> tuple[float, float]:
-        """Return the rate of members minus that of non-members, and its standard error over people."""
+        """Return the rate of members minus that of non-members, and its standard error over households."""
         if self.is_paired:
-            return _weighted_mean(self.right[0] - self.right[1], self.weight[0])
-        (a, error_a), (b, error_b) = (_weighted_mean(r, w) for r, w in zip(self.right, self.weight, strict=True))
+            return _weighted_mean(self.right[0] - self.right[1], self.weight[0], self.units[0])
+        # a household is in one group only
+        (a, error_a), (b, error_b) = (
+            _weighted_mean(*group) for group in zip(self.right, self.weight, self.units, strict=True)
+        )
         return a - b, math.hypot(error_a, error_b)
 
 
-def _weighted_mean(values: Array, weight: Array) -> tuple[float, float]:
-    """Return sum of weight x value / sum of weight over all people and columns, and its error over people (a ratio)."""
+def _weighted_mean(values: Array, weight: Array, units: Array) -> tuple[float, float]:
+    """Return sum of weight x value / sum of weight over people and columns, and its error over units (a ratio)."""
     whole = float(weight.sum())
     mean = float((weight * values).sum()) / whole
-    # the 2 keeps the error above 0 where all people are equal
-    mean_weight = whole / len(weight)
-    residuals = (weight * (values - mean)).sum(axis=1) / mean_weight
-    return mean, math.sqrt(float((residuals**2).sum()) + 2 / weight.shape[1]) / len(weight)
+    error = unit_error(units, (weight * (values - mean)).sum(axis=1) / whole)
+    # the second term keeps the error above 0 where all people are equal
+    return mean, math.hypot(error, math.sqrt(2 / weight.shape[1]) / len(weight))
 
 
 def rarity(codes: Array) -> Array:
@@ -137,7 +142,7 @@ class Reconstruction(Controlled):
         right, weight = zip(
             *(self._attack(people, recoded, split.released, names, truths) for people in split[:2]), strict=True
         )
-        return self._estimate(Outcome(right, weight, is_paired=False), len(truths))
+        return self._estimate(Outcome(right, weight, split.units, is_paired=False), len(truths))
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         names = self.check_variables(original)
@@ -147,7 +152,7 @@ class Reconstruction(Controlled):
             split: Split = self.split_refit(recoded, refits[0], rng)
             groups = [self._attack(people, recoded, refits[0].released, names, truths) for people in split[:2]]
             right, weight = zip(*groups, strict=True)
-            return self._estimate(Outcome(right, weight, is_paired=False), len(truths))
+            return self._estimate(Outcome(right, weight, split.units, is_paired=False), len(truths))
         rows, inside, outside = self.draw_exchangeable_people(refits, np.ones(len(original), dtype=bool), rng)
         people = recoded.take(rows)
         outcomes = [self._attack(people, recoded, refit.released, names, truths) for refit in refits]
@@ -156,7 +161,9 @@ class Reconstruction(Controlled):
             outcomes[0][1],
         )  # of each refit, person and column
         members, others = (np.einsum("kp,kpc->pc", mask / mask.sum(axis=0), success) for mask in (inside, outside))
-        return self._estimate(Outcome((members, others), (weights, weights), is_paired=True), len(truths))
+        units = original.units[rows]
+        outcome = Outcome((members, others), (weights, weights), (units, units), is_paired=True)
+        return self._estimate(outcome, len(truths))
 
     def _truths(self, original: Microdata, released: Sequence[Microdata], names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns to guess whose released values can be compared with the true ones."""
@@ -201,7 +208,8 @@ class Reconstruction(Controlled):
         for k in range(columns):
             part = [tuple(side[:, [k]] for side in sides) for sides in (outcome.right, outcome.weight)]
             if min(side.sum() for side in part[1]) > 0:
-                single.append(Outcome((part[0][0], part[0][1]), (part[1][0], part[1][1]), outcome.is_paired).gain[0])
+                sides = (part[0][0], part[0][1]), (part[1][0], part[1][1])
+                single.append(Outcome(*sides, outcome.units, outcome.is_paired).gain[0])
         value, se = outcome.gain
         parts = {"members": members, "non-members": others, "worst column": max(single), "columns": float(columns)}
         return Estimate(value=value, se=se, parts=parts)
