@@ -108,8 +108,8 @@ def test_sentences_say_what_can_be_promised_instead() -> None:
     for words in ("with 103 records", "ClosestRecord (limit 0.6) cannot be shown to hold", "records would be needed",
                   "k-anonymity (WorstLinkage, ExactMatch, RecordRisk", "scientific-use", "is not offered yet"):  # fmt: skip
         assert words in text
-    large = list(describe_limits(prospects(3000), 3000))
-    assert len(large) == 2 and "can be shown to hold with 3,000 records: AttributeInference of age, income" in large[0]
+    large = list(describe_limits(prospects(8000), 8000))
+    assert len(large) == 2 and "can be shown to hold with 8,000 records: AttributeInference of age, income" in large[0]
 
 
 PLAN = """
