@@ -99,7 +99,9 @@ def test_utility_measures_can_have_limits(persons: Microdata, tmp_path: Path) ->
     ru = sm.RUMap(scores, plan.risk, plan.utility, plan.limits)
     eligible = dict(zip(ru.points["method"], ru.eligible(ru.points).tolist(), strict=True))
     assert eligible[weak.text] and not eligible[strong.text]
-    anyway = {"unmasked": "a test of the loss"}  # a failed check of another kind would come before any measurement
+    anyway = dict.fromkeys(
+        ("unmasked", "profile"), "a test of the loss"
+    )  # a failed check of another kind would come before any measurement
     over = sm.release(persons, plan, sm.study.plan.Candidate(strong), ledger=tmp_path, override=anyway)
     failed = [check for check in over.check() if check.name == "loss"]
     assert len(failed) == 1 and not failed[0].passed and failed[0].verdict is not None
@@ -122,8 +124,9 @@ def test_changed_policy_number_needs_a_reason_and_is_kept(tmp_path: Path, person
         sm.Plan.from_toml(plan.toml().replace("draws", "draw"))
 
 
-def test_check_command_prints_the_policy(tmp_path: Path, persons: Microdata) -> None:
-    persons.frame().write_csv(tmp_path / "people.csv")
+def test_check_command_prints_the_policy(tmp_path: Path) -> None:
+    people = sm.demo.population(3_000).only((*KEYS, "wage"))  # enough records to show every limit
+    people.frame().write_csv(tmp_path / "people.csv")
     place = tmp_path / "plan.toml"
     sdcmap("look", tmp_path / "people.csv", "-o", place, "--keys", ",".join(KEYS))
     place.write_text(place.read_text() + '\n[policy]\ncomparison_level = 0.9\nreason = "a rehearsal"\n')
