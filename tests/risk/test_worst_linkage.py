@@ -13,7 +13,7 @@ from sizes import size
 
 RECORDS = 160
 KEYS, NUMBERS = ("a", "b", "c"), ("wage", "rent", "score")
-FILES = size(2, 12)
+FILES = size(1, 12)
 METRICS = ("standardized", "mahalanobis", "gower", "mixed")
 
 
@@ -92,7 +92,7 @@ SINGLE_ATTACKS = (
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.4])
-@pytest.mark.parametrize("seed", range(size(5, 12)))
+@pytest.mark.parametrize("seed", range(size(2, 12)))
 def test_no_single_attack_finds_more(seed: int, noise: float) -> None:
     """With a single attack one-to-one, five of ten such files were exceeded, by up to 0.07."""
     original = made_frame(seed)
