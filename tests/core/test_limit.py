@@ -124,12 +124,12 @@ def test_changed_policy_number_needs_a_reason_and_is_kept(tmp_path: Path, person
         sm.Plan.from_toml(plan.toml().replace("draws", "draw"))
 
 
-def test_check_command_prints_the_policy(tmp_path: Path) -> None:
-    people = sm.demo.population(3_000).only((*KEYS, "wage"))  # enough records to show every limit
-    people.frame().write_csv(tmp_path / "people.csv")
+def test_check_command_prints_the_policy(tmp_path: Path, persons: Microdata) -> None:
+    persons.frame().write_csv(tmp_path / "people.csv")
     place = tmp_path / "plan.toml"
-    sdcmap("look", tmp_path / "people.csv", "-o", place, "--keys", ",".join(KEYS))
-    place.write_text(place.read_text() + '\n[policy]\ncomparison_level = 0.9\nreason = "a rehearsal"\n')
+    source = sm.files.Source("people.csv", KEYS, ("wage",))
+    policy = ReleasePolicy(comparison_level=0.9, reason="a rehearsal")
+    sm.Plan(sm.Swap("Sex"), [sm.SmallCells(on=KEYS), sm.Hellinger(on=KEYS)], policy=policy, data=source).write(place)
     result = json.loads(sdcmap("check", place, "--json").stdout)
     assert result["policy"] == {"reason": "a rehearsal", **DEFAULT_POLICY.numbers, "comparison_level": 0.9}
     printed = sdcmap("check", place).stdout
