@@ -29,10 +29,14 @@ def check_missing_patterns(data: Microdata, method: Method, masked: Microdata, p
     own = own if masked.origin is None else own[masked.origin]
     # where the released column tells no reasons, an attacker does not compare them
     own = np.where(visible.max(axis=0) > 1, own, np.minimum(own, 1))
-    exposed = _exposed(own, visible, np.array([_hides_suppressed(data, method, name) for name in names]), profile.k)
+    exposed = _find_exposed(
+        own, visible, np.array([_hides_suppressed(data, method, name) for name in names]), profile.k
+    )
     unchanged = (own == visible).all(axis=0)
     if unchanged.any():
-        exposed |= _exposed(own[:, unchanged], visible[:, unchanged], np.zeros(int(unchanged.sum()), bool), profile.k)
+        exposed |= _find_exposed(
+            own[:, unchanged], visible[:, unchanged], np.zeros(int(unchanged.sum()), bool), profile.k
+        )
     count = f"{int(exposed.sum()):,} of {len(masked):,} records"
     sentence = (
         f"{count} have a pattern of missing values, as in the original, that fewer than {profile.k} records share"
@@ -54,7 +58,7 @@ def _hides_suppressed(data: Microdata, method: Method, name: str) -> bool:
     return suppresses and name in columns_with_drawn_missings(data, method)
 
 
-def _exposed(own: Array, visible: Array, hides: Array, k: int) -> Array:
+def _find_exposed(own: Array, visible: Array, hides: Array, k: int) -> Array:
     """Return True for records with their own pattern of missing values, if fewer than k records could have had it.
 
     hides : the columns in which suppressed values look missing, so that a missing value may have been present.
