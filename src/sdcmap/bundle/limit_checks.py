@@ -64,7 +64,7 @@ def score_file(
     alone : the file was made by `method`, so refits are possible; several releases together cannot be made again.
     """
     make = make_refitter(original, method, stream) if method is not None and alone else None
-    rows = [score_row(measure.resample(), original, released, stream, method, make) for measure in measures]
+    rows = [score_row(measure.release_variant(), original, released, stream, method, make) for measure in measures]
     return [row._replace(measure_id=m.id, measure=m.text) for m, row in zip(measures, rows, strict=True)]
 
 

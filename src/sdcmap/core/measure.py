@@ -189,6 +189,20 @@ class Measure(Value):
         """
         return self
 
+    def release_variant(self) -> Measure:
+        """Return the measure as the release checks use it: on a new sample, and with more refits; by default `resample()`.
+
+        Its value is stored under the name of this measure.
+        """
+        return self.resample()
+
+    def release_error(self, estimate: Estimate) -> float:
+        """Return the standard error that `release_variant` is expected to have, given an estimate of this measure.
+
+        By default it is the error of the estimate, and 0 where that is exact.
+        """
+        return estimate.se or 0.0
+
     def screening_variant(self, data: Microdata) -> Measure:
         """Return a cheaper measure that ranks candidates for these data in nearly the same order; by default itself.
 
