@@ -281,6 +281,12 @@ def risks() -> Iterator[Worked]:
         r.Calibrated(on="wage"), "unchanged", "6/6", "an unmasked column must agree exactly", method=sm.Identity()
     )
     yield Worked(sm.WorstLinkage(on="wage"), "crossed", "6/6", "the best of these attacks", method=TIGHT)
+    yield Worked(
+        r.SurestLinks(on="wage", links=2),
+        "unchanged",
+        "2/2",
+        "every record is linked to its own, and so are the two whose next neighbor is farthest",
+    )
     yield Worked(r.IntervalDisclosure(on="wage"), "unchanged", "1", "every value is in each interval around itself")
     yield Worked(r.DRisk(on="wage"), "moved", "4/6", "two wages moved by more than 0.05 standard deviations")
     yield Worked(
@@ -319,6 +325,12 @@ def risks() -> Iterator[Worked]:
         "the released value of the record with the smallest wage",
     )
     yield Worked(r.LargestUnits(on="wage", largest=2), "moved", "2/2", "the two largest kept their ranks")
+    yield Worked(
+        r.ExtremeValues(on="wage"),
+        "moved",
+        "1 - 0",
+        "the largest wage is at its rank; without it, 50 is not within 10 % of 60 (a tenth of six records is one unit)",
+    )
     yield Worked(
         r.PPercent(on="wage", by="sex", p=20.0),
         "unchanged",
@@ -368,10 +380,25 @@ def risks() -> Iterator[Worked]:
         data="crowd",
     )
     yield Worked(
+        r.OutlierMembership(on=["x"], fewest=8),
+        "unchanged",
+        "1",
+        "a released x at distance 0 tells that an outlying person is in the file",
+        data="crowd",
+        method=sm.Identity(),
+    )
+    yield Worked(
         r.AttributeInference(secret="y", on=["x"]),
         "unchanged",
         "1 - 0",
         "the nearest record of a member is their own; for a non-member no near record has such a y",
+        data="crowd",
+    )
+    yield Worked(
+        r.Reconstruction(on=["x", "y"], columns=1),
+        "unchanged",
+        "1 - 0",
+        "x is guessed from y: only a member's own record has such a y, and its x is right",
         data="crowd",
     )
     yield Worked(

@@ -15,6 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import sdcmap as sm
+from sdcmap.bundle import ledger
 from sdcmap.files.stat.statfile_reader import read_statfile
 from sdcmap.study import sweep as sweep_module
 from sizes import IN_CI, SOAK
@@ -74,6 +75,17 @@ def own_draws(request: pytest.FixtureRequest) -> None:
     rng = getattr(request.module, "RNG", None)
     if rng is not None:
         rng.bit_generator.state = request.module.__dict__.setdefault("RNG_BEGINS", rng.bit_generator.state)
+
+
+HOME_LEDGER = Path.home() / ".local" / "state" / "sdcmap" / "ledger"
+find_folders = ledger._default_folders
+
+
+@pytest.fixture(autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test a ledger of its own: the tries of another test, or of an earlier run, are none of its data."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    monkeypatch.setattr(ledger, "_default_folders", lambda: (at for at in find_folders() if at != HOME_LEDGER))
 
 
 @pytest.fixture(scope="session")

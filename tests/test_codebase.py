@@ -35,8 +35,8 @@ from sdcmap.utility import UTILITIES
 SOURCE = Path(sdcmap.__file__).parent
 PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 FILES = sorted(SOURCE.rglob("*.py"))
-MAX_FILES = 440
-MAX_LINES_PER_FILE = 410  # of code
+MAX_FILES = 450
+MAX_LINES_PER_FILE = 440  # of code
 CONTRACT_TYPES = {
     "layers": layers.LayersContract,
     "acyclic_siblings": acyclic_siblings.AcyclicSiblingsContract,

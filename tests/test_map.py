@@ -280,9 +280,11 @@ def test_choice_names_nearest_miss_if_nothing_passes(ru: sm.RUMap) -> None:
 
 
 def test_rules_on_means_choose_one_candidate(ru: sm.RUMap) -> None:
-    choice = ru.choose(sm.Threshold(risk=0.2, by="mean"))
-    assert choice.method == "B"  # mean risk .2, mean loss .35
-    assert choice.candidate == "B-1"  # the draw of B that is within the limit itself
+    # B has the mean risk 0.2 with a standard error of 0.1: 0.2 + 2.33 * 0.1 + 1.5 * sqrt(2) * 0.1 = 0.6451
+    choice = ru.choose(sm.Threshold(risk=0.646, by="mean"))
+    assert choice.method == "B"  # mean loss 0.35
+    assert choice.candidate == "B-0"  # the draw of B with the least loss that is within the limit itself
+    assert ru.choose(sm.Threshold(risk=0.645, by="mean")).method != "B"
     assert "mean risk" in choice.reason
 
 

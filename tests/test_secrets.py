@@ -30,6 +30,7 @@ import pytest
 import sdcmap as sm
 from samples import PROFILE_OVERRIDES
 from sdcmap.bundle.prepared_file import prepare, round_like_original
+from sdcmap.bundle.procedure import release_draw
 
 SEED = 0xC0FFEE5EED5ECBE7_0123_4567_89AB_CDEF_DEADBEEF_FEEDFACE_0BADF00D_17171717
 ROWS = 260
@@ -331,6 +332,7 @@ def secrets(workspace: Workspace) -> Secrets:
     study = sm.Study.open(workspace.folder / "study")
     candidates = [candidate for candidate in study.plan.candidates if candidate.method.random]
     candidates = [candidate for candidate in candidates if isinstance(candidate.method, sm.Chain | sm.Noise)]
+    candidates += [release_draw(candidate) for candidate in candidates]  # what a release makes of them
     data = study.data
     origins = []
     for c in candidates:

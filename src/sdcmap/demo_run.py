@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 import sdcmap as sm
+from sdcmap.bundle.procedure import Try
 from sdcmap.explore.starting_plan import starting_plan
 from sdcmap.study.profiles import find_profile
+from sdcmap.workflow import choose, open_map, write_release
 
 MARK = "made by sdcmap demo"
 ROLES = ("keys", "sensitive", "numeric", "household", "weight")
 
 
 def run_demo(folder: Path, rows: int = 1500) -> Iterator[str]:
-    """Run the whole workflow in `folder` and yield a line for each result; an earlier demo in the folder is replaced.
-
-    If a candidate fails the release checks, the next one in the order of the rule is tried.
-    """
+    """Run the whole workflow in `folder` and yield a line for each result; an earlier demo in the folder is replaced."""
     if (folder / MARK).exists():
         shutil.rmtree(folder)
     elif folder.exists() and any(folder.iterdir()):
@@ -37,30 +33,25 @@ def run_demo(folder: Path, rows: int = 1500) -> Iterator[str]:
     plan = starting_plan(people, find_profile("public-use"), source)
     plan.write(folder / "plan.toml")
     yield f"{folder / 'plan.toml'}: {plan.count:,} candidates for a file of {rows:,} persons"
-    scores = sm.sweep(people, plan, folder / "study")
+    sm.sweep(people, plan, folder / "study")
     yield f"{folder / 'study'}: every candidate was created and scored"
-    ru = sm.RUMap.of_plan(scores, plan)
-    study = sm.Study.open(folder / "study")
-    rule = plan.rule or sm.Threshold(risk=1.0)
-    first = choice = ru.choose(rule)
-    before = ru.points.filter("anchor")["risk"][0]
-    yield f"Risk of the unmasked file: {before:.1f} times its limit. Risk of the choice: {first.risk or 0.0:.2f} times."
-    yield first.reason
-    while choice.candidate is not None:
+    with sm.Study.open(folder / "study") as study:
+        ru = open_map(study)
+        choice = choose(study, plan.rule or sm.Threshold(risk=1.0), on=ru)
+        before = ru.points.filter("anchor")["risk"][0]
+        yield f"Risk of the unmasked file: {before:.1f} times its limit. Risk of the choice: {choice.risk or 0.0:.2f}."
+        yield choice.reason
+        tries: list[Try] = []
         try:
-            sm.release(people, plan, choice, study=study, ledger=folder / "ledger").write(folder / "public")
-        except sm.errors.Refused as refused:
-            yield f"{choice.name} failed the release checks, so the next candidate is tried ({refused})"
-            # Without the method that failed, the rule chooses the next best one.
-            scores = replace(scores, candidate=scores.candidate.filter(pl.col("method") != choice.method))
-            choice = replace(ru, scores=scores).choose(rule)
+            released = write_release(study, choice, folder / "public", on_try=tries.append, ledger=folder / "ledger")
+        except sm.errors.Refused:
+            yield from map(str, tries)
+            yield "No candidate passed the release checks, so nothing was released. Map and report describe the study."
         else:
-            yield f"{folder / 'public'}: {choice.name}, released with method note, codebook and checksums"
-            break
-    else:
-        yield "No candidate passed the release checks, so nothing was released. Map and report describe the study."
-        choice = first
-    ru.draw(mark=choice).save(folder / "map.html")
-    yield f"{folder / 'map.html'}: the R-U map"
-    sm.report(study, choice).save(folder / "report.html")
-    yield f"{folder / 'report.html'}: the report for the review board"
+            yield from map(str, tries)
+            choice = released.choice
+            yield f"{released.folder}: {choice.name}, released with method note, codebook and checksums"
+        ru.draw(mark=choice).save(folder / "map.html")
+        yield f"{folder / 'map.html'}: the R-U map"
+        sm.report(study, choice).save(folder / "report.html")
+        yield f"{folder / 'report.html'}: the report for the review board"

@@ -20,7 +20,7 @@ from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE, name_axis
 from sdcmap.core.limit import Limit, Verdict, as_share, axis_scales
 from sdcmap.core.map_options import MapOptions
 from sdcmap.core.readable_units import SHOWN_LEVEL, describe_interval, describe_pooled
-from sdcmap.core.release_policy import DEFAULT_POLICY
+from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.core.rule import AxisValue, Choice, LimitColumn, Rule
 from sdcmap.data import notebook_html
 from sdcmap.data.readable import Readable
@@ -51,7 +51,7 @@ class RUMap:
         Rules choose only candidates that meet every tested limit. Several risk measures with a limit each are shown as the
         worst value/limit; without limits they must have the same unit. The limit of a measure that compares records is not
         tested on a fully synthetic file: there the other limits decide.
-    level : the one-sided confidence level at which a candidate must meet a limit; by default that of `ReleasePolicy`.
+    policy : the margins with which a candidate must meet a limit.
     compares_unmasked : leave candidates that are worse than the unmasked file off the frontier; no rule chooses them.
 
     Axes are absolute: adding a candidate never moves another. The anchors, releasing everything (`Identity`) and
@@ -63,17 +63,17 @@ class RUMap:
     risk: tuple[str, ...]
     utility: str
     limits: tuple[Limit, ...]
-    level: float
+    policy: ReleasePolicy
     compares_unmasked: bool
 
     def __init__(
         self, scores: Scores, risk: str | Measure | Iterable[str | Measure], utility: str | Measure,
-        limits: Iterable[float | Limit] | Mapping[Any, float] = (), level: float = DEFAULT_POLICY.choosing_level,
+        limits: Iterable[float | Limit] | Mapping[Any, float] = (), policy: ReleasePolicy = DEFAULT_POLICY,
         *, compares_unmasked: bool = True,
     ) -> None:  # fmt: skip
         names = tuple(map(str, [risk] if isinstance(risk, str | Measure) else risk))
         vars(self).update(
-            scores=scores, risk=names, utility=str(utility), level=level, compares_unmasked=compares_unmasked
+            scores=scores, risk=names, utility=str(utility), policy=policy, compares_unmasked=compares_unmasked
         )
         # Shares of the attacker's targets and of all records can be compared: both are shares of people.
         units = {self._fact(name, "unit") for name in self.risk}
@@ -94,7 +94,7 @@ class RUMap:
         axes = tuple(risk) or plan.risk, utility or plan.utility
         if not all(axes):
             raise PlanError("a map needs a risk measure and a utility measure in the plan.")
-        return cls(scores, *axes, plan.limits if limits is None else limits, plan.policy.choosing_level)
+        return cls(scores, *axes, plan.limits if limits is None else limits, plan.policy)
 
     @classmethod
     def of_pairs(
@@ -216,8 +216,10 @@ class RUMap:
     # ---- points -----------------------------------------------------------------------------------------------
     @cached_property
     def points(self) -> pl.DataFrame:
-        """One row for each candidate: id, kind, method, replicate, risk, utility, anchor, worse, frontier and compared.
+        """One row for each candidate: id, kind, method, replicate, risk, utility, and the columns that follow.
 
+        `risk_end` is the risk with the margins that a release needs: a threshold is compared with it. `anchor`, `worse` and
+        `frontier` are flags.
         Every method takes part with the same number of draws, since the best of more draws is better by luck. Later draws
         are not `compared`.
         """
@@ -228,6 +230,7 @@ class RUMap:
         # Rules and charts read one risk: the worst of the measures on the axis.
         worst = self._worst([table[f"risk {i}"].to_numpy() for i in range(len(self.risk))])
         table = table.select("id", "kind", "method", "replicate", pl.Series("risk", worst, dtype=pl.Float64), "utility")
+        table = table.with_columns(self._risk_ends(table["id"], "id"))
         return self._with_frontier(table.with_columns(compared=pl.col("replicate") < self._common_replicates), "id")
 
     @cached_property
@@ -235,8 +238,8 @@ class RUMap:
         """One row for each method: pooled risk and utility, count of replicates, anchor, worse, frontier and membership.
 
         Risk and utility have a standard error (se) and, from 40 replicates on, the 2.5 and 97.5 % quantiles of single
-        releases (low, high). `risk_end` is the risk that a threshold is compared with: the confidence limit of an
-        expectation, otherwise the pooled risk. The frontier membership has a confidence interval.
+        releases (low, high). `risk_end` is the risk with the margins that a release needs: a threshold is compared with
+        it. The frontier membership has a confidence interval.
         """
         many, band = pl.len() >= MIN_BAND_REPLICATES, product(("risk", "utility"), ((0.025, "low"), (0.975, "high")))
         bands = [pl.when(many).then(pl.col(a).quantile(q, "linear")).alias(f"{a}_{end}") for a, (q, end) in band]
@@ -260,7 +263,7 @@ class RUMap:
         error = (errors * factors)[which, np.arange(len(which))]
         risk = pl.Series("risk", self._worst(values), dtype=pl.Float64)
         table = table.with_columns(risk, pl.Series("risk_se", error, nan_to_null=True))
-        table = table.with_columns(self._risk_ends(table["method"]))
+        table = table.with_columns(self._risk_ends(table["method"], "method"))
         table = self._with_frontier(table, "method").join(
             self.membership, on="method", how="left", maintain_order="left"
         )
@@ -336,7 +339,7 @@ class RUMap:
         if not self.compares_unmasked or not anchor.any():
             return worse
         (risk_low, risk_high), (loss_low, loss_high) = (
-            self._interval_ends(names, rows, key, sign, self.level)
+            self._interval_ends(names, rows, key, sign, self.policy.comparison_level)
             for names, sign in zip((self.risk, (self.utility,)), self.signs, strict=True)
         )
         worse |= (risk_low > risk_high[anchor][0]) & (loss_low > loss_high[anchor][0]) & ~anchor
@@ -363,18 +366,14 @@ class RUMap:
         low, high = np.fmax.reduce(ends).T
         return low, high
 
-    def _risk_ends(self, methods: pl.Series) -> pl.Series:
-        """Return the risk of each method that a threshold is compared with; see `means`."""
+    def _risk_ends(self, rows: pl.Series, key: str) -> pl.Series:
+        """Return the risk of each candidate ("id") or method that a threshold is compared with: with its margins."""
         sign = self.signs[0]
         columns = []
         for name, scale in zip(self.risk, self.scales or (1.0,) * len(self.risk), strict=True):
-            measure, pooled = self.scores.measure_named(name), self.scores.pooled_estimates(name)
-            limit = Limit(measure, np.inf)
-            ends = {
-                method: limit.confidence_limit(estimate, self.level) if measure.expectation else estimate.value
-                for method, estimate in pooled.items()
-            }
-            values = np.array([ends.get(method, np.nan) for method in methods], dtype=float)
+            limit, estimates = Limit(self.scores.measure_named(name), np.inf), self.scores.decisive_estimates(name, key)
+            ends = {row: limit.eligibility_limit(estimate, self.policy) for row, estimate in estimates.items()}
+            values = np.array([ends.get(row, np.nan) for row in rows], dtype=float)
             columns.append(sign * as_share(values, scale))
         return pl.Series("risk_end", sign * np.fmax.reduce(columns), dtype=pl.Float64)
 
@@ -390,7 +389,7 @@ class RUMap:
         """Compare rows with one limit."""
         name = limit.measure.text
         key = "id" if "id" in rows.columns else "method"
-        # A quantile over replicates needs no confidence limit; other values, and expectations, are compared by theirs.
+        # A quantile over replicates needs no margin; other values, and expectations, are compared with theirs.
         if key == "method" and quantile is not None and not limit.measure.expectation:
             at = quantile if limit.is_upper else 1 - quantile
             how: Any = "higher" if limit.is_upper else "lower"
@@ -398,7 +397,7 @@ class RUMap:
             ends = dict(table.iter_rows())
         else:
             estimates = self.scores.decisive_estimates(name, key)
-            ends = {row: limit.confidence_limit(estimate, self.level) for row, estimate in estimates.items()}
+            ends = {row: limit.eligibility_limit(estimate, self.policy) for row, estimate in estimates.items()}
         end = np.array([ends.get(row, np.nan) for row in rows[key]], dtype=float)
         applies = ~rows[key].is_in(self.scores.synthetic_candidates(name)[key].implode()).to_numpy() | ~np.isnan(end)
         return LimitColumn(limit, end, applies)
@@ -471,7 +470,7 @@ class RUMap:
         """Compare one candidate with every limit; where methods are compared, by the pooled values of its method."""
         if not self.is_expectation:
             outcomes = ((limit, self.scores.outcome(candidate, limit.measure.text)) for limit in self.limits)
-            return tuple(limit.judge(outcome, self.level) for limit, outcome in outcomes)
+            return tuple(limit.judge_candidate(outcome, self.policy) for limit, outcome in outcomes)
         (method,) = self.scores.candidate.filter(pl.col("id") == candidate)["method"]
         return self.method_verdicts(method)
 
@@ -480,12 +479,14 @@ class RUMap:
         first = self.scores.candidate.filter(pl.col("method") == method)["id"][0]
         names = [limit.measure.text for limit in self.limits]
         pooled = [self.scores.pooled_estimates(name).get(method) or self.scores.outcome(first, name) for name in names]
-        return tuple(limit.judge(outcome, self.level) for limit, outcome in zip(self.limits, pooled, strict=True))
+        return tuple(
+            limit.judge_candidate(outcome, self.policy) for limit, outcome in zip(self.limits, pooled, strict=True)
+        )
 
     def among(self, *, points: pl.DataFrame | None = None, means: pl.DataFrame | None = None) -> RUMap:
         """Return the map with only these rows of `points`, or of `means`, so that a rule can choose among the rest."""
         options = {"compares_unmasked": self.compares_unmasked}
-        left = RUMap(self.scores, self.risk, self.utility, self.limits, self.level, **options)
+        left = RUMap(self.scores, self.risk, self.utility, self.limits, self.policy, **options)
         rows = {"points": self.points if points is None else points, "means": self.means if means is None else means}
         left.__dict__.update(rows)  # cached properties store their values here
         return left
@@ -547,7 +548,7 @@ class RUMap:
         scores = subsamples(data, measures, draws=draws, seed=seed, workers=workers)
         if withheld := make_curve(scores, measures[-1], len(data)).withheld:
             raise Undefined(f"{self.utility} cannot be expressed as a share of records: {withheld}")
-        means = RUMap(scores, self.risk, self.utility, self.limits, self.level).means.filter(~pl.col("anchor"))
+        means = RUMap(scores, self.risk, self.utility, self.limits, self.policy).means.filter(~pl.col("anchor"))
         thrown = means["method"].replace_strict(discarded_shares(scores), return_dtype=pl.Float64)
         return means.select(thrown.alias("thrown"), "risk", "utility").sort("thrown")
 

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import sdcmap as sm
 from samples import PROFILE_OVERRIDES, SEED
 from sdcmap.bundle.pairing import PairChoice, TriedPair, find_least_loss, shortlist
+from sdcmap.bundle.procedure import release_draw
 from sdcmap.cli import app
 from sdcmap.errors import PlanError, Refused, StudyDamaged, StudyMismatch
 from sdcmap.methods import Synthesize
@@ -110,13 +111,16 @@ def every_pair(workdir: Path) -> list[tuple[tuple[str, str], float, float, float
     with sm.Study.open(workdir / "suf") as study:
         plan, data = study.plan, study.data
     for first in map(Candidate, plan.all_methods[1:]):
-        order = first.stream(plan.seed).child("release rows").rng().permutation(len(people))
-        made = plan.make(data, first)
+        # the study chooses by its own draw; the file that is paired is the draw that a release makes
+        stream, made = release_draw(first).stream(plan.seed), plan.make(data, first)
+        order = stream.child("release rows").rng().permutation(len(people))
         masked = {name: made.numbers(name) for name in DECIMALS}
+        drawn_anew = first.method.apply(data, stream)
+        written = {name: drawn_anew.numbers(name) for name in DECIMALS}
         if found(original, masked) > SUF_LINE:
             continue
         truth = {name: original[name][order] for name in DECIMALS}
-        suf = {name: masked[name][order].round(places) for name, places in DECIMALS.items()}
+        suf = {name: written[name][order].round(places) for name, places in DECIMALS.items()}
         region = people["region"].gather(order)
         file = workdir / "pair" / "first" / first.id / "data.study.csv"
         if file.exists():
@@ -138,8 +142,8 @@ def test_chosen_pair_is_best_of_all_by_brute_force(workdir: Path, pair: PairChoi
     for ids, first, second, side, passes in plain:
         if ids in ours:
             assert ours[ids].utilities == pytest.approx((first, second), rel=1e-9)
-            assert ours[ids].joint is not None and ours[ids].joint >= side - 1e-9, (
-                "the files side by side, or the first alone"
+            assert ours[ids].joint is not None and ours[ids].joint >= side - 1.001 / 60, (
+                "the files side by side, or the first alone; region counts twice there, which moves at most one of 60 links"
             )
             assert passes == (not ours[ids].problems)
     for weights in (None, (1.0, 0.0), (1.0, 1.0), (1.0, 5.0), (0.0, 1.0)):

@@ -67,5 +67,5 @@ def test_panel_records_are_not_treated_as_people() -> None:
         lambda: sm.mask(data, sm.Swap(on="sex", rate=0.1), seed=1),
         lambda: sm.score(data, data, sm.SmallCells(on=["age", "sex"])),
     ):
-        with pytest.raises(sm.errors.SchemaError, match="'round' is stated as wave, but records of several waves"):
+        with pytest.raises(sm.errors.SchemaError, match="state the number of the person as case, and it as key"):
             problem()

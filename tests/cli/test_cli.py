@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -14,6 +15,7 @@ import pytest
 import sdcmap as sm
 from commands import sdcmap
 from samples import PROFILE_OVERRIDES
+from sdcmap.bundle.checks import Check
 from sdcmap.bundle.releasing import Release
 from sdcmap.cli import app
 from sdcmap.demo_run import MARK
@@ -249,8 +251,12 @@ def test_exit_code_is_three_if_nothing_can_be_released(folder: Path, tmp_path: P
     assert json.loads(out.stdout)["candidate"] is None
     scored = sm.Study.open(folder / "study").scores().column("SmallCells").filter(kind="candidate")
     name = scored.sort("value", descending=True)["id"][0]
-    refused = sdcmap("release", folder / "study", name, "-o", tmp_path / "no", "--ledger", tmp_path / "ledger", code=3)
-    assert refused.stderr.startswith("Not released.")
+    arguments = ("release", folder / "study", name, "-o", tmp_path / "no", "--ledger", tmp_path / "ledger")
+    refused = sdcmap(*arguments, code=3)
+    assert "was not measured: No amount is released unmasked" in refused.stderr and "\nNot released." in refused.stderr
+    assert refused.stdout == ""  # a check that needs no score failed
+    refused = sdcmap(*arguments, *OVERRIDES, code=3)
+    assert "\nNot released." in refused.stderr and "Risk limits of the plan (risk)" in refused.stderr
     heads = [line for line in refused.stdout.splitlines() if line.endswith(":")]
     assert "Further results (information):" in heads and len(set(heads)) == len(heads)  # each check has its name once
     assert not (tmp_path / "no").exists()
@@ -283,31 +289,38 @@ def test_invalid_input_is_one_sentence_with_exit_code_two(folder: Path, argument
     assert result.stderr.startswith("error: ")
 
 
-def refuse(times: int) -> Callable[[Release, Path], Path]:
-    """Return a `Release.write` whose first calls fail the release checks."""
-    calls, write = iter(range(times)), Release.write
+def refuse(self: Release, folder: Path, **options: Any) -> Path:
+    """Fail the release checks, in place of `Release.write`."""
+    raise sm.errors.Refused(())
 
-    def write_or_refuse(self: Release, folder: Path) -> Path:
+
+def fail_first() -> Callable[[Release, Path, Any], Any]:
+    """Return a `Release._make` whose first draw is above a limit."""
+    calls, make = iter(range(1)), Release._make
+
+    def make_or_fail(self: Release, part: Path, attempt: Any) -> Any:
+        made = make(self, part, attempt)
         if next(calls, None) is None:
-            return write(self, folder)
-        raise sm.errors.Refused(())
+            return made
+        return made._replace(checks=[*made.checks, Check("risk", False, "a risk above its limit.")])
 
-    return write_or_refuse
+    return make_or_fail
 
 
 def test_demo_tries_next_candidate_after_failed_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a fixed seed, so that the study is reproducible; the first release fails its checks."""
+    """With a fixed seed, so that the study is reproducible; the first try fails."""
     monkeypatch.setattr("secrets.randbits", lambda bits: 2**255 + 4)
-    monkeypatch.setattr(Release, "write", refuse(1))
+    monkeypatch.setattr(Release, "_make", fail_first())
     (tmp_path / "demo").mkdir()
     for name in (MARK, "old.html"):  # an earlier demo, which is replaced
         (tmp_path / "demo" / name).touch()
-    out = sdcmap("demo", "-o", tmp_path / "demo", "--rows", 1000).stdout
+    out = sdcmap("demo", "-o", tmp_path / "demo").stdout
     assert not (tmp_path / "demo" / "old.html").exists()
     for name in ("plan.toml", "map.html", "report.html", "public"):
         assert str(tmp_path / "demo" / name) in out
         assert (tmp_path / "demo" / name).exists()
-    assert out.count("failed the release checks, so the next candidate is tried") == 1
+    assert out.count("failed: Risk limits of the plan (risk): a risk above its limit.") == 1
+    assert "Try 2: " in out and "is within every tested limit." in out
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").touch()
     assert "not empty" in sdcmap("demo", "-o", tmp_path / "mine", code=2).stderr
@@ -318,7 +331,7 @@ def test_demo_without_releasable_candidate_writes_map_and_report(
 ) -> None:
     """With 100 persons; every choice fails the release checks."""
     monkeypatch.setattr("secrets.randbits", lambda bits: 2**255 + 4)
-    monkeypatch.setattr(Release, "write", refuse(1_000))
+    monkeypatch.setattr(Release, "write", refuse)
     out = sdcmap("demo", "-o", tmp_path / "demo", "--rows", 100).stdout
     assert "No candidate passed the release checks, so nothing was released." in out
     assert (tmp_path / "demo" / "map.html").exists() and (tmp_path / "demo" / "report.html").exists()

@@ -29,11 +29,17 @@ def test_look_prints_dialect_roles_and_codes(file: Path, tmp_path: Path, monkeyp
     shown = sdcmap("look", file, "--missing", "lohn=-8 (entf\u00e4llt)", "-o", tmp_path / "plan.toml").stdout
     assert "umfrage.csv is read with semicolons, decimal commas, thousands by dots, Latin-1." in shown
     assert "ort:[b]:" in shown and "identifier?" in shown and "weight?" in shown
-    assert '--missing "lohn=k.A."' in shown and "all released columns" in shown and "exact, over all sets" in shown
+    assert (
+        "lohn=k.A. (24 values)" in shown
+        and "--missing" not in shown
+        and "all released columns" in shown
+        and "exact, over all sets" in shown
+    )
     text = (tmp_path / "plan.toml").read_text()
-    assert 'missing = ["lohn=k.A."]' in text.partition("replicates")[0]
+    assert "lohn=k.A. (24 values)" in text.partition("replicates")[0]
     source = sm.Plan.from_toml(text).data
-    assert source is not None and (source.sep, source.encoding) == (";", "latin-1")
+    assert source is not None and source.missing == ("lohn=-8 (entf\u00e4llt)", "lohn=k.A.")
+    assert (source.sep, source.encoding) == (";", "latin-1")
     assert set(source.proposed) == {"lfd_nr", "alter", "ort:[b]:", "lohn", "geboren", "pond"}
     facts = json.loads(sdcmap("look", file, "--missing", "lohn=-8,k.A.", "--json").stdout)
     assert {v["name"]: v["kind"] for v in facts["variables"]}["lohn"] == "numeric"

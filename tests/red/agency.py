@@ -14,6 +14,7 @@ import sdcmap as sm
 from sdcmap.bundle import release
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.prepared_file import as_written, prepare
+from sdcmap.bundle.procedure import release_draw
 from sdcmap.recordwise import Unsafe
 from sdcmap.study.plan import Candidate
 
@@ -191,7 +192,7 @@ def released(rng: np.random.Generator, folder: Path) -> Outcome | None:
     try:
         going = release(data, plan, made, profile=profile, override=ANYWAY, ledger=folder / "ledger")
         going.write(folder / "public", on_checks=stated.extend)
-        stream = made.stream(plan.seed)
+        stream = release_draw(made).stream(plan.seed)
         masked = as_written(data, method, method.apply(data, stream))
         prepared = prepare(data, method, masked, stream)
     except (sm.errors.Infeasible, sm.errors.Refused, sm.errors.SchemaError):

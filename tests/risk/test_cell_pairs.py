@@ -86,11 +86,11 @@ def test_rates_equal_those_of_all_pairs(monkeypatch: pytest.MonkeyPatch, method:
     monkeypatch.setattr(cell_pairs, "MAX_CELL_PAIRS", 0)
     among_all = attack.rates(data, masked)
     assert len(within_cells) == 16 - 2 * (method is None)
-    # The costs of Linkage are capped, so that several assignments tie and one-to-one rates may differ.
-    tied = {"unit-free d one-to-one", "unit-free l one-to-one"}
+    # These costs are capped, so that several assignments tie and one-to-one rates may differ by a few links.
+    tied = {"unit-free d one-to-one", "unit-free l one-to-one", "gower one-to-one"}
     assert within_cells.keys() == among_all.keys() > tied
-    for name in within_cells.keys() - tied:
-        assert within_cells[name] == pytest.approx(among_all[name]), name
+    for name in within_cells:
+        assert within_cells[name] == pytest.approx(among_all[name], abs=0.05 if name in tied else 1e-9), name
 
 
 def test_links_of_cells_have_the_rates_of_the_attacks() -> None:

@@ -21,7 +21,7 @@ from sdcmap.risk.singling_out import (
     MISSING,
     UNEQUAL,
     _unique_conditions,
-    count_matches,
+    find_single_matches,
 )
 
 RNG = np.random.default_rng(0)
@@ -44,15 +44,14 @@ def scored(measure: sm.Measure, original: sm.Microdata, masked: sm.Microdata, se
     return measure.apply(original, masked, np.random.default_rng(seed))
 
 
-def test_count_matches_matches_definition() -> None:
+def test_single_matches_match_definition() -> None:
     x = np.array([[0, 1.5], [0, 3.0], [1, np.nan], [2, 3.0]])
     column = np.array([[0, 1], [0, 1], [1, 0], [1, 1], [1, 1], [0, 0]])
     test = np.array(
         [[EQUAL, AT_LEAST], [EQUAL, AT_MOST], [MISSING, EQUAL], [ABOVE, BELOW], [UNEQUAL, UNEQUAL], [AT_LEAST, AT_MOST]]
     )
     at = np.array([[0, 2.0], [0, 9.0], [0, 1.0], [1.0, 3.0], [3.0, 3.0], [0.0, 2.0]])
-    assert count_matches(x, column, test, at, 9).tolist() == [1, 2, 1, 1, 2, 4]
-    assert count_matches(x, column, test, at, 2).tolist() == [1, 2, 1, 1, 2, 2]
+    assert find_single_matches(x, column, test, at).tolist() == [1, -1, 2, 0, -1, -1]
 
 
 def test_univariate_statements_match_anonymeter() -> None:

@@ -54,14 +54,19 @@ def synthetic_of(plan: sm.Plan) -> Candidate:
 def test_default_risk_has_a_measure_or_a_reason_for_each_kind() -> None:
     measures, off = default_risk(people())
     infer = sm.risk.AttributeInference("ill", worst=True)
-    assert (measures, off) == ((sm.WorstLinkage(), infer, sm.risk.ClosestRecord()), {})
-    assert tuple(type(measure).__name__ for measure in measures) == DEFAULT_RISK_CLASSES
+    assert measures == (sm.WorstLinkage(), infer, sm.risk.ClosestRecord())
+    assert not off and tuple(type(measure).__name__ for measure in measures) == DEFAULT_RISK_CLASSES
     amounts = sm.read(frame(), sensitive=["ill"], numeric=["wage"], other=["sex", "area"])
     assert default_risk(amounts)[0][1] == sm.risk.AttributeInference("ill", ["wage"], worst=True)
     nobody = sm.read(frame(), keys=["sex", "area", "ill"], numeric=["wage"], census=True)
     measures, off = default_risk(nobody)
-    assert measures == (sm.WorstLinkage(),)
-    assert off["AttributeInference"] == "AttributeInference is off: no column is stated as sensitive."
+    inferred = {"sex": ("area", "ill", "wage"), "area": ("sex", "ill", "wage"), "ill": ("sex", "area", "wage"),
+                "wage": ("sex", "area", "ill")}  # fmt: skip
+    assert set(measures) == {
+        sm.WorstLinkage(), *(sm.risk.AttributeInference(secret, known, worst=True) for secret, known in inferred.items())
+    }  # fmt: skip
+    alone = sm.read(frame().select("sex"), keys=["sex"])
+    assert "not two that others could know" in default_risk(alone)[1]["AttributeInference"]
     assert "census" in off["ClosestRecord"]
 
 
@@ -116,7 +121,7 @@ def test_remarks_and_cost_count_refits() -> None:
     assert result[0].startswith(
         "The plan names no risk measure. These were added: WorstLinkage, AttributeInference(secret='ill'"
     )
-    assert result[1].startswith("6 more releases are made") and "No limit is stated for AttributeInference" in result[2]
+    assert "6 more releases (refits) are made" in result[1] and "No limit is stated for AttributeInference" in result[2]
     assert next(remarks(data, plan, plan)) == result[1]
     assert estimate_seconds(data, plan) > 0
 
@@ -185,4 +190,4 @@ def test_commands_report_a_census(tmp_path: Path) -> None:
     plan_of(data=source).write(tmp_path / "plan.toml")
     out = sdcmap("check", tmp_path / "plan.toml").stdout
     assert "ClosestRecord is off: the file is a census" in out and "The plan names no risk measure" in out
-    assert "2 more releases are made" in out
+    assert "2 more releases (refits) are made" in out

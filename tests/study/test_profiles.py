@@ -12,12 +12,13 @@ from sdcmap.risk import (
     ClosestRecord,
     ExactMatch,
     LargestUnits,
+    OutlierMembership,
     PPercent,
     RecordRisk,
     SpecialUniques,
     WorstLinkage,
 )
-from sdcmap.study.profiles import PROFILES, Profile, find_profile, to_profile
+from sdcmap.study.profiles import PROFILES, Profile, find_profile, sample_columns, to_profile
 
 DATA = sm.read(
     pl.DataFrame({"a": list("xyz") * 20, "b": list("uv") * 30, "n": range(60)}), keys=["a", "b"], sensitive="n"
@@ -34,12 +35,33 @@ def test_each_profile_limits_every_kind_of_risk(name: str) -> None:
     assert all(limit > 0 for limit in held.limits.values())
 
 
+@pytest.mark.parametrize("rows", [60, 300, 25_000])
+def test_limits_for_outlying_people_need_enough_people(rows: int) -> None:
+    """Ten per cent of the file must be 30 people; 1 % in four of eight refits must give 1,000 scores."""
+    data = sm.read(pl.DataFrame({"a": ["x", "y"] * (rows // 2), "n": range(rows)}), keys="a", numeric="n")
+    stated = {"name": "public-use", "outlier_membership": 0.65, "outlier_detection": 0.05}
+    held = to_profile(stated).measures(data)
+    limits = {m.statistic: limit for m, limit in held.limits.items() if isinstance(m, OutlierMembership)}
+    assert limits == ({"auc": 0.65} if rows >= 300 else {}) | ({"detection": 0.05} if rows >= 25_000 else {})
+    assert ("OutlierMembership" in held.off) == (rows < 300)
+    assert not any(isinstance(m, OutlierMembership) for m in find_profile("public-use").measures(data).limits)
+
+
 @pytest.mark.parametrize("name", PROFILES)
 def test_plan_keeps_its_profile_with_changed_limits(name: str) -> None:
     profile = to_profile({"name": name, "reidentification": 0.07})
     plan = sm.Plan(sm.Swap(on="a"), [WorstLinkage(), sm.Hellinger()], profile=profile)
     assert plan.limits == {"WorstLinkage": 0.07} and sm.Plan.from_toml(plan.toml()) == plan
     assert profile.words == f"{name} (changed: reidentification 0.07)"
+
+
+def test_file_without_sensitive_columns_has_a_sample_of_them_inferred() -> None:
+    columns = {f"c{i}": list("xyz") * 20 for i in range(10)} | {f"x{i}": range(60) for i in range(3)}
+    data = sm.read(pl.DataFrame(columns), keys=[f"c{i}" for i in range(10)], numeric=[f"x{i}" for i in range(3)])
+    assert sample_columns(data, 8) == ("x0", "x1", "x2", "c0", "c2", "c4", "c6", "c8")
+    assert sample_columns(data, 4) == ("x0", "x1", "c0", "c5")
+    measured = [m.secret for m in find_profile("public-use").measures(data).limits if isinstance(m, AttributeInference)]
+    assert tuple(measured) == sample_columns(data, 8)
 
 
 def test_stated_limits_override_those_of_the_profile() -> None:

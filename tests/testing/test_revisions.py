@@ -85,6 +85,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "LargestUnits": {"on": "wage", "within": ["sex"]},
     "LDiversity": {"secret": "sex", "on": ["region", "age"]},
     "MeanGuess": {"on": "wage"},
+    "OutlierMembership": {"fewest": 6, "most": 0.6, "method": sm.Noise(on=NUMBERS, variance=9.0)},
     "PPercent": {"on": "wage", "by": ["region"], "p": 20.0},
     "Position": {"on": "wage", "target": "minimum"},
     "PositionNoiseGuessed": {"on": "wage", "believed_sd": 14.0},
@@ -227,7 +228,10 @@ def value_of(value: Value) -> str | float:
 
 def record(cls: type[Value], folder: str) -> dict[str, Any]:
     """Return what is stored of a class."""
-    return {"revision": cls.revision, "defaults": defaults(cls), "value": value_of(instance(cls, folder))}
+    value = instance(cls, folder)
+    # a field that the identity leaves out at its default is new, and changes no earlier number
+    shown = {name: default for name, default in defaults(cls).items() if name in value.identity()}
+    return {"revision": cls.revision, "defaults": shown, "value": value_of(value)}
 
 
 def stored() -> dict[str, dict[str, Any]]:

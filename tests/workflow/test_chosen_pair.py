@@ -36,7 +36,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert plan.rule is not None
         by_rule = ru.choose(plan.rule)
         passing = ru.points.filter(~pl.col("anchor") & (pl.col("risk") <= by_rule.rule.risk))  # type: ignore[attr-defined]
-        other = passing.filter(pl.col("id") != by_rule.candidate).row(0, named=True)
+        # the least risk: a release makes a new draw, which must be within the limit too
+        other = passing.filter(pl.col("id") != by_rule.candidate).sort("risk").row(0, named=True)
         study.note(pair={"first": "", "candidate": other["id"], "searched": 1, "reason": REASON, "pairs": []})
     return home
 

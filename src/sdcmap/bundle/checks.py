@@ -98,8 +98,15 @@ CHECK_KINDS: Mapping[str, CheckKind] = {
     ),
     "draws": CheckKind(
         "No lucky draw",
-        "Few random draws of the method were checked, so the file did not pass by luck.",
-        "Choose another method, or a draw of this one that was checked before.",
+        "The method was tried in few releases, so the file did not pass by luck.",
+        "Choose another method, or repeat a release of this one that was checked before.",
+    ),
+    "tries": CheckKind(
+        "A try is left",
+        "Few candidates were measured anew for these data and this profile, so none passed by luck.",
+        "Release from new data, state another profile with its reason, or state why one more try is acceptable.",
+        can_override=True,
+        is_published=True,
     ),
     "edits": CheckKind(
         "Edit rules still hold",
@@ -253,11 +260,11 @@ def check_seed(plan: Plan) -> Check:
 
 
 def check_draws(draws: int, limit: int) -> Check:
-    """Check that few draws of this method were checked: among many draws of a risky method, one passes by luck."""
+    """Check that few releases tried this method: of many draws of a risky method, one passes by luck."""
     if draws > limit:
-        return Check("draws", False, f"{limit} other draws of this method were checked before; no more are allowed.")
-    count = f"{draws} draw{'s' if draws > 1 else ''} of this method {'were' if draws > 1 else 'was'} checked"
-    return Check("draws", True, f"{count}; at most {limit} are allowed.")
+        return Check("draws", False, f"{limit} other releases have tried this method before; no more are allowed.")
+    count = f"{draws} release{'s have' if draws > 1 else ' has'} tried this method"
+    return Check("draws", True, f"{count}; at most {limit} may.")
 
 
 def check_roles(data: Microdata, proposed: Sequence[str] = (), confirmed: bool = False) -> Check:

@@ -141,7 +141,7 @@ def check_ledgers(ledger: Ledger, others: Sequence[Ledger], unreadable: int, rec
 
 def check_joint(
     earlier: History, data: Microdata, released: Microdata, plan: Plan, limits: Sequence[Limit], stream: Stream,
-    method: Method,
+    method: Method, level: float,
 ) -> list[Check]:  # fmt: skip
     """Check that all releases of these people together are within every risk limit."""
     if not earlier.others:
@@ -153,7 +153,7 @@ def check_joint(
     if any(file.origin is not None or not file.paired for file in files):
         reason = "The joint risk was not tested: a release is synthetic or has other rows, so rows cannot be matched."
         return [Check("joint risk", False, reason, tested=False)]
-    view, own, level = joint_view(data, files), stream.child("joint"), plan.policy.release_level
+    view, own = joint_view(data, files), stream.child("joint")
     methods = [*(candidate.method for candidate in earlier.reproducible), *earlier.similar, method]
     return check_combined_file(
         "joint risk", limits, data, view, own, method, "of all releases together", level,

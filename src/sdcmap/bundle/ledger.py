@@ -9,6 +9,9 @@ state folder and home folder, as the system knows them, whatever $HOME says. So 
 A release and its entry are one transaction. The entry is pending until the folder has its final name. If the process is
 killed in between, the next use of the ledger resolves the entry. If the bundle is still in its private folder, nothing was
 released and the entry is deleted; otherwise the file may have been seen and the entry stays.
+
+The ledger also remembers each release procedure: which candidates were fixed before the first of them was drawn anew, and
+which tries have begun. A try counts from its beginning, however it ends. Ledgers of earlier versions have no procedures.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import secrets
 import shutil
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -42,6 +45,9 @@ TABLES = (
     "create table if not exists sketch (entry integer, form text, width integer, names text, rows integer, "
     "singles integer, pairs integer, prints blob)",
     "create table if not exists promise (entry integer, part text)",
+    # candidates: [[digest of the method, number of the new draw], ...]; identity: digest of all that determines the figures
+    "create table if not exists procedure (made text, data blob, profile text, identity blob, candidates text)",
+    "create table if not exists try (procedure integer, candidate integer, error real, made text, outcome text)",
 )
 COLUMNS = "data, seed, method, digest, replicate, columns"  # of table release that are read
 LOCK_TIMEOUT_SECONDS = 60.0  # a release writes its entry in far less
@@ -59,6 +65,21 @@ class LedgerEntry:
     columns: tuple[str, ...]
     # Empty in entries of version 0.1, which are recognized only by the same data.
     sketches: tuple[Sketch, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ProcedureEntry:
+    """A release procedure in the ledger: the candidates that were fixed, and the tries that have begun.
+
+    draws : the digest of the method and the number of the new draw of each candidate. errors : the error probability that
+    the try of a candidate spends, by its place among them, in the order of the tries.
+    """
+
+    row: int
+    profile: str
+    identity: bytes = field(repr=False)
+    draws: tuple[tuple[str, int], ...]
+    errors: Mapping[int, float]
 
 
 @dataclass(frozen=True)
@@ -133,6 +154,66 @@ class Ledger:
         except (TypeError, ValueError):
             raise SdcmapError(f"the ledger {self.folder} is damaged. Restore it from a backup.") from None
 
+    def has_release(self, data: Microdata, plan: Plan, candidate: Candidate) -> bool:
+        """Return whether this very draw of these data was released."""
+        ours = (
+            self.fingerprint(data.digest),
+            self.fingerprint(hex(plan.seed)),
+            candidate.method.digest,
+            candidate.replicate,
+        )
+        if not self.exists:
+            return False
+        with self._connect() as connection:
+            same = "select 1 from release where data = ? and seed = ? and digest = ? and replicate = ?"
+            return connection.execute(same, ours).fetchone() is not None
+
+    # ---- procedures -------------------------------------------------------------------------------------------
+    def procedures(self, data: str) -> list[ProcedureEntry]:
+        """Return the procedures of a data set, oldest first."""
+        if not self.exists:
+            return []
+        with self._connect() as connection:
+            if not _has_table(connection, "procedure"):  # a ledger of an earlier version
+                return []
+            query = "select rowid, profile, identity, candidates from procedure where data = ? order by rowid"
+            rows = connection.execute(query, (self.fingerprint(data),)).fetchall()
+            tries = "select candidate, error from try where procedure = ? order by rowid"
+            return [
+                ProcedureEntry(
+                    row, profile, own, _draws(candidates), dict(connection.execute(tries, (row,)).fetchall())
+                )
+                for row, profile, own, candidates in rows
+            ]
+
+    def record_procedure(
+        self, data: str, profile: str, identity: str, draws: Sequence[tuple[str, int]]
+    ) -> ProcedureEntry:
+        """Record the candidates of a release before the first of them is drawn anew."""
+        candidates, own = json.dumps(draws), self.fingerprint(identity)
+        row = _now(), self.fingerprint(data), profile, own, candidates
+        with self._connect() as connection:
+            entry = connection.execute("insert into procedure values (?,?,?,?,?)", row).lastrowid
+            connection.commit()
+        return ProcedureEntry(entry or 0, profile, own, _draws(candidates), {})
+
+    def record_try(self, procedure: int, candidate: int, error: float) -> None:
+        """Record that a try has begun, unless the same try began before: it gives the same figures again."""
+        same = "select 1 from try where procedure = ? and candidate = ?"
+        with self._connect() as connection:
+            if not connection.execute(same, (procedure, candidate)).fetchone():
+                row = procedure, candidate, error, _now(), "begun"
+                connection.execute("insert into try values (?,?,?,?,?)", row)
+                connection.commit()
+
+    def record_outcome(self, procedure: int, candidate: int, outcome: str) -> None:
+        """Record how a try ended: "passed" or "failed"."""
+        update = "update try set outcome = ? where procedure = ? and candidate = ?"
+        with self._connect() as connection:
+            connection.execute(update, (outcome, procedure, candidate))
+            connection.commit()
+
+    # ---- releases ---------------------------------------------------------------------------------------------
     @contextmanager
     def record_release(
         self, data: Microdata, plan: Plan, candidate: Candidate, profile: str, folder: Path, part: Path
@@ -142,7 +223,7 @@ class Ledger:
         If the block fails, the entry is deleted at its end; if the process is killed, by the next use of the ledger (see
         `_resolve_pending`).
         """
-        created, method = datetime.now(UTC).isoformat(timespec="seconds"), candidate.method
+        created, method = _now(), candidate.method
         row = (
             self.fingerprint(data.digest), self.fingerprint(hex(plan.seed)), json.dumps(method.spec()), method.digest,
             candidate.replicate, json.dumps(recognition_columns(data)), created, profile, str(folder),
@@ -224,11 +305,23 @@ def _open_private(path: Path) -> TextIO:
 def _read_sketches(connection: sqlite3.Connection) -> Mapping[int, list[Sketch]]:
     """Return the sketches of each entry; a ledger of version 0.1 has no table of them."""
     sketches: dict[int, list[Sketch]] = defaultdict(list)
-    if connection.execute("select 1 from sqlite_master where name = 'sketch'").fetchone():
+    if _has_table(connection, "sketch"):
         for entry, form, width, names, rows, singles, pairs, prints in connection.execute("select * from sketch"):
             fingerprints = np.frombuffer(prints, dtype="<u8")
             sketches[entry].append(Sketch(form, width, tuple(json.loads(names)), rows, singles, pairs, fingerprints))
     return sketches
+
+
+def _has_table(connection: sqlite3.Connection, name: str) -> bool:
+    return connection.execute("select 1 from sqlite_master where name = ?", (name,)).fetchone() is not None
+
+
+def _draws(candidates: str) -> tuple[tuple[str, int], ...]:
+    return tuple((digest, number) for digest, number in json.loads(candidates))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _resolve_pending(connection: sqlite3.Connection) -> None:

@@ -130,14 +130,14 @@ def check_other_releases(earlier: History, again: bool) -> Check:
 
 def check_nested(
     parent: Parent, prepared: Prepared, back: Microdata, limits: Sequence[Limit], stream: Stream, method: Method,
-    earlier: History | None = None,
+    level: float, earlier: History | None = None,
 ) -> list[Check]:  # fmt: skip
     """Check the second file, made by `method`, against the original, and both files held by one attacker."""
     if not parent.prepared.data.paired or not prepared.data.paired:
         reason = "Joint linkage was not tested because one of the two files is fully synthetic."
         return [Check("nested", True, f"{reason} The first file was checked when it was released.", tested=False)]
     first, second = align_files(parent, prepared, back)
-    checks = check_against_original(parent, first, second, limits, stream, method)
+    checks = check_against_original(parent, first, second, limits, stream, method, level)
     others = [] if earlier is None else remake_files(earlier, parent.original, parent.plan, stream)
     matched = [file for file in others if file is not None and file.origin is None and file.paired]
     if len(matched) < len(others):
@@ -146,14 +146,15 @@ def check_nested(
     ordered = [
         replace(file.take(parent.prepared.origin).only(_informative_columns(parent)), origin=None) for file in matched
     ]
-    return [*checks, measure_joint_linkage(parent, first, second, stream, ordered).check]
+    return [*checks, measure_joint_linkage(parent, first, second, stream, level, ordered).check]
 
 
 def check_against_original(
-    parent: Parent, first: FirstFile, second: Microdata, limits: Sequence[Limit], stream: Stream, method: Method
-) -> list[Check]:
+    parent: Parent, first: FirstFile, second: Microdata, limits: Sequence[Limit], stream: Stream, method: Method,
+    level: float,
+) -> list[Check]:  # fmt: skip
     """Check every risk limit of the second plan for an attacker who holds the original records and both method notes."""
-    both, level = parent.combined_candidate(Candidate(method)).method, parent.plan.policy.release_level
+    both = parent.combined_candidate(Candidate(method)).method
     return check_combined_file(
         "nested", limits, first.truth, second, stream, both, "for an attacker with the original records", level,
         is_random=both.random,
@@ -271,8 +272,9 @@ def _describe_share(score: ScoreRow, verdict: Verdict) -> str:
 
 
 def measure_joint_linkage(
-    parent: Parent, first: FirstFile, second: Microdata, stream: Stream, others: Sequence[Microdata] = ()
-) -> JointLinkage:
+    parent: Parent, first: FirstFile, second: Microdata, stream: Stream, level: float,
+    others: Sequence[Microdata] = (),
+) -> JointLinkage:  # fmt: skip
     """Attack the first file alone, with its method known, and all files side by side, each by the best linkage."""
     linkage, rows = [WorstLinkage(inclusion=parent.profile.inclusion)], second.origin
     # Compare like with like: where the second file lacks rows, the other files are restricted to its rows.
@@ -280,8 +282,9 @@ def measure_joint_linkage(
     (alone,) = score_file(linkage, first.whole, released, stream.child("first"), parent.candidate.method, alone=False)
     original = side_by_side(first.whole, first.truth, *(first.whole for _ in others))
     (both,) = score_file(linkage, original, side_by_side(released, second, *more), stream)
-    limit, level = parent.profile.reidentification, parent.plan.policy.release_level
-    return JointLinkage(alone, both, limit, level, parent.joint, rows is not None, 2 + len(others))
+    return JointLinkage(
+        alone, both, parent.profile.reidentification, level, parent.joint, rows is not None, 2 + len(others)
+    )
 
 
 def side_by_side(first: Microdata, *others: Microdata) -> Microdata:

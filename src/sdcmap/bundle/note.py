@@ -13,8 +13,9 @@ from typing import NamedTuple, TypedDict
 import sdcmap
 from sdcmap.bundle.checks import check_label
 from sdcmap.bundle.prepared_file import Prepared
+from sdcmap.bundle.procedure import Try, TryFacts, describe_try
 from sdcmap.core import Measure, Method, Microdata, SdcmapError
-from sdcmap.core.formatting import split_class_name
+from sdcmap.core.formatting import format_percent, split_class_name
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.value import Spec
 from sdcmap.corrections import correct
@@ -42,6 +43,10 @@ MISSING = {
     "added": "some values were suppressed; the codebook says how they are coded",
     "refused": "the masked variables have none",
 }
+
+
+CLAIM = """A few candidates were fixed in advance, drawn and measured anew, in this order, until one was within its \
+limits. This procedure writes a file above a limit in at most {error} of studies."""
 
 
 class Amount(TypedDict):
@@ -79,6 +84,8 @@ class Note(TypedDict):
     methods_searched: int
     draws_checked: int
     draws_allowed: int
+    tries: list[TryFacts]
+    largest_error: float
     may_not: list[str]
     example: str
     correction: str
@@ -94,11 +101,12 @@ class SearchEffort(NamedTuple):
     methods: int  # methods of the study
     checked: int  # draws of the released method that were checked as written files ...
     allowed: int = DEFAULT_POLICY.draws  # ... and the largest allowed number of them
+    error: float = sum(DEFAULT_POLICY.try_errors)  # share of studies in which the procedure writes a file above a limit
 
 
 def method_note(
     view: PublicView, method: Method, prepared: Prepared, profile: str, effort: SearchEffort,
-    losses: Sequence[tuple[Measure, ScoreRow]] = (), overrides: Sequence[dict[str, str]] = (),
+    losses: Sequence[tuple[Measure, ScoreRow]] = (), overrides: Sequence[dict[str, str]] = (), tries: Sequence[Try] = (),
 ) -> Note:  # fmt: skip
     """Return the note of a release, with its method, name and measures in their public form."""
     data, public = prepared.data, view.method(method.text)
@@ -125,6 +133,8 @@ def method_note(
         "methods_searched": effort.methods,
         "draws_checked": effort.checked,
         "draws_allowed": effort.allowed,
+        "tries": [describe_try(one, view.name_of(one.method)) for one in tries if one.passed is not None],
+        "largest_error": round(effort.error, 9),
         "may_not": [*MAY_NOT, CAUTION],
         "example": example(data),
         "correction": correction(data, method),
@@ -209,8 +219,10 @@ def note_text(note: Note) -> str:
         f"- Rounded to the precision of the original: {_list(note['rounded_like_the_original'])}.",
         f"- Renumbered at random: {_list(note['renumbered_at_random'])}. The rows are in random order.", "",
         "## How the file was selected", "",
-        f"The agency compared {_count(methods, 'method')}. It scored {_count(draws, 'random draw')} of this method and ran "
-        f"the release checks on {_count(note['draws_checked'], 'draw')} (at most {note['draws_allowed']} are allowed).", "",
+        f"The agency compared {_count(methods, 'method')} and scored {_count(draws, 'random draw')} of this method. The "
+        f"released file is a new draw. {_count(note['draws_checked'], 'draw')} of this method went through the release "
+        f"checks (at most {note['draws_allowed']} may).", "",
+        *_try_lines(note["tries"], note["largest_error"]),
         "## What masking preserves and distorts", "",
         f"Preserved: {note['kept_exactly'] or 'nothing is guaranteed'}.", "",
         f"Distorted: {note['distorted'] or 'see the measures below'}.", "",
@@ -233,6 +245,18 @@ def note_text(note: Note) -> str:
         about = "To estimate means, covariances and regressions without the added noise:"
         lines += [about, "", *_code(note["correction"])]
     return "\n".join(lines)
+
+
+def _try_lines(tries: Sequence[TryFacts], error: float) -> list[str]:
+    """Return what the procedure guarantees, and its tries."""
+    if not tries:
+        return []
+    outcome = {True: "within every tested limit; this is the released file", False: "above a limit; not released"}
+    lines = [
+        f"- {one['candidate']}, at the confidence level {one['confidence_level']:g}: {outcome[bool(one['passed'])]}."
+        for one in tries
+    ]
+    return [CLAIM.format(error=format_percent(error)), "", *lines, ""]
 
 
 def _count(count: int, noun: str) -> str:

@@ -227,7 +227,7 @@ def _judge_pair(
     first: Choice, second: Choice, measurement: PairMeasurement, made: PublicCandidates, joint: float | None
 ) -> TriedPair:
     """Return the pair with every reason against it."""
-    limit, level = made.parent.profile.reidentification, made.parent.plan.policy.release_level
+    limit, level = made.parent.profile.reidentification, made.parent.plan.policy.first_level
     linkage = JointLinkage(measurement["alone"], measurement["side_by_side"], limit, level, joint)
     problems = list(measurement["failed"])
     if not problems or linkage.value is not None:

@@ -41,7 +41,8 @@ class ProfileChecks:
     """The checks of one written file against a release profile.
 
     data : the original. released : the file as read back, aligned with the original. prepared : the file as prepared for
-    writing. method : how it was made. profile, policy : what is acceptable. score : how a measure of the file is scored.
+    writing. method : how it was made. profile, policy : what is acceptable. level : the confidence level of the limits.
+    score : how a measure of the file is scored.
     """
 
     data: Microdata
@@ -50,16 +51,20 @@ class ProfileChecks:
     method: Method
     profile: Profile
     policy: ReleasePolicy
+    level: float
     score: Score
 
-    def checks(self) -> Iterator[Check]:
-        """Yield every check, those that can fail first."""
+    def checks_without_scores(self) -> Iterator[Check]:
+        """Yield the checks that count and need no attack."""
         yield check_unmasked(self.data, self.released, self.method, self.policy.unmasked_agreement)
         yield self._unique_records()
+        yield from self._area_size()
+
+    def checks(self) -> Iterator[Check]:
+        """Yield the checks that attack the file, those that can fail first."""
         yield from self._profile_limits()
         yield from self._attack_scenarios()
         yield from self._subgroups()
-        yield from self._area_size()
         yield from self._knowledge_levels()
 
     # ---- checks that can fail ---------------------------------------------------------------------------------
@@ -94,7 +99,7 @@ class ProfileChecks:
         profile, measures = self.profile, self.profile.measures(self.data)
         limits = [Limit(measure, limit, f"the profile {profile.name}") for measure, limit in measures.limits.items()]
         scores = list(zip(measures.limits, self.score(list(measures.limits)), strict=True))
-        yield from check_limits(limits, scores, self.policy.release_level, what="", name="profile")
+        yield from check_limits(limits, scores, self.level, what="", name="profile")
         for name, reason in measures.off.items():
             yield Check("information", True, f"{name} was not tested. {reason}", tested=False)
         share = next((row.value for m, row in scores if isinstance(m, WorstLinkage)), None)

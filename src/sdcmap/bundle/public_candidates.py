@@ -22,6 +22,7 @@ from sdcmap.bundle.limit_checks import limits_of, score_file
 from sdcmap.bundle.nested import LINKAGE, Parent, align_files, measure_joint_linkage
 from sdcmap.bundle.note import SearchEffort, method_note
 from sdcmap.bundle.prepared_file import prepare_candidate
+from sdcmap.bundle.procedure import release_draw
 from sdcmap.bundle.readme import About
 from sdcmap.core import Choice, Microdata, PlanError, SdcmapError, Stream
 from sdcmap.data.private_folder import write_atomically
@@ -122,11 +123,11 @@ class PublicCandidates:
             none = absent_row(LINKAGE, "unpaired", SYNTHETIC_REASON)
             return {"loss": None, "alone": none, "side_by_side": none, "failed": [SYNTHETIC_REASON]}
         first, file = align_files(self.parent, prepared, prepared.data)
-        limits = limits_of(self.plan, self.data, [self.plan.rule])
-        checks = nested.check_against_original(self.parent, first, file, limits, fresh, method)
+        limits, level = limits_of(self.plan, self.data, [self.plan.rule]), self.parent.plan.policy.first_level
+        checks = nested.check_against_original(self.parent, first, file, limits, fresh, method, level)
         utility = [measure for measure in self.plan.measures if measure.text == self.plan.utility]
         (loss,) = score_file(utility, first.truth, file, fresh)
-        joint = measure_joint_linkage(self.parent, first, file, fresh)
+        joint = measure_joint_linkage(self.parent, first, file, fresh, level)
         failed = [check.reason for check in checks if not check.passed]
         return {"loss": loss.value, "alone": joint.alone, "side_by_side": joint.side_by_side, "failed": failed}
 
@@ -149,11 +150,14 @@ class PublicStudies:
     def sweep_candidates_from(
         self, first: Candidate, workers: int | None, engine: str | None, progress: Progress | None
     ) -> PublicCandidates:
-        """Sweep the public candidates made from one scientific file; raise an error where it cannot be their source."""
-        parent = nested.planned_parent(self.data, self.plan, first, self.joint)
+        """Sweep the public candidates made from one scientific file; raise an error where it cannot be their source.
+
+        The scientific file is the draw that the first try of its release makes.
+        """
+        parent = nested.planned_parent(self.data, self.plan, release_draw(first), self.joint)
         if not parent.prepared.data.paired:
             raise Refused([Check("pair", False, SYNTHETIC_REASON)])
-        source = self._write_scientific_file(parent)
+        source = self._write_scientific_file(first.id, parent)
         plan = replace(self.public, data=source)
         object.__setattr__(plan, "seed_stated", self.public.seed_stated)
         data = source.read()
@@ -163,9 +167,9 @@ class PublicStudies:
             raise PlanError("the public plan has no risk measure.")
         return PublicCandidates(parent, complete, data, RUMap.of_plan(scores, complete))
 
-    def _write_scientific_file(self, parent: Parent) -> Source:
+    def _write_scientific_file(self, first: str, parent: Parent) -> Source:
         """Write the scientific file as it would be released, with its codebook; return how the public plan reads it."""
-        folder = self.folder / "first" / parent.candidate.id
+        folder = self.folder / "first" / first
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         prepared, method = parent.prepared, parent.candidate.method
         path = write_file(prepared.data, folder / f"{nested.DRAFT_FILE_STEM}.{prepared.data.schema.format}")

@@ -48,6 +48,16 @@ def part_folder(folder: Path) -> Iterator[Path]:
         raise SdcmapError(f"{folder} cannot be written ({error.strerror or type(error).__name__}).") from None
 
 
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Yield a private folder among the temporary files; it is removed at the end."""
+    try:
+        with private_folder() as folder:
+            yield folder
+    except OSError as error:
+        raise SdcmapError(f"the temporary folder cannot be written ({error.strerror}).") from None
+
+
 def put_in_place(part: Path, folder: Path, names: set[str]) -> None:
     """Rename the finished folder in one step, after all of it is on the disk."""
     if unexpected := {path.name for path in part.iterdir()} - names:

@@ -1,13 +1,17 @@
-"""A release: one candidate is made, written and read back, and its folder is moved into place after all checks passed."""
+"""A release: candidates are drawn, written and read back, and the folder of the first that passes is moved into place.
+
+`procedure` says which candidates are tried, and why a new draw of each is measured.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,20 +21,29 @@ from sdcmap.bundle import checks, limit_checks, release_folder
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import codebook, codebook_text
 from sdcmap.bundle.ddi_codebook import codebook_xml
-from sdcmap.bundle.earlier_releases import check_earlier, check_joint, check_ledgers, history
+from sdcmap.bundle.earlier_releases import History, check_earlier, check_joint, check_ledgers, history
 from sdcmap.bundle.ledger import Ledger, find_other_ledgers
 from sdcmap.bundle.limit_checks import check_limits, score_file
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_other_releases, find_parent
 from sdcmap.bundle.note import SearchEffort, method_note, note_text
 from sdcmap.bundle.pattern_check import check_missing_patterns
 from sdcmap.bundle.prepared_file import Prepared, as_written, in_format, prepare
+from sdcmap.bundle.procedure import (
+    Procedure,
+    Try,
+    check_tries,
+    describe_try,
+    digest_without_roles,
+    plan_procedure,
+    run_tries,
+    studied_replicate,
+)
 from sdcmap.bundle.profile_checks import ProfileChecks
 from sdcmap.bundle.readme import About, citation, readme
 from sdcmap.bundle.recoverable_columns import check_recoverable
 from sdcmap.bundle.round_trip import align_with_original, check_round_trip, read_released
-from sdcmap.core import Choice, Estimate, Infeasible, Measure, Microdata, PlanError, SdcmapError
+from sdcmap.core import Choice, Estimate, Infeasible, Measure, Microdata, PlanError, SdcmapError, Stream
 from sdcmap.core.limit import Limit
-from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import Refused, StudyMismatch
 from sdcmap.files.writer import write as write_file
 from sdcmap.study.folder import Study
@@ -41,16 +54,45 @@ from sdcmap.study.public_view import PublicView
 
 
 class _CheckedBundle(NamedTuple):
-    """The checks of a bundle that was written, the overrides that were needed, and the attacks that were not tested."""
+    """The checks of a bundle that was written, the overrides that were needed, and what was measured.
+
+    is_measured : False where a check failed that needs no score, so that nothing was measured.
+    """
 
     checks: list[Check]
     overrides: list[dict[str, str]]
+    is_measured: bool = False
+    scores: Sequence[ScoreRow] = ()
     not_tested: Sequence[str] = ()
+    tries: Sequence[Try] = ()
+
+    @property
+    def failed(self) -> list[Check]:
+        return [check for check in self.checks if not check.passed]
+
+
+class _Attempt(NamedTuple):
+    """One try of a release: the ledgers, its number and error, the tries before it, and what to do before measuring."""
+
+    ledgers: Sequence[Ledger]
+    number: int
+    error: float
+    name: str
+    before: Sequence[Try]
+    begin: Callable[[], None] | None  # None: make only the checks that need no measurement
+    overrides: Sequence[dict[str, str]] = ()  # of checks before the draw
+
+
+Finish = Callable[["Release", _CheckedBundle, Path], None]  # gets every draw that was made, with its folder
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """A candidate to release: `check()` returns every check, `write(folder)` releases it or raises `Refused`."""
+    """A candidate to release: `check()` returns every check, `write(folder)` releases it or raises `Refused`.
+
+    Not the draw of the study is released, but a new one, which is measured anew. If it is above a limit, the `alternatives`
+    are tried in their order (see `procedure`).
+    """
 
     data: Microdata
     plan: Plan
@@ -68,54 +110,198 @@ class Release:
     parent: Parent | None = None  # the release that this one is made from
     signed_by: str = ""
     reason: str = ""
+    alternatives: tuple[Candidate, ...] = ()
 
     def __repr__(self) -> str:
         return f"Release({self.plan.name_of(self.candidate)}, {self.profile.name})"
 
     def check(self) -> list[Check]:
-        """Return every check, made on files in a private temporary folder, which is removed."""
+        """Return every check, made on files in a private temporary folder, which is removed.
+
+        The ledger records the tries: writing the release afterwards makes the same draws again and spends no further try.
+        """
         return self.preview().checks
 
-    def preview(self) -> release_folder.Preview:
-        """Return every check, and each file that would be written with its size and first lines; nothing is kept."""
-        try:
-            with private_folder() as folder:
-                return release_folder.preview_folder(
-                    folder, self._make(folder, Ledger.open_readonly(self.ledger)).checks
-                )
-        except OSError as error:
-            raise SdcmapError(f"the temporary folder cannot be written ({error.strerror}).") from None
+    def preview(self, *, on_try: Callable[[Try], None] | None = None) -> release_folder.Preview:
+        """Return every check, and each file that would be written with its size and first lines; no file is kept."""
+        seen = []
 
-    def write(self, folder: str | Path, *, on_checks: Callable[[list[Check]], None] | None = None) -> Path:
-        """Make the candidate again, check it, and move its finished folder into place; raise `Refused` if a check fails.
+        def finish(drawn: Release, bundle: _CheckedBundle, part: Path) -> None:
+            seen.append(release_folder.preview_folder(part, bundle.checks))
+
+        with Ledger.open_locked(self.ledger) as ledger:
+            results = self._try_candidates(ledger, release_folder.temporary_folder, finish, on_try)
+        last = seen[-1] if seen else release_folder.Preview([], (), ())
+        return replace(last, checks=results)
+
+    def write(
+        self, folder: str | Path, *, on_checks: Callable[[list[Check]], None] | None = None,
+        on_try: Callable[[Try], None] | None = None,
+    ) -> Path:  # fmt: skip
+        """Try the candidates, and move the folder of the first that passes into place; raise `Refused` if none does.
 
         folder : must be empty or absent. It is private (mode 0700) until somebody changes its mode.
         on_checks : called with every check before the release is refused or moved into place.
+        on_try : called with each try.
         """
         folder = Path(folder).absolute()
         if problem := release_folder.find_folder_problem(folder):
             raise SdcmapError(problem)
-        with Ledger.open_locked(self.ledger) as ledger, release_folder.part_folder(folder) as part:
-            bundle = self._make(part, ledger)
+        with Ledger.open_locked(self.ledger) as ledger:
+
+            def finish(drawn: Release, bundle: _CheckedBundle, part: Path) -> None:
+                if bundle.failed or not bundle.is_measured:
+                    return
+                if on_checks is not None:
+                    on_checks(bundle.checks)
+                profile = _profile_with_overrides(self.profile, bundle.overrides)
+                # The ledger knows the release before the folder has its name: a killed process leaves no unrecorded file.
+                with ledger.record_release(drawn._people, self.plan, drawn._combined, profile, folder, part):
+                    release_folder.put_in_place(part, folder, release_folder.allowed_names(self.data.schema.format))
+                drawn._record_in_study(folder, bundle, ledger.id)
+
+            results = self._try_candidates(ledger, lambda: release_folder.part_folder(folder), finish, on_try)
+        if failed := [check for check in results if not check.passed]:
             if on_checks is not None:
-                on_checks(bundle.checks)
-            if failed := [check for check in bundle.checks if not check.passed]:
-                raise Refused(failed)
-            people, candidate = self.data, self.candidate
-            if self.parent is not None:
-                people, candidate = self.parent.original, self.parent.combined_candidate(candidate)
-            profile = _profile_with_overrides(self.profile, bundle.overrides)
-            # The ledger knows the release before the folder gets its name: a killed process leaves no unrecorded file.
-            with ledger.record_release(people, self.plan, candidate, profile, folder, part):
-                release_folder.put_in_place(part, folder, release_folder.allowed_names(self.data.schema.format))
-        self._record_in_study(folder, bundle, ledger.id)
+                on_checks(results)
+            raise Refused(failed)
         return folder
 
-    def _make(self, part: Path, ledger: Ledger) -> _CheckedBundle:
-        """Write the bundle into `part`, read the data back, and check everything."""
+    # ---- the procedure ----------------------------------------------------------------------------------------
+    def _try_candidates(
+        self, ledger: Ledger, open_part: Callable[[], AbstractContextManager[Path]], finish: Finish,
+        on_try: Callable[[Try], None] | None,
+    ) -> list[Check]:  # fmt: skip
+        """Draw and measure the candidates in their order until one passes; return its checks, or those of all.
+
+        finish : called with each draw in its folder.
+        """
+        others, unreadable = find_other_ledgers(ledger)
+        ledgers = [ledger, *others]
+        procedure = self._plan_procedure(ledgers)
+        # A draw that was written before is made again, whatever was tried before it.
+        written = [i for i, draw in enumerate(procedure.draws) if self._at(draw)._was_written(ledgers)]
+        places = written[:1] or range(len(procedure.draws))
+        first = self._at(procedure.draws[places[0]])
+        results, overrides = checks.apply_overrides(
+            first._check_before_drawing(ledgers, len(unreadable), procedure), self.override
+        )
+        if any(not check.passed for check in results):
+            # Nothing is measured. Other problems of the file are listed too, so that all can be solved at once.
+            with open_part() as part:
+                made = first._make_feasible(part, _Attempt(ledgers, 0, 1.0, "", (), None))
+                finish(first, made, part)
+            return [*results, *made.checks]
+        # The candidates are fixed before the first of them is drawn.
+        entry = procedure.entry or ledger.record_procedure(
+            digest_without_roles(self._people), self.profile.name, self._identity,
+            [(draw.method.digest, draw.replicate) for draw in procedure.draws],
+        )  # fmt: skip
+        tries = self._earlier_tries(procedure, places[0])
+        bundles: list[_CheckedBundle] = []
+
+        def attempt(place: int, error: float) -> bool | None:
+            name, number = procedure.names[place], procedure.spent + len([t for t in tries if t.passed is not None]) + 1
+            begin = partial(ledger.record_try, entry.row, place, error)
+            one = _Attempt(ledgers, number, error, name, tuple(tries), begin, overrides)
+            drawn = self._at(procedure.draws[place])
+            with open_part() as part:
+                made = drawn._make_feasible(part, one)
+                bundle = made._replace(checks=[*results, *made.checks], overrides=[*overrides, *made.overrides])
+                bundles.append(bundle)
+                passed = not bundle.failed if bundle.is_measured else None
+                tries.append(Try(number, name, error, passed, tuple(made.checks), drawn.candidate.method.text))
+                if passed is not None:
+                    ledger.record_outcome(entry.row, place, "passed" if passed else "failed")
+                if on_try is not None:
+                    on_try(tries[-1])
+                finish(drawn, bundle._replace(tries=tries), part)
+            return passed
+
+        errors = [procedure.made.get(places[0], self.plan.policy.try_errors[0])] if written else procedure.errors
+        if run_tries(places, errors, attempt) is not None:
+            return bundles[-1].checks
+        return _checks_of_all(results, tries)
+
+    def _at(self, draw: Candidate) -> Release:
+        """Return the release of one draw."""
+        return replace(self, candidate=draw, alternatives=())
+
+    @property
+    def _people(self) -> Microdata:
+        """The original records."""
+        return self.data if self.parent is None else self.parent.original
+
+    @property
+    def _combined(self) -> Candidate:
+        """The candidate with all steps from the original on, as the ledger records it."""
+        return self.candidate if self.parent is None else self.parent.combined_candidate(self.candidate)
+
+    @property
+    def _identity(self) -> str:
+        """A text that is the same for two releases whose tries have the same figures and limits."""
+        limits = sorted((limit.measure.id, repr(float(limit.value))) for limit in self.limits)
+        candidates = [(c.method.digest, c.replicate) for c in (self.candidate, *self.alternatives)]
+        parts = [self.data.digest, hex(self.plan.seed), self.profile.table(), limits, candidates, self.plan.replicates]
+        return json.dumps(parts, default=str)
+
+    def _plan_procedure(self, ledgers: Sequence[Ledger]) -> Procedure:
+        candidates = (self.candidate, *self.alternatives)
+        names = [self.plan.name_of(candidate) for candidate in candidates]
+        return plan_procedure(
+            candidates, names, ledgers, digest_without_roles(self._people), self.profile.name, self._identity,
+            self.plan.policy, is_overridden="tries" in self.override,
+        )  # fmt: skip
+
+    def _earlier_tries(self, procedure: Procedure, first: int) -> list[Try]:
+        """Return the tries of this procedure that failed before the one that is made again."""
+        made = list(procedure.made.items())
+        before = made[: next((i for i, (place, _) in enumerate(made) if place == first), 0)]
+        methods = [draw.method.text for draw in procedure.draws]
+        return [
+            Try(procedure.spent + number, procedure.names[at], error, False, method=methods[at])
+            for number, (at, error) in enumerate(before, 1)
+        ]
+
+    def _was_written(self, ledgers: Sequence[Ledger]) -> bool:
+        """Return whether a ledger has a release of this very draw."""
+        return any(ledger.has_release(self._people, self.plan, self._combined) for ledger in ledgers)
+
+    def _find_earlier(self, ledgers: Sequence[Ledger]) -> History:
+        """Return the earlier releases of the same people."""
+        if self.parent is None:
+            return history(ledgers, self.data, self.plan, self.candidate)
+        return self.parent.find_history(ledgers, self.candidate)
+
+    def _check_before_drawing(self, ledgers: Sequence[Ledger], unreadable: int, procedure: Procedure) -> list[Check]:
+        """Return the checks that need no draw; if one fails, nothing is drawn and no try is spent."""
+        before = [] if self.study is None else self.study.manifest.get("releases", [])
+        recorded = [str(entry["ledger"]) for entry in before if "ledger" in entry]
+        check_others = check_earlier if self.parent is None else check_other_releases
+        return [
+            checks.check_seed(self.plan),
+            checks.check_roles(self.data, self._proposed_roles, self.confirm_roles),
+            limit_checks.check_limits_stated(self.plan, self.limits),
+            check_ledgers(ledgers[0], ledgers[1:], unreadable, recorded),
+            *check_lineage(self.plan),
+            check_others(self._find_earlier(ledgers), self.again),
+            check_tries(self.plan.policy, procedure.spent, self.profile.name, is_repeated=bool(procedure.made)),
+        ]
+
+    def _make_feasible(self, part: Path, attempt: _Attempt) -> _CheckedBundle:
+        """Return `_make`, or a failed check where no new draw could be made."""
+        try:
+            return self._make(part, attempt)
+        except Infeasible as reason:
+            return _CheckedBundle(
+                [Check("choice", False, f"No new draw of this candidate could be made: {reason}")], []
+            )
+
+    def _make(self, part: Path, attempt: _Attempt) -> _CheckedBundle:
+        """Write the bundle of this draw into `part`, read the data back, and check everything."""
         data, plan, method, policy = self.data, self.plan, self.candidate.method, self.plan.policy
         stream = self.candidate.stream(plan.seed)
-        # Make the candidate again, write it, and read it back as a user would.
+        # Draw the candidate, write it, and read it back as a user would.
         masked = as_written(data, method, method.apply(data, stream))
         prepared = prepare(data, method, masked, stream)
         path = part / f"data.{data.schema.format}"
@@ -126,46 +312,8 @@ class Release:
         back = read_released(path, prepared)
         round_trip = check_round_trip(prepared, back)
         unmasked_keys = [name for name in prepared.data.keys if name not in prepared.masked]
-        other_ledgers, unreadable = find_other_ledgers(ledger)
-        before = [] if self.study is None else self.study.manifest.get("releases", [])
-        recorded = [str(entry["ledger"]) for entry in before if "ledger" in entry]
-        # First the checks that need no score.
-        results = [
-            checks.check_seed(plan),
-            checks.check_roles(data, self._proposed_roles, self.confirm_roles),
-            checks.check_identifiers(masked, policy),
-            round_trip,
-            check_recoverable(data, masked, prepared.masked, policy),
-            checks.check_weight(prepared.data, unmasked_keys, self.profile.name, policy.unique_weights),
-            *self._check_kept_survey_columns(prepared),
-            check_missing_patterns(data, method, masked, self.profile),
-            limit_checks.check_limits_stated(plan, self.limits),
-            check_ledgers(ledger, other_ledgers, len(unreadable), recorded),
-            *check_lineage(plan),
-        ]
-        if self.parent is None:
-            earlier = history([ledger, *other_ledgers], data, plan, self.candidate)
-            results += [check_earlier(earlier, self.again)]
-        else:
-            earlier = self.parent.find_history([ledger, *other_ledgers], self.candidate)
-            results += [check_other_releases(earlier, self.again)]
-        checked_draws = self._count_checked_draws()
-        results += [checks.check_draws(checked_draws, policy.draws)]
-        # A file that does not read back cannot be scored, and one draw too many must not be: its scores would be a choice.
-        if not (round_trip.passed and results[-1].passed):
-            return _CheckedBundle(*checks.apply_overrides(results, self.override))
-        released = align_with_original(data, back, prepared)
-        if plan.edits:
-            results += [checks.check_edits(plan.edits, data, released, policy.edit_violations)]
-        # Scores use a stream of their own: the stream by which the candidate was chosen would repeat its luck.
-        fresh, level = stream.child("release scores"), policy.release_level
-        utilities = [m for m in plan.measures if m.axis == "utility"]
-        risks, expectations = (
-            [m for m in plan.measures if m.axis == "risk" and m.expectation == pooled] for pooled in (False, True)
-        )
-        limited = {limit.measure for limit in self.limits}
-        expected_losses = [m for m in utilities if m.expectation and m in limited]
-        losses = list(zip(utilities, score_file(utilities, data, released, fresh), strict=True))
+        # Samples, refits and expectations use streams of this draw: nothing of the study is used.
+        fresh, level = stream.child("release scores"), 1 - attempt.error
         scores: dict[Measure, ScoreRow] = {}
 
         def score(measures: Sequence[Measure]) -> list[ScoreRow]:
@@ -174,27 +322,65 @@ class Release:
             scores.update(zip(new, score_file(new, data, released, fresh, method), strict=True))
             return [scores[measure] for measure in measures]
 
-        # Then the limits of the plan, and the limits of the profile, on the file as read back.
+        # First the checks that need no score. If one fails, nothing is measured, so that no try is spent.
+        results = [
+            checks.check_identifiers(masked, policy),
+            round_trip,
+            check_recoverable(data, masked, prepared.masked, policy),
+            checks.check_weight(prepared.data, unmasked_keys, self.profile.name, policy.unique_weights),
+            *self._check_kept_survey_columns(prepared),
+            check_missing_patterns(data, method, masked, self.profile),
+        ]
+        if round_trip.passed:
+            released = align_with_original(data, back, prepared)
+            profile_checks = ProfileChecks(data, released, prepared, method, self.profile, policy, level, score)
+            results += profile_checks.checks_without_scores()
+            if plan.edits:
+                results += [checks.check_edits(plan.edits, data, released, policy.edit_violations)]
+        checked_draws = 0
+        if attempt.begin is not None:
+            checked_draws = self._count_checked_draws()
+            results += [checks.check_draws(checked_draws, policy.draws)]
+        unmeasured, overrides = checks.apply_overrides(results, self.override)
+        methods = sum(Candidate(one).kind == "candidate" for one in plan.all_methods)  # with those of a search
+        effort = SearchEffort(self.searched, methods, checked_draws, policy.draws, sum(policy.try_errors))
+        if attempt.begin is None or any(not check.passed for check in unmeasured):
+            if round_trip.passed:  # for a preview of the files
+                self._explain(part, prepared, effort, (), overrides, attempt.before)
+            return _CheckedBundle(unmeasured, overrides)
+        attempt.begin()
+        utilities = [m for m in plan.measures if m.axis == "utility"]
+        risks, expectations = (
+            [m for m in plan.measures if m.axis == "risk" and m.expectation == pooled] for pooled in (False, True)
+        )
+        limited = {limit.measure for limit in self.limits}
+        expected_losses = [m for m in utilities if m.expectation and m in limited]
+        losses = list(zip(utilities, score_file(utilities, data, released, fresh), strict=True))
+        # The limits of the plan, and the limits of the profile, on the file as read back.
         single = [loss for loss in losses if loss[0] in limited and not loss[0].expectation]
         results += check_limits(self.limits, single, level, name="loss")
         results += check_limits(self.limits, list(zip(risks, score(risks), strict=True)), level)
-        results += ProfileChecks(data, released, prepared, method, self.profile, policy, score).checks()
-        # An expectation cannot be judged by one file, so it is pooled over draws of the method.
+        results += profile_checks.checks()
+        # An expectation cannot be judged by one file, so it is pooled over further new draws of the method.
         measures = [*expectations, *expected_losses]
-        pooled = limit_checks.score_expectations(measures, data, self._draws(), is_random=method.random)
+        pooled = limit_checks.score_expectations(measures, data, self._draws(stream), is_random=method.random)
         for name, axis in (("risk", "risk"), ("loss", "utility")):
             scored = [(m, row) for m, row in zip(measures, pooled, strict=True) if m.axis == axis]
             results += check_limits(self.limits, scored, level, what="over draws", name=name)
+        earlier = self._find_earlier(attempt.ledgers)
         if self.parent is not None:
             others = earlier if self.again else None
-            results += check_nested(self.parent, prepared, back, self.limits, fresh.child("nested"), method, others)
+            nested_stream = fresh.child("nested")
+            results += check_nested(self.parent, prepared, back, self.limits, nested_stream, method, level, others)
         elif self.again:
-            results += check_joint(earlier, data, released, plan, self.limits, fresh, method)
+            results += check_joint(earlier, data, released, plan, self.limits, fresh, method, level)
         results, overrides = checks.apply_overrides(results, self.override)
-        methods = sum(Candidate(method).kind == "candidate" for method in plan.all_methods)  # with those of a search
-        effort = SearchEffort(self.searched, methods, checked_draws, policy.draws)
-        self._explain(part, prepared, effort, losses, overrides)
-        return _CheckedBundle(results, overrides, _skipped_attacks(scores.values(), level))
+        passed = all(check.passed for check in results)
+        tries = [*attempt.before, Try(attempt.number, attempt.name, attempt.error, passed, method=method.text)]
+        self._explain(part, prepared, effort, losses, [*attempt.overrides, *overrides], tries)
+        expected = dict(zip(measures, pooled, strict=True))
+        measured = {**dict(losses), **scores, **expected}
+        return _CheckedBundle(results, overrides, True, [*measured.values()], _skipped_attacks(scores.values(), level))
 
     def _check_kept_survey_columns(self, prepared: Prepared) -> Iterator[Check]:
         """Check what links the rows of a fully synthetic file to people, though all that describes them is drawn."""
@@ -209,7 +395,7 @@ class Release:
         return () if self.plan.data is None else self.plan.data.proposed
 
     def _count_checked_draws(self) -> int:
-        """Return how many draws of this method were checked, including this one.
+        """Return how many releases have tried this method, including this one; a release makes one draw of each method.
 
         The study records the draw before it is attacked, so a killed check counts too. A draw beyond the allowed number is
         neither attacked nor recorded.
@@ -223,17 +409,16 @@ class Release:
                 self.study.note(checked_draws={**before, digest: draws})
         return len(draws)
 
-    def _draws(self) -> Iterator[Microdata]:
-        """Yield every feasible replicate of the released method, rounded as in a release."""
+    def _draws(self, stream: Stream) -> Iterator[Microdata]:
+        """Yield feasible new draws of the released method, as many as the plan has, rounded as in a release."""
         method = self.candidate.method
-        for replicate in range(self.plan.replicates if method.random else 1):
+        for number in range(self.plan.replicates if method.random else 1):
             with suppress(Infeasible):
-                made = method.apply(self.data, Candidate(method, replicate).stream(self.plan.seed))
-                yield as_written(self.data, method, made)
+                yield as_written(self.data, method, method.apply(self.data, stream.child(f"further draw {number}")))
 
     def _explain(
         self, part: Path, prepared: Prepared, effort: SearchEffort, losses: Sequence[tuple[Measure, ScoreRow]],
-        overrides: Sequence[dict[str, str]],
+        overrides: Sequence[dict[str, str]], tries: Sequence[Try],
     ) -> None:  # fmt: skip
         """Write the documents beside the data: README, codebook, method note, citation and checksums."""
         title = self.title or prepared.data.schema.title or "Microdata"
@@ -241,7 +426,7 @@ class Release:
         method, view = self.candidate.method, PublicView.of(self.plan, self.data)
         public = view.method(method.text)
         published = [entry for entry in overrides if checks.CHECK_KINDS[entry["check"]].is_published]
-        note = method_note(view, method, prepared, self.profile.name, effort, losses, published)
+        note = method_note(view, method, prepared, self.profile.name, effort, losses, published, tries)
         entries = codebook(prepared, method, public)
         texts = {
             "README.md": readme(about, entries, prepared, public, note),
@@ -265,9 +450,12 @@ class Release:
             overrides.append(
                 {"check": "roles", "reason": f"{len(self._proposed_roles)} proposed roles confirmed at once"}
             )
-        name, made = self.plan.name_of(self.candidate), self.candidate
+        made, last = self.candidate, bundle.tries[-1]
         facts: dict[str, object] = {
-            "name": name, "method": made.method.text, "replicate": made.replicate, "profile": self.profile.name,
+            "name": last.name, "method": made.method.text, "replicate": made.replicate, "profile": self.profile.name,
+            "chosen": studied_replicate(made.replicate), "level": 1 - last.error,
+            "tries": [describe_try(one) for one in bundle.tries],
+            "measured": [row._asdict() for row in bundle.scores],
         }  # fmt: skip
         optional = {"not_tried": list(bundle.not_tested), "signed_by": self.signed_by, "reason": self.reason}
         facts |= {name: fact for name, fact in optional.items() if fact}
@@ -300,18 +488,19 @@ def release(
     signed_by: str = "",
     reason: str = "",
 ) -> Release:
-    """Return the release of one candidate; `.write(folder)` checks and writes it.
+    """Return a release; `.write(folder)` tries its candidates and writes the first that passes.
 
     Parameters
     ----------
-    choice : what a rule chose, a candidate of the plan, or its id. The choice to release nothing is `Refused`.
+    choice : what a rule chose, a candidate of the plan, or its id. What a rule chose is followed by the next candidates in
+        the order of the rule; a candidate that a person names is the only one. The choice to release nothing is `Refused`.
     profile : for whom the file is, by name or value (see `Profile`); by default the plan's, or "public-use". The written
         file is attacked by somebody who knows every column that others could know, and compared with the limits of the
         profile, whatever the plan measured.
     max_risk : the largest acceptable value on the risk axis, where neither plan nor rule states one; the strictest counts.
     again : allow another release of the same records if the joint risk of all of them is within the limits.
     override : {"weight": "why this is safe"} for the checks "identifier", "weight", "missing patterns", "edits", "ledger",
-        "unmasked" and "profile". Report and ledger show it; the method note shows it for "unmasked" and "profile".
+        "tries", "unmasked" and "profile". Report and ledger show it; the method note shows it for the last three.
     ledger : private folder that records every release; default $SDCMAP_LEDGER or the user's state folder.
     study : where overrides and the release are recorded.
     confirm_roles : confirm every role that the plan marks as proposed; the study records it.
@@ -345,10 +534,20 @@ def release(
     if plan.data is not None and plan.data.within:
         pair = {} if study is None else study.manifest.get("pair", {})
         parent = replace(find_parent(Path(plan.data.within), Path(plan.data.path)), joint=pair.get("joint"))
+    listed = choice.candidates if isinstance(choice, Choice) else ()
     return Release(
         in_format(data, form), plan, candidate, limits, searched, release_profile, again, reasons,
         None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent, signed_by, reason,
+        tuple(plan.find(name) for name in listed[1 : len(plan.policy.try_errors)]),
     )  # fmt: skip
+
+
+def _checks_of_all(before: Sequence[Check], tries: Sequence[Try]) -> list[Check]:
+    """Return the checks before any draw and those of all tries, of which none passed."""
+    if len(tries) == 1:
+        return [*before, *tries[0].checks]
+    every = [replace(check, reason=f"{one.name}: {check.reason}") for one in tries for check in one.checks]
+    return [*before, *every]
 
 
 def _profile_of(plan: Plan, stated: Profile | str | None) -> Profile:

@@ -57,7 +57,7 @@ def measured_names(ru: RUMap) -> tuple[list[str], list[str]]:
 
 def _pair_info(ru: RUMap, risk: str, utility: str, mark: Choice | None, layer: str, width: int, height: int) -> MapInfo:
     """Return the tables of the map of two measures, with the limits of these two."""
-    pair = RUMap(ru.scores, risk, utility, ru.limits, ru.level)
+    pair = RUMap(ru.scores, risk, utility, ru.limits, ru.policy)
     by = layer if layer == "mean" or pair.families() else "mean"
     info = map_info(pair, mark=_choice_on(pair, mark), by=by, label=False, width=width, height=height)
     return replace(info, labels=info.labels.clear(), parameter="")  # a small panel has no room for names and numbers

@@ -14,6 +14,7 @@ from sdcmap.core import Array, PlanError, Range, Share
 from sdcmap.core.limit import Limit, Verdict, count_verdicts, format_limit
 from sdcmap.core.rule import Choice, RiskUtilityMap, Rule, RunnerUp
 
+MAX_CANDIDATES_TRIED = 10  # candidates that a choice lists for a release; a policy usually has three tries
 RUNNERS_UP = 3  # rows that a choice names beside the chosen one
 ONLY_UNMASKED = """Release nothing: only the unmasked original meets the rule, and no rule chooses it. Plan weaker \
 methods, or release the original by name, with a written reason."""
@@ -131,15 +132,8 @@ class ByRelease(Rule):
             return Choice(None, "", None, None, None, self, reason + unmasked, no_masking_needed=no_masking_needed)
         row = rows.row(int(order[0]), named=True)
         draws = ru.points.filter(pl.col("compared"), pl.col("method") == row["method"])
-        if "id" in row:
-            chosen = row
-        elif is_expectation:
-            chosen = draws.filter(pl.col("replicate") == draws["replicate"].min()).row(0, named=True)
-        else:
-            # A method was chosen: take its draw of least cost that meets the rule and the limits by itself.
-            sound = self._passes(ru, draws) & ru.eligible(draws) & ~draws["worse"].to_numpy()
-            cost = np.where(sound, self._cost(ru, draws), np.inf)
-            chosen = draws.row(int(np.argmin(cost)), named=True)
+        chosen = self._draw_of(ru, row, draws)
+        listed = self._candidates_in_order(ru, rows, order)
         runners = tuple(self._runner_up(ru, other) for other in rows[order[1 : RUNNERS_UP + 1]].iter_rows(named=True))
         searched, name = 1 if is_expectation else len(draws), name_of(ru, chosen)
         by_method = is_expectation or "id" not in row
@@ -161,8 +155,28 @@ class ByRelease(Rule):
         return Choice(
             chosen["id"], chosen["method"], chosen["replicate"], risk.value, utility.value, self, reason + unmasked,
             runners, verdicts, searched, name=name, risk_interval=risk.interval, utility_interval=utility.interval,
-            no_masking_needed=no_masking_needed,
+            no_masking_needed=no_masking_needed, candidates=listed,
         )  # fmt: skip
+
+    def _draw_of(self, ru: RiskUtilityMap, row: dict[str, Any], draws: pl.DataFrame) -> dict[str, Any]:
+        """Return the candidate that stands for a row: itself, or one of the draws of a method."""
+        if "id" in row:
+            return row
+        if self._is_expectation(ru):
+            return draws.filter(pl.col("replicate") == draws["replicate"].min()).row(0, named=True)
+        # A method was chosen: take its draw of least cost that meets the rule and the limits by itself.
+        sound = self._passes(ru, draws) & ru.eligible(draws) & ~draws["worse"].to_numpy()
+        return draws.row(int(np.argmin(np.where(sound, self._cost(ru, draws), np.inf))), named=True)
+
+    def _candidates_in_order(self, ru: RiskUtilityMap, rows: pl.DataFrame, order: Array) -> tuple[str, ...]:
+        """Return the ids of the first eligible candidates, one of each method, because a release makes a new draw."""
+        methods = list(dict.fromkeys(rows["method"].gather(order).to_list()))[:MAX_CANDIDATES_TRIED]
+        ordered, listed = rows[order], []
+        for method in methods:
+            row = ordered.filter(pl.col("method") == method).row(0, named=True)
+            draws = ru.points.filter(pl.col("compared"), pl.col("method") == method)
+            listed.append(str(self._draw_of(ru, row, draws)["id"]))
+        return tuple(listed)
 
     def _needs_no_masking(self, ru: RiskUtilityMap) -> bool:
         """Return whether a limit is stated and the unmasked file meets the rule and every limit."""
@@ -268,10 +282,10 @@ def describe_limit(ru: RiskUtilityMap, limit: Limit) -> str:
 
 
 def compare_to_limit(ru: RiskUtilityMap, limit: Limit, end: float | None) -> str:
-    """Return the confidence limit of a measure beside the limit that it is compared with."""
-    side, allowed = ("upper", "at most") if limit.is_upper else ("lower", "at least")
+    """Return a measure with the margins of a release beside the limit that it is compared with."""
+    allowed = "at most" if limit.is_upper else "at least"
     title = measure_title(ru, limit.measure.text)
-    return f"{title}, {side} confidence limit {end:.3g}, allowed {allowed} {format_limit(limit.value)}"
+    return f"{title}, {end:.3g} with its margin, allowed {allowed} {format_limit(limit.value)}"
 
 
 def measure_title(ru: RiskUtilityMap, name: str) -> str:

@@ -37,10 +37,10 @@ class GlobalCriterion(ByRelease):
     agency_limit, intruder_limit : t_A, the limit of iek, and t_INT, the limit of rdh; at most 0, as all values are. They
         hold for every intruder; a stricter limit for one of them is a limit of the plan.
 
-    All four are read from the scores, whatever the axes of the map. IEK and SEK are pooled over the draws of a method, and
-    IEK is within its limit if its upper confidence limit is. If no candidate is safe, the choice is to release
-    nothing, and the nearest miss is named: the candidate that exceeds its limits least, as a share of the limit. Where the
-    prior is already above a limit, so that even releasing nothing breaks it, the reason says so.
+    All four are read from the scores, whatever the axes of the map. IEK and SEK are pooled over the draws of a method. IEK
+    and RDH are compared with their limits with the margins of a release (see `ReleasePolicy`). If no candidate is safe, the
+    choice is to release nothing, and the nearest miss is named: the candidate that exceeds its limits least, as a share of
+    the limit. Where the prior is already above a limit, so that even releasing nothing breaks it, the reason says so.
     Reference: Trottini (2001), par. 26, with region D for its misprinted A; several targets of society: par. 5.
 
     Examples
@@ -236,9 +236,9 @@ class GlobalCriterion(ByRelease):
         return f"IEK {row['iek']:.4g}, RDH {row['rdh']:.4g}, SEK {row['sek']:.4g}, DUS {row['dus']:.4g}"
 
     def _describe_iek(self, ru: RiskUtilityMap, row: dict[str, Any]) -> str:
-        """Return the IEK of a row with the confidence limit that decides, where it is an expectation."""
+        """Return the IEK of a row and what is compared with the limit, where that has a margin."""
         end = row["iek_end"]
-        return f"{row['iek']:.4g}" + (f" (upper confidence limit {end:.4g})" if end != row["iek"] else "")
+        return f"{row['iek']:.4g}" + (f" (with its margin {end:.4g})" if end != row["iek"] else "")
 
     def _describe_release(self, ru: RiskUtilityMap, row: dict[str, Any]) -> str:
         """Return the IEK and SEK of the released draw, where they are pooled over draws, and which value decides.
@@ -280,9 +280,9 @@ class GlobalCriterion(ByRelease):
         return self._summarize(rows)
 
     def _ends(self, ru: RiskUtilityMap, rows: pl.DataFrame, name: str, column: str) -> Array:
-        """Return what is compared with the limit of a risk: the confidence limit of an expectation, else the value."""
+        """Return what is compared with the limit of a risk: with the margins of a release, or a quantile of releases."""
         measure = ru.scores.values.get(name)
-        if measure is None or not measure.expectation:
+        if measure is None or (self.by == "quantile" and not measure.expectation):
             return rows[column].fill_null(np.nan).to_numpy()
         return np.asarray(ru.compare_limit(Limit(measure, 0.0), rows).end)
 

@@ -23,8 +23,9 @@ class Threshold(ByRelease):
     ----------
     risk : the largest acceptable value on the risk axis (the smallest, where a higher risk number is better).
 
-    An expectation is within the limit if its confidence limit is. If no candidate passes, the choice is to release nothing,
-    and the nearest miss is named (Trottini 2001, par. 26). `Identity`, the unmasked original, is never chosen.
+    The risk is compared with the margins of a release (see `ReleasePolicy`). If no candidate passes, the choice is to
+    release nothing, and the nearest miss is named (Trottini 2001, par. 26). `Identity`, the unmasked original, is never
+    chosen.
 
     Examples
     --------
@@ -90,19 +91,17 @@ class Threshold(ByRelease):
         return f" {describe_prior_above([f'{measure_title(ru, ru.risk[0])} is {prior:.4g} (limit {self.risk:g})'])}"
 
     def _explain(self, ru: RiskUtilityMap) -> str:
-        """Return what the limit is compared with where the risk is an expectation, and the limit as a typical error."""
+        """Return that the risk is compared with a margin, where it is an estimate, and the limit as a typical error."""
         measure = ru.scores.values.get(ru.risk[0])
-        if measure is None or len(ru.risk) > 1 or not measure.expectation:
+        if measure is None or len(ru.risk) > 1 or not (measure.expectation or measure.sampled):
             return ""
         readable = describe_error(measure, self.risk)
-        side = "upper" if ru.signs[0] > 0 else "lower"
-        return f" by its {side} confidence limit{f' ({readable})' if readable else ''}"
+        return f" with the margin of a release{f' ({readable})' if readable else ''}"
 
 
 def _compared_risk(ru: RiskUtilityMap, rows: pl.DataFrame) -> Array:
     """Return the risk that a threshold is compared with, with a sign such that less is better."""
-    column = "risk_end" if "risk_end" in rows.columns else "risk"
-    return np.asarray(ru.signs[0] * rows[column].to_numpy())
+    return np.asarray(ru.signs[0] * rows["risk_end"].to_numpy())
 
 
 @dataclass(frozen=True)

@@ -294,10 +294,11 @@ def release(
     owner: options.Owner = "",
     as_json: options.Json = False,
 ) -> None:
-    """Check a candidate and write its release folder.
+    """Draw candidates anew, check them, and write the release folder of the first that passes.
 
-    The folder contains data, README, codebook, method note, citation and checksums. The candidate is created again from
-    the seed of the study. The exit code is 3 if a check fails.
+    The folder contains data, README, codebook, method note, citation and checksums. The first three eligible candidates in
+    the order of the rule are tried; a candidate that is named is the only one. All releases of the same data and profile
+    share three tries, whatever the seed and the plan. The exit code is 3 if no candidate passes.
 
     Example: sdcmap release cps-study "Age swapped 5 %, draw 7" -o public/
 
@@ -305,14 +306,19 @@ def release(
     """
     import sdcmap as sm
     from sdcmap.workflow import choose as choose_in
-    from sdcmap.workflow import prepare_release
+    from sdcmap.workflow import write_release
 
     reasons = dict(part.partition("=")[::2] for part in override)
     with sm.Study.open(study) as opened:
         choice = choose_in(opened, candidate=candidate)
-        bundle = prepare_release(
+        if not as_json and choice.candidate:
+            note(f"Drawing and measuring {choice.name} anew. This takes longer than in the sweep.")
+        folder = write_release(
             opened,
             choice,
+            out,
+            on_checks=None if as_json else _print_checks,
+            on_try=None if as_json else (lambda one: note(str(one))),
             profile=profile or None,
             max_risk=max_risk,
             again=again,
@@ -322,16 +328,7 @@ def release(
             form=form,
             title=title,
             owner=owner,
-        )
-        try:
-            folder = bundle.write(out, on_checks=None if as_json else _print_checks)
-        except sm.errors.Refused as refused:
-            if all(check.is_measured for check in refused.checks) and choice.runners_up:
-                other = choice.runners_up[0].name
-                note(
-                    f'It exceeds a limit when measured again. Try a runner-up: sdcmap release {study} "{other}" -o {out}'
-                )
-            raise
+        ).folder
     files = sorted(path.name for path in folder.iterdir())
     if as_json:
         print_json({"folder": str(folder), "files": files})

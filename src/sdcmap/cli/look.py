@@ -45,7 +45,8 @@ def _column_table(title: str, overview: Look) -> Table:
 
     table = Table(title=f"{title}: {overview.rows:,} rows")
     for head in ("variable", "kind", "role", "distinct", "missing", "unique", "reason"):
-        table.add_column(head, overflow="fold")  # long names are wrapped, not cut
+        # long names and reasons are wrapped, not cut
+        table.add_column(head, overflow="fold", no_wrap=head not in ("variable", "reason"))
     for column in overview.variables[:MAX_COLUMNS_SHOWN]:
         role = column.role if column.stated else f"{column.role}?"
         counts = f"{column.distinct:,}", f"{column.missing:,}", f"{column.once:,}"
@@ -56,9 +57,11 @@ def _column_table(title: str, overview: Look) -> Table:
 
 
 def _explain_role(column: ColumnSummary) -> str:
+    """Return how sure a proposal is, why it was made, and what the values show."""
     formula = f"= {column.formula} within {column.rounding:g}" if column.formula else ""
     harbor = f"Safe Harbor {column.safe_harbor}" if column.safe_harbor else ""
-    return "; ".join(part for part in (column.why, formula, harbor) if part)
+    why = column.why if column.stated else f"{column.certainty}: {column.why}"
+    return "; ".join(part for part in (why, formula, harbor, column.evidence) if part)
 
 
 def _unique_record_tables(overview: Look) -> tuple[Table, Table]:
@@ -83,14 +86,35 @@ def _remarks(overview: Look) -> Iterator[str]:
         yield f"The keys have {overview.cells:,} combinations. Records in small combinations: {small} records."
     else:
         yield "No column is a key."
+    yield from _what_is_left_out(overview)
     if codes := ",".join(overview.codes[:MAX_CODES_SHOWN]):
         yield f'These values look like codes for missing values. State those that are: --missing "{codes}"'
     advice = "State its codes for missing values, or leave it as text."
     for name, count in list(overview.mixed.items())[:MAX_CODES_SHOWN]:
         yield f"Column {name} contains numbers and {count:,} values that are not numbers. {advice}"
+    for column in overview.variables:
+        if column.role == "case":
+            yield (
+                f"{overview.rows:,} records are of {column.distinct:,} people ({column.name}). People are held out with "
+                "all their records; shares count records."
+            )
+        elif column.role == "identifier" and column.stated and column.distinct + column.missing < overview.rows:
+            yield f"Identifier {column.name} repeats. If its values are people, state it as case: --case {column.name}"
     if classes := sorted({column.safe_harbor for column in overview.variables} - {""}):
         yield f"Safe Harbor classes: {'; '.join(f'{letter}, {SAFE_HARBOR[letter]}' for letter in classes)}."
     yield "Roles with ? are proposed; confirm them. `unique` counts records whose value no other record has."
+
+
+def _what_is_left_out(overview: Look) -> Iterator[str]:
+    """Yield which columns are not released, and which values count as missing, with counts. No row is left out."""
+    for role, words in (("identifier", "Removed as identifiers"), ("drop", "Left out of the release")):
+        if columns := [column for column in overview.variables if column.role == role]:
+            names = ", ".join(f"{c.name} ({c.why})" for c in columns[:MAX_COLUMNS_SHOWN])
+            more = f", and {len(columns) - MAX_COLUMNS_SHOWN:,} more" if len(columns) > MAX_COLUMNS_SHOWN else ""
+            yield f"{words}: {len(columns):,} of {len(overview.variables):,} columns: {names}{more}."
+    if overview.read_as_missing:
+        counts = ", ".join(f"{code} ({count:,} values)" for code, count in overview.read_as_missing.items())
+        yield f"Read as missing, because all other values of the column are numbers: {counts}."
 
 
 @app.command()
@@ -134,6 +158,7 @@ def look(
     from sdcmap.data.private_folder import write_atomically
     from sdcmap.explore.edit_proposals import propose_edits
     from sdcmap.explore.first_look import look as look_at
+    from sdcmap.study.limits_at_size import describe_limits, nothing_can_pass
     from sdcmap.study.profiles import to_profile
 
     has_all = any(names == "all" for names in given.values())
@@ -144,12 +169,15 @@ def look(
     overview = look_at(
         source if not has_all else sm.read(file, **given, census=census, known_by=known_by, ddi=source.ddi)
     )
-    overview = replace(overview, source=source)
+    overview = overview if overview.source is not None else replace(overview, source=source)
     rules = propose_edits(overview.data) if edits and overview.data is not None else []
+    limits = overview.limits(release_profile)
     if as_json:
-        print_json(overview.facts)
+        print_json(overview.facts | {"limits": limits})
     else:
         show(file.name, overview)
+        print(f"Limits of the profile {release_profile.words}, with the roles above:")
+        print(*(f"- {line}" for line in describe_limits(limits, overview.rows)), sep="\n")
         if edits:
             head = "Rules that every record satisfies (for `edits` in the plan; check each):"
             print(head, *(rules or ["none."]), sep="\n  ")
@@ -161,18 +189,37 @@ def look(
         problems = plan.problems_with(plan.data.apply_to(overview.data)) if is_empty else []  # type: ignore[union-attr, arg-type]
         next_steps = f"sdcmap check {out}; sdcmap sweep {out} -o study; sdcmap release study"
         advice = f"Review every proposed role and limit, then run: {next_steps}"
+        if nothing_can_pass(limits):
+            advice = "With so few records no candidate can be released; the limits above say what can be done instead."
         advice = f"It cannot be swept yet: {' '.join(problems)}" if problems else advice
         note(f"{out} contains a starting plan with {plan.count} candidates for {release_profile.words}. {advice}")
 
 
 def _header(overview: Look, rules: Sequence[str]) -> str:
     """Return the comment at the top of a starting plan: what to do, and what was noticed but not applied."""
-    text = _PLAN_HEADER
+    text = _PLAN_HEADER + _proposal_comments(overview)
     if codes := ", ".join(f'"{code}"' for code in overview.codes[:MAX_CODES_SHOWN]):
         text += f"# These values look like codes for missing values. State those that are: missing = [{codes}]\n#\n"
     if lines := "".join(f"#   {json.dumps(rule, ensure_ascii=False)},\n" for rule in rules):
         text += f"# Every record satisfies these rules. State those that must hold: edits = [\n{lines}# ]\n#\n"
     return text + "\n"
+
+
+def _proposal_comments(overview: Look) -> str:
+    """Return a comment for each proposed role: how sure it is, why it was made, and what the values show."""
+    proposed = [column for column in overview.variables if not column.stated]
+    width = min(30, max((len(column.name) for column in proposed), default=0))
+    lines = [f"#   {c.name:{width}}  {c.role:10}  {_explain_role(c)}" for c in proposed[:MAX_COLUMNS_SHOWN]]
+    if len(proposed) > MAX_COLUMNS_SHOWN:
+        lines.append(f"#   and {len(proposed) - MAX_COLUMNS_SHOWN:,} more columns; sdcmap look --json lists them all")
+    lines += [f"# {line}" for line in _what_is_left_out(overview)]
+    head = "# Proposed roles, how sure each is, why, and what its values show:"
+    return "\n".join(map(_on_one_line, [head, *lines, "#"])) + "\n" if proposed else ""
+
+
+def _on_one_line(comment: str) -> str:
+    """Return a comment without line breaks, which a column's name may contain."""
+    return " ".join(comment.splitlines())
 
 
 _PLAN_HEADER = """\

@@ -21,19 +21,24 @@ if TYPE_CHECKING:
 def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
     """Check a plan and estimate its run time.
 
-    The output lists all problems, or the number of candidates, the run time and the defaults that apply. The exit code
-    is 2 if the plan has a problem.
+    The output lists all problems, or the number of candidates, the run time, the limits that can be shown to hold with
+    this number of records, and the defaults that apply. The exit code is 2 if the plan has a problem. It is one if no
+    candidate can be released, because a limit cannot be shown to hold for any file of this size.
 
     Example: sdcmap check plan.toml
     """
     from sdcmap.errors import PlanError
     from sdcmap.study.cost import estimate_seconds
+    from sdcmap.study.limits_at_size import describe_limits, limits_at_size, limits_of_plan, nothing_can_pass
     from sdcmap.study.plan_remarks import remarks
 
     try:
         data, written = data_and_plan(plan)
         parsed = written.with_risk(data)
         problems = parsed.problems_with(data)
+        prospects = () if problems else limits_at_size(data, limits_of_plan(parsed), parsed.policy)
+        sentences = list(describe_limits(prospects, len(data)))
+        problems += [" ".join(sentences)] if nothing_can_pass(prospects) else []
     except PlanError as error:
         problems = list(error.problems)
     if problems:
@@ -45,12 +50,13 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
     seconds, notes = estimate_seconds(data, parsed), list(remarks(data, parsed, written))
     if as_json:
         policy = {"reason": parsed.policy.reason, **parsed.policy.numbers}
-        print_json({"problems": [], "candidates": parsed.count, "seconds": seconds, "remarks": notes, "policy": policy})
+        facts = {"candidates": parsed.count, "seconds": seconds, "remarks": notes, "policy": policy}
+        print_json({"problems": [], **facts, "limits": prospects})
     else:
         counts = f"{parsed.count:,} candidates, {len(parsed.measures)} measures"
         print(f"{plan} is valid: {counts}; about {format_duration(seconds)} on one core.")
         others = f"Other numbers that can refuse a file ([policy] of the plan): {parsed.policy.description}"
-        print(*notes, others, sep="\n")
+        print(*sentences, *notes, others, sep="\n")
 
 
 def data_and_plan(path: Path, folder: Path = Path(), memory: int = 0) -> tuple[Microdata, Plan]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.kernels.statistics.precision import wilson_interval
 
 DETAILS_VERSION = 1  # of the JSON in the column `details` of the score table
@@ -82,6 +83,40 @@ class Estimate:
         if self.reciprocal and self.se:
             return reciprocal_lower(self.value, self.se, level)
         return self.value - self._margin(level)
+
+    def eligibility_limit(self, release_se: float, policy: ReleasePolicy, *, is_upper: bool = True) -> float:
+        """Return the value with a margin, such that a file within its limits by the margin will mostly pass its release.
+
+        It is value + z_release * release_se + z_study * sqrt(se^2 + release_se^2): the second term predicts what a release
+        measures at most, given the error of the study, and the first is the margin that the release itself needs. For a
+        share both steps use Wilson's interval, for 1 over a mean squared error that of the error. It is 0 margins above
+        the value where both errors are 0, and at least as large as every bound.
+
+        release_se : the standard error that the measurement at release will have. is_upper : whether values must stay below
+        their limit; otherwise the margin is subtracted.
+        """
+        end = self._with_margin(release_se, policy, is_upper)
+        if not is_upper:
+            return end
+        bounds = (b.estimate.eligibility_limit(b.estimate.se or 0.0, policy) for b in self.bounds)
+        return max(end, self.value, *bounds)
+
+    def _with_margin(self, release_se: float, policy: ReleasePolicy, is_upper: bool) -> float:
+        se, value = self.se or 0.0, self.value
+        if self.share is not None and is_upper:
+            return _wilson_margin(value, self.share, se, release_se, policy)
+        if not (se or release_se) or not math.isfinite(value):
+            return value
+        z_study, z_release = (_t_multiple(z, self.df) for z in (policy.z_study, policy.z_release))
+        margin = z_release * release_se + z_study * math.hypot(se, release_se)
+        if not self.reciprocal:
+            return value + margin if is_upper else value - margin
+        if is_upper:
+            return reciprocal_upper(value, margin, 1.0)
+        predicted = reciprocal_lower(value, math.hypot(se, release_se), _normal_level(z_study))
+        if predicted == 0:
+            return 0.0
+        return reciprocal_lower(predicted, release_se * predicted / value, _normal_level(z_release))
 
     def interval(self, level: float) -> tuple[float, float] | None:
         """Return the two-sided confidence interval at this level; None where the value is exact."""
@@ -164,6 +199,32 @@ def wilson_upper(value: float, share: SampledShare, level: float) -> float:
     """Return the upper end of Wilson's interval, simultaneous over the compared shares (Bonferroni)."""
     z = quantile(1 - (1 - level) / share.comparisons)
     return share.scale * wilson_interval(value / share.scale, share.trials, z)[1]
+
+
+def _wilson_margin(
+    value: float, share: SampledShare, se: float, release_se: float, policy: ReleasePolicy
+) -> float:  # fmt: skip
+    """Return the eligibility limit of a share: Wilson's upper end of what a release measures, and then of its own error."""
+    # the release samples so many records per record of the study
+    ratio = (se / release_se) ** 2 if se and release_se and math.isfinite(se + release_se) else 1.0
+    both = replace(share, trials=max(1, round(share.trials * ratio / (1 + ratio))))
+    release = replace(share, trials=max(1, round(share.trials * ratio)))
+    predicted = wilson_upper(value, both, _normal_level(policy.z_study))
+    return wilson_upper(predicted, release, _normal_level(policy.z_release))
+
+
+@cache
+def _normal_level(z: float) -> float:
+    """Return the one-sided confidence level of so many standard errors."""
+    from scipy.special import ndtr
+
+    return float(ndtr(z))
+
+
+@cache
+def _t_multiple(z: float, df: float | None) -> float:
+    """Return how many standard errors with `df` degrees of freedom have the confidence level of z known ones."""
+    return z if df is None else quantile(_normal_level(z), df)
 
 
 # The interval of R = 1/MSE, where the MSE is a mean over draws with the relative standard error se/R.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +13,7 @@ import numpy as np
 from sdcmap.core.estimate import Estimate
 from sdcmap.core.measure import Measure
 from sdcmap.core.readable_units import describe_error, precision_of_error
+from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.errors import PlanError
 from sdcmap.kernels.arrays import Array
 
@@ -151,8 +152,9 @@ def explain_limit(limit: float, measure: Measure | None = None) -> str:
 class Limit:
     """The largest tolerable value of a measure (the smallest, where higher is better), and where it was stated.
 
-    The confidence limit of an estimate is compared: the upper one, or the lower one where higher values are better. The
-    estimate of a measure that is a function of an expectation is pooled over the draws of a method.
+    The confidence limit of an estimate is compared: the upper one, or the lower one where higher values are better. In a
+    study it is the eligibility limit, which has a margin for the release. The estimate of a measure that is a function of
+    an expectation is pooled over the draws of a method.
     """
 
     measure: Measure
@@ -168,6 +170,10 @@ class Limit:
         """Return the end of the estimate's confidence interval that the limit is compared with."""
         return estimate.upper(level) if self.is_upper else estimate.lower(level)
 
+    def eligibility_limit(self, estimate: Estimate, policy: ReleasePolicy) -> float:
+        """Return what is compared with the limit in a study; see `Estimate.eligibility_limit`."""
+        return estimate.eligibility_limit(self.measure.release_error(estimate), policy, is_upper=self.is_upper)
+
     def admits(self, end: Array | float) -> Array:
         """Return whether each confidence limit is within this limit; NaN is not. All comparisons are made here."""
         return np.asarray(end <= self.value if self.is_upper else end >= self.value)
@@ -177,10 +183,17 @@ class Limit:
         return share_of_limit(end, self.value, is_upper=self.is_upper)
 
     def judge(self, outcome: Estimate | Absent, level: float) -> Verdict:
-        """Return whether an estimate meets the limit at this confidence level."""
+        """Return whether an estimate of a release meets the limit at this confidence level."""
+        return self._judge(outcome, lambda estimate: self.confidence_limit(estimate, level))
+
+    def judge_candidate(self, outcome: Estimate | Absent, policy: ReleasePolicy) -> Verdict:
+        """Return whether an estimate of a study meets the limit with the margin that a release needs."""
+        return self._judge(outcome, lambda estimate: self.eligibility_limit(estimate, policy))
+
+    def _judge(self, outcome: Estimate | Absent, find_end: Callable[[Estimate], float]) -> Verdict:
         if isinstance(outcome, Absent):
             return Verdict(self, "no value" if outcome.applies else "not tested", reason=outcome.reason)
-        end = self.confidence_limit(outcome, level)
+        end = find_end(outcome)
         return Verdict(self, "met" if self.admits(end) else "exceeded", estimate=outcome, end=end)
 
 

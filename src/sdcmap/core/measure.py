@@ -12,7 +12,7 @@ from numpy.random import Generator
 from sdcmap.core.estimate import Estimate, EstimateColumns, merge_bounds, merge_skipped
 from sdcmap.core.formatting import MAX_NAMES_IN_PHRASE, format_number, split_class_name
 from sdcmap.core.method import Method
-from sdcmap.core.refits import Folds, Refit
+from sdcmap.core.refits import Refit, RefitRequest
 from sdcmap.core.value import Value
 from sdcmap.data.masked_batch import MaskedBatch
 from sdcmap.data.microdata import Microdata
@@ -124,8 +124,8 @@ class Measure(Value):
         """
         return None
 
-    def refits(self, masked: Microdata) -> Folds | None:
-        """Return the folds to refit the method without, where the measure needs refits; by default None.
+    def refits(self, masked: Microdata) -> RefitRequest | None:
+        """Return who is left out of which refits of the method, where the measure needs refits; by default None.
 
         The caller that scores a method makes the refits and passes them to `apply`.
         """
@@ -203,6 +203,14 @@ class Measure(Value):
         """
         return estimate.se or 0.0
 
+    def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
+        """Return the standard error to expect for a release of these data from which no more than `baseline` is learned.
+
+        rows : the number of records, if the file were larger. 0: the value has no error. None: it is not known before the
+        measure is computed.
+        """
+        return None if self.sampled or self.expectation else 0.0
+
     def screening_variant(self, data: Microdata) -> Measure:
         """Return a cheaper measure that ranks candidates for these data in nearly the same order; by default itself.
 
@@ -254,7 +262,7 @@ class Measure(Value):
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Yield every reason why this measure does not fit these data, one sentence each."""
-        yield from data.schema.unsupported_roles("wave", "case")
+        yield from data.schema.unsupported_roles("wave")
         names = self.variables(data)
         if not names:
             yield f"{self.text} has no variables to measure: state keys or numeric variables, or name them in `on`."

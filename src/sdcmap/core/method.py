@@ -61,8 +61,8 @@ class Method(Value):
     kept: ClassVar[str] = ""  # for the method note: what it preserves exactly
     distorted: ClassVar[str] = ""  # for the method note: what it distorts
     in_every_plan: ClassVar[bool] = False  # every plan contains it, stated or not
-    # A released record may contain values of other people, drawn from a model or exchanged. Removing a person's row from
-    # such a file does not remove the person's influence on it.
+    # A released record may contain values of other people, drawn from a model, averaged or exchanged. Removing a person's
+    # row from such a file does not remove the person's influence on it.
     mixes_records: ClassVar[bool] = False
     value_origin: ClassVar[Origin] = "noisy"  # of the columns that it masks
     # It is random, but keeps the order of values: an attacker repeats it with random numbers of their own.
@@ -239,7 +239,7 @@ class Method(Value):
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Yield every reason why this method does not fit these data, one sentence each."""
-        yield from data.schema.unsupported_roles("wave", "case")
+        yield from data.schema.unsupported_roles("wave")
         for name in self._columns():
             if name not in data.schema:
                 yield f"{type(self).__name__}: no column {name!r}.{did_you_mean(name, data.names)}"
@@ -253,6 +253,7 @@ class Method(Value):
                 "identifier",
                 "household",
                 "drop",
+                "case",
                 *UNSUPPORTED_ROLES,
                 *(() if self.masks_weight else ("weight",)),
             )

@@ -7,7 +7,10 @@ inside and outside a refit are exchangeable, because the folds are random.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -21,10 +24,48 @@ from sdcmap.kernels.arrays import Array
 
 
 class Folds(NamedTuple):
-    """The refits that a measure requests: how many, each without another share `held_out` of the people."""
+    """The refits that a measure requests: how many, each without another share `held_out` of the people.
+
+    More refits than there are folds deal the people to new folds.
+    """
 
     times: int
     held_out: float
+
+    @property
+    def records(self) -> float:
+        """The records of all refits together, as a multiple of the file."""
+        return self.times * (1 - self.held_out)
+
+
+class HalfIn(NamedTuple):
+    """The refits that a measure of a few people requests: how many, and who enters each with probability 1/2.
+
+    choose : returns the unit of each record, 0, 1, ...; -1 for records that are in every refit. It is a value that can be
+        hashed, so that measures with the same request share the refits.
+    twins : refits 2j and 2j + 1 have the same random numbers, and who is in one is not in the other. Then most of the
+        difference between them is due to the people, and little to chance.
+    """
+
+    times: int
+    choose: Callable[[Microdata], Array]
+    twins: bool = False
+
+    @property
+    def records(self) -> float:
+        """The records of all refits together, as a multiple of the file. Nearly everyone is in each refit."""
+        return float(self.times)
+
+
+RefitRequest: TypeAlias = Folds | HalfIn
+
+
+@dataclass(frozen=True)
+class EveryoneIn:
+    """The choice of `HalfIn` that leaves nobody out: each refit is another draw of the method on the whole file."""
+
+    def __call__(self, data: Microdata) -> Array:
+        return np.full(len(data), -1)
 
 
 class Refit(NamedTuple):
@@ -43,24 +84,57 @@ def count_folds(held_out: float) -> int:
     return max(2, round(min(1 / held_out, 2**53)))
 
 
-def refit_without(data: Microdata, method: Method, stream: Stream, folds: Folds) -> tuple[Refit, ...]:
+def refit_without(data: Microdata, method: Method, stream: Stream, request: RefitRequest) -> tuple[Refit, ...]:
     """Return the refits of a method, each with its own stream below `stream`; raise Undefined where one is not possible."""
-    own = stream.child(f"makings without {folds.held_out!r}")
+    if isinstance(request, HalfIn):
+        return _refit_half_in(data, method, stream, request)
+    own = stream.child(f"makings without {request.held_out!r}")
     # the folds respect the strata of the file and of the method, so that no refit lacks a whole stratum
     strata = tuple(dict.fromkeys((*data.schema.of_role("stratum"), *(n for step in method.steps for n in step.within))))
-    fold = assign_folds(data, folds.held_out, strata, own.rng())
-    return tuple(_refit(data, method, own.child(f"fold {k}"), fold == k) for k in range(folds.times))
+    count = count_folds(request.held_out)
+    streams = [own, *(own.child(f"deal {number}") for number in range(1, math.ceil(request.times / count)))]
+    deals = [assign_folds(data, request.held_out, strata, deal.rng()) for deal in streams]
+    outside = [deals[k // count] == k % count for k in range(request.times)]
+    return tuple(_refit(data, method, own.child(f"fold {k}"), out) for k, out in enumerate(outside))
+
+
+def _refit_half_in(data: Microdata, method: Method, stream: Stream, request: HalfIn) -> tuple[Refit, ...]:
+    own = stream.child(f"half in: {request.choose!r}")
+    unit = request.choose(data)
+    draw = draw_twins if request.twins else draw_half_in
+    inside = draw(int(unit.max(initial=-1)) + 1, request.times, own.rng())
+    refits = []
+    for k in range(request.times):
+        outside = np.zeros(len(data), dtype=bool)
+        outside[unit >= 0] = ~inside[unit[unit >= 0], k]
+        refits.append(_refit(data, method, own.child(f"refit {k // 2 if request.twins else k}"), outside))
+    return tuple(refits)
+
+
+def draw_half_in(units: int, times: int, rng: Generator) -> Array:
+    """Return which units (rows) are in which refits (columns): each with probability 1/2, and in half of the refits.
+
+    Units 0 and 1, 2 and 3, and so on have opposite refits. Half of the units of any such pairs are in each refit, so what
+    all scores of a refit have in common does not make members differ from others.
+    """
+    is_in = np.argsort(rng.random(((units + 1) // 2, times)), axis=1) < times // 2
+    return np.stack([is_in, ~is_in], axis=1).reshape(-1, times)[:units]
+
+
+def draw_twins(units: int, times: int, rng: Generator) -> Array:
+    """Return which units (rows) are in which refits (columns): a random half of them in each, the others in its twin."""
+    halves = [rng.permutation(units) < units // 2 for _ in range((times + 1) // 2)]
+    both = [half == is_first for half in halves for is_first in (True, False)]
+    return np.array(both, dtype=np.bool_).reshape(-1, units).T[:, :times]
 
 
 def assign_folds(data: Microdata, held_out: float, strata: tuple[str, ...], rng: Generator) -> Array:
     """Return the fold of each record: 0, 1, ....
 
-    Each fold has a share `held_out` of the people. Households stay together, and each stratum is spread over the folds as
-    evenly as possible.
+    Each fold has a share `held_out` of the people. The records of a person, else of a household, stay together, and each
+    stratum is spread over the folds as evenly as possible.
     """
-    households = () if data.household is None else (data.household,)
-    unit = data.view(cells, households).code if households else np.arange(len(data))
-    _, first, unit_of_record = np.unique(unit, return_index=True, return_inverse=True)
+    _, first, unit_of_record = np.unique(data.units, return_index=True, return_inverse=True)
     # Units are dealt to the folds in a random order. Sorting them by stratum afterwards keeps that order within a
     # stratum and deals each stratum evenly.
     order = rng.permutation(len(first))

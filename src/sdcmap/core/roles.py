@@ -43,7 +43,7 @@ class Roles:
     @cached_property
     def descriptive_columns(self) -> tuple[str, ...]:
         """All variables that describe a record."""
-        excluded = ("identifier", "weight", "household", "drop", *UNSUPPORTED_ROLES)
+        excluded = ("identifier", "weight", "household", "drop", "case", *UNSUPPORTED_ROLES)
         return tuple(v.name for v in self.data.schema.variables if v.role not in excluded)
 
     def of(self, names: Iterable[str]) -> Roles:

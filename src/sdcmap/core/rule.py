@@ -19,7 +19,7 @@ class LimitColumn(NamedTuple):
     """Rows of a map compared with one limit."""
 
     limit: Limit
-    end: npt.NDArray[Any]  # the confidence limit that is compared; NaN: no value
+    end: npt.NDArray[Any]  # what is compared with the limit: the value with its margin; NaN: no value
     applies: npt.NDArray[Any]  # False: the measure does not apply to this file, so the limit is not tested
 
     @property
@@ -164,6 +164,8 @@ class Choice:
     risk_interval: tuple[float, float] | None = None
     utility_interval: tuple[float, float] | None = None
     no_masking_needed: bool = False
+    # ids of the candidates that a release tries, in the order of the rule: the chosen one first, one of each method
+    candidates: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def is_picked(self) -> bool:

@@ -32,6 +32,9 @@ MIN_DISTINCT_SHARE = 0.95  # share of the records with a value of their own, for
 MIN_FINE_GRID_POINTS = 5e5  # amounts are skewed; they do not fill a grid of so many points evenly
 COORDINATE_DECIMALS = range(5, 9)  # of degrees: a meter or less; hourly wages have up to four decimals
 MIN_EXPECTED_REPEATS = 10  # only if chance would give so many repeated values, having none is a sign
+MIN_NUMBERED_SHARE = 0.05  # of the records: fewer distinct values of the form of a telephone number are codes of places
+MIN_PLACES = 3  # a column `city` with yes and no says whether somebody lives in one
+MAX_RECORDS_PER_NAME = 5  # on average; a column `name` whose values repeat more often names places, firms or products
 MIN_PROSE_CHARACTERS = 40  # mean length of free text, which may contain any information
 
 
@@ -69,10 +72,23 @@ NAMES = (  # class, role, pattern of a column name or label in snake case
     ("B", "identifier", r"((street|home|postal|mailing)_)?(address|adresse|anschrift|direccion)|street|strasse|rue"
      r"|(geo_?)?(lat(itude)?|lon(gitude)?|lng|coord(inate)?s?)|hausnummer"),
     ("B", "key", r"zip(_?code)?|plz|post_?(al_?)?code|postleitzahl|city|town|ort|stadt|wohnort|municipality|gemeinde"
-     r"|commune|municipio|comune|county|kreis|landkreis|district|distrito|puma\d*|tract|block_?group|neighbou?rhood|village"),
+     r"|(gemeinde|orts|stadt|kreis|bezirks)name|commune|municipio|comune|county|kreis|landkreis|district|distrito|puma\d*|tract"
+     r"|block_?group|neighbou?rhood|village"),
     ("C", "key", r"dob|(date_of_birth|birth_?(date|day))|geburts(datum|tag)|fecha_nacimiento|date_naissance"
      r"|(admission|discharge|death|entry|exit)_?date|sterbedatum"),
 )  # fmt: skip
+TEXT_CLASSES = ("A", "L", "N", "P", "Q")  # names, plates, addresses: numbers with such a name measure something
+PLAIN_NAME = r"names?|nom|nombre"  # of anything, not only of people
+SMALL_PLACE = (
+    r"city|town|village|municipality|county|district|parish|ward|suburb|neighbou?rhood|place|station|gemeinde|ort|stadt|kreis|"
+    r"bezirk|commune|ville|departement|canton|municipio|ciudad|distrito|comune|citta|provincia|gemeente|plaats|kommun|"
+    r"wijk|buurt|gemeindename|ortsname|stadtname|kreisname"
+)
+LARGE_UNIT = (  # places as large as a state, and units that are no persons
+    r"country|nation|state|region|province|land|bundesland|pays|pais|paese|estado|regione|landname|regionname|school|schule|"
+    r"ecole|escuela|hospital|clinic|company|firm|firma|employer|bank|brand|product|item|drug|medicine|species|industry|"
+    r"occupation|department|team|club|course|subject|variable|file|group|category|event|project|organi[sz]ation"
+)
 VALUES = (  # class, what the values are, pattern of a value
     ("F", "e-mail addresses", r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}"),
     ("N", "web addresses", r"(https?://|www\.)\S+"),
@@ -117,9 +133,38 @@ def detect_identifier(data: Microdata, name: str) -> Mark | None:
     label = data.schema[name].label
     few = min(10, len(data) / 2)  # a column `name` with two categories does not hold names of people
     for letter, role, pattern in NAMES:
-        if has_words(pattern, name, label) and (role == "key" or data.level_count(name) > few):
-            return Mark(letter, role, "name" if has_words(pattern, name) else "label")
+        if not has_words(pattern, name, label):
+            continue
+        words = "name" if has_words(pattern, name) else "label"
+        if letter in TEXT_CLASSES and not _is_text(data, name):
+            continue
+        if letter == "A" and has_words(rf"{SMALL_PLACE}", name, label):
+            return Mark("B", "key", f"{words}: of a place")
+        if letter == "A" and _names_no_person(data, name, label):
+            continue
+        if (
+            data.level_count(name) - bool(data.missing(name).any()) >= MIN_PLACES
+            if role == "key"
+            else data.level_count(name) > few
+        ):
+            return Mark(letter, role, words)
     return None
+
+
+def _is_text(data: Microdata, name: str) -> bool:
+    """Return whether a column has texts that are mostly no numbers."""
+    levels = data.column(name).levels
+    if levels is None or levels.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        return False
+    share = levels.drop_nulls().cast(pl.String).str.contains(r"^\s*[<>+-]?\s*\d[\d.,]*\s*$").mean()
+    return float(share or 0) < 0.5  # type: ignore[arg-type]
+
+
+def _names_no_person(data: Microdata, name: str, label: str) -> bool:
+    """Return whether a column of names is about units other than persons, by its name, its label or its repeated values."""
+    is_plain = re.fullmatch(PLAIN_NAME, snake_case(name)) is not None
+    repeats = len(data) > MAX_RECORDS_PER_NAME * data.level_count(name)
+    return has_words(LARGE_UNIT, name, label) or (is_plain and repeats)
 
 
 def _by_values(data: Microdata, name: str) -> Mark | None:
@@ -127,6 +172,8 @@ def _by_values(data: Microdata, name: str) -> Mark | None:
     if len(texts) < 2:
         return None
     for letter, words, pattern in VALUES if texts.dtype == pl.String else ():
+        if letter == "D" and data.level_count(name) < MIN_NUMBERED_SHARE * len(data):
+            continue
         if float(texts.str.contains(rf"^\s*(?:{pattern})\s*$").mean() or 0) >= MIN_MATCHING_SHARE:  # type: ignore[arg-type]
             return Mark(letter, "identifier", f"values look like {words}")
     numbers = [re.sub(r"[ ./-]", "", text) for text in texts.cast(pl.String).to_list()]

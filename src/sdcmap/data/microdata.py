@@ -110,7 +110,7 @@ class Microdata:
 
     @property
     def unreleased_columns(self) -> tuple[str, ...]:
-        """Names of the columns that no release and no working copy contains: identifiers, and columns to drop."""
+        """Names of the columns that no release contains: identifiers, numbers of cases, and columns to drop."""
         return self.schema.of_role(*NEVER_RELEASED)
 
     @property
@@ -135,6 +135,25 @@ class Microdata:
     @property
     def household(self) -> str | None:
         return next(iter(self.schema.of_role("household")), None)
+
+    @property
+    def case(self) -> str | None:
+        """Name of the column with the number of the person, where a person has several records (a panel)."""
+        return next(iter(self.schema.of_role("case")), None)
+
+    @property
+    def unit_columns(self) -> tuple[str, ...]:
+        """Name of the column whose equal values are one unit: the case, else the household; empty if there is neither."""
+        name = self.case or self.household
+        return () if name is None else (name,)
+
+    @property
+    def units(self) -> Array:
+        """The unit of each record, as codes: its person (case), else its household, else the record itself.
+
+        Records of one unit depend on each other: they are held out together, and a standard error counts them as one.
+        """
+        return self.view(_unit_codes, self.unit_columns)
 
     # ---- values -----------------------------------------------------------------------------------------------
     def column(self, name: str) -> Column:
@@ -326,9 +345,33 @@ def distinct_codes(data: Microdata, name: str) -> tuple[Array, int]:
     return codes.astype(smallest_unsigned(len(distinct))), len(distinct)
 
 
+def number_by_appearance(data: Microdata, name: str) -> Array:
+    """Return the values of a column as numbers 0, 1, ... in the order in which they first appear; NaN: missing."""
+    is_missing = data.missing(name)
+    _, first, index = np.unique(data.codes(name)[~is_missing], return_index=True, return_inverse=True)
+    number = np.empty(len(first))
+    number[np.argsort(first)] = np.arange(len(first))
+    numbers = np.full(len(data), np.nan)
+    numbers[~is_missing] = number[index]
+    return numbers
+
+
+def _unit_codes(data: Microdata, names: tuple[str, ...]) -> Array:
+    """Return the unit of each record; records without a number are units of their own."""
+    if not names:
+        return np.arange(len(data))
+    codes = data.codes(names[0]).astype(np.int64)
+    without_number = np.flatnonzero(data.missing(names[0]))
+    codes[without_number] = int(codes.max(initial=0)) + 1 + np.arange(len(without_number))
+    return np.unique(codes, return_inverse=True)[1]
+
+
 def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
     digest = hashlib.sha256(b"census" if data.schema.census else b"")
     for variable in data.schema.variables:
+        if variable.role == "case":
+            # the working copy has other numbers of the same cases
+            digest.update(b"case|" + np.ascontiguousarray(number_by_appearance(data, variable.name)).data)
         if variable.role in NEVER_RELEASED:
             continue
         column = data.column(variable.name)

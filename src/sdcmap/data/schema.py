@@ -15,15 +15,16 @@ ROLES = (
     "identifier", "key", "sensitive", "weight", "household", "stratum", "other",
     "drop", "replicate", "psu", "wave", "case",
 )  # fmt: skip
-NEVER_RELEASED = ("identifier", "drop")
+NEVER_RELEASED = ("identifier", "drop", "case")
+NEVER_COPIED = ("identifier", "drop")  # roles of columns that no working copy contains; a case is renumbered there
 RESPONDENT_ONLY = "respondent only"
 RENUMBERED_ROLES = ("household", "stratum")  # a release has random numbers instead of the values
 UNSUPPORTED_ROLES = {  # roles that are recognized but not supported: the reason, for messages
     "replicate": "replicate weights are not masked, and reveal the sample design",
     "psu": "primary sampling units are not masked, and reveal where a record comes from",
-    "wave": "records of several waves would be treated as several people (keep one wave)",
-    "case": "several records of one person would be treated as several people (keep one of each)",
+    "wave": "records of several waves would be treated as several people",
 }
+INSTEAD = {"wave": "state the number of the person as case, and {it} as key, or keep one wave"}  # of "state it as drop"
 
 NOT_IN_FORMULAS = (*NEVER_RELEASED, *RENUMBERED_ROLES, *UNSUPPORTED_ROLES)
 
@@ -135,7 +136,8 @@ class Schema:
             if names := self.of_role(role):
                 is_are, it = ("is", "it") if len(names) == 1 else ("are", "them")
                 columns = f"{', '.join(map(repr, names))} {is_are} stated as {role}"
-                yield f"{columns}, but {UNSUPPORTED_ROLES[role]}: state {it} as drop."
+                advice = INSTEAD.get(role, "state {it} as drop").format(it=it)
+                yield f"{columns}, but {UNSUPPORTED_ROLES[role]}: {advice}."
 
     def formula_problems(self, names: Iterable[str]) -> Iterator[str]:
         """Yield a sentence for each of these columns whose values no release contains, so that no formula may use it."""

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 
 from sdcmap.core import Array, SchemaError
+from sdcmap.core.limit import Limit
+from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.data.microdata import Column, Microdata, distinct_codes
 from sdcmap.data.schema import NEVER_RELEASED, ROLES
-from sdcmap.explore.missing_code_detection import detect_missing_codes
+from sdcmap.explore.missing_code_detection import detect_missing_codes, find_codes_among_numbers
 from sdcmap.explore.role_proposals import ROLE_INDEPENDENT_VIEWS, Proposal, propose_roles
 from sdcmap.files.reader import Source, read
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.identifying_columns import count_unique, count_unique_on_pairs, most_identifying
+from sdcmap.study.limits_at_size import LimitAtSize, limits_at_size
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import Profile, to_profile
 
@@ -125,6 +128,8 @@ class ColumnSummary:
     formula: str = ""  # of other columns that determine it in every complete record ...
     rounding: float = 0.0  # ... within this
     safe_harbor: str = ""  # its class among the 18 of HIPAA's Safe Harbor, A to R
+    certainty: str = "possible"  # of the proposal: certain, likely or possible; or "stated"
+    evidence: str = ""  # what the values show: counts and sums of weights
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,7 @@ class Look:
     )  # by what the attacker knows: (columns, unique records)
     identifying: IdentifyingSets = NO_IDENTIFYING_SETS
     codes: tuple[str, ...] = ()  # values that look like codes for missing values: proposed, not applied
+    read_as_missing: dict[str, int] = field(default_factory=dict)  # codes that were applied: how many values are one
     mixed: dict[str, int] = field(default_factory=dict)  # columns of numbers and texts: values that are not numbers
     source: Source | None = field(default=None, compare=False)  # the file and its dialect
     kinds: dict[str, str] = field(default_factory=dict, compare=False)  # as the file was read
@@ -177,6 +183,14 @@ class Look:
         formulas = {summary.name: summary.formula for summary in self.variables if summary.formula}
         return starting_plan(source.apply_to(self.data), to_profile(profile), source, formulas, [*map(str, tables)])
 
+    def limits(self, profile: Profile | str = "public-use") -> tuple[LimitAtSize, ...]:
+        """Return for each limit of a profile whether it can be shown to hold with the records of this file."""
+        if self.data is None:
+            raise SchemaError("the limits need the data: call `look` on the file again.")
+        data = self.to_source("").apply_to(self.data)
+        measures = to_profile(profile).for_rows(self.rows).measures(data)
+        return limits_at_size(data, [Limit(m, value) for m, value in measures.limits.items()], DEFAULT_POLICY)
+
     def to_source(self, path: str | Path) -> Source:
         """Return a source with all stated and proposed roles; its `proposed` lists columns with a proposed role."""
         # These roles belong to one column each; further columns with the same proposal have no role.
@@ -202,6 +216,9 @@ class Look:
 def look(source: Microdata | Source | str | Path, before: Look | None = None, *, identifying: bool = True) -> Look:
     """Return facts about each variable and about combinations of keys: counts only, no data values.
 
+    Texts such as "NA" or "." in a column whose other values are numbers are read as missing values if a file is given; the
+    result lists them (`read_as_missing`), and its `source` states them.
+
     Parameters
     ----------
     source : microdata, or the file to read; roles that are not stated are proposed.
@@ -222,6 +239,12 @@ def look(source: Microdata | Source | str | Path, before: Look | None = None, *,
     known = None if isinstance(source, Microdata) else source if isinstance(source, Source) else Source(str(source))
     known = None if known is None else known.with_dialect()
     data = open_source(known or source)
+    read_as_missing = {} if known is None else find_codes_among_numbers(data)
+    if known is not None and read_as_missing:
+        known = replace(known, missing=(*known.missing, *read_as_missing))
+        data = known.read()
+    elif known is not None and before is not None:
+        read_as_missing = before.read_as_missing
     if before is not None and before.data is not None:
         # Roles changed, values did not: reuse what does not depend on roles.
         data.take_views(before.data, (distinct_codes, *ROLE_INDEPENDENT_VIEWS))
@@ -245,6 +268,7 @@ def look(source: Microdata | Source | str | Path, before: Look | None = None, *,
         unique=_unique_records(data, summaries),
         identifying=find_identifying_sets(data, _released_names(summaries)) if identifying else NO_IDENTIFYING_SETS,
         codes=codes,
+        read_as_missing=read_as_missing,
         mixed=mixed,
         source=known,
         kinds={v.name: v.kind for v in data.schema.variables},
@@ -287,6 +311,8 @@ def _summarize(data: Microdata, name: str, proposal: Proposal, earlier: ColumnSu
         formula=proposal.formula,
         rounding=proposal.rounding,
         safe_harbor=proposal.safe_harbor,
+        certainty=proposal.certainty,
+        evidence=proposal.evidence,
     )
 
 

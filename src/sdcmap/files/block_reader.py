@@ -76,6 +76,8 @@ def read_in_blocks(source: Source, folder: str | Path, *, below: Path = Path(), 
         statements = plan_columns(source, list(types), rows)
         # A block takes a small part of the memory, because encoding needs several copies of it.
         file = _File(scan, rows, max(1 << 16, (memory - INTERPRETER_BYTES) // 512))
+        if any(fact.role == "case" for fact, _ in statements):
+            raise SchemaError(f"{path.name}: the number of a case cannot be used when a file is read in blocks.")
         released = [(fact, kind) for fact, kind in statements if fact.role not in NEVER_RELEASED]
         columns = [file.column(fact, types[fact.name], kind) for fact, kind in released]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

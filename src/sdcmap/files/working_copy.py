@@ -1,5 +1,7 @@
 """The working copy of the data, which workers map into memory; without identifiers and dropped columns.
 
+The number of a case (a person with several records) is replaced by another number.
+
 `data.bin` contains the columns one after the other, uncompressed; `schema.arrow` their levels and offsets. It ends with its
 SHA-256, which is checked first, because a damaged Arrow file can crash the process that reads it. (One Arrow file would
 suffice, but polars 2 no longer maps Arrow files into memory.)
@@ -12,7 +14,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -22,8 +24,9 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Column, Microdata
+from sdcmap.data.microdata import number_by_appearance
 from sdcmap.data.private_folder import private_folder
-from sdcmap.data.schema import Schema, Variable
+from sdcmap.data.schema import NEVER_COPIED, Schema, Variable
 from sdcmap.errors import SdcmapError, StudyDamaged
 
 ALIGNMENT_BYTES = 64  # a column begins at a multiple of this, for fast array operations
@@ -40,10 +43,18 @@ class Part(NamedTuple):
 
 def write_copy(data: Microdata, folder: Path) -> Path:
     """Write the working copy into `folder`; only the owner can read it."""
-    columns = {name: data.column(name) for name in data.names if name not in data.unreleased_columns}
-    schema = data.schema.only(columns)
+    copied = [variable for variable in data.schema.variables if variable.role not in NEVER_COPIED]
+    columns = {variable.name: data.column(variable.name) for variable in copied}
+    schema = replace(data.schema, variables=tuple(map(_without_number, copied)))
+    if data.case is not None:
+        columns[data.case] = Column(number_by_appearance(data, data.case))
     levels = {name: column.levels for name, column in columns.items()}
     return write_parts(folder, schema, len(data), levels, (_parts(column) for column in columns.values()))
+
+
+def _without_number(variable: Variable) -> Variable:
+    """Return the variable; that of a case without anything that describes its own numbers."""
+    return Variable(variable.name, "numeric", "case") if variable.role == "case" else variable
 
 
 @contextmanager

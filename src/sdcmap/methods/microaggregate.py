@@ -131,12 +131,14 @@ class Microaggregate(Method):
     weights: ClassVar[str] = "used for the means if `weighted` is set; otherwise every record counts once"
     households: ClassVar[str] = "not used; persons are grouped one by one"
     random: ClassVar[bool] = False
+    mixes_records: ClassVar[bool] = True  # the averages of a group are released in the rows of all its members
     growth: ClassVar[float] = 2.0
     value_origin: ClassVar[Origin] = "derived"
     kept: ClassVar[str] = "the mean of each numeric variable, with average = 'mean'; its weighted mean, with `weighted`"
     distorted: ClassVar[str] = "every single value; variances become smaller, and correlations larger"
 
-    revision: ClassVar[int] = 2  # 2: records with a rare pattern of missing values join other groups; `importance`
+    # 2: records with a rare pattern of missing values join other groups; `importance`; 3: measured with refits
+    revision: ClassVar[int] = 3
 
     on: tuple[str, ...]
     size: Annotated[int, Range(MIN_SHARING_RECORDS)] = 3

@@ -88,7 +88,7 @@ class Repair(Method):
         return self.rule_columns
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
-        yield from data.schema.unsupported_roles("wave", "case")
+        yield from data.schema.unsupported_roles("wave")
         for rule in self.rules:
             # Rules are checked against the original columns: a rule on a column that was recoded since is skipped later.
             yield from rule.incompatibilities(data if data.base is None else data.base)

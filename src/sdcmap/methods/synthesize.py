@@ -18,7 +18,7 @@ from sdcmap.kernels.statistics.trees import assign_bins, bin_edges, draw_from_le
 from sdcmap.methods import shuffle
 from sdcmap.methods.protect_tails import tails_of
 
-NO_PREDICTOR = ("identifier", "drop", "weight", "household")
+NO_PREDICTOR = ("identifier", "drop", "case", "weight", "household")
 
 
 def absence_scores(data: Microdata, name: str) -> Array:

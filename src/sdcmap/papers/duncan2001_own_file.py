@@ -21,6 +21,7 @@ from sdcmap.core.chart import Chart
 from sdcmap.core.estimate import Estimate
 from sdcmap.core.limit import ErrorLimit, Limit
 from sdcmap.core.readable_units import typical_error
+from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.core.rule import Choice
 from sdcmap.errors import PlanError
 from sdcmap.methods import Identity
@@ -109,7 +110,7 @@ class Design:
             f"Masking: normal noise of {NOISE_LEVELS[0]:g} to {NOISE_LEVELS[-1]:g} S², equal for all, or doubled above "
             f"{_number(self.sensitive)} ({percent(share)} of the records). Each is drawn {self.replicates} times.{floor}",
             f"Limit: an attacker's typical error of at least {_number(self.error)} ({how}), so R = 1/error² of at most "
-            f"{float(self.limit):.3g}. A noise level is within it if the upper confidence limit of R is. U is the "
+            f"{float(self.limit):.3g}. A noise level is within it if R is with the margins of a release. U is the "
             "precision of "
             f"the mean, as a share of the unmasked file's.{weighted}",
         ]
@@ -188,13 +189,13 @@ class Maps:
         design = self.design
         if masking == "both":
             limits = {risk.text: design.limit for risk in risks}
-            return RUMap(self.scores, risks, design.utility, limits, self._level)
+            return RUMap(self.scores, risks, design.utility, limits, self._policy)
         methods = [m for kind in masking.split(" and ") for m in design.methods(kind)]
-        return RUMap(only_methods(self.scores, methods), risks, design.utility, (), self._level)
+        return RUMap(only_methods(self.scores, methods), risks, design.utility, (), self._policy)
 
     @property
-    def _level(self) -> float:
-        return self.scores.plan.policy.choosing_level if self.scores.plan is not None else 0.95
+    def _policy(self) -> ReleasePolicy:
+        return self.scores.plan.policy if self.scores.plan is not None else DEFAULT_POLICY
 
     @cached_property
     def _unmasked_precision(self) -> float:
@@ -217,7 +218,7 @@ class Maps:
         """Return the first level that meets the limit with confidence; None if none does."""
         limit = Limit(measure, self.design.limit)
         for level in NOISE_LEVELS:
-            if limit.judge(self.risk(measure, level, masking), self._level).status == "met":
+            if limit.judge_candidate(self.risk(measure, level, masking), self._policy).status == "met":
                 return Least(level, self.error(measure, level, masking), self.efficiency(level, masking))
         return None
 

@@ -13,7 +13,7 @@ from sdcmap.choose import Threshold
 from sdcmap.choose.by_release import NO_MASKING_NEEDED
 from sdcmap.core.audience import RECORD_SHARES, TARGET_SHARE, format_significant
 from sdcmap.core.estimate import Estimate
-from sdcmap.core.limit import Verdict, count_verdicts
+from sdcmap.core.limit import Limit, Verdict, count_verdicts
 from sdcmap.core.readable_units import SHOWN_LEVEL, describe_error, describe_pooled, describe_readably
 from sdcmap.core.rule import Choice
 from sdcmap.study.folder import Study
@@ -116,6 +116,36 @@ def _limit_row(scores: Scores, choice: Choice, verdict: Verdict) -> LimitRow:
         note=describe_pooling(scores, measure.text, choice) if verdict.status in TESTED else "",
         limit_note=describe_readably(measure, verdict.limit.value, before),
     )
+
+
+def release_measurement(study: Study, scores: Scores, choice: Choice | None) -> dict[str, Any] | None:
+    """Return what was measured when the choice was released: its tries, and a row for each measure; None before that.
+
+    These figures are those of the released file. The study's own are too low on average, because the choice used them.
+    """
+    if choice is None or choice.candidate is None:
+        return None
+    own = choice.method, choice.replicate
+    entries = [e for e in study.manifest.get("releases", []) if (e["method"], e.get("chosen")) == own]
+    if not entries or not entries[-1].get("measured"):
+        return None
+    last, rows = entries[-1], []
+    for row in last["measured"]:
+        if row["measure"] not in scores.values:  # measures of the profile that the plan does not have
+            continue
+        measure, limit = scores.values[row["measure"]], _limits(study.plan).get(row["measure"])
+        known = row["value"] is not None
+        end = ""
+        if known:
+            estimate = Estimate.from_details(row["value"], row["se"], row["details"])
+            compared = Limit(measure, 0.0 if limit is None else limit).confidence_limit(estimate, last["level"])
+            end = format_score(compared, measure.value_unit)
+        rows.append({
+            "title": measure.title, "axis": measure.axis, "value": format_score(row["value"], measure.value_unit),
+            "compared": end, "limit": "" if limit is None else format_score(limit, measure.value_unit),
+            "reason": "" if known else row["reason"],
+        })  # fmt: skip
+    return {"when": str(last["when"])[:10], "level": last["level"], "tries": last["tries"], "rows": rows}
 
 
 def risk_changes(plan: Plan, scores: Scores, choice: Choice | None) -> dict[str, RiskChange]:
@@ -244,7 +274,7 @@ def _find_parent(plan: Plan, first: Study, folder: Path, chosen: str) -> tuple[C
     """
     candidates = {(c.method.text, c.replicate): c for c in plan.candidates}
     for entry in first.manifest.get("releases", [])[::-1]:
-        candidate = candidates.get((entry["method"], int(entry["replicate"])))
+        candidate = candidates.get((entry["method"], int(entry.get("chosen", entry["replicate"]))))
         if candidate is not None and (Path(entry["folder"]) == folder or candidate.id == chosen):
             return candidate, str(entry["when"])[:10], str(entry["profile"])
     candidate = next((candidate for candidate in candidates.values() if candidate.id == chosen), None)

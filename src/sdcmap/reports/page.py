@@ -28,6 +28,7 @@ from sdcmap.reports.decision import (
     limit_rows,
     measures_without_value,
     parent_file,
+    release_measurement,
     risk_changes,
 )
 from sdcmap.reports.evidence import framework_evidence, list_attackers, safe_harbor, study_facts, vocabulary
@@ -94,6 +95,7 @@ def _board_sections(study: Study, view: View) -> Page:
     limits = limit_rows(scores, choice)
     return {
         "decision": decision_sentences(plan, scores, choice, len(data)) if choice is not None else [],
+        "released": release_measurement(study, scores, choice),
         "tested_limits": [row for row in limits if row.result in TESTED],
         "untested_limits": [row for row in limits if row.result not in TESTED],
         "risk_chart": draw_before_after(list(changes.values())).svg() if changes else "",

@@ -9,6 +9,7 @@ from .closest_record import Identifiability as Identifiability
 from .exact_match import ExactMatch as ExactMatch
 from .exact_match import ExternalLink as ExternalLink
 from .exact_match import RecordRisk as RecordRisk
+from .extreme_values import ExtremeValues as ExtremeValues
 from .individual_risk import ExpectedReidentifications as ExpectedReidentifications
 from .individual_risk import HouseholdRisk as HouseholdRisk
 from .individual_risk import IndividualRisk as IndividualRisk
@@ -31,11 +32,13 @@ from .linkage.household_link import HouseholdLink as HouseholdLink
 from .linkage.informed_attack import Informed as Informed
 from .linkage.nearest_record import NearestRecord as NearestRecord
 from .linkage.record_linkage import Linkage as Linkage
+from .linkage.surest_links import SurestLinks as SurestLinks
 from .linkage.worst_linkage import WorstLinkage as WorstLinkage
 from .marked_records import MarkedRecords as MarkedRecords
 from .noise_knowledge import MeanGuess as MeanGuess
 from .noise_knowledge import PositionNoiseGuessed as PositionNoiseGuessed
 from .noise_knowledge import PositionNoiseKnown as PositionNoiseKnown
+from .outlier_membership import OutlierMembership as OutlierMembership
 from .population_uniqueness import LogLinearRisk as LogLinearRisk
 from .population_uniqueness import PopulationUniqueness as PopulationUniqueness
 from .position import Index as Index
@@ -44,6 +47,7 @@ from .position import Position as Position
 from .published_tables import PublishedTables as PublishedTables
 from .rapid import RAPID as RAPID
 from .rapid import CorrectAttribution as CorrectAttribution
+from .reconstruction import Reconstruction as Reconstruction
 from .singling_out import SinglingOut as SinglingOut
 from .small_cells import KAnonymity as KAnonymity
 from .small_cells import ReplicatedUniques as ReplicatedUniques

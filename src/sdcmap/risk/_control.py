@@ -15,15 +15,20 @@ import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.core.refits import Folds, Refit
+from sdcmap.core.value import Spec
 from sdcmap.data.cells import common_codes, recode_to_released_categories
 from sdcmap.data.label_layers import read_labels, separate_layers, spell_out_labels
-from sdcmap.kernels.tables.attribution import share_standard_error
+from sdcmap.kernels.statistics.unit_errors import mean_influences, unit_error
 from sdcmap.risk._archive import read_archive
 from sdcmap.risk.linkage.field_costs import importance_problems, relative_weights
 from sdcmap.risk.linkage.stated_columns import replay_deterministic_steps
 
 NO_CONTROL = "a synthetic file needs a control file of people who were not in the original, or the method that made it."
+MIN_RELEASE_REFITS = 20  # of a method, when its release is measured
 SECONDS_PER_COMPARISON = 2e-9  # of one variable of one person with one record, on one core
+
+
+Units: TypeAlias = tuple[Array, Array]  # the units (households) of members and of non-members, as common codes
 
 
 class Split(NamedTuple):
@@ -32,6 +37,7 @@ class Split(NamedTuple):
     members: Microdata
     non_members: Microdata
     released: Microdata
+    units: Units
 
 
 class Difference(NamedTuple):
@@ -41,17 +47,21 @@ class Difference(NamedTuple):
     se: float
 
     @staticmethod
-    def between_groups(members: Array, non_members: Array) -> Difference:
-        """Compare two groups of different people."""
-        errors = [share_standard_error(float(group.mean()), len(group)) for group in (members, non_members)]
-        return Difference(float(members.mean() - non_members.mean()), math.hypot(*errors))
+    def between_groups(members: Array, non_members: Array, units: Units) -> Difference:
+        """Compare two groups of people, who may be in the same households."""
+        members, non_members = members.astype(np.float64), non_members.astype(np.float64)
+        influences = mean_influences(members), -mean_influences(non_members)
+        error = unit_error(np.concatenate(units), np.concatenate(influences))
+        # a group in which all succeed alike still has an error
+        least = [1 / len(group) for group in (members, non_members) if np.ptp(group) == 0]
+        return Difference(float(members.mean() - non_members.mean()), math.hypot(error, *least))
 
     @staticmethod
-    def within_people(members: Array, non_members: Array) -> Difference:
+    def within_people(members: Array, non_members: Array, units: Array) -> Difference:
         """Compare the same people as members of one refit and as non-members of another."""
-        each = members - non_members
-        # the 2 keeps the standard error above 0 when all differences are equal
-        return Difference(float(each.mean()), math.sqrt(float(((each - each.mean()) ** 2).sum()) + 2) / len(each))
+        each = members.astype(np.float64) - non_members
+        error = unit_error(units, mean_influences(each))
+        return Difference(float(each.mean()), error if np.ptp(each) else 1 / len(each))
 
 
 def compare_rates(members: Array, non_members: Array, naive: float) -> dict[str, float]:
@@ -75,8 +85,9 @@ class Controlled(RiskMeasure):
     control : who the non-members are. "rows": people whose released rows are removed from the attacker's copy, which is
         valid if a row depends on its own person alone. "refits": people without whom the method is run again, `folds`
         times with different people left out. "best": rows, except where values are drawn from a model or exchanged
-        between records (Synthesize, Shuffle, for some measures RankSwap); then the control file, or refits without one.
+        between records (Synthesize, Shuffle, RankSwap, Microaggregate); then the control file, or refits without one.
     folds : the number of refits, at least 1; each leaves out another `held_out` / `folds` of the people.
+    rounds : how often the people are dealt to `folds` refits, at least 1; the release checks use at least 20 refits.
     method : how the file was made; a sweep or release fills it in.
     """
 
@@ -92,7 +103,12 @@ class Controlled(RiskMeasure):
     sha256: str = field(default="", kw_only=True)
     control: Literal["best", "rows", "refits"] = field(default="best", kw_only=True)
     folds: Annotated[int, Range(1)] = field(default=2, kw_only=True)
+    rounds: Annotated[int, Range(1)] = field(default=1, kw_only=True)
     method: Method | None = field(default=None, kw_only=True)
+
+    def identity(self) -> Spec:
+        """Return what determines the numbers. One round is left out, so that measures keep their earlier digests."""
+        return {name: part for name, part in super().identity().items() if name != "rounds" or self.rounds > 1}
 
     def problems(self) -> Iterator[str]:
         return importance_problems(getattr(self, "importance", ()), getattr(self, "on", ()))
@@ -100,11 +116,25 @@ class Controlled(RiskMeasure):
     def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
 
+    def release_variant(self) -> Measure:
+        """Return the measure with at least `MIN_RELEASE_REFITS` refits, each of which leaves out as many people."""
+        return replace(self.resample(), rounds=max(self.rounds, self._release_rounds))  # type: ignore[call-arg]
+
+    def release_error(self, estimate: Estimate) -> float:
+        """Return the error of the estimate, reduced by the further refits where it comes from independent refits."""
+        refits = estimate.parts.get("refits")
+        ratio = 1.0 if refits is None else min(1.0, refits / (self.folds * self._release_rounds))
+        return (estimate.se or 0.0) * math.sqrt(ratio)
+
+    @property
+    def _release_rounds(self) -> int:
+        return math.ceil(MIN_RELEASE_REFITS / self.folds)
+
     def pair_seconds(self, data: Microdata) -> float:
         """Estimate the seconds needed to compare each person with each record."""
         people = 2.0 * min(self.targets, len(data) * self.held_out)
         return (
-            (self.folds if self.control == "refits" else 1)
+            (self.folds * self.rounds if self.control == "refits" else 1)
             * people
             * len(data)
             * len(self.variables(data))
@@ -126,9 +156,12 @@ class Controlled(RiskMeasure):
         return self.estimate([self.attack(split, names, numeric_ranges(original, names), rng)])
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
-        names, recoded = self.check_variables(original), self.recode_by_method(original)
+        names = self.check_variables(original)
+        recoded = recode_by_method(original, self.method, self.columns_to_compare(original))
         splits = [self.split_refit(recoded, refit, rng) for refit in refits]
-        return self.estimate([self.attack(split, names, numeric_ranges(recoded, names), rng) for split in splits])
+        outcomes = [self.attack(split, names, numeric_ranges(recoded, names), rng) for split in splits]
+        estimate = self.estimate(outcomes)
+        return replace(estimate, parts={**estimate.parts, "refits": float(len(refits))})
 
     def columns_to_compare(self, data: Microdata) -> tuple[str, ...]:
         """Return the columns that members and non-members must have."""
@@ -138,13 +171,21 @@ class Controlled(RiskMeasure):
         """Return which people may be drawn as targets."""
         return np.ones(len(data), dtype=bool)
 
+    def refit_groups(self, people: int) -> tuple[float, float]:
+        """Return how many members and how many non-members of so many people are attacked in each refit."""
+        most = math.ceil(self.max_people_drawn() / self.folds)
+        held_out = self.held_out / self.folds
+        return min((1 - held_out) * people, most), min(held_out * people, most)
+
     def max_people_drawn(self) -> int:
         """Return the largest number of people drawn in each group."""
         return self.targets
 
     def refits(self, masked: Microdata) -> Folds | None:
         needs_refits = self.control == "refits" or (self._mixes_records(masked) and not self.control_file)
-        return Folds(self.folds, self.held_out / self.folds) if needs_refits and self.method is not None else None
+        if not needs_refits or self.method is None:
+            return None
+        return Folds(self.folds * self.rounds, self.held_out / self.folds)
 
     def _mixes_records(self, masked: Microdata) -> bool:
         """Return whether released records may contain values of other people.
@@ -179,15 +220,20 @@ class Controlled(RiskMeasure):
             # a fully synthetic file has no rows of single people: everyone in the original is a member
             is_member = eligible if not masked.paired else eligible & _to_mask(origin, len(original))
             rows, other_rows = self._draw(np.flatnonzero(is_member), rng), self._draw(np.arange(len(others)), rng)
-            return Split(original.take(rows), others.take(other_rows), masked)
-        order = rng.permutation(np.flatnonzero(_to_mask(origin, len(original)) & eligible))
-        if len(order) < 2:
+            units = original.units[rows], len(original) + other_rows  # nobody in the control file is in the original
+            return Split(original.take(rows), others.take(other_rows), masked, units)
+        rows = rng.permutation(np.flatnonzero(_to_mask(origin, len(original)) & eligible))
+        if len(rows) < 2:
             raise Undefined("fewer than two people are left to attack.")
-        cut = min(max(1, round(self.held_out * len(order))), len(order) - 1)
-        # the attacker's copy of the release has no row of a non-member
-        released = masked.take(np.flatnonzero(~_to_mask(order[:cut], len(original))[origin]))
-        non_members, members = (original.take(rows[: self.max_people_drawn()]) for rows in np.split(order, [cut]))
-        return Split(members, non_members, released)
+        is_held_out = _hold_out_units(rows, original.units[rows], self.held_out)
+        members, non_members = rows[~is_held_out], rows[is_held_out]
+        if len(members) == 0:
+            raise Undefined("all people are in one household, so nobody can be held out.")
+        # the attacker's copy of the release has no row of a non-member, nor of their household
+        is_outside = np.isin(original.units, original.units[non_members])
+        released = masked.take(np.flatnonzero(~is_outside[origin]))
+        groups = members[: self.max_people_drawn()], non_members[: self.max_people_drawn()]
+        return _split_rows(original, groups, released)
 
     def align_categories(self, original: Microdata, masked: Microdata) -> tuple[Microdata, Microdata]:
         """Return both files in comparable categories.
@@ -199,16 +245,6 @@ class Controlled(RiskMeasure):
         recoded = recode_to_released_categories(original, masked, names)
         return recoded, spell_out_labels(recoded, masked, names)
 
-    def recode_by_method(self, original: Microdata) -> Microdata:
-        """Return the original in the categories that the deterministic steps of the method produce.
-
-        It is used with refits, because non-members have no released row from which to read their category.
-        """
-        recoded = replay_deterministic_steps(original, self.method)
-        if recoded is None:
-            return original
-        return recode_to_released_categories(original, recoded, self.columns_to_compare(original))
-
     def split_refit(self, original: Microdata, refit: Refit, rng: Generator) -> Split:
         """Draw people who were in the refit and people who were left out of it."""
         eligible = self.can_be_attacked(original)
@@ -216,8 +252,8 @@ class Controlled(RiskMeasure):
         if min(map(len, groups)) == 0:
             raise Undefined("a refit leaves no members or no non-members to attack.")
         size = math.ceil(self.max_people_drawn() / self.folds)
-        members, non_members = (original.take(rows[:size]) for rows in groups)
-        return Split(members, non_members, refit.released)
+        members, non_members = (rows[:size] for rows in groups)
+        return _split_rows(original, (members, non_members), refit.released)
 
     def draw_exchangeable_people(
         self, refits: Sequence[Refit], eligible: Array, rng: Generator
@@ -236,6 +272,32 @@ class Controlled(RiskMeasure):
     def _draw(self, rows: Array, rng: Generator) -> Array:
         """Draw at most `max_people_drawn` of these rows in random order."""
         return rng.permutation(rows)[: self.max_people_drawn()]
+
+
+def _split_rows(original: Microdata, groups: tuple[Array, Array], released: Microdata) -> Split:
+    """Return the split of these rows, members first."""
+    members, non_members = (original.take(rows) for rows in groups)
+    return Split(members, non_members, released, (original.units[groups[0]], original.units[groups[1]]))
+
+
+def _hold_out_units(rows: Array, units: Array, share: float) -> Array:
+    """Return which of these rows, in random order, are held out: about this share of them, and units as a whole."""
+    cut = min(max(1, round(share * len(rows))), len(rows) - 1)
+    _, first, index, size = np.unique(units, return_index=True, return_inverse=True, return_counts=True)
+    # units are taken in the order in which they appear, until enough rows are held out
+    by_appearance = np.argsort(first)
+    is_held_out = np.empty(len(first), dtype=np.bool_)
+    is_held_out[by_appearance] = np.cumsum(size[by_appearance]) - size[by_appearance] < cut
+    return np.asarray(is_held_out[index])
+
+
+def recode_by_method(original: Microdata, method: Method | None, names: tuple[str, ...]) -> Microdata:
+    """Return the original in the categories that the deterministic steps of the method produce.
+
+    It is used with refits, because non-members have no released row from which to read their category.
+    """
+    recoded = replay_deterministic_steps(original, method)
+    return original if recoded is None else recode_to_released_categories(original, recoded, names)
 
 
 def _is_in_release(refit: Refit) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
@@ -12,7 +13,15 @@ from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range
 from sdcmap.core.refits import Refit
 from sdcmap.data.cells import common_codes, stack_columns
 from sdcmap.kernels.tables.attribution import nearest
-from sdcmap.risk._control import Controlled, Difference, Split, distance_inputs, numeric_ranges
+from sdcmap.risk._control import (
+    Controlled,
+    Difference,
+    Split,
+    Units,
+    distance_inputs,
+    numeric_ranges,
+    recode_by_method,
+)
 from sdcmap.risk._secrets import SecretMeasure, check_comparable
 
 MIN_PEOPLE_PER_CATEGORY = 20  # in each group; with fewer, a difference of shares is mostly noise
@@ -30,16 +39,19 @@ class _Outcome(NamedTuple):
     secrets: tuple[Column, Column]
     naive: float
     paired: bool
+    units: Units
 
     def gain(self, *, certain_only: bool = False) -> Difference:
         """Return the success rate of members minus that of non-members."""
-        difference = Difference.within_people if self.paired else Difference.between_groups
-        return difference(*(self.certain if certain_only else self.right))
+        members, others = self.certain if certain_only else self.right
+        if self.paired:
+            return Difference.within_people(members, others, self.units[0])
+        return Difference.between_groups(members, others, self.units)
 
     def subset(self, masks: tuple[Array, Array]) -> _Outcome:
         """Return the outcome for the selected members and non-members only."""
-        right, certain = ((a[masks[0]], b[masks[1]]) for a, b in (self.right, self.certain))
-        return self._replace(right=right, certain=certain)
+        right, certain, units = ((a[masks[0]], b[masks[1]]) for a, b in (self.right, self.certain, self.units))
+        return self._replace(right=right, certain=certain, units=units)
 
 
 @dataclass(frozen=True)
@@ -87,8 +99,9 @@ class AttributeInference(SecretMeasure, Controlled):
         "people outside it."
     )
 
-    # 5: labels of several depths, `importance`; 6: the same people as members and non-members of refits
-    revision: ClassVar[int] = 6
+    # 5: labels of several depths, `importance`; 6: the same people as members and non-members of refits; 7: the
+    # standard error of shares with ties, by household
+    revision: ClassVar[int] = 7
 
     secret: str = ""
     on: tuple[str, ...] = ()
@@ -106,10 +119,37 @@ class AttributeInference(SecretMeasure, Controlled):
         others = super().read_control_people(data)
         return others and others.take(np.flatnonzero(~others.missing(self.secret_in(data))))
 
+    def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
+        """Return the error of the gain over all people, if the attacker takes the value of a random person for the secret.
+
+        The same people are attacked without and with them: once left out, and in the mean of the other refits. A gain in
+        one category has a larger error. It counts only if it is significant, so it mostly does not count at the baseline.
+        """
+        chance = self._chances_of_random_guess(data)
+        people = len(chance) * (rows or len(data)) / max(1, len(data))
+        count = min(self.held_out * people, self.max_people_drawn())
+        if count < 1:
+            return None
+        variance = float((chance * (1 - chance)).mean()) * (1 + 1 / max(1, self.folds - 1))
+        return max(math.sqrt(variance / count), 1 / count)
+
+    def _chances_of_random_guess(self, data: Microdata) -> Array:
+        """Return, for each person with a known secret, the share of the people with the same value, or a close number."""
+        secret = self.secret_in(data)
+        known = ~data.missing(secret)
+        if data.column(secret).levels is not None:
+            code = data.codes(secret)[known]
+            return np.asarray(np.bincount(code)[code] / max(1, len(code)))
+        values, width = data.numbers(secret)[known], self.tolerance * np.abs(data.numbers(secret)[known])
+        order = np.sort(values)
+        close = np.searchsorted(order, values + width, "right") - np.searchsorted(order, values - width, "left")
+        return np.asarray(close / max(1, len(values)))
+
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         if len(refits) == 1:
             return super().score_refits(original, refits, rng)
-        names, recoded = self.check_variables(original), self.recode_by_method(original)
+        names = self.check_variables(original)
+        recoded = recode_by_method(original, self.method, self.columns_to_compare(original))
         rows, inside, outside = self.draw_exchangeable_people(refits, self.can_be_attacked(recoded), rng)
         people, ranges = recoded.take(rows), numeric_ranges(recoded, names)
         secret = self.secret_in(recoded)
@@ -117,14 +157,16 @@ class AttributeInference(SecretMeasure, Controlled):
         rates = np.array(success)  # of each refit (row) with each person; 1 if all nearest records are right
         right, certain = ((_mean_success(hits, inside), _mean_success(hits, outside)) for hits in (rates, rates == 1))
         secrets = (people.column(secret),) * 2
-        return self.estimate([_Outcome(right, certain, secrets, float(np.mean(naive)), paired=True)])
+        units = (recoded.units[rows],) * 2
+        return self.estimate([_Outcome(right, certain, secrets, float(np.mean(naive)), paired=True, units=units)])
 
     def attack(self, split: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> _Outcome:
         secret = self.secret_in(split.members)
         members, naive = self._success(split.members, split.released, names, secret, ranges)
         others, _ = self._success(split.non_members, split.released, names, secret, ranges)
         secrets = split.members.column(secret), split.non_members.column(secret)
-        return _Outcome((members, others), (members == 1, others == 1), secrets, naive, paired=False)
+        rates = (members, others), (members == 1, others == 1)
+        return _Outcome(*rates, secrets, naive, paired=False, units=split.units)
 
     def _success(
         self, people: Microdata, released: Microdata, names: tuple[str, ...], secret: str, ranges: dict[str, float]

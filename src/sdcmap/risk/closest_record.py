@@ -11,14 +11,15 @@ import numpy as np
 from sdcmap.core import Array, Column, Estimate, Generator, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.data.cells import recode_to_released_categories, stack_columns
 from sdcmap.data.label_layers import spell_out_labels
+from sdcmap.kernels.statistics.unit_errors import closer_influences, unit_error
 from sdcmap.kernels.tables.attribution import closer_share, nearest, share_standard_error, two_nearest_distances
-from sdcmap.risk._control import SECONDS_PER_COMPARISON, Controlled, Split, distance_inputs, numeric_ranges
+from sdcmap.risk._control import SECONDS_PER_COMPARISON, Controlled, Split, Units, distance_inputs, numeric_ranges
 
 NORMAL_QUANTILE_95 = 1.6449  # one-sided 5 % test
 
 # For members and non-members, the distance of each person to the closest record, and their rarity score. The lower
-# either is, the more likely the person is a member.
-Outcome: TypeAlias = tuple[list[Array], list[Array]]
+# either is, the more likely the person is a member. Last, the unit (household) of each person.
+Outcome: TypeAlias = tuple[list[Array], list[Array], Units]
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class ClosestRecord(Controlled):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     baseline_value: ClassVar[float | None] = 0.5
     floor: ClassVar[str] = "no better than chance"
-    revision: ClassVar[int] = 5  # 4: one refit leaves out few people; 5: labels of several depths, `importance`
+    revision: ClassVar[int] = 6  # 5: labels of several depths, `importance`; 6: the standard error of DeLong
 
     on: tuple[str, ...] = ()
     importance: tuple[float, ...] = ()
@@ -76,18 +77,22 @@ class ClosestRecord(Controlled):
         if data.schema.census:
             yield "ClosestRecord is off: the file is a census, so membership is not a secret."
 
+    def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
+        members, non_members = self.refit_groups(rows or len(data))
+        return share_closer_error(members, non_members, self.folds) if min(members, non_members) >= 1 else None
+
     def attack(self, split: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> Outcome:
         distances = []
         for group in (split.members, split.non_members):
             no_secrets = np.zeros(len(group)), np.zeros(len(split.released))
             inputs = distance_inputs(group, split.released, names, ranges, self.importance)
             distances.append(nearest(*inputs, *no_secrets, 0.0)[0] / len(names))
-        return distances, _rarity_scores(split, names)
+        return distances, _rarity_scores(split, names), split.units
 
     def estimate(self, outcomes: Sequence[Outcome]) -> Estimate:
         """Return the result of the better attack."""
-        distances, rarity = zip(*outcomes, strict=True)
-        by_distance, by_rarity = _success_share(distances), _success_share(rarity)
+        distances, rarity, units = zip(*outcomes, strict=True)
+        by_distance, by_rarity = _success_share(distances, units), _success_share(rarity, units)
         # the second attack counts only if it is significant: the larger of two noisy shares is biased upward
         second = by_rarity if by_rarity[0] > 0.5 + NORMAL_QUANTILE_95 * by_rarity[1] else by_distance
         parts = {
@@ -99,6 +104,14 @@ class ClosestRecord(Controlled):
         }
         value, se = max(by_distance, second)
         return Estimate(value=value, se=se, parts=parts)
+
+
+def share_closer_error(members: float, non_members: float, refits: int) -> float:
+    """Return the standard error of the mean success over refits if members and non-members are equally close.
+
+    One refit has the variance of Mann and Whitney (1947), (m + m' + 1) / (12 m m') for m members and m' non-members.
+    """
+    return float(np.sqrt((members + non_members + 1) / (12 * members * non_members * refits)))
 
 
 def _rarity_scores(split: Split, names: tuple[str, ...]) -> list[Array]:
@@ -122,10 +135,16 @@ def _equal_codes(columns: Sequence[Column]) -> Array:
     return column.values if column.levels is not None else np.unique(column.values, return_inverse=True)[1]
 
 
-def _success_share(groups: Sequence[list[Array]]) -> tuple[float, float]:
-    """Return how often the member has the lower score, as a mean over files, with its standard error."""
+def _success_share(groups: Sequence[list[Array]], units: Sequence[Units]) -> tuple[float, float]:
+    """Return how often the member has the lower score, as a mean over files, with its standard error.
+
+    The error is that of DeLong et al. (1988). A person who is attacked in several files, and a household, count once.
+    """
     share = float(np.mean([closer_share(*pair) for pair in groups]))
-    return share, share_standard_error(share, sum(min(map(len, pair)) for pair in groups))
+    influences = [influence / len(groups) for pair in groups for influence in closer_influences(*pair)]
+    error = unit_error(np.concatenate([codes for pair in units for codes in pair]), np.concatenate(influences))
+    # where all members are closer than all non-members, the observed variance is 0
+    return share, max(error, share_standard_error(1.0, sum(min(map(len, pair)) for pair in groups)))
 
 
 # Epsilon-identifiability: people to whom a released record is closer than any other person.

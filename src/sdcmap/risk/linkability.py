@@ -10,11 +10,11 @@ import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata
 from sdcmap.kernels.tables.attribution import same_nearest_probability
-from sdcmap.risk._control import Controlled, Difference, Split, compare_rates, distance_inputs
+from sdcmap.risk._control import Controlled, Difference, Split, Units, compare_rates, distance_inputs
 
-# For members and non-members, the probability that both sides of a person lead to the same record; and the same for
-# two random records.
-Outcome: TypeAlias = tuple[Array, Array, float]
+# For members and non-members, the probability that both sides of a person lead to the same record; the same for two
+# random records; and the unit (household) of each person.
+Outcome: TypeAlias = tuple[Array, Array, float, Units]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Linkability(Controlled):
         "How much more often the release connects two sets of facts about one person for members than for non-members."
     )
 
-    revision: ClassVar[int] = 2  # 2: one refit leaves out few people
+    revision: ClassVar[int] = 3  # 2: one refit leaves out few people; 3: the standard error counts people with ties
 
     left: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
@@ -84,10 +84,12 @@ class Linkability(Controlled):
             left, right = (distance_inputs(people, split.released, side, ranges) for side in self.sides(split.released))
             return same_nearest_probability(*left, *right)
 
-        return chance_of_joining(split.members), chance_of_joining(split.non_members), 1 / len(split.released)
+        rates = chance_of_joining(split.members), chance_of_joining(split.non_members)
+        return *rates, 1 / len(split.released), split.units
 
     def estimate(self, outcomes: Sequence[Outcome]) -> Estimate:
-        member_rates, other_rates, naive = zip(*outcomes, strict=True)
+        member_rates, other_rates, naive, file_units = zip(*outcomes, strict=True)
         members, others = np.concatenate(member_rates), np.concatenate(other_rates)
-        value, se = Difference.between_groups(members, others)
+        units = np.concatenate([inside for inside, _ in file_units]), np.concatenate([out for _, out in file_units])
+        value, se = Difference.between_groups(members, others, units)
         return Estimate(value=value, se=se, parts=compare_rates(members, others, float(np.mean(naive))))

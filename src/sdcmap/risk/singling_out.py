@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
@@ -13,31 +12,33 @@ from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
 from sdcmap.data.cells import joint_codes, recode_to_released_categories
 from sdcmap.data.label_matching import check_one_depth
 from sdcmap.kernels.jit import inner_jit, jit
+from sdcmap.kernels.statistics.unit_errors import mean_influences, unit_error
 from sdcmap.kernels.tables.attribution import share_standard_error
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._control import Controlled, Split, compare_rates
 
-# Predicates are conjunctions of simple conditions; the kernel counts how many records satisfy each.
+# Predicates are conjunctions of simple conditions; the kernel finds the record that alone satisfies each.
 
 
 EQUAL, UNEQUAL, AT_LEAST, AT_MOST, ABOVE, BELOW, MISSING = range(7)
 
 
 @jit
-def count_matches(x: Array, column: Array, test: Array, at: Array, most: int) -> Array:
-    """Return how many rows of x satisfy each predicate, counting up to `most`.
+def find_single_matches(x: Array, column: Array, test: Array, at: Array) -> Array:
+    """Return the row of x that alone satisfies each predicate, or -1 if none or several rows do.
 
     A predicate is a row of conditions: x[:, column] is compared with `at` by `test`. A missing number (NaN) satisfies
     only MISSING and UNEQUAL.
     """
-    counts = np.zeros(len(column), dtype=np.int64)
+    rows = np.full(len(column), -1, dtype=np.int64)
     for q in range(len(column)):
         for i in range(len(x)):
             if _satisfies(x[i], column[q], test[q], at[q]):
-                counts[q] += 1
-                if counts[q] == most:
+                if rows[q] >= 0:
+                    rows[q] = -1
                     break
-    return counts
+                rows[q] = i
+    return rows
 
 
 @inner_jit
@@ -91,12 +92,16 @@ class Predicates(NamedTuple):
 
     def single_out(self, x: Array) -> Array:
         """Return which predicates exactly one row of x satisfies."""
-        return np.asarray(count_matches(x, *self, 2) == 1)
+        return np.asarray(self.find_single(x) >= 0)
+
+    def find_single(self, x: Array) -> Array:
+        """Return the row of x that alone satisfies each predicate, or -1."""
+        return np.asarray(find_single_matches(x, *self))
 
 
 # Which statements single out a member and which a non-member, the share of random statements that single out a member,
-# and the number of people in each group.
-Outcome: TypeAlias = tuple[Array, Array, float, int]
+# and the released record that each statement singles out.
+Outcome: TypeAlias = tuple[Array, Array, float, Array]
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,8 @@ class SinglingOut(Controlled):
     )
 
     columns_by_default: ClassVar = "knowable"
-    revision: ClassVar[int] = 3  # 2: one refit leaves out few people; 3: undefined for labels of several depths
+    # 3: undefined for labels of several depths; 4: the standard error counts released records
+    revision: ClassVar[int] = 4
 
     mode: Literal["multivariate", "univariate"] = "multivariate"
     columns: Annotated[int, Range(1)] = 3
@@ -166,7 +172,7 @@ class SinglingOut(Controlled):
         statements = self._find_statements(released, ordered, rng)
         guesses = _random_conditions(released, ordered, self._width(released), self.queries, rng)
         naive = float(guesses.single_out(members).mean())
-        return statements.single_out(members), statements.single_out(others), naive, size
+        return statements.single_out(members), statements.single_out(others), naive, statements.find_single(released)
 
     def _find_statements(self, released: Array, ordered: Array, rng: Generator) -> Predicates:
         """Return distinct statements that single out a released record."""
@@ -189,17 +195,21 @@ class SinglingOut(Controlled):
         return 1 if self.mode == "univariate" else min(self.columns, released.shape[1])
 
     def estimate(self, outcomes: Sequence[Outcome]) -> Estimate:
-        member_hits, other_hits, guesses, people = zip(*outcomes, strict=True)
+        member_hits, other_hits, guesses, records = zip(*outcomes, strict=True)
         members, others, naive = np.concatenate(member_hits), np.concatenate(other_hits), float(np.mean(guesses))
         if len(members) == 0:
             return Estimate(
                 value=0.0, se=share_standard_error(0.0, self.queries), parts={"naive": naive, "queries": 0.0}
             )
         parts = compare_rates(members, others, naive)
-        # several statements may single out the same person, so there are at most as many trials as people
-        a, b, trials = parts["members"], parts["non-members"], min(len(members), sum(people))
-        se = math.hypot(share_standard_error(a, trials), share_standard_error(b, trials))
-        return Estimate(value=a - b, se=se, parts=parts | {"queries": float(len(members))})
+        # several statements may single out the same released record, and so the same person: they count once
+        file = np.repeat(np.arange(len(records)), [len(rows) for rows in records])
+        record = compress([file, np.concatenate(records)])[0]
+        error = unit_error(record, mean_influences(members * 1.0 - others))
+        # where no statement tells the groups apart, the observed error is 0
+        error = error or share_standard_error(0.0, len(np.unique(record)))
+        value = parts["members"] - parts["non-members"]
+        return Estimate(value=value, se=error, parts=parts | {"queries": float(len(members))})
 
 
 def _numbers(files: Sequence[Microdata], names: tuple[str, ...]) -> list[Array]:

@@ -12,8 +12,9 @@ import numpy as np
 from sdcmap.core import Array, Generator, Microdata, Range, Undefined
 from sdcmap.core.estimate import Estimate, Skipped
 from sdcmap.kernels.statistics.precision import wilson_interval
+from sdcmap.kernels.statistics.unit_errors import mean_influences, unit_error
 from sdcmap.kernels.tables.attribution import neighbor_densities, two_nearest_distances
-from sdcmap.risk._control import Controlled, Difference, Split, distance_inputs
+from sdcmap.risk._control import Controlled, Difference, Split, Units, distance_inputs
 
 # Separating two groups by a score: a threshold is learned on one half of both groups and applied to the other half.
 
@@ -36,10 +37,11 @@ def best_threshold(first: Array, second: Array) -> float:
     return float((scores[best] + below) / 2) if np.isfinite(scores[best]) else float(scores[best])
 
 
-def cross_fit_advantage(first: Array, second: Array) -> Difference:
+def cross_fit_advantage(first: Array, second: Array, units: Units | None = None) -> Difference:
     """Return the advantage over both halves of each group, each judged by the threshold of the other half.
 
     Learning on the people who are judged would find an advantage in noise. The groups must be in random order.
+    units : the units (households) of both groups; the error is at least that between units.
     """
     hits, false = np.zeros(len(first)), np.zeros(len(second))
     for half in (0, 1):
@@ -48,7 +50,11 @@ def cross_fit_advantage(first: Array, second: Array) -> Difference:
         false[1 - half :: 2] = second[1 - half :: 2] >= threshold
     # add one success and one failure to each group, so that the standard error is never 0
     shares = [((group.mean() * len(group) + 1) / (len(group) + 2), len(group)) for group in (hits, false)]
-    return Difference(float(hits.mean() - false.mean()), math.sqrt(sum(p * (1 - p) / n for p, n in shares)))
+    error = math.sqrt(sum(p * (1 - p) / n for p, n in shares))
+    if units is not None:
+        influences = np.concatenate([mean_influences(hits), -mean_influences(false)])
+        error = max(error, unit_error(np.concatenate(units), influences))
+    return Difference(float(hits.mean() - false.mean()), error)
 
 
 def rank_shares(scores: Array, reference: Array) -> Array:
@@ -75,9 +81,9 @@ MIN_GROUP_SIZE = 4  # people; half of a group serve to learn a threshold
 LOG_OFFSET = 1e-9  # added to distances and densities before a logarithm or ratio
 
 
-# For each attack the scores of members and non-members of one release (higher: more likely a member); and the reason for
-# each attack that was not run.
-Scored: TypeAlias = tuple[dict[str, list[Array]], dict[str, str]]
+# For each attack the scores of members and non-members of one release (higher: more likely a member); the reason for
+# each attack that was not run; and the units (households) of the people.
+Scored: TypeAlias = tuple[dict[str, list[Array]], dict[str, str], Units]
 
 
 @dataclass(frozen=True)
@@ -131,7 +137,9 @@ class WorstMembership(Controlled):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     floor: ClassVar[str] = "no better than chance"
     columns_by_default: ClassVar = "knowable"
-    revision: ClassVar[int] = 3  # 2: one refit leaves out few people; 3: labels of several depths, `importance`
+    revision: ClassVar[int] = (
+        4  # 3: labels of several depths, `importance`; 4: the error of a value that is not significant
+    )
 
     on: tuple[str, ...] = ()
     importance: tuple[float, ...] = ()
@@ -152,10 +160,11 @@ class WorstMembership(Controlled):
         groups = _part(split.members, 0, self.targets), _part(split.non_members, 0, attacked)
         if min(map(len, groups)) < MIN_GROUP_SIZE:
             raise Undefined(f"fewer than {MIN_GROUP_SIZE} members or non-members are left to attack.")
+        units = split.units[0][: len(groups[0])], split.units[1][: len(groups[1])]
         rest = _part(split.non_members, attacked, attacked + len(split.released))
         inputs = [distance_inputs(people, split.released, names, ranges, self.importance) for people in groups]
         near = [two_nearest_distances(*one) for one in inputs]
-        width = _width(np.concatenate([distance[:, 0] for distance in near]))
+        width = median_width(np.concatenate([distance[:, 0] for distance in near]))
         crowded = [
             neighbor_densities(*one, width) for one in inputs
         ]  # the share of records within `width`, and their density
@@ -165,32 +174,39 @@ class WorstMembership(Controlled):
             "counting": [crowd[:, 0] for crowd in crowded],
         }
         if len(rest) == 0:
-            return scores, dict.fromkeys(("reference", "density"), "there are no other non-members to compare with.")
+            return (
+                scores,
+                dict.fromkeys(("reference", "density"), "there are no other non-members to compare with."),
+                units,
+            )
         others = [distance_inputs(people, rest, names, ranges, self.importance) for people in groups]
         pairs = list(zip(others, near, crowded, strict=True))
         scores["reference"] = [_log_ratio(two_nearest_distances(*o)[:, 0], distance[:, 0]) for o, distance, _ in pairs]
         scores["density"] = [_log_ratio(crowd[:, 1], neighbor_densities(*o, width)[:, 1]) for o, _, crowd in pairs]
-        return scores, {}
+        return scores, {}, units
 
     def estimate(self, outcomes: Sequence[Scored]) -> Estimate:
         from scipy.special import ndtri
 
-        files = [scores for scores, _ in outcomes]
-        not_run = {name: reason for _, missing in outcomes for name, reason in missing.items()}
+        files, units = [scores for scores, _, _ in outcomes], [own for _, _, own in outcomes]
+        not_run = {name: reason for _, missing, _ in outcomes for name, reason in missing.items()}
         attacks = {name: [file[name] for file in files] for name in files[0] if all(name in file for file in files)}
         if len(files) > 1:
             attacks["shadow"] = _shadow_scores(attacks)
         else:
             not_run["shadow"] = "it needs at least two refits of the method."
-        advantages = {name: _mean_advantage(pairs) for name, pairs in attacks.items()}
+        advantages = {name: _mean_advantage(pairs, units) for name, pairs in attacks.items()}
         # Bonferroni: without it, the best of several attacks would beat chance by chance
         quantile = float(ndtri(1 - (1 - JOINT_CONFIDENCE) / len(advantages)))
         significant = {name: a for name, a in advantages.items() if a.value > quantile * a.se}
         best = max(significant or advantages, key=lambda name: advantages[name].value)
         parts = {name: advantage.value for name, advantage in advantages.items()} | _true_positive_rate(attacks[best])
         skipped = tuple(Skipped(attack=attack, reason=reason) for attack, reason in not_run.items())
-        value = max(advantages[best].value, 0.0) if significant else 0.0
-        return Estimate(value=value, se=advantages[best].se, parts=parts, skipped=skipped)
+        value, se = advantages[best]
+        if not significant:
+            # the value is 0, and the error includes what the best attack seemed to gain
+            value, se = 0.0, math.hypot(se, max(value, 0.0))
+        return Estimate(value=max(value, 0.0), se=se, parts=parts, skipped=skipped)
 
 
 def _part(people: Microdata, low: int, high: int) -> Microdata:
@@ -198,7 +214,7 @@ def _part(people: Microdata, low: int, high: int) -> Microdata:
     return people.take(np.arange(low, min(high, len(people))))
 
 
-def _width(distances: Array) -> float:
+def median_width(distances: Array) -> float:
     """Return the median distance, or the smallest positive one if most are 0."""
     middle = float(np.median(distances)) or float(distances[distances > 0].min(initial=np.inf))
     return middle if math.isfinite(middle) else 1.0
@@ -209,9 +225,9 @@ def _log_ratio(above: Array, below: Array) -> Array:
     return np.asarray(np.log(above + LOG_OFFSET) - np.log(below + LOG_OFFSET))
 
 
-def _mean_advantage(pairs: Sequence[list[Array]]) -> Difference:
+def _mean_advantage(pairs: Sequence[list[Array]], units: Sequence[Units]) -> Difference:
     """Return the mean advantage over the files."""
-    each = [cross_fit_advantage(*pair) for pair in pairs]
+    each = [cross_fit_advantage(pair[0], pair[1], own) for pair, own in zip(pairs, units, strict=True)]
     se = math.sqrt(sum(one.se**2 for one in each)) / len(each)
     return Difference(float(np.mean([one.value for one in each])), se)
 

@@ -157,7 +157,7 @@ class ObjectiveSpace:
         others = [limit for limit in ru.limits if limit.measure.text not in ru.risk]
         if not others:
             return np.zeros(len(points))
-        shares: Array = RUMap(ru.scores, ru.risk, ru.utility, others, ru.level).worst_shares(points)
+        shares: Array = RUMap(ru.scores, ru.risk, ru.utility, others, ru.policy).worst_shares(points)
         return np.where(np.isnan(shares), np.inf, shares)
 
     def _over_bounds(self, scores: Scores, points: pl.DataFrame) -> Array:

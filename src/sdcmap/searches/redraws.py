@@ -95,9 +95,10 @@ class Draws:
 
     @cached_property
     def under(self) -> Counter[str]:
-        """How many draws a rule would accept. Limits are compared with the upper confidence limit of sampled measures."""
+        """How many draws a rule would accept: each with the margins of a release within every limit."""
         limit = np.inf if self.objectives.limit is None else self.objectives.limit
-        return self._count(self.table.sound & (self.table.risk <= limit) & self.ru.eligible(self._points))
+        compared = self.objectives.signs[0] * self._points["risk_end"].to_numpy()
+        return self._count(self.table.sound & (compared <= limit) & self.ru.eligible(self._points))
 
     @cached_property
     def front(self) -> tuple[str, ...]:
@@ -113,7 +114,7 @@ class Draws:
     @cached_property
     def worse(self) -> frozenset[str]:
         """Methods with more risk and more loss than the unmasked file in the mean, beyond the error of that mean."""
-        z, signs = quantile(self.ru.level), self.objectives.signs
+        z, signs = quantile(self.ru.policy.comparison_level), self.objectives.signs
         rows = self.ru.means.select("method", "risk", "risk_se", "utility", "utility_se").iter_rows()
         return frozenset(
             method

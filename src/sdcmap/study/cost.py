@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from sdcmap.core import Measure, Method, Microdata, SdcmapError, Stream
-from sdcmap.core.refits import Folds, refit_without
+from sdcmap.core.refits import RefitRequest, refit_without
 from sdcmap.study.plan import Plan
 
 T = TypeVar("T")
@@ -102,15 +102,15 @@ def _time_masking(
 ) -> tuple[Microdata, float]:
     """Return a few masked records, and the seconds that the method needs for the whole file and its refits."""
     masked, seconds = _time_second_run(partial(method.apply, few, TIMING_STREAM))
-    refits = sum(folds.times * (1 - folds.held_out) for folds in _requested_refits(measures, method, masked))
+    refits = sum(request.records for request in _requested_refits(measures, method, masked))
     return masked, seconds * method.cost_ratio(len(few), len(data)) * (1 + refits)
 
 
 def _time_scoring(data: Microdata, few: Microdata, masked: Microdata, method: Method, measure: Measure) -> float:
     """Return the seconds that a measure needs for the whole file, timed on a few masked records."""
     informed = measure.for_informed_attacker(method)
-    folds = informed.refits(masked)
-    refits = refit_without(few, method, TIMING_STREAM, folds) if folds else ()
+    request = informed.refits(masked)
+    refits = refit_without(few, method, TIMING_STREAM, request) if request else ()
     _, seconds = _time_second_run(partial(informed.apply, few, masked, TIMING_STREAM.rng(), refits))
     return seconds * informed.cost_ratio(len(few), len(data))
 
@@ -118,13 +118,13 @@ def _time_scoring(data: Microdata, few: Microdata, masked: Microdata, method: Me
 def count_refits(data: Microdata, plan: Plan) -> int:
     """Return how many refits a sweep makes beside the candidates, for measures that request them."""
     asked = {method: _requested_refits(plan.measures, method, data) for method in plan.all_methods}
-    return sum(plan.draws_of(method) * folds.times for method, several in asked.items() for folds in several)
+    return sum(plan.draws_of(method) * request.times for method, several in asked.items() for request in several)
 
 
-def _requested_refits(measures: Sequence[Measure], method: Method, masked: Microdata) -> set[Folds]:
+def _requested_refits(measures: Sequence[Measure], method: Method, masked: Microdata) -> set[RefitRequest]:
     """Return the refits that measures request for a file masked by this method."""
     return {
-        folds for measure in measures if (folds := measure.for_informed_attacker(method).refits(masked)) is not None
+        request for measure in measures if (request := measure.for_informed_attacker(method).refits(masked)) is not None
     }
 
 

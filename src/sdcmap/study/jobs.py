@@ -17,7 +17,7 @@ from sdcmap.core import Infeasible, Method, Microdata, SchemaError, Stream, Unde
 from sdcmap.core.estimate import NO_DETAILS, Estimate, EstimateColumns
 from sdcmap.core.limit import Absent
 from sdcmap.core.measure import IsEnough, Measure, StoppedEarly
-from sdcmap.core.refits import Folds, Refit, refit_without
+from sdcmap.core.refits import Refit, RefitRequest, refit_without
 from sdcmap.data.readable import Readable
 from sdcmap.errors import ContractBroken
 from sdcmap.files.alignment import align, without_id
@@ -146,7 +146,7 @@ def row_id(candidate: Candidate, kind: Kind) -> str:
     return hashlib.sha256(f"{kind}/{candidate.id}".encode()).hexdigest()[:12]
 
 
-Refitter = Callable[[Folds], tuple[Refit, ...]]
+Refitter = Callable[[RefitRequest], tuple[Refit, ...]]
 
 
 def make_refitter(data: Microdata, method: Method, stream: Stream) -> Refitter:
@@ -183,8 +183,8 @@ def _estimate(
     enough: IsEnough | None = None,
 ) -> Estimate:  # fmt: skip
     informed = measure if method is None else measure.for_informed_attacker(method)
-    folds = None if refit is None else informed.refits(masked)
-    refits = () if refit is None or folds is None else refit(folds)
+    request = None if refit is None else informed.refits(masked)
+    refits = () if refit is None or request is None else refit(request)
     # Draws depend on the name and content of a control file, not on the folder it is in.
     path = getattr(measure, "control_file", "")
     key = replace(measure, control_file=Path(path).name) if path else measure  # type: ignore[call-arg]

@@ -354,7 +354,7 @@ class Plan:
         """Yield a sentence for each expectation that decides and has too few draws to be known well enough."""
         if not any(method.random for method in self.stated_methods):
             return
-        level = self.policy.choosing_level
+        level = self.policy.comparison_level
         for measure in self._deciding_measures:
             needed = measure.draws_needed(level)
             if self.replicates < needed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import polars as pl
 
 from sdcmap.core.edit_rule import parse_edit
@@ -25,13 +26,19 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
     if plan is not written:
         yield f"The plan names no risk measure. These were added: {', '.join(risks)}."
     yield from explain_unmeasured(data, plan.measures)
+    if data.case is not None:
+        people = len(np.unique(data.units))
+        yield (
+            f"The {len(data):,} records are of {people:,} people ({data.case}): people are held out with all their "
+            "records, and shares count records."
+        )
     for text in plan.edits:
         if broken := int(parse_edit(text).violations(data).sum()):
             yield f"{broken:,} original records violate the edit rule {text!r}. Only masked values are repaired."
     yield from _find_idle_merges(data, plan)
     if refits := count_refits(data, plan):
-        why = "people in a synthetic or shuffled file are compared with people outside it."
-        yield f"{refits:,} more releases are made, each without some of the people: {why}"
+        why = "Attacks on synthetic and shuffled files compare people inside with people outside"
+        yield f"{why}: {refits:,} more releases (refits) are made, each without some of the people."
     yield from _find_limits_below_prior(data, plan)
     free = [name for name in risks if name not in plan.limits and name not in plan.risk]
     if plan.limits and free:

@@ -21,7 +21,8 @@ def default_risk(data: Microdata) -> tuple[tuple[Measure, ...], dict[str, str]]:
     """Return the default risk measures that fit these data; and, by class name, why the others are left out.
 
     They are linkage by the best attack, which is on the axis of the map; inference of each sensitive variable from the keys
-    (without keys: from the other numeric variables) at its worst category; and membership. Each detects what the others
+    (without keys: from the other numeric variables) at its worst category, or of a sample of four columns from all others
+    where none is stated as sensitive; and membership. Each detects what the others
     miss, and has its own limit: linkage does not apply to fully synthetic files, a file without a single link may still
     allow inference, and being in the file may itself be the secret.
     """
@@ -29,9 +30,33 @@ def default_risk(data: Microdata) -> tuple[tuple[Measure, ...], dict[str, str]]:
 
     known = () if set(data.keys) - set(data.sensitive) else Roles(data).known_to_attacker
     infers = [AttributeInference(secret, known, worst=True) for secret in data.sensitive]
-    none = {} if infers else {"AttributeInference": "AttributeInference is off: no column is stated as sensitive."}
+    if not infers:
+        infers = [
+            AttributeInference(secret, tuple(name for name in data.knowable if name != secret), worst=True)
+            for secret in sample_columns(data, MAX_SAMPLED_COLUMNS)
+        ]
+    few = "AttributeInference is off: no column is stated as sensitive, and there are not two that others could know."
+    none = {} if infers else {"AttributeInference": few}
     measures, off = _split_fitting((WorstLinkage(), *infers, ClosestRecord()), data)
     return tuple(measures), none | off
+
+
+def sample_columns(data: Microdata, most: int) -> tuple[str, ...]:
+    """Return at most so many columns that an attacker may want to infer, where none is stated as sensitive.
+
+    Half of them are amounts and half categories, as far as there are so many, evenly spaced in the order of the file. The
+    largest of their gains stands for all columns.
+    """
+    kinds: tuple[list[str], list[str]] = [], []
+    for name in data.knowable:
+        kinds[data.schema[name].kind != "numeric"].append(name)
+    amounts = min(len(kinds[0]), max(most // 2, most - len(kinds[1])))
+    counts = amounts, min(len(kinds[1]), most - amounts)
+    return (
+        tuple(names[i * len(names) // count] for names, count in zip(kinds, counts, strict=True) for i in range(count))
+        if len(data.knowable) > 1
+        else ()
+    )
 
 
 def _split_fitting(measures: Iterable[Measure], data: Microdata) -> tuple[list[Measure], dict[str, str]]:
@@ -49,7 +74,8 @@ def explain_unmeasured(data: Microdata, measures: Iterable[Measure]) -> list[str
     return [reason for name, reason in default_risk(data)[1].items() if name not in kinds]
 
 
-MAX_INFERRED_COLUMNS = 8  # sensitive columns; each needs an attack of its own
+MAX_INFERRED_COLUMNS = 8  # sensitive columns, or a sample of all; each needs an attack of its own
+MAX_SAMPLED_COLUMNS = 4  # of a plan that names no risk, and a file without sensitive columns
 MAX_KEYS_FOR_TRIPLES, MAX_KEYS_FOR_UNIQUES = (
     15,
     60,
@@ -73,13 +99,22 @@ class Profile(Value):
     ----------
     name : "public-use", "scientific-use", "teaching" or "business"; the numbers may be changed.
     reidentification : share of records that the best attack re-identifies when every knowable column is known; in (0, 1].
+    surest : share of true links among the surest links of an attacker (the surest 20, or 1 %); None: not measured.
     people : number of people whom that attack re-identifies: 0.05 of 200,000 are 10,000. At least 1; None: no limit.
     record : the largest risk of a single record: the probability that a match on the keys is correct; in (0, 1].
     subgroup : share re-identified by matching values, in the worst category of a key with at least 50 records; in (0, 1].
     k, small : at most a share `small` of the records may be in groups of fewer than k records with equal keys.
     special : share of the special uniques that are re-identified by the few values which make them special.
     inference : inference gain over non-members: how much better sensitive values are inferred for people in the file.
+    reconstruction : how much more of a record is guessed for people in the file than for people outside it, rare values
+        counting more; None: not measured.
+    extremes : how much better the largest values of the amounts are estimated because their units are in the file; None:
+        not measured.
     membership : probability that the distance to the closest record reveals membership; 0.5 is a coin toss.
+    outlier_membership : probability that releases with and without an outlying person are distinguished; 0.5 is a coin
+        toss; None: not measured.
+    outlier_detection : share of outlying people who are recognized as members at 1 % false positives, where a sweep has
+        1,000 scores of people outside; None: not measured.
     largest : share of the ten largest units that is re-identified; None: not measured.
     p, totals : at most a share `totals` of the totals, by the categories of each key, may reveal the largest unit within
         p % to the second largest; None: not measured.
@@ -98,6 +133,7 @@ class Profile(Value):
 
     name: str = "public-use"
     reidentification: Annotated[float, Range(0, 1, "(]")] = 0.05
+    surest: Annotated[float | None, Range(0, 1, "(]")] = None
     people: Annotated[int | None, Range(1)] = 1000
     record: Annotated[float | None, Range(0, 1, "(]")] = 0.34
     subgroup: Annotated[float, Range(0, 1, "(]")] = 0.1
@@ -105,7 +141,11 @@ class Profile(Value):
     small: Annotated[float, Range(0, 1, "(]")] = 0.05
     special: Annotated[float, Range(0, 1, "(]")] = 0.05
     inference: Annotated[float, Range(0, 1, "(]")] = 0.1
+    reconstruction: Annotated[float | None, Range(0, 1, "(]")] = None
+    extremes: Annotated[float | None, Range(0, 1, "(]")] = None
     membership: Annotated[float, Range(0.5, 1, "(]")] = 0.6
+    outlier_membership: Annotated[float | None, Range(0.5, 1, "(]")] = None
+    outlier_detection: Annotated[float | None, Range(0, 1, "(]")] = None
     largest: Annotated[float | None, Range(0, 1, "(]")] = None
     p: Annotated[float, Range(0, 100, "()")] = 10.0
     totals: Annotated[float | None, Range(0, 1, "(]")] = None
@@ -146,6 +186,8 @@ class Profile(Value):
 
         # re-identification: by the best attack, by exact matches, by record, and of special uniques
         yield risk.WorstLinkage(inclusion=self.inclusion)
+        if self.surest is not None:
+            yield risk.SurestLinks(inclusion=self.inclusion)
         yield risk.ExactMatch()
         if data.keys:
             yield risk.ExactMatch(on=data.keys, k=max(3, self.k))
@@ -156,13 +198,22 @@ class Profile(Value):
         # A small file needs as many people outside as inside for a stable comparison. Otherwise few are left out,
         # because a method masks a smaller file more strongly.
         outside: dict[str, Any] = {"held_out": 0.5, "folds": 4} if len(data) < SMALL_FILE_RECORDS else {}
-        # what an attacker would like to learn: the sensitive columns, or the amounts where none is stated
-        secrets = data.sensitive or [name for name in data.numeric if data.schema[name].knowable]
+        # what an attacker would like to learn: the sensitive columns, or a sample of all columns where none is stated
+        secrets = data.sensitive or sample_columns(data, MAX_INFERRED_COLUMNS)
         for secret in secrets[:MAX_INFERRED_COLUMNS]:
             known = tuple(name for name in data.knowable if name != secret)
             yield risk.AttributeInference(secret, known, worst=True, **outside)
+        if self.reconstruction is not None:
+            yield risk.Reconstruction(**outside)
         if self.membership < 1:
             yield risk.ClosestRecord(on=data.knowable, **outside)
+        if self.outlier_membership is not None:
+            yield risk.OutlierMembership(on=data.knowable)
+        detection = risk.OutlierMembership(on=data.knowable, statistic="detection")
+        if self.outlier_detection is not None and not any(detection.incompatibilities(data)):  # it needs a large file
+            yield detection
+        if self.extremes is not None and data.numeric:
+            yield risk.ExtremeValues()
         size = self.size or next(iter(data.numeric), "")
         if self.largest is not None and size:
             yield risk.LargestUnits(on=size, largest=RANKED_UNITS)
@@ -173,6 +224,8 @@ class Profile(Value):
         """Return the limit of a measure, or None where the profile has none for its class."""
         if type(measure).__name__ == "ExactMatch":
             return self.small if getattr(measure, "k", 2) > 2 else self.reidentification
+        if getattr(measure, "statistic", "") == "detection":
+            return self.outlier_detection
         return getattr(self, LIMIT_FIELDS.get(type(measure).__name__, ""), None)
 
     def for_rows(self, rows: int) -> Profile:
@@ -187,19 +240,20 @@ class Profile(Value):
 
 LIMIT_FIELDS = {
     "WorstLinkage": "reidentification", "PublishedTables": "reidentification", "SpecialUniques": "special",
-    "AttributeInference": "inference", "ClosestRecord": "membership", "LargestUnits": "largest", "RecordRisk": "record",
-    "PPercent": "totals",
+    "AttributeInference": "inference", "ClosestRecord": "membership", "OutlierMembership": "outlier_membership",
+    "LargestUnits": "largest", "RecordRisk": "record", "PPercent": "totals", "SurestLinks": "surest",
+    "ExtremeValues": "extremes", "Reconstruction": "reconstruction",
 }  # fmt: skip
 LIMITS = (
-    "reidentification", "people", "record", "subgroup", "k", "small", "special", "inference", "membership", "largest",
-    "p", "totals",
+    "reidentification", "surest", "people", "record", "subgroup", "k", "small", "special", "inference", "reconstruction",
+    "extremes", "membership", "outlier_membership", "outlier_detection", "largest", "p", "totals",
 )  # fmt: skip
 _PROFILE_LIMITS: dict[str, dict[str, Any]] = {  # limits that are not those of "public-use"
     "public-use": {},
     "scientific-use": dict.fromkeys(("reidentification", "small", "special", "inference"), 0.2)
     | {"people": None, "record": None, "subgroup": 0.4, "membership": 1.0},
-    "teaching": {"reidentification": 0.02, "people": 100, "record": 0.2, "subgroup": 0.05, "k": 5, "special": 0.02,
-                 "membership": 0.55},
+    "teaching": {"reidentification": 0.02, "people": 100, "record": 0.2, "subgroup": 0.05, "k": 5,
+                 "special": 0.02, "membership": 0.55},
     "business": {"largest": 0.05, "totals": 0.05},
 }  # fmt: skip
 PROFILES = {name: Profile(name, **changed) for name, changed in _PROFILE_LIMITS.items()}

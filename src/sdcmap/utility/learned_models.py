@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -20,10 +21,11 @@ from sdcmap.data.model_training import (
     check_categories_known,
     limit_learning_threads,
 )
+from sdcmap.kernels.statistics.unit_errors import unit_error
 from sdcmap.utility._numeric import keys_and_numbers
 
 SHUFFLES_PER_FEATURE = 3  # to measure its importance; their spread is the standard error
-SECONDS_PER_FEATURE = 4e-6  # training time of one feature of one record, for both models
+SECONDS_PER_FEATURE = 4e-6  # training time of one feature of one record, for both models and their halves
 
 
 class ModelComparison(NamedTuple):
@@ -35,6 +37,25 @@ class ModelComparison(NamedTuple):
     features: tuple[Features, Features]
     truth: Array
     naive: float
+    units: Array  # the unit (household) of each person of the test
+    halves: tuple[float, ...] = ()  # the loss of score with models that were trained on one half of the people each
+
+    @property
+    def loss(self) -> float:
+        """Return the score of the model of the original minus that of the release, both at least 0."""
+        before, after = (max(0.0, float(self.scores(side).mean())) for side in (0, 1))
+        return before - after
+
+    def deviations(self, side: int) -> Array:
+        """Return how much each person of the test adds to the mean score of one of the models, times their number.
+
+        The score of a number is 1 - squared error / variance, and the variance is that of the people of the test.
+        """
+        loss = 1 - self.scores(side)
+        if not self.learner.numeric:
+            return np.asarray(loss.mean() - loss)
+        square = (self.truth - self.truth.mean()) ** 2
+        return np.asarray(loss.mean() * square / (square.mean() or 1.0) - loss)
 
     def scores(self, side: int, rows: Array | None = None) -> Array:
         """Return the score of each answer of one of the models, for the test rows or for other rows."""
@@ -63,6 +84,8 @@ class _LearnedModel(Measure):
     paired: ClassVar[bool] = False
     missing: ClassVar[str] = "a category of its own (trees: of numbers too); people with a missing answer are left out"
     households: ClassVar[str] = "held out as a whole"
+
+    trains_on_halves: ClassVar[bool] = False  # for the part of the error that is due to the people trained on
 
     predicts: tuple[str, ...]
     on: tuple[str, ...] = ()
@@ -162,7 +185,21 @@ class _LearnedModel(Measure):
         features = build_features(inside, test, names), build_features(training, as_released, names)
         learner = Learner(self.model, numeric, seed)
         models = learner.fit(features[0], answers[0]), learner.fit(features[1], answers[1])
-        return ModelComparison(name, learner, models, features, answers[2], _naive(answers[0], answers[2], learner))
+        naive = _naive(answers[0], answers[2], learner)
+        comparison = ModelComparison(name, learner, models, features, answers[2], naive, original.units[outside])
+        if not self.trains_on_halves:
+            return comparison
+        # Train again on two halves of the people, and of the released records; rows of one person are in one half.
+        origin = np.arange(len(training)) if training.origin is None else training.origin
+        people = (inside.origin, origin if released.paired else np.arange(len(training)))
+        half_of = np.random.default_rng(seed).permutation(max(len(original), len(training))) % 2
+        halves = []
+        for half in (0, 1):
+            rows = [np.flatnonzero(half_of[own] == half) for own in people]
+            fits = zip(features, answers, rows, strict=False)
+            first, second = (learner.fit(f._replace(train=f.train[own]), answer[own]) for f, answer, own in fits)
+            halves.append(comparison._replace(models=(first, second)).loss)
+        return comparison._replace(halves=tuple(halves))
 
 
 def _naive(values: Array, truth: Array, learner: Learner) -> float:
@@ -184,7 +221,8 @@ class TrainOnRelease(_LearnedModel):
         "regression". A value below 0 is due to chance. People who are held out must not be in the training release:
         their rows are removed, or the method is refit without them if it mixes records (`mixes_records`, synthetic
         files). Recoded predictors are used in the released categories; the predicted column must not be recoded. The
-        standard error is that of the people tested on. Categories beyond the 100 most frequent are merged.
+        standard error is that of the people tested on and, by models of two halves, of the people trained on.
+        Categories beyond the 100 most frequent are merged.
     Missing is a category of its own; people with a missing answer are left out. Weights are not used. Households are
     held out as a whole. Needs scikit-learn: pip install 'sdcmap[learn]'.
     Reference: Esteban, Hyland, Raetsch (2017), "train on synthetic, test on real".
@@ -200,12 +238,15 @@ class TrainOnRelease(_LearnedModel):
         "How much worse a model predicts when it is trained on the release instead of the original."
     )
 
+    trains_on_halves: ClassVar[bool] = True
+    revision: ClassVar[int] = 2  # 2: the standard error holds the people trained on, and large residuals
     unit: ClassVar[str] = "share explained or right"
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
 
     def _value(self, by_column: dict[str, list[ModelComparison]], rng: Generator) -> Estimate:
         parts: dict[str, float] = {}
-        errors: list[float] = []
+        units: list[Array] = []
+        influences: list[Array] = []
         losses: dict[str, list[float]] = {}  # by kind
         for name, comparisons in by_column.items():
             before, after = (np.concatenate([comparison.scores(side) for comparison in comparisons]) for side in (0, 1))
@@ -213,14 +254,23 @@ class TrainOnRelease(_LearnedModel):
             scores = {"original": float(before.mean()), "release": float(after.mean()), "naive": naive}
             scores = {what: max(0.0, score) for what, score in scores.items()}
             parts |= {f"{name}: {what}": score for what, score in scores.items()}
-            lost = np.clip(before, 0, 1) - np.clip(after, 0, 1)
-            # the 1 keeps the standard error above 0 when both models answer alike
-            errors.append(float(np.sqrt(((lost - lost.mean()) ** 2).sum() + 1)) / len(lost))
+            # a score below 0 counts as 0, so it adds nothing to the error
+            signs = (before.mean() > 0) * 1.0, (after.mean() > 0) * -1.0
+            for comparison in comparisons:
+                deviation = sum(sign * comparison.deviations(side) for side, sign in enumerate(signs))
+                influences.append(deviation / len(before) / len(by_column))
+                units.append(comparison.units)
             kind = "regression" if comparisons[0].learner.numeric else "classification"
             losses.setdefault(kind, []).append(scores["original"] - scores["release"])
         parts |= {kind: float(np.mean(own)) for kind, own in losses.items()}
         value = float(np.mean([parts[f"{name}: original"] - parts[f"{name}: release"] for name in by_column]))
-        return Estimate(value=value, se=float(np.hypot.reduce(errors)) / len(errors), parts=parts)
+        of_test = unit_error(np.concatenate(units), np.concatenate(influences))
+        # A half has twice the variance of the whole, so a quarter of the squared difference of two halves estimates it.
+        differences = np.array([[one.halves[0] - one.halves[1] for one in own] for own in by_column.values()])
+        of_training = math.sqrt(float((differences.mean(axis=0) ** 2).mean())) / 2
+        # where all models answer alike, the observed error is 0
+        least = 1 / len(np.unique(np.concatenate(units)))
+        return Estimate(value=value, se=math.hypot(of_test, of_training) or least, parts=parts)
 
 
 @dataclass(frozen=True)

@@ -274,7 +274,7 @@ def criterion(bench: Bench, name: str) -> CriterionPlanes:
 
     Rows are sorted by preference: whatever the limits, the choice is the first row that is safe. The rule is null if the
     plan lacks one of the four measures; `numeric` lists the variables that they can use. The columns `iek_end` and
-    `rdh_end` are compared with the limits: the confidence limit of an expectation, else the value.
+    `rdh_end`, with the margins of a release, are compared with the limits.
     """
     ru, plan = bench.views.map(name)
     rule = plan.rule if isinstance(plan.rule, GlobalCriterion) else GlobalCriterion.propose(ru)

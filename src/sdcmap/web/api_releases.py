@@ -132,7 +132,7 @@ def _prepare(bench: Workbench, opened: Study, request: ReleaseRequest) -> Releas
 def checks(bench: Bench, name: str, request: ReleaseRequest) -> Checks:
     """Run every release check on the files as written, and return the files' names, sizes, first lines and columns.
 
-    Nothing is saved, except that this draw was checked.
+    No file is kept. The ledger records the tries; the release makes the same draws again and spends no further try.
     """
     with bench.views.study(name) as opened:
         draft = _prepare(bench, opened, request)

@@ -23,11 +23,13 @@ class ResponseModel:
 class Marks(ResponseModel):
     """The marks on a map, in columns.
 
-    worse : more risk and less utility than the unmasked file. within : whether it is within every limit. levels : for
-    each measure, the value that a limit is compared with; null: it has no value and is within no limit.
+    risk_end : the risk that a threshold is compared with. worse : more risk and less utility than the unmasked file.
+    within : whether it is within every limit. levels : for each measure, the value that a limit is compared with; null: it
+    has no value and is within no limit.
     """
 
     risk: Numbers
+    risk_end: Numbers
     utility: Numbers
     anchor: list[bool]
     worse: list[bool]
@@ -50,13 +52,9 @@ class Points(Marks):
 
 
 class Means(Marks):
-    """Methods in columns, in the order of the map's `methods`.
-
-    risk_end : the risk that a threshold is compared with.
-    """
+    """Methods in columns, in the order of the map's `methods`."""
 
     count: list[int]
-    risk_end: Numbers
     risk_se: Numbers
     risk_low: Numbers
     risk_high: Numbers

@@ -4,6 +4,23 @@ The command line, the web interface and R share these functions. An interface on
 """
 
 from sdcmap.bundle.pairing import choose_pair
-from sdcmap.workflow.verbs import choose, choose_by_criterion, open_map, own_choice, prepare_release, report
+from sdcmap.workflow.verbs import (
+    choose,
+    choose_by_criterion,
+    open_map,
+    own_choice,
+    prepare_release,
+    report,
+    write_release,
+)
 
-__all__ = ["choose", "choose_by_criterion", "choose_pair", "open_map", "own_choice", "prepare_release", "report"]
+__all__ = [
+    "choose",
+    "choose_by_criterion",
+    "choose_pair",
+    "open_map",
+    "own_choice",
+    "prepare_release",
+    "report",
+    "write_release",
+]

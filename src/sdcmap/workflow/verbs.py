@@ -6,12 +6,14 @@ of that pair. Another rule, other axes or other limits are evaluated as usual.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
+from sdcmap.bundle.checks import Check
+from sdcmap.bundle.procedure import Try
 from sdcmap.bundle.releasing import Release, release
 from sdcmap.choose import GlobalCriterion
 from sdcmap.core.rule import Choice, Rule
@@ -150,8 +152,46 @@ def _choice_of(ru: RUMap, candidate: str, rule: Rule, reason: str, searched: int
 
 # ---- the release and the report -------------------------------------------------------------------------------
 def prepare_release(study: Study, choice: Choice, **options: Unpack[ReleaseOptions]) -> Release:
-    """Return the release of a choice; `.write(folder)` checks and writes it, and records it in the study."""
+    """Return the release of a choice; `.write(folder)` tries its candidates and writes the first that passes."""
     return release(study.data, study.plan, choice, study=study, **options)
+
+
+class Released(NamedTuple):
+    """A release that was written: its folder, and the choice of the candidate that passed."""
+
+    folder: Path
+    choice: Choice
+
+
+def write_release(
+    study: Study, choice: Choice, folder: str | Path, *, on_checks: Callable[[list[Check]], None] | None = None,
+    on_try: Callable[[Try], None] | None = None, **options: Unpack[ReleaseOptions],
+) -> Released:  # fmt: skip
+    """Try the candidates of a choice in their order and write the first that passes; raise `Refused` if none does.
+
+    on_checks, on_try : called with every check, and with each try as it ends.
+    """
+    written = prepare_release(study, choice, **options).write(folder, on_checks=on_checks, on_try=on_try)
+    return Released(written, _released_choice(study, choice))
+
+
+def _released_choice(study: Study, choice: Choice) -> Choice:
+    """Return the choice, or that of the later candidate in its order that the study has released instead."""
+    entries = study.manifest.get("releases", [])
+    later = choice.candidates[1:]
+    if not entries or not later:
+        return choice
+    last = entries[-1]
+    ids = {(c.method.text, c.replicate): c.id for c in map(study.plan.find, later)}
+    released = ids.get((last["method"], int(last.get("chosen", last["replicate"]))))
+    if released is None:
+        return choice
+    reason = (
+        f"{last['name']} is the next candidate in the order of the rule. {choice.name} was above a limit when it was "
+    )
+    plan = study.plan
+    searched = plan.draws_of(plan.find(released).method)
+    return _choice_of(open_map(study), released, choice.rule, f"{reason}measured anew.", searched) or choice
 
 
 def report(
@@ -172,8 +212,8 @@ def report(
     Parameters
     ----------
     study : a study or its folder.
-    choice : the choice to report; by default that of a pair (see `choose_pair`), else that of the plan's rule, and none
-        where the plan has no rule.
+    choice : the choice to report; by default that of a pair (see `choose_pair`), else that of the plan's rule, or of the
+        candidate after it that was released; none where the plan has no rule.
     audience : "internal" for the board; "external" for the public: information loss of methods to two significant digits,
         no risk values, no single releases, no counts of 1 to 9 records, no quantiles of the data, no paths or digests of
         files, no reasons why a candidate was infeasible.
@@ -187,7 +227,8 @@ def report(
     """
     with open_study(study) as study:
         ru = open_map(study)
-        choice = choice or own_choice(study, ru)
+        if choice is None and (own := own_choice(study, ru)) is not None:
+            choice = _released_choice(study, own)
         if choice is not None and choice.candidate is not None and choice.risk is None:
             raise SdcmapError("that candidate has no score on the axes of the plan.")
         return make_report(

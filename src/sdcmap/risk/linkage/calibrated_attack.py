@@ -63,8 +63,9 @@ class Calibrated(Attack):
         "Share of records re-identified by an attacker who has learned how reliable each released column is."
     )
 
-    # 4: rounding within a chain; 5: ties are broken the same way on every machine; 6: the share of targets in the file
-    revision: ClassVar[int] = 6
+    # 5: ties are broken the same way on every machine; 6: the share of targets in the file; 7: an order that does not
+    # depend on the codes of categories
+    revision: ClassVar[int] = 7
 
     method: Method | None = None
     learned: Literal["best", "shadow", "files", "pairs"] = "best"

@@ -15,6 +15,7 @@ import numpy as np
 from sdcmap.core import Array, Infeasible, Method, Microdata, SchemaError, Stream, Undefined
 from sdcmap.data.cells import joint_codes
 from sdcmap.data.label_layers import ReadLabels, read_labels
+from sdcmap.kernels.tables.record_order import rank_categories
 from sdcmap.risk.linkage.field_costs import CATEGORY, Cost
 from sdcmap.risk.linkage.file_pair import Pair, infinite_to_missing
 from sdcmap.risk.linkage.learned_evidence import Evidence, category_evidence, number_evidence
@@ -136,8 +137,13 @@ def evidence_costs(learned: ColumnEvidence, order: Array | slice = slice(None)) 
 
 
 def sort_by_values(file: Microdata) -> tuple[Microdata, Array]:
-    """Return the records sorted by their values, without their origin, and the position of each row in that order."""
-    order = np.lexsort([file.codes(name) for name in reversed(file.names)])
+    """Return the records sorted by their values, without their origin, and the position of each row in that order.
+
+    The order does not depend on the codes of categories.
+    """
+    codes = [np.where(file.missing(name), np.nan, file.codes(name)) for name in file.names]
+    columns = rank_categories(codes, [file.column(name).levels is not None for name in file.names])
+    order = np.lexsort(columns[::-1])
     return take_rows(file, order), np.argsort(order)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from sdcmap.core import Array, Method
 from sdcmap.risk.linkage import file_pair
 from sdcmap.risk.linkage.assignment import assign_all_pairs, assign_from_candidates
-from sdcmap.risk.linkage.field_costs import SAME, Cost, block_costs, mean_costs, mean_of_pairs
+from sdcmap.risk.linkage.field_costs import BELOW, SAME, Cost, block_costs, mean_costs, mean_of_pairs
 from sdcmap.risk.linkage.file_pair import CANDIDATES_PER_RECORD, LinkTable, Pair, link_nearest
 from sdcmap.risk.linkage.link_search import Links, best_links
 from sdcmap.risk.linkage.pair_search import ABSOLUTE_TIE, RELATIVE_TIE, CheapestSearch, RivalSearch
@@ -97,6 +97,28 @@ def find_open_fields(pair: Pair) -> dict[int, Cost]:
     return fields
 
 
+def find_missing_fields(pair: Pair) -> dict[int, Cost]:
+    """Return a cost, by column index, of which values are missing, for an attacker who holds the original records.
+
+    The method note says whether missing values were added, imputed or left alone. So a pair is ruled out where a value is
+    missing in one record only, if no true pair differs so: in both directions, or in one of them.
+    """
+    with_truth = np.flatnonzero(pair.truth >= 0)
+    fields = {}
+    for index, known in enumerate(pair.known_columns if pair.holds_originals and len(with_truth) else ()):
+        known_missing, released_missing = np.isnan(known), np.isnan(pair.released[:, index])
+        if not known_missing.any() and not released_missing.any():
+            continue
+        a, b = known_missing[pair.truth[with_truth]], released_missing[with_truth]
+        is_added, is_imputed = bool((b & ~a).any()), bool((a & ~b).any())
+        # BELOW rules out a released 1 for a known 0: an added missing value, or with the sign changed an imputed one
+        sign = 1.0 if is_imputed else -1.0
+        kind = SAME if not is_added and not is_imputed else BELOW
+        if not (is_added and is_imputed):
+            fields[index] = Cost(kind, sign * known_missing, sign * released_missing, scale=0.5, cap=IMPOSSIBLE_COST)
+    return fields
+
+
 def _equality_cost(known: Array, released: Array) -> Cost:
     """Return a cost that rules out pairs with different values; missing is a value of its own."""
     if np.isnan(known).any() or np.isnan(released).any():
@@ -160,10 +182,12 @@ def attack_persons(pair: Pair, models: Sequence[CostModel], targets: Array) -> H
     return Hits(correct, is_cheapest)
 
 
-def link_to_cheapest(pair: Pair, models: Sequence[CostModel]) -> LinkTable:
-    """Link each released record to its cheapest known record."""
-    every = np.arange(len(pair.released))
-    return link_nearest(pair, lambda known, keep: _cheapest_search(models, known)(every, keep))
+def link_to_cheapest(
+    pair: Pair, models: Sequence[CostModel], positions: Array | None = None, keep: int = CANDIDATES_PER_RECORD
+) -> LinkTable:
+    """Link each released record, or those at these positions, to its cheapest known record; `keep` as in `link_nearest`."""
+    rows = np.arange(len(pair.released)) if positions is None else positions
+    return link_nearest(pair, lambda known, count: _cheapest_search(models, known)(rows, count), rows, keep=keep)
 
 
 def link_to_known(pair: Pair, models: Sequence[CostModel], known_positions: Array) -> LinkTable:

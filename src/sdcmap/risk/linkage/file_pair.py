@@ -15,6 +15,7 @@ import numpy as np
 
 from sdcmap.core import Array, Microdata, Undefined
 from sdcmap.data.cells import common_codes
+from sdcmap.kernels.tables.record_order import rank_categories
 from sdcmap.risk.linkage.assignment import TIE_BITS, assign_all_pairs, assign_from_candidates, round_to_tie
 from sdcmap.risk.linkage.link_search import Links, block_links, distance_scores, nearest_links
 
@@ -215,7 +216,7 @@ def lay_out(known: Microdata, person: Array, original: Microdata, released: Micr
             # Numbers became categories, or the reverse: this release needs its own codes of the known column.
             columns[index] = np.where(known.missing(name), np.nan, both[: len(known)])[known_rows]
         released_columns.append(np.where(released.missing(name), np.nan, both[len(known) :]))
-    released_rows, released_group = _sort_by_values(released_columns)
+    released_rows, released_group = _sort_by_values(released_columns, categorical)
     # Scatter the released records. Otherwise true pairs would stand at similar positions in both files, and ties broken
     # by position would favor the truth.
     scatter = np.argsort(np.arange(len(released_rows)) * GOLDEN_RATIO % 1, kind="stable")
@@ -235,7 +236,7 @@ def _sort_known_file(known: Microdata, names: tuple[str, ...]) -> tuple[Array, A
     """Sort the attacker's records by their values; return rows, the group at each position, and sorted columns."""
     values = {name: infinite_to_missing(known.column(name).values.astype(float)) for name in names}
     columns = [np.where(known.missing(name), np.nan, numbers) for name, numbers in values.items()]
-    rows, group = _sort_by_values(columns)
+    rows, group = _sort_by_values(columns, [known.column(name).levels is not None for name in names])
     return rows, group, tuple(column[rows] for column in columns)
 
 
@@ -254,8 +255,12 @@ def freeze_arrays(result: Result) -> Result:
     return result
 
 
-def _sort_by_values(columns: Sequence[Array]) -> tuple[Array, Array]:
-    """Return the rows sorted by their values, and the group of equal rows at each position."""
+def _sort_by_values(columns: Sequence[Array], categorical: Sequence[bool]) -> tuple[Array, Array]:
+    """Return the rows sorted by their values, and the group of equal rows at each position.
+
+    The order does not depend on the codes of categories, so neither does the link that is chosen among equally good ones.
+    """
+    columns = rank_categories(columns, categorical)
     order = np.lexsort(columns[::-1])
     new = np.zeros(max(len(order) - 1, 0), dtype=np.bool_)
     for column in columns:
@@ -357,8 +362,9 @@ def true_pairs(pair: Pair, a: Array, b: Array) -> Array:
 
 
 def link_nearest(
-    pair: Pair, nearest: Callable[[Array, int], Links], positions: Array | None = None, groups: Array | None = None
-) -> LinkTable:
+    pair: Pair, nearest: Callable[[Array, int], Links], positions: Array | None = None, groups: Array | None = None,
+    keep: int = CANDIDATES_PER_RECORD,
+) -> LinkTable:  # fmt: skip
     """Link each released record to its best known record.
 
     If t records tie, the first is linked, and the link counts as true with probability 1/t if the true record is among
@@ -369,10 +375,11 @@ def link_nearest(
     nearest : nearest(first, k) returns the k best of the known records at positions `first`, for each linked record
     positions : positions of the released records to link; by default all
     groups : keep only links to these groups of known records; by default all
+    keep : the best records, without their equals, that are looked for; t counts no others
     """
     # Records with equal values are searched once and count as many candidates as they are.
     first = np.unique(pair.known_group, return_index=True)[1]
-    links = nearest(first, CANDIDATES_PER_RECORD)
+    links = nearest(first, keep)
     positions = np.arange(len(pair.released)) if positions is None else positions
     best = links.score[:, :1]
     tied = (links.index >= 0) & (links.score >= best - 1e-9 * np.abs(best) - 1e-12)

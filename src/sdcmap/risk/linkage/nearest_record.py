@@ -108,9 +108,9 @@ class NearestRecord(Attack):
         'a missing value is set to the mean; with "gower" the field is left out; categories of "mixed" cost one half'
     )
 
-    # 6: ties are broken the same way on every machine; 7: the share of targets in the file; 8: "gower" takes a missing
-    # value of an unchanged column as a value of its own
-    revision: ClassVar[int] = 8
+    # 7: the share of targets in the file; 8: "gower" takes a missing value of an unchanged column as a value of its own;
+    # 9: an order that does not depend on the codes of categories
+    revision: ClassVar[int] = 9
 
     metric: Literal["standardized", "scaled", "mahalanobis", "gower", "mixed"] = "standardized"
     one_to_one: bool = False

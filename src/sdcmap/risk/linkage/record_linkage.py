@@ -315,8 +315,9 @@ class Linkage(Attack):
     description: ClassVar[str] = "Share of records re-identified by probabilistic record linkage."
 
     # 5: ties are broken the same way on every machine; 6: "l" takes the logarithm of values below 1, and the value is
-    # the share of the targets in the file; 7: the fields mu and lam; 8: the review is relative to the targets
-    revision: ClassVar[int] = 8
+    # the share of the targets in the file; 7: the fields mu and lam; 8: the review is relative to the targets; 9: an
+    # order that does not depend on the codes of categories
+    revision: ClassVar[int] = 9
 
     metric: Literal["d", "l", "unit-free d", "unit-free l"] = "d"
     tolerance: Annotated[float, Range(0, 1, "(]")] = 0.2

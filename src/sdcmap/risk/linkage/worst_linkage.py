@@ -15,6 +15,7 @@ from sdcmap.core.estimate import Bound, Estimate, SampledShare, Skipped
 from sdcmap.core.formatting import join_names
 from sdcmap.core.measure import IsEnough, Measure, StoppedEarly
 from sdcmap.core.steps import remove_steps
+from sdcmap.kernels.tables.attribution import share_standard_error
 from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk.linkage.attack import Attack, archive_parts
 from sdcmap.risk.linkage.calibrated_attack import Calibrated
@@ -27,6 +28,7 @@ from sdcmap.risk.linkage.cell_pairs import (
     link_cells_one_to_one,
 )
 from sdcmap.risk.linkage.cost_models import (
+    MAX_MATRIX_PAIRS,
     NO_RESULT,
     BestSoFar,
     CostModel,
@@ -61,6 +63,7 @@ ATTACKS: dict[str, Attack] = {
     "unit-free d": Linkage("unit-free d"), "unit-free l": Linkage("unit-free l"), "nearest": NearestRecord("standardized"),
     "mahalanobis": NearestRecord("mahalanobis"), "gower": NearestRecord("gower"), "mixed": NearestRecord("mixed"),
 }  # fmt: skip
+LEADING_ATTACKS = 3  # attacks run one-to-one in files of up to `MAX_MATRIX_PAIRS`; in larger files only the first
 FEW_CANDIDATES = 100  # per released record, on average; up to here every attack is also run one-to-one
 METHOD_AWARE_ATTACKS = ("informed", "calibrated")  # attacks that know the method
 MAX_PAIRS_ALL_TARGETS = 4_000_000_000  # pairs; up to here every released record is a target
@@ -88,9 +91,10 @@ class WorstLinkage(Attack):
         records (400 million with an archive), 2,500 beyond. The draw is the same for every candidate of a study.
     draw : another number draws other targets.
     one_to_one : the attacks that are also run one-to-one. "leading": the attack that most often has the true record
-        among its cheapest; and every attack where the unchanged columns leave at most 100 candidates per record.
-        "every": every attack, which takes three times as long on other files. Beyond two million pairs it links each
-        record to one of its 50 best candidates; the best attack is then also run over all pairs.
+        among its cheapest, up to two million pairs also the next two; and every attack where the unchanged columns
+        leave at most 100 candidates per record. "every": every attack, which takes three times as long on other files.
+        Beyond two million pairs it links each record to one of its 50 best candidates; the best attack is then also run
+        over all pairs.
 
     Formula: the largest share of re-identified records over Linkage "unit-free d" and "unit-free l"; NearestRecord
     "standardized" and "mahalanobis" on the numeric variables, "gower" and "mixed" where there are keys too; Informed
@@ -120,9 +124,9 @@ class WorstLinkage(Attack):
     label: ClassVar[str] = "Re-identified by the best linkage attack"
     description: ClassVar[str] = "Share of records re-identified by whichever linkage attack works best."
 
-    # 10: unit-free metrics, and the share of the targets in the file; 11: unchanged columns must be equal also for an
-    # attacker who does not know the method, and attacks within cells are all run one-to-one
-    revision: ClassVar[int] = 11
+    # 11: unchanged columns must be equal also for an attacker who does not know the method, and attacks within cells are
+    # all run one-to-one; 12: three attacks one-to-one, and an order that does not depend on the codes of categories
+    revision: ClassVar[int] = 12
     households: ClassVar[str] = "used: a re-identified member re-identifies the household"
 
     method: Method | None = None
@@ -143,6 +147,14 @@ class WorstLinkage(Attack):
 
     def resample(self) -> Measure:
         return replace(self, draw=self.draw + 1)
+
+    def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
+        """Return the error of a sample in which nobody is re-identified; 0 if everybody is attacked."""
+        rows = rows or len(data)
+        targets = self._target_count(rows, rows)
+        if targets >= rows:
+            return 0.0
+        return self.inclusion * share_standard_error(0.0, targets) * math.sqrt(1 - targets / rows)
 
     def screening_variant(self, data: Microdata) -> Measure:
         """Return the measure with fewer targets, and so without one-to-one attacks.
@@ -444,7 +456,7 @@ class AttackRun:
             self.not_run[name] = str(problem)
 
     def run_one_to_one(self, *, every: bool, report_rate: Callable[[float], None]) -> None:
-        """Run the leading attack one-to-one, unless an attack already re-identifies every record.
+        """Run the leading attacks one-to-one, unless an attack already re-identifies every record.
 
         If there are few candidates, all attacks are run so, which takes little time.
 
@@ -455,17 +467,18 @@ class AttackRun:
         """
         if max(self.rates.values()) >= 1 or not self.hits:
             return
-        leader = self._leader
+        leaders = self._leaders
         if self.is_sample:
-            self.not_run[f"{leader} one-to-one"] = "only a sample of the records was attacked."
+            self.not_run[f"{leaders[0]} one-to-one"] = "only a sample of the records was attacked."
             return
-        others = [name for name in self.cost_models if name != leader]
         if self._has_few_candidates:
-            self._link_cells([leader, *others])
+            self._link_cells([leaders[0], *(name for name in self.cost_models if name != leaders[0])])
         elif every:
             self._link_every_attack(report_rate)
         else:
-            self._link_one_to_one(leader)
+            is_small = len(self.pair.known) * len(self.pair.released) <= MAX_MATRIX_PAIRS
+            for name in leaders[: LEADING_ATTACKS if is_small else 1]:
+                self._link_one_to_one(name)
         report_rate(self.best_so_far.rate)
 
     @property
@@ -503,10 +516,10 @@ class AttackRun:
             self._rates.pop(title, None)
 
     @property
-    def _leader(self) -> str:
-        """Return the attack that most often has the true record among its cheapest."""
+    def _leaders(self) -> list[str]:
+        """Return the attacks that ran to the end; first those that most often have the true record among their cheapest."""
         complete = [name for name, hits in self.hits.items() if hits.complete]
-        return max(complete, key=lambda name: (self.hits[name].potential, self.hits[name].rate))
+        return sorted(complete, key=lambda name: (-self.hits[name].potential, -self.hits[name].rate))
 
     def compare_households(self, original: Microdata, masked: Microdata) -> None:
         """Compare whole households with the leading attack and with those that know the method.
@@ -520,7 +533,7 @@ class AttackRun:
             return
         households = find_households(self.pair, original, masked)
         aware = [name for name in METHOD_AWARE_ATTACKS if name in self.cost_models]
-        for name in dict.fromkeys((self._leader, *aware)):
+        for name in dict.fromkeys((self._leaders[0], *aware)):
             probability = match_whole_households(self.pair, *households, self.cost_models[name])
             self.household_hits[f"{name}, households as wholes"] = probability[self.targets]
 

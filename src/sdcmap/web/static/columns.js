@@ -208,7 +208,11 @@ export class Columns {
       tick,
       name,
       role,
-      el("span", { class: "quiet", title: v.why }, v.stated ? "stated" : "proposed ?"),
+      el(
+        "span",
+        { class: "quiet", title: [v.why, v.evidence].filter(Boolean).join("; ") },
+        v.stated ? "stated" : `${v.certainty} ?`,
+      ),
       v.kind,
       kind,
       spread,

@@ -45,7 +45,7 @@ risk.after = utility.after = overlay;
 window.workbench = { state, risk, levers }; // for the tests
 
 const axis = (/** @type {string} */ name) => (name === "agency_limit" ? "x" : "y");
-// A row is safe if its two numbers are within the limits; of an expectation, the upper confidence limit is compared.
+// A row is safe if its two numbers are within the limits; they are compared with the margins of a release.
 const isSafe = (/** @type {Row} */ row) =>
   row.iek_end <= state.rule.agency_limit && row.rdh_end <= state.rule.intruder_limit;
 

@@ -1,0 +1,252 @@
+"""Scores of people over refits that each of them enters with probability 1/2: what they reveal about who was in.
+
+A score is compared with the same person's scores in other refits, as in the likelihood ratio attack of Carlini et al.
+(2022). Nobody is judged by what was learned on them. Arrays have the axes person, pair of refits, and (with, without) the
+person. The person's refits are paired at random. A pair is judged by the other pairs, in which the person is as often in
+as out; otherwise the means to compare with would depend on the answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sdcmap.core import Array, Generator
+from sdcmap.risk.worst_membership import FALSE_POSITIVE_RATE, MIN_CONTROLS, discriminant
+
+PRIOR_DF = 4.0  # a person's variance is averaged with that of all people, which counts as so many degrees of freedom
+MIN_REFITS = 4  # two with each person, so that one is left to learn from
+SPLITS = 5  # random halves of the people over which results are averaged
+PERMUTATIONS = 200  # of who was in, for the largest success by chance
+CHANCE_LEVEL = 0.95  # quantile of the largest success by chance
+
+
+class Evidence(NamedTuple):
+    """The log likelihood ratios, up to a constant, by the attack that each half of the people chose for the other.
+
+    half : the half of the people (0 or 1) to which each person belongs; ratios are comparable within a half.
+    refit : the refit of each score.
+    """
+
+    ratio: Array
+    half: Array
+    refit: Array
+
+
+class ClusteredMean(NamedTuple):
+    """A mean with its standard error, and the part of the error that more refits do not reduce."""
+
+    value: float
+    se: float
+    between_people: float
+
+
+def pair_refits(inside: Array, rng: Generator) -> Array:
+    """Return the refits of each person in random pairs, one with and one without the person.
+
+    inside : which people (rows) are in which refits (columns), each in half of them.
+    """
+    order = np.argsort(rng.random(inside.shape) + ~inside, axis=1)  # random, and those with the person first
+    return np.stack(np.split(order, 2, axis=1), axis=2)
+
+
+def standardize_people(scores: Array) -> Array:
+    """Return each person's scores minus their mean, over their standard deviation; 0 where nobody's scores differ.
+
+    The variance is shrunk towards the median variance of the people whose scores differ.
+    """
+    df = scores.shape[1] - 1
+    gap = scores - scores.mean(axis=1, keepdims=True)
+    squares = (gap**2).sum(axis=1, keepdims=True)
+    varies = squares[squares > 0]
+    if not len(varies):
+        return np.zeros_like(scores)
+    return np.asarray(gap / np.sqrt((squares + PRIOR_DF * np.median(varies) / df) / (df + PRIOR_DF)))
+
+
+def log_likelihood_ratio(scores: Array, learn: Array) -> Array:
+    """Return ln p(score | in) - ln p(score | out), up to a constant, from the other pairs of the same person.
+
+    Both densities are normal, with one variance. The difference of their means is an empirical Bayes estimate: the person's
+    own difference, shrunk towards the mean difference of the people `learn`.
+    """
+    pairs = scores.shape[1]
+    total, squares = scores.sum(axis=1, keepdims=True), (scores**2).sum(axis=1, keepdims=True)
+    every = (total[..., 0] - total[..., 1]) / pairs
+    within = _within_variance(total, squares, pairs)
+    pooled = float(within[learn].mean()) or float((scores**2).mean()) or 1.0
+    middle, error = float(every[learn].mean()), 2 * float(within[learn].mean()) / pairs
+    between = max(0.0, float(every[learn].var()) - error)  # variance of the differences between people
+    # the same without each pair
+    total, squares = total - scores, squares - scores**2
+    df = 2 * (pairs - 2)
+    variance = (df * _within_variance(total, squares, pairs - 1) + PRIOR_DF * pooled) / (df + PRIOR_DF)
+    own, error = (total[..., 0] - total[..., 1]) / (pairs - 1), 2 * variance / (pairs - 1)
+    difference = (middle * error + between * own) / (error + between)
+    center = total.sum(axis=2) / (2 * (pairs - 1))
+    return np.asarray((difference / variance)[..., np.newaxis] * (scores - center[..., np.newaxis]))
+
+
+def _within_variance(total: Array, squares: Array, pairs: int) -> Array:
+    """Return the variance of scores around the means with and without the person; 0 where there is one pair."""
+    return np.asarray(np.maximum(squares - total**2 / pairs, 0).sum(axis=2) / max(1, 2 * (pairs - 1)))
+
+
+def weigh_splits(
+    attacks: Mapping[str, Array], inside: Array, rng: Generator
+) -> tuple[list[Evidence], dict[str, float]]:
+    """Return the evidence of several random splits of the people into halves, and the mean AUC of each attack."""
+    standard = {name: standardize_people(scores) for name, scores in attacks.items()}
+    splits = [weigh_evidence(standard, inside, rng) for _ in range(SPLITS)]
+    areas = {name: float(np.mean([success[name] for _, success in splits])) for name in splits[0][1]}
+    return [evidence for evidence, _ in splits], areas
+
+
+def weigh_evidence(standard: Mapping[str, Array], inside: Array, rng: Generator) -> tuple[Evidence, dict[str, float]]:
+    """Return the evidence of the best attack, chosen for each half of the people by the other half; and each one's AUC.
+
+    The attack "combined" is a linear discriminant of all others, learned on the other half. People 0 and 1, 2 and 3, and so
+    on, who have opposite refits, are in the same half.
+    """
+    refit = pair_refits(inside, rng)
+    by_pair = refit.reshape(len(refit), -1)
+    standard = {name: np.take_along_axis(x, by_pair, axis=1).reshape(refit.shape) for name, x in standard.items()}
+    half = np.repeat(rng.permutation(np.arange((len(inside) + 1) // 2) % 2), 2)[: len(inside)]
+    points = np.stack(list(standard.values()), axis=-1)
+    ratio = np.empty(refit.shape)
+    success: dict[str, float] = {}
+    for k in (0, 1):
+        judged, learn = half == k, half != k
+        members, others = (points[learn][:, :, group].reshape(-1, len(standard)) for group in (0, 1))
+        scores = standard | {"combined": points @ discriminant(members, others)}
+        ratios = {name: log_likelihood_ratio(score, learn) for name, score in scores.items()}
+        best = max(ratios, key=lambda name: area(ratios[name][learn]))
+        ratio[judged] = ratios[best][judged]
+        for name, one in ratios.items():
+            success[name] = success.get(name, 0.0) + area(one[judged]) * float(judged.mean())
+    return Evidence(ratio, half, refit), success
+
+
+def area(scores: Array) -> float:
+    """Return the AUC: P(score in > score out) + P(equal) / 2 over all people and refits."""
+    return float(_placements(scores)[..., 0].mean())
+
+
+def _placements(scores: Array) -> Array:
+    """Return, for each score, the share of the scores of the other group that are on the right side of it."""
+    members, others = np.sort(scores[..., 0], axis=None), np.sort(scores[..., 1], axis=None)
+    return np.stack([_share_below(scores[..., 0], others), 1 - _share_below(scores[..., 1], members)], axis=-1)
+
+
+def _share_below(scores: Array, ordered: Array) -> Array:
+    both = np.searchsorted(ordered, scores, side="left") + np.searchsorted(ordered, scores, side="right")
+    return np.asarray(both / 2 / len(ordered))
+
+
+def group_area(splits: Sequence[Evidence]) -> ClusteredMean:
+    """Return the mean AUC over halves and splits of the people, with its error."""
+    return _average([_area_of_halves(split) for split in splits])
+
+
+def _average(each: Sequence[tuple[float, Array]]) -> ClusteredMean:
+    """Return the mean over splits, each with its value and the influence of the scores on it.
+
+    The error is that of a single split. A mean over splits varies less by the choice of the halves, but it also varies by
+    what is learned, which the influences do not contain. Simulated coverage: tests/risk/test_half_in_scores.py.
+    """
+    value = float(np.mean([one for one, _ in each]))
+    variances = np.mean([_clustered_variances(influence) for _, influence in each], axis=0)
+    # one success and one failure more, so that the error is never 0
+    count = each[0][1].size / 2
+    floor = (value * count + 1) * ((1 - value) * count + 1) / (count + 2) ** 2 / count / 3
+    return ClusteredMean(value, math.sqrt(max(variances[0], floor)), math.sqrt(variances[1]))
+
+
+def _area_of_halves(evidence: Evidence) -> tuple[float, Array]:
+    """Return the AUC, and the influence of the scores of each person (row) in each refit (column) on it."""
+    value, influence = 0.0, np.empty(evidence.ratio.shape)
+    for k in (0, 1):
+        rows = evidence.half == k
+        share = _placements(evidence.ratio[rows])
+        own, weight = float(share[..., 0].mean()), float(rows.mean())
+        value += weight * own
+        influence[rows] = weight * (share - own) / (share.size / 2)
+    return value, _by_refit(influence, evidence.refit)
+
+
+def _by_refit(values: Array, refit: Array) -> Array:
+    """Return the values of each person in the order of the refits."""
+    table = np.empty((len(values), values[0].size))
+    np.put_along_axis(table, refit.reshape(table.shape), values.reshape(table.shape), axis=1)
+    return table
+
+
+def _clustered_variances(influence: Array) -> tuple[float, float]:
+    """Return the variance, clustered by person (row) and by refit (column), and its part between people.
+
+    Cameron, Gelbach, Miller (2011)
+    """
+    people, times = influence.shape
+    single = float((influence**2).sum())
+    by_person = float((influence.sum(axis=1) ** 2).sum()) * people / (people - 1)
+    by_refit = float((influence.sum(axis=0) ** 2).sum()) * times / (times - 1)
+    return max(single, by_person, by_refit, by_person + by_refit - single), max(0.0, by_person - single)
+
+
+def detection_rate(splits: Sequence[Evidence], rng: Generator) -> ClusteredMean:
+    """Return the mean true positive rate at 1 % false positives over splits of the people, with its error."""
+    return _average([_detect(split, rng) for split in splits])
+
+
+def _detect(evidence: Evidence, rng: Generator) -> tuple[float, Array]:
+    """Return the true positive rate, and the influence of the scores of each person (row) in each refit (column) on it.
+
+    The threshold is that of other people of the same half: at most 1 % of new scores without a person would exceed it.
+    """
+    hit = np.zeros(evidence.ratio.shape)
+    for k in (0, 1):
+        people = rng.permutation(np.flatnonzero(evidence.half == k))
+        for judged, others in ((people[::2], people[1::2]), (people[1::2], people[::2])):
+            outside = np.sort(evidence.ratio[others][..., 1], axis=None)
+            # of m scores, the j-th largest is exceeded by a new one with probability j / (m + 1)
+            rank = max(1, math.floor(FALSE_POSITIVE_RATE * (len(outside) + 1)))
+            hit[judged] = evidence.ratio[judged] > outside[-rank]
+    rates = hit.mean(axis=(0, 1))
+    # the error of the threshold moves both rates, by at most the ratio that a concave curve has at this point
+    slope = max(1.0, rates[0] / FALSE_POSITIVE_RATE)
+    return float(rates[0]), _by_refit((hit - rates) * [1, -slope] / (hit.size / 2), evidence.refit)
+
+
+def worst_person(attacks: Mapping[str, Array], inside: Array, rng: Generator) -> dict[str, float]:
+    """Return the largest AUC of one person over the refits by any attack, and the largest to expect by chance.
+
+    By chance: the 95 % quantile of the same maximum when who was in is permuted among the refits of each person.
+    """
+    half = inside.shape[1] // 2
+    ranks = [_mean_ranks(scores) for scores in attacks.values()]
+
+    def largest(members: Array) -> float:
+        sums = max(float((rank * members).sum(axis=1).max()) for rank in ranks)
+        return float(sums - half * (half + 1) / 2) / float(half**2)
+
+    orders = (np.argsort(rng.random(inside.shape), axis=1) for _ in range(PERMUTATIONS))
+    chance = [largest(np.take_along_axis(inside, order, axis=1)) for order in orders]
+    return {
+        "most recognizable person": largest(inside),
+        "most recognizable person, by chance": float(np.quantile(chance, CHANCE_LEVEL)),
+    }
+
+
+def _mean_ranks(scores: Array) -> Array:
+    """Return the rank of each score in its row, from 1; equal scores share their mean rank."""
+    below = (scores[:, :, np.newaxis] > scores[:, np.newaxis, :]).sum(axis=2)
+    up_to = (scores[:, :, np.newaxis] >= scores[:, np.newaxis, :]).sum(axis=2)
+    return np.asarray((below + up_to + 1) / 2)
+
+
+def has_enough_controls(people: int, times: int) -> bool:
+    """Return whether there are enough scores without a person for a rate at 1 % false positives."""
+    return people * times // 2 >= MIN_CONTROLS

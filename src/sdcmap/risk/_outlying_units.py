@@ -1,0 +1,142 @@
+"""The outlying people of a file: how outlying each record is, and the few units (people or households) to attack."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from sdcmap.core import Array, Microdata
+from sdcmap.data.cells import cells
+from sdcmap.kernels.tables.coding import compress
+
+ROBUST_SD = 1.4826  # times the median absolute deviation: the standard deviation of a normal variable
+ORDINARY_SDS = 3.0  # a number within so many robust standard deviations of the median is not far out
+MAX_UNITS = 1_000  # in large files, so that the cost grows with the records alone
+MAX_PAIRED_CATEGORIES = 20  # so many categorical columns, the first ones, are also taken in pairs
+
+
+def tail_bits(x: Array) -> Array:
+    """Return how many bits it takes to state how far out each number is.
+
+    Formula: -log2 min(1, 2 P(X <= x), 2 P(X >= x)) + log2 max(1, |x - median| / (3 s)), where s is 1.4826 times the median
+    absolute deviation, or the mean absolute deviation if that is 0. A missing number has -log2 of the share missing.
+
+    >>> tail_bits(np.array([1.0, 2.0, 3.0, 4.0])).tolist()
+    [1.0, 0.0, 0.0, 1.0]
+    """
+    known = np.isfinite(x)
+    bits = np.full(len(x), -math.log2(max(float(np.mean(~known)), 1 / max(len(x), 1))))
+    if not known.any():
+        return bits
+    v = x[known]
+    ordered = np.sort(v)
+    up_to = np.searchsorted(ordered, v, side="right") / len(v)
+    from_on = 1 - np.searchsorted(ordered, v, side="left") / len(v)
+    deviation = np.abs(v - np.median(v))
+    far = np.log2(np.maximum(1, deviation / (ORDINARY_SDS * robust_spread(v))))
+    bits[known] = far - np.log2(np.minimum(1, 2 * np.minimum(up_to, from_on)))
+    return bits
+
+
+def robust_spread(x: Array) -> float:
+    """Return 1.4826 times the median absolute deviation; the mean absolute deviation if that is 0, or 1."""
+    deviation = np.abs(x - np.median(x))
+    return float(ROBUST_SD * np.median(deviation) or deviation.mean() or 1.0)
+
+
+def rarity_bits(code: Array) -> Array:
+    """Return -log2 of the share of the records with each record's code.
+
+    >>> rarity_bits(np.array([0, 0, 0, 1])).tolist()[-1]
+    2.0
+    """
+    return np.asarray(-np.log2(np.bincount(code)[code] / len(code)))
+
+
+def outlyingness_terms(data: Microdata, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Array]]:
+    """Yield the bits of each number, of each category and of each pair of categories, with the names of the columns."""
+    categories = [name for name in names if data.schema[name].kind != "numeric"]
+    for name in names:
+        yield (name,), rarity_bits(data.codes(name)) if name in categories else tail_bits(data.numbers(name))
+    for pair in itertools.combinations(categories[:MAX_PAIRED_CATEGORIES], 2):
+        yield pair, rarity_bits(compress([data.codes(name) for name in pair])[0])
+
+
+def outlyingness(data: Microdata, names: tuple[str, ...]) -> Array:
+    """Return the root mean square of the bits of each record over columns and pairs of categories."""
+    total, terms = np.zeros(len(data)), 0
+    for _, bits in outlyingness_terms(data, names):
+        total += bits**2
+        terms += 1
+    return np.sqrt(total / max(terms, 1))
+
+
+Subjects: TypeAlias = dict[tuple[str, ...], Array]
+
+
+@dataclass(frozen=True)
+class OutlyingUnits:
+    """The most outlying units of a file: households where there are some, else people.
+
+    Parameters
+    ----------
+    names : the columns by which people are outlying; empty: every column that other people could know.
+    share, fewest : as many units as this share of the people are chosen, at least `fewest` and at most 1,000.
+    most : the largest share of the people who may belong to these units.
+    """
+
+    names: tuple[str, ...]
+    share: float
+    fewest: int
+    most: float
+
+    def __call__(self, data: Microdata) -> Array:
+        """Return the number of each record's unit, in the order of outlyingness; -1 for all other records."""
+        return self._choose(data)[0]
+
+    def targets(self, data: Microdata) -> Array:
+        """Return the most outlying record of each chosen unit."""
+        return self._choose(data)[1]
+
+    def _choose(self, data: Microdata) -> tuple[Array, Array]:
+        return data.remember(("outlying units", self), lambda: self._find(data))
+
+    def subjects(self, data: Microdata) -> tuple[Subjects, Subjects]:
+        """Return by which number, and by which category or pair of categories, each target is most outlying.
+
+        The results give the targets, as positions in `targets`, of each column or pair.
+        """
+        return data.remember(("outlying subjects", self), lambda: self._find_subjects(data))
+
+    def _find_subjects(self, data: Microdata) -> tuple[Subjects, Subjects]:
+        rows = self.targets(data)
+        most, columns = np.full((2, len(rows)), -1.0), np.empty((2, len(rows)), dtype=object)
+        for subject, bits in outlyingness_terms(data, self.names or data.knowable):
+            kind = int(data.schema[subject[0]].kind != "numeric")
+            for target in np.flatnonzero(bits[rows] > most[kind]):
+                most[kind, target], columns[kind, target] = bits[rows[target]], subject
+        numbers, categories = (
+            {subject: np.flatnonzero([one == subject for one in row]) for subject in dict.fromkeys(row) if subject}
+            for row in columns
+        )
+        return numbers, categories
+
+    def _find(self, data: Microdata) -> tuple[Array, Array]:
+        code = np.arange(len(data)) if data.household is None else data.view(cells, (data.household,)).code
+        # the records, most outlying first; the first record of a unit represents it
+        order = np.argsort(-outlyingness(data, self.names or data.knowable), kind="stable")
+        _, first, unit, size = np.unique(code[order], return_index=True, return_inverse=True, return_counts=True)
+        by_first = np.argsort(first)
+        wanted = min(max(self.fewest, math.ceil(self.share * len(data))), max(self.fewest, MAX_UNITS))
+        few = np.cumsum(size[by_first]) <= self.most * len(data)
+        chosen = by_first[:wanted][few[:wanted]]
+        number = np.full(len(size), -1)
+        number[chosen] = np.arange(len(chosen))
+        unit_of_record = np.empty(len(data), dtype=np.int64)
+        unit_of_record[order] = number[unit]
+        return unit_of_record, order[first[chosen]]

@@ -1,0 +1,239 @@
+"""Membership inference for the most outlying people, who are in half of the refits each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+
+from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, RiskMeasure, Stream, Undefined
+from sdcmap.core.estimate import Skipped
+from sdcmap.core.refits import HalfIn, Refit, refit_without
+from sdcmap.data.cells import common_codes
+from sdcmap.kernels.tables.attribution import neighbor_densities, two_nearest_distances
+from sdcmap.kernels.tables.coding import compress
+from sdcmap.risk._control import SECONDS_PER_COMPARISON, distance_inputs, numeric_ranges, recode_by_method
+from sdcmap.risk._half_in_scores import (
+    MIN_REFITS,
+    detection_rate,
+    group_area,
+    has_enough_controls,
+    weigh_splits,
+    worst_person,
+)
+from sdcmap.risk._outlying_units import OutlyingUnits, Subjects, robust_spread
+from sdcmap.risk.worst_membership import FALSE_POSITIVE_RATE, LOG_OFFSET, MIN_CONTROLS, median_width
+
+RELEASE_REFITS = 40  # of the release checks
+ATTACKS = 5.0  # the cost of all attacks, in comparisons of a person with all records
+SECONDS_PER_SCORE = 4e-4  # to judge a person in a refit, on one core
+DETECTION = "true positives at 1 % false positives"
+BETWEEN_PEOPLE = "standard error between people"
+NO_METHOD = "membership of outlying people needs the method that made the file, to make it again with and without them."
+
+
+@dataclass(frozen=True)
+class OutlierMembership(RiskMeasure):
+    """How well an attacker detects whether the most outlying people are in the file.
+
+    An average over all people hides the few who stand out: the largest incomes, rare categories, unusual combinations. The
+    most outlying people are chosen from the original. The method is run again several times, each time without a random
+    half of them. The attacker knows everything about a person and everybody else, and knows how the released files with
+    and without this person look. At 0.5 they learn nothing. In a census everyone is a member, so the measure is off.
+
+    Parameters
+    ----------
+    on : the variables the attacker knows, of any kind; by default every column that other people could know.
+    share, fewest : as many people as this share of the file, but at least `fewest`, are attacked; in (0, 1), at least 4.
+    most : the largest share of the records that may be left out of refits, in (0, 1].
+    statistic : "auc": the probability that a member has a higher score than a non-member; "detection": the share of
+        members who are recognized at 1 % false positives, which needs 1,000 scores of non-members.
+    times : the number of refits in a sweep, even and at least 4. A release uses at least 40.
+    method : how the file was made; a sweep or release fills it in.
+
+    Formula: the AUC of ln p(s | in) - ln p(s | out), both normal with one variance, for a person's score s in one refit;
+        the means are learned from the person's other refits and shrunk towards those of other people. People are ordered
+        by sqrt(mean b^2) over columns and pairs of the first 20 categorical columns. b is -log2 of the share with the
+        value for categories; for numbers -log2 min(1, 2 P(X <= x), 2 P(X >= x)), plus log2 of |x - median| over three
+        robust standard deviations (1.4826 MAD) if that is above 1.
+    The scores are "closest" and "density", as in WorstMembership; for the person's most outlying number "value", the
+    distance to the nearest released value, and "extreme", the largest (or smallest) released value; "rare values", how
+    often the person's rarest category or pair of categories occurs; and "combined", a linear discriminant of all. Each
+    half of the people is judged by the score that is best for the other half.
+    `parts`: the AUC of each score; the other statistic; "most recognizable person", the largest AUC of one person over the
+    refits, which has no limit, and the value that such a maximum exceeds by chance with probability 5 %; "people" attacked;
+    the part of the standard error that more refits do not reduce. The standard error is clustered by person and by refit.
+    The value describes the method on these data; the released file itself is not used. Missing is a category; a missing
+    number has -log2 of the share missing. Weights are not used. Households: a household enters a refit as a whole, and its
+    most outlying person is attacked.
+    Reference: Carlini et al. (2022); Stadler, Oprisanu, Troncoso (2022); Cameron, Gelbach, Miller (2011) for the error.
+
+    Examples
+    --------
+    >>> OutlierMembership(times=20).text
+    'OutlierMembership(times=20)'
+    """
+
+    label: ClassVar[str] = "Membership inference (outlying people)"
+    description: ClassVar[str] = (
+        "Probability that an attacker distinguishes releases with an outlying person from releases without this person."
+    )
+
+    unit: ClassVar[str] = "probability"
+    baseline_value: ClassVar[float | None] = 0.5
+    floor: ClassVar[str] = "no better than chance"
+    sampled: ClassVar[bool] = True
+    paired: ClassVar[bool] = False
+    columns_by_default: ClassVar = "knowable"
+    texts_in_title: ClassVar[tuple[str, ...]] = ("on", "statistic")
+    omitted_from_title: ClassVar[tuple[str, ...]] = ("times",)
+    households: ClassVar[str] = "left out of refits as a whole; the most outlying person of each is attacked"
+
+    on: tuple[str, ...] = ()
+    share: Annotated[float, Range(0, 1, "()")] = field(default=0.01, kw_only=True)
+    fewest: Annotated[int, Range(4)] = field(default=30, kw_only=True)
+    most: Annotated[float, Range(0, 1, "(]")] = field(default=0.1, kw_only=True)
+    statistic: Literal["auc", "detection"] = field(default="auc", kw_only=True)
+    times: Annotated[int, Range(MIN_REFITS)] = field(default=8, kw_only=True)
+    method: Method | None = field(default=None, kw_only=True)
+
+    def problems(self) -> Iterator[str]:
+        if self.times % 2:
+            yield f".times must be even, because each person is in half of the refits. Got {self.times}."
+
+    @property
+    def value_unit(self) -> str:
+        return self.unit if self.statistic == "auc" else "share of people"
+
+    def baseline(self, original: Microdata) -> float | None:
+        return 0.5 if self.statistic == "auc" else FALSE_POSITIVE_RATE
+
+    def for_informed_attacker(self, method: Method) -> Measure:
+        return replace(self, method=method)
+
+    def release_variant(self) -> Measure:
+        return replace(self, times=max(self.times, RELEASE_REFITS))
+
+    def release_error(self, estimate: Estimate) -> float:
+        """Return the error with the refits of a release: only the part between people does not shrink."""
+        fixed = estimate.parts.get(BETWEEN_PEOPLE, 0.0) ** 2
+        rest = max(0.0, (estimate.se or 0.0) ** 2 - fixed)
+        return math.sqrt(fixed + rest * self.times / max(self.times, RELEASE_REFITS))
+
+    def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
+        if data.schema.census:
+            yield "OutlierMembership is off: the file is a census, so membership is not a secret."
+            return
+        people = len(self._units.targets(data))
+        if people < self.fewest:
+            yield (
+                f"OutlierMembership is off: it attacks at least {self.fewest} people, and they and their households may be "
+                f"at most {100 * self.most:g} % of the file, which are {people}."
+            )
+        elif self.statistic == "detection" and not has_enough_controls(people, self.times):
+            yield (
+                f"OutlierMembership is off: true positives at 1 % false positives need {MIN_CONTROLS:,} scores of people "
+                f"without them, and {people} people in {self.times} refits have {people * self.times // 2:,}."
+            )
+
+    def seconds(self, data: Microdata) -> float | None:
+        people = max(self.fewest, self.share * len(data))
+        comparisons = len(data) * len(self.variables(data)) * SECONDS_PER_COMPARISON
+        return self.times * people * (ATTACKS * comparisons + SECONDS_PER_SCORE)
+
+    def refits(self, masked: Microdata) -> HalfIn | None:
+        return None if self.method is None else HalfIn(self.times, self._units)
+
+    @property
+    def _units(self) -> OutlyingUnits:
+        return OutlyingUnits(self.on, self.share, self.fewest, self.most)
+
+    def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
+        if self.method is None:
+            raise Undefined(NO_METHOD)
+        self.check_variables(original)
+        request = HalfIn(self.times, self._units)
+        return self.score_refits(original, refit_without(original, self.method, Stream(rng.bytes(32)), request), rng)
+
+    def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
+        names = self.check_variables(original)
+        rows = self._units.targets(original)
+        inside = np.column_stack([~refit.outside[rows] for refit in refits])
+        attacks = self._attack(original, rows, refits, names)
+        splits, parts = weigh_splits(attacks, inside, rng)
+        group, skipped = group_area(splits), tuple[Skipped, ...]()
+        parts |= worst_person(attacks, inside, rng) | {"people": float(len(rows)), "AUC": group.value}
+        if has_enough_controls(*inside.shape):
+            detection = detection_rate(splits, rng)
+            parts[DETECTION] = detection.value
+            group = detection if self.statistic == "detection" else group
+        else:
+            outside = f"there are {int((~inside).sum()):,}"
+            reason = f"it needs {MIN_CONTROLS:,} scores of people without them; {outside}."
+            if self.statistic == "detection":
+                raise Undefined(f"{DETECTION}: {reason}")
+            skipped = (Skipped(attack=DETECTION, reason=reason),)
+        parts[BETWEEN_PEOPLE] = group.between_people
+        return Estimate(value=group.value, se=group.se, df=len(refits) - 1.0, parts=parts, skipped=skipped)
+
+    def _attack(
+        self, original: Microdata, rows: Array, refits: Sequence[Refit], names: tuple[str, ...]
+    ) -> dict[str, Array]:
+        """Return the scores of each attack for the people `rows` (rows of the result) in each refit (columns)."""
+        known = recode_by_method(original, self.method, names)
+        people, ranges, released = known.take(rows), numeric_ranges(known, names), [refit.released for refit in refits]
+        if not all(map(len, released)):
+            raise Undefined("a refit has no records.")
+        inputs = [distance_inputs(people, file, names, ranges) for file in released]
+        nearest = np.column_stack([two_nearest_distances(*one)[:, 0] for one in inputs])
+        width = median_width(nearest)
+        crowd = np.column_stack([neighbor_densities(*one, width)[:, 1] for one in inputs])
+        amounts, categories = self._units.subjects(original)
+        value, extreme = _score_amounts(original, rows, released, amounts)
+        return {
+            "closest": -nearest, "density": np.log(crowd + LOG_OFFSET), "value": value, "extreme": extreme,
+            "rare values": _count_rare_values(people, released, categories),
+        }  # fmt: skip
+
+
+def _score_amounts(
+    data: Microdata, rows: Array, released: Sequence[Microdata], amounts: Subjects
+) -> tuple[Array, Array]:
+    """Return how near the nearest released value of the person's most outlying number is, and the largest released value.
+
+    Of a person below the median it is the smallest one. Distances are of asinh((x - median) / s), s a robust standard
+    deviation, so that one error of a large number does not outweigh all others. Both are 0 where the number was recoded.
+    """
+    value, extreme = np.zeros((2, len(rows), len(released)))
+    for (name,), people in amounts.items():
+        x = data.numbers(name)
+        v = x[np.isfinite(x)]
+        center, spread = (float(np.median(v)), robust_spread(v)) if len(v) else (0.0, 1.0)
+        own = np.arcsinh((x[rows[people]] - center) / spread)
+        known = np.isfinite(own)
+        for k, file in enumerate(released):
+            y = file.numbers(name) if file.column(name).levels is None else v[:0]
+            if not np.isfinite(y).any():
+                continue
+            y = np.arcsinh((np.sort(y[np.isfinite(y)]) - center) / spread)
+            place = np.searchsorted(y, own[known])
+            gap = np.minimum(
+                np.abs(own[known] - y[np.maximum(place - 1, 0)]), np.abs(y[np.minimum(place, len(y) - 1)] - own[known])
+            )
+            value[people[known], k] = -gap
+            extreme[people[known], k] = np.where(own[known] >= 0, y[-1], -y[0])
+    return value, extreme
+
+
+def _count_rare_values(people: Microdata, released: Sequence[Microdata], categories: Subjects) -> Array:
+    """Return the log of the share of released records with the person's rarest category or pair of categories."""
+    shares = np.zeros((len(people), len(released)))
+    for subject, who in categories.items():
+        for k, file in enumerate(released):
+            code, _ = compress([common_codes(people, file, name) for name in subject])
+            count = np.bincount(code[len(people) :], minlength=int(code.max()) + 1)[code[: len(people)]]
+            shares[who, k] = np.log((count[who] + 0.5) / len(file))
+    return shares

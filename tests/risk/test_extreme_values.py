@@ -1,0 +1,162 @@
+"""The values of the largest units: with the units in the file and without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.random import Generator
+
+import sdcmap as sm
+from sdcmap import testing
+from sdcmap.core.method import Method
+from sdcmap.core.refits import EveryoneIn, HalfIn, refit_without
+from sdcmap.core.streams import Stream
+from sdcmap.data.microdata import Microdata
+from sdcmap.data.schema import KINDS
+from sdcmap.risk import ExtremeValues
+from sdcmap.risk.extreme_values import Hits, LargestRecords, hits_by_rank
+from sizes import SOAK
+
+
+@dataclass(frozen=True)
+class Resample(Method):
+    """A synthesizer that draws each amount anew from its own values and adds up to 1 %; it keeps the largest if `keep`."""
+
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    mixes_records: ClassVar[bool] = True
+    keep: bool = False
+
+    def mask(self, data: Microdata, rng: Generator) -> Microdata:
+        drawn = {}
+        for name in data.numeric:
+            x = np.sort(data.numbers(name))
+            if self.keep:
+                y = x * rng.uniform(0.99, 1.01, len(x))
+            else:
+                y = np.exp(np.log(x[:-20]).mean() + np.log(x[:-20]).std() * rng.standard_normal(len(x)))
+            drawn[name] = rng.permutation(y)
+        return replace(data.change(None, drawn), paired=False)
+
+
+def firms(n: int = 300, seed: int = 0, *, far: bool = True) -> Microdata:
+    """Return firms whose ten largest are each 1.5 times the next, or a plain lognormal file."""
+    rng = np.random.default_rng(seed)
+    turnover, staff = rng.lognormal(5, 0.5, n), rng.lognormal(3, 0.5, n)
+    if far:
+        turnover[:10] = np.sort(turnover)[-1] * 1.5 ** np.arange(1, 11)
+        staff[20:30] = np.sort(staff)[-1] * 1.5 ** np.arange(1, 11)
+    return sm.read(pl.DataFrame({"turnover": turnover, "staff": staff}), numeric=["turnover", "staff"])
+
+
+def score(data: Microdata, method: Method, measure: ExtremeValues, seed: int = 1) -> sm.Estimate:
+    masked = sm.mask(data, method, seed=seed)
+    released = masked if masked.paired else masked.frame()
+    return sm.score(data, released, [measure], paired=masked.paired, method=method, seed=seed)[measure.text]
+
+
+# ---- known answers --------------------------------------------------------------------------------------------
+def test_success_compares_the_released_value_of_the_same_rank() -> None:
+    released = np.array([4.0, np.nan, 100.0, 52.0])
+    hits = hits_by_rank(np.array([90.0, 50.0, 4.5, 3.0]), np.array([0, 1, 2, 3]), released, 10.0)
+    assert hits.tolist() == [False, True, False, False]  # 100 is 11 % away; 4 is 11 % away; there is no fourth value
+
+
+def test_gain_is_the_mean_difference_over_pairs_of_files() -> None:
+    hits = Hits(np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [0.0, 0.0]]), np.zeros(2), np.arange(2))
+    value, se = hits.gain
+    assert value == (1 + 0 + 0 + 1) / 4 and se == pytest.approx(np.sqrt(2) / 4)
+    assert hits.subset(hits.rank == 0).gain[0] == 0.5
+
+
+def test_gain_without_masking_is_by_hand() -> None:
+    """Each firm is 1.5 times the next: with it the value is exact, without it another one is at its rank."""
+    estimate = score(firms(), sm.Identity(), ExtremeValues(largest=9))
+    assert estimate.value == estimate.parts["members"] == 1 and estimate.parts["non-members"] == 0
+    assert estimate.parts["units"] == 18
+
+
+@pytest.mark.parametrize("twins", [True, False])
+def test_half_of_the_largest_units_are_in_each_refit_and_everyone_else_in_all(twins: bool) -> None:
+    data = firms()
+    request = HalfIn(6, LargestRecords((), 10), twins=twins)
+    refits = refit_without(data, sm.Identity(), Stream.of_seed(1, "test"), request)
+    outside = np.array([refit.outside for refit in refits])
+    assert (outside[:, :10].sum(axis=0) == 3).all() and (outside[:, 20:30].sum(axis=0) == 3).all()
+    assert not outside[:, 10:20].any() and not outside[:, 30:].any() and (outside.sum(axis=1) == 10).all()
+    assert not twins or (outside[::2, :10] != outside[1::2, :10]).all()
+    everyone = refit_without(data, sm.Identity(), Stream.of_seed(1, "test"), HalfIn(2, EveryoneIn()))
+    assert not any(refit.outside.any() for refit in everyone)
+
+
+def test_households_of_the_largest_units_leave_together() -> None:
+    frame = firms(100).frame().with_columns(home=pl.Series(np.arange(100) // 2))
+    data = sm.read(frame, numeric=["turnover", "staff"], household="home")
+    unit = LargestRecords(("turnover",), 4)(data)
+    assert np.flatnonzero(unit >= 0).tolist() == [6, 7, 8, 9] and unit[6] == unit[7] != unit[8] == unit[9]
+
+
+# ---- an independent attack ------------------------------------------------------------------------------------
+def plain_gain(data: Microdata, name: str, keep: bool, times: int, seed: int) -> float:
+    """Attack the ten largest in plain numpy, with a synthesizer of its own; each is absent with probability 1/2."""
+    x, rng = data.numbers(name), np.random.default_rng(seed)
+    top = np.argsort(-x)[:10]
+    right: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(times):
+        absent = set(top[rng.random(10) < 0.5])
+        rest = np.array([value for row, value in enumerate(x) if row not in absent])
+        if keep:
+            released = rest * rng.uniform(0.99, 1.01, len(rest))
+        else:
+            logs = np.log(np.sort(rest)[:-20])
+            released = np.exp(rng.normal(logs.mean(), logs.std(), len(rest)))
+        ordered = sorted(released, reverse=True)
+        for row in top:
+            guess = ordered[sum(value > x[row] for value in rest)]
+            right[row not in absent].append(abs(guess - x[row]) <= 0.1 * x[row])
+    return float(np.mean(right[True]) - np.mean(right[False]))
+
+
+def test_gain_agrees_with_a_plain_attack() -> None:
+    """A synthesizer that keeps the tail gains much, one that draws it from the bulk nothing: within 0.12 of it."""
+    times = 80 if SOAK else 15
+    for far, keep in ((True, True), (False, True), (False, False)):
+        data = firms(far=far)
+        plain = np.mean([plain_gain(data, name, keep, 100, seed) for seed, name in enumerate(("turnover", "staff"))])
+        estimate = score(data, Resample(keep=keep), ExtremeValues(times=times))
+        gain = estimate.parts["members"] - estimate.parts["non-members"]
+        assert abs(gain - plain) < 0.12, (far, keep)
+        assert estimate.value >= gain - 0.05 and estimate.se is not None and estimate.se < 0.2
+    assert abs(plain) < 0.05
+
+
+def test_standard_error_covers_the_spread_over_draws() -> None:
+    """Without a gain, the mean over seeds is within 4 of its errors of 0, and the stated error is near the true one."""
+    estimates = [score(firms(far=False, seed=s), Resample(), ExtremeValues(on=("turnover",)), s) for s in range(12)]
+    gains = np.array([e.parts["members"] - e.parts["non-members"] for e in estimates])
+    assert abs(gains.mean()) < 4 * gains.std(ddof=1) / np.sqrt(12)
+    stated = np.sqrt(np.mean([e.se**2 for e in estimates if e.se is not None]))
+    assert 0.7 * gains.std(ddof=1) < stated < 2.5 * gains.std(ddof=1)
+
+
+# ---- special files --------------------------------------------------------------------------------------------
+def test_recoded_amount_reveals_no_value_and_top_code_hides_the_largest() -> None:
+    data = firms()
+    classes = sm.mask(data, sm.Recode(on="turnover", bins=3), seed=1)
+    assert sm.score(data, classes, [ExtremeValues(on="turnover")])["ExtremeValues(on='turnover')"].value == 0
+    top = sm.methods.TopCode(on="turnover", top_share=0.1)
+    assert abs(score(data, top, ExtremeValues(on="turnover")).value) < 0.15
+
+
+def test_release_checks_make_twenty_pairs_of_refits() -> None:
+    variant = ExtremeValues().release_variant()
+    assert isinstance(variant, ExtremeValues) and (variant.times, variant.control) == (20, "refits")
+    estimate = score(firms(), sm.Noise(on=("turnover", "staff"), variance=0.1), ExtremeValues())
+    assert estimate.parts["pairs"] == 1 and 0 < ExtremeValues().release_error(estimate) < (estimate.se or 0)
+
+
+def test_extreme_values_obey_the_laws() -> None:
+    testing.check_measure(ExtremeValues(), sm.demo.population(50, seed=1), [sm.Noise(on="wage")])

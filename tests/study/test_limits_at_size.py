@@ -1,0 +1,138 @@
+"""Whether limits can be shown to hold with the records of a file: predicted errors against simulations, and sentences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from commands import sdcmap
+from sdcmap.core.limit import Limit
+from sdcmap.core.release_policy import DEFAULT_POLICY
+from sdcmap.risk import AttributeInference, ClosestRecord, ExactMatch, WorstLinkage
+from sdcmap.study.limits_at_size import (
+    LimitAtSize,
+    describe_limits,
+    limits_at_size,
+    limits_of_plan,
+    margin_to_pass,
+    nothing_can_pass,
+)
+from sdcmap.study.profiles import PROFILES
+
+
+def people(rows: int) -> pl.DataFrame:
+    rng = np.random.default_rng(11)
+    return pl.DataFrame(
+        {
+            "age": rng.integers(18, 90, rows), "sex": rng.choice(["f", "m"], rows),
+            "income": rng.lognormal(8, 0.6, rows).round(), "region": rng.choice(list("ABCDE"), rows),
+        }
+    )  # fmt: skip
+
+
+def prospects(rows: int, profile: str = "public-use") -> tuple[LimitAtSize, ...]:
+    data = sm.read(people(rows), keys=["age", "sex", "region"], numeric="income")
+    measures = PROFILES[profile].measures(data).limits
+    return limits_at_size(data, [Limit(m, value) for m, value in measures.items()], DEFAULT_POLICY)
+
+
+def test_membership_error_is_that_of_simulated_attacks_that_learn_nothing() -> None:
+    """The mean AUC over four refits, each with its own scores that say nothing: its spread over 4,000 simulations."""
+    rng, rows, refits = np.random.default_rng(1), 104, 4
+    m, out = 91, 13  # each refit leaves out an eighth
+    scores = rng.random((4000, refits, rows))
+    ranks = scores.argsort(axis=2).argsort(axis=2)[:, :, :m].sum(axis=2)  # ranks of the members, from 0
+    auc = 1 - (ranks - m * (m - 1) / 2) / (m * out)
+    data = sm.read(people(rows), keys=["age", "sex", "region"], numeric="income")
+    predicted = ClosestRecord(held_out=0.5, folds=refits).error_at_baseline(data)
+    assert predicted == pytest.approx(float(auc.mean(axis=1).std()), rel=0.05)
+
+
+def test_inference_error_is_that_of_simulated_random_guesses() -> None:
+    """Each person is attacked once left out and in three refits with them, by the value of a random person."""
+    rng, rows, refits = np.random.default_rng(2), 400, 4
+    secret = rng.choice(4, rows, p=[0.5, 0.3, 0.15, 0.05])
+    data = sm.read(pl.DataFrame({"sex": rng.choice(["f", "m"], rows), "health": secret}), keys="sex", sensitive="health",
+                   kinds={"health": "nominal"})  # fmt: skip
+    predicted = AttributeInference("health", held_out=0.5, folds=refits).error_at_baseline(data)
+    half = secret[rng.permutation(rows)[: rows // 2]]
+    right = rng.choice(secret, (2000, refits, len(half))) == half
+    gains = right[:, 1:].mean(axis=1) - right[:, 0]
+    assert predicted == pytest.approx(float(gains.mean(axis=1).std()), rel=0.1)
+
+
+def test_errors_of_exact_and_sampled_measures() -> None:
+    data = sm.read(people(300), keys=["age", "sex", "region"], numeric="income")
+    assert ExactMatch().error_at_baseline(data) == 0 == WorstLinkage().error_at_baseline(data)
+    sampled, unknown = WorstLinkage(targets=100).error_at_baseline(data), sm.risk.SinglingOut().error_at_baseline(data)
+    assert sampled is not None and 0 < sampled < 0.02 and unknown is None
+
+
+def test_margin_uses_the_levels_of_the_policy() -> None:
+    assert margin_to_pass(0.0, 0.0, DEFAULT_POLICY) == 0
+    assert margin_to_pass(0.03, 0.04, DEFAULT_POLICY) == pytest.approx(2.33 * 0.04 + 1.5 * 0.05)
+    policy: Any = SimpleNamespace(z_release=1.0, z_study=2.0)
+    assert margin_to_pass(0.03, 0.04, policy) == pytest.approx(0.04 + 2.0 * 0.05)
+
+
+def test_few_records_cannot_show_membership_and_the_records_needed_can() -> None:
+    few = {one.kind: one for one in prospects(103)}
+    membership = few["ClosestRecord"]
+    assert membership.prospect == "cannot be shown" and membership.baseline + membership.margin > membership.limit
+    assert {few[kind].prospect for kind in ("ExactMatch", "RecordRisk", "WorstLinkage")} == {"exact"}
+    assert nothing_can_pass(list(few.values()))
+    needed = membership.records_needed
+    assert needed is not None and 200 < needed < 600
+    assert {one.prospect for one in prospects(needed) if one.kind == "ClosestRecord"} == {"can be shown"}
+    assert not nothing_can_pass(prospects(3000))
+
+
+def test_limit_at_the_value_of_guessing_needs_no_number_of_records() -> None:
+    data = sm.read(people(200), keys=["age", "sex", "region"], numeric="income")
+    (one,) = limits_at_size(data, [Limit(ClosestRecord(), 0.5)], DEFAULT_POLICY)
+    assert one.prospect == "cannot be shown" and one.records_needed is None
+    assert "No number of records would do" in " ".join(describe_limits([one], 200))
+    (other,) = limits_at_size(data, [Limit(ClosestRecord(targets=20), 0.52)], DEFAULT_POLICY)
+    assert "More people must be attacked" in " ".join(describe_limits([other], 200))
+
+
+def test_sentences_say_what_can_be_promised_instead() -> None:
+    text = " ".join(describe_limits(prospects(103), 103))
+    for words in ("with 103 records", "ClosestRecord (limit 0.6) cannot be shown to hold", "records would be needed",
+                  "k-anonymity (WorstLinkage, ExactMatch, RecordRisk", "scientific-use", "is not offered yet"):  # fmt: skip
+        assert words in text
+    large = list(describe_limits(prospects(8000), 8000))
+    assert len(large) == 2 and "can be shown to hold with 8,000 records: AttributeInference of age, income" in large[0]
+
+
+PLAN = """
+risk = ["ClosestRecord"]
+utility = "KolmogorovSmirnov"
+limits = {ClosestRecord = 0.6, RecordRisk = 0.34}
+data = {path = "people.csv", keys = ["sex", "region"], numeric = ["income"], other = ["age"]}
+methods = [{type = "Noise", on = ["income"]}]
+measures = [{type = "ClosestRecord", held_out = 0.5}, {type = "RecordRisk"}, {type = "KolmogorovSmirnov"}]
+"""
+
+
+def test_check_says_before_the_sweep_that_nothing_can_pass(tmp_path: Path) -> None:
+    people(103).write_csv(tmp_path / "people.csv")
+    (tmp_path / "plan.toml").write_text(PLAN)
+    problems = json.loads(sdcmap("check", tmp_path / "plan.toml", "--json", code=2).stdout)["problems"]
+    assert len(problems) == 1 and "a limit cannot be shown to hold for any file" in problems[0]
+    plan, data = sm.Plan.read(tmp_path / "plan.toml"), sm.read(people(900), keys=["sex", "region"], numeric="income")
+    (membership, record) = limits_at_size(data, limits_of_plan(plan), plan.policy)
+    assert (membership.kind, membership.prospect, record.prospect) == ("ClosestRecord", "can be shown", "exact")
+
+
+def test_look_says_before_the_sweep_that_nothing_can_pass(tmp_path: Path) -> None:
+    people(103).write_csv(tmp_path / "people.csv")
+    shown = sdcmap("look", tmp_path / "people.csv", "-o", tmp_path / "plan.toml")
+    assert "No candidate can be released: with 103 records" in shown.stdout and "With so few records" in shown.stderr
