@@ -21,7 +21,7 @@ import sdcmap as sm
 from samples import KEYS, PROFILE_OVERRIDES, ROLES, SEED, people, plan_of
 from sdcmap.bundle import releasing
 from sdcmap.bundle.procedure import Try, digest_without_roles, errors_left, release_draw, run_tries
-from sdcmap.core import Estimate, Measure, Microdata
+from sdcmap.core import Estimate, Measure, Method, Microdata
 from sdcmap.core.estimate import SampledShare
 from sdcmap.core.limit import Limit
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
@@ -242,6 +242,41 @@ def test_another_seed_plan_or_role_renews_no_try(small: Microdata, tmp_path: Pat
     reason = {"tries": "the board accepts a chance of 6 %"}
     folder = prepare(small, plan, Candidate(SWAP), override=reason).write(tmp_path / "fourth")
     assert reason["tries"] in (folder / "note.md").read_text()
+
+
+@dataclass(frozen=True)
+class OftenInfeasible(Method):
+    """Noise that cannot be made in two of three draws."""
+
+    on: tuple[str, ...] = ("income",)
+
+    def mask(self, data: Microdata, rng: np.random.Generator) -> Microdata:
+        if rng.random() < 2 / 3:
+            raise sm.errors.Infeasible("this draw cannot be made.")
+        return data.change(None, {"income": data.numbers("income") + rng.normal(0, 500, len(data))})
+
+
+def test_draw_that_cannot_be_made_is_replaced_by_the_next(small: Microdata, tmp_path: Path, ledger: Path) -> None:
+    """The chance of a method to fail refuses no release, and the ledger knows the draw that was released."""
+    numbers = []
+    for seed in range(4):
+        plan = plan_of(
+            OftenInfeasible(),
+            measures=[sm.risk.NearestRecord("gower", on=["income"]), sm.Hellinger(on=KEYS)],
+            seed=SEED + seed,
+        )
+        options = {"ledger": tmp_path / f"ledger {seed}"}
+        folder = prepare(small, plan, Candidate(OftenInfeasible()), max_risk=1.0, **options).write(
+            tmp_path / f"a{seed}"
+        )
+        again = prepare(small, plan, Candidate(OftenInfeasible()), max_risk=1.0, **options).write(tmp_path / f"b{seed}")
+        assert (folder / "data.parquet").read_bytes() == (again / "data.parquet").read_bytes()
+        with closing(sqlite3.connect(tmp_path / f"ledger {seed}" / "ledger.sqlite")) as connection:
+            ((fixed,),) = connection.execute("select candidates from procedure").fetchall()
+            released = connection.execute("select distinct replicate from release").fetchall()
+        assert released == [(json.loads(fixed)[0][1],)]
+        numbers.append(released[0][0] - release_draw(Candidate(OftenInfeasible())).replicate)
+    assert max(numbers) > 0, "a draw was replaced"
 
 
 def test_interrupted_try_counts(

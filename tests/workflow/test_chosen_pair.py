@@ -35,9 +35,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ru = sm.RUMap(scores, plan.risk, plan.utility, plan.limits)
         assert plan.rule is not None
         by_rule = ru.choose(plan.rule)
-        passing = ru.points.filter(~pl.col("anchor") & (pl.col("risk") <= by_rule.rule.risk))  # type: ignore[attr-defined]
-        # the least risk: a release makes a new draw, which must be within the limit too
-        other = passing.filter(pl.col("id") != by_rule.candidate).sort("risk").row(0, named=True)
+        # the least risk, with the margin of a release, which makes a new draw
+        passing = ru.points.filter(~pl.col("anchor") & (pl.col("risk_end") <= by_rule.rule.risk))  # type: ignore[attr-defined]
+        other = passing.filter(pl.col("id") != by_rule.candidate).sort("risk_end").row(0, named=True)
         study.note(pair={"first": "", "candidate": other["id"], "searched": 1, "reason": REASON, "pairs": []})
     return home
 

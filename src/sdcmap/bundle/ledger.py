@@ -197,6 +197,14 @@ class Ledger:
             connection.commit()
         return ProcedureEntry(entry or 0, profile, own, _draws(candidates), {})
 
+    def replace_draw(self, procedure: int, candidate: int, digest: str, number: int) -> None:
+        """Record another draw of a candidate, whose draw before could not be made."""
+        with self._connect() as connection:
+            (before,) = connection.execute("select candidates from procedure where rowid = ?", (procedure,)).fetchone()
+            draws = [[digest, number] if at == candidate else draw for at, draw in enumerate(json.loads(before))]
+            connection.execute("update procedure set candidates = ? where rowid = ?", (json.dumps(draws), procedure))
+            connection.commit()
+
     def record_try(self, procedure: int, candidate: int, error: float) -> None:
         """Record that a try has begun, unless the same try began before: it gives the same figures again."""
         same = "select 1 from try where procedure = ? and candidate = ?"

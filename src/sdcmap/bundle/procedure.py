@@ -26,6 +26,7 @@ from sdcmap.study.plan import Candidate
 
 FIRST_RELEASE_DRAW = 1_000_000_000  # replicate numbers from here on belong to releases: no sweep or search reaches them
 MAX_DRAWS_OF_CANDIDATE = 1_000  # releases of one candidate have different numbers up to so many
+MAX_INFEASIBLE_DRAWS = 20  # a random method may fail by chance, so a release makes up to so many draws of a candidate
 C = TypeVar("C")
 
 
@@ -135,7 +136,7 @@ class Procedure:
     draws : the new draw of each candidate. errors : of the tries, in their order. spent : how many tries were made before
     by other procedures for these data and this profile. entry : the row in the ledger that records this release, where it
     has one. made : the errors of the tries of this very procedure that were made before, by the place of the candidate:
-    they give the same figures again.
+    they give the same figures again. used : the draws of other procedures, by the digest of the method and the number.
     """
 
     names: tuple[str, ...]
@@ -144,6 +145,14 @@ class Procedure:
     spent: int
     entry: ProcedureEntry | None
     made: Mapping[int, float]
+    used: frozenset[tuple[str, int]] = frozenset()
+
+    def draw_after(self, draw: Candidate) -> Candidate:
+        """Return the next draw of a candidate, for a draw that could not be made; no other procedure has it."""
+        numbers = range(draw.replicate + 1, draw.replicate + MAX_DRAWS_OF_CANDIDATE)
+        return next(
+            Candidate(draw.method, number) for number in numbers if (draw.method.digest, number) not in self.used
+        )
 
 
 def plan_procedure(
@@ -160,15 +169,15 @@ def plan_procedure(
     others = [entry for mine, entry in known if entry.identity != mine]
     spent = sum(len(entry.errors) for entry in others if entry.profile == profile)
     kept = candidates[: len(policy.try_errors)]
+    used = frozenset(draw for entry in others for draw in entry.draws)
     if own:
         draws = [Candidate(c.method, number) for c, (_, number) in zip(kept, own[0].draws, strict=False)]
         made = own[0].errors
     else:
-        used = {draw for entry in others for draw in entry.draws}
         draws, made = [_unused_draw(candidate, used) for candidate in kept], {}
     left = errors_left(policy, spent + len(made), is_overridden=is_overridden and not made)
     recorded = own[0] if own and ledgers[0].fingerprint(identity) == own[0].identity else None
-    return Procedure(tuple(names[: len(draws)]), tuple(draws), (*made.values(), *left), spent, recorded, made)
+    return Procedure(tuple(names[: len(draws)]), tuple(draws), (*made.values(), *left), spent, recorded, made, used)
 
 
 def _unused_draw(candidate: Candidate, used: Collection[tuple[str, int]]) -> Candidate:

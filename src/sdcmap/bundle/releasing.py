@@ -29,6 +29,7 @@ from sdcmap.bundle.note import SearchEffort, method_note, note_text
 from sdcmap.bundle.pattern_check import check_missing_patterns
 from sdcmap.bundle.prepared_file import Prepared, as_written, in_format, prepare
 from sdcmap.bundle.procedure import (
+    MAX_INFEASIBLE_DRAWS,
     Procedure,
     Try,
     check_tries,
@@ -189,8 +190,8 @@ class Release:
         if any(not check.passed for check in results):
             # Nothing is measured. Other problems of the file are listed too, so that all can be solved at once.
             with open_part() as part:
-                made = first._make_feasible(part, _Attempt(ledgers, 0, 1.0, "", (), None))
-                finish(first, made, part)
+                drawn, made = first._make_feasible(part, _Attempt(ledgers, 0, 1.0, "", (), None), procedure)
+                finish(drawn, made, part)
             return [*results, *made.checks]
         # The candidates are fixed before the first of them is drawn.
         entry = procedure.entry or ledger.record_procedure(
@@ -204,9 +205,10 @@ class Release:
             name, number = procedure.names[place], procedure.spent + len([t for t in tries if t.passed is not None]) + 1
             begin = partial(ledger.record_try, entry.row, place, error)
             one = _Attempt(ledgers, number, error, name, tuple(tries), begin, overrides)
-            drawn = self._at(procedure.draws[place])
             with open_part() as part:
-                made = drawn._make_feasible(part, one)
+                drawn, made = self._at(procedure.draws[place])._make_feasible(part, one, procedure)
+                if drawn.candidate != procedure.draws[place]:
+                    ledger.replace_draw(entry.row, place, drawn.candidate.method.digest, drawn.candidate.replicate)
                 bundle = made._replace(checks=[*results, *made.checks], overrides=[*overrides, *made.overrides])
                 bundles.append(bundle)
                 passed = not bundle.failed if bundle.is_measured else None
@@ -288,14 +290,25 @@ class Release:
             check_tries(self.plan.policy, procedure.spent, self.profile.name, is_repeated=bool(procedure.made)),
         ]
 
-    def _make_feasible(self, part: Path, attempt: _Attempt) -> _CheckedBundle:
-        """Return `_make`, or a failed check where no new draw could be made."""
-        try:
-            return self._make(part, attempt)
-        except Infeasible as reason:
-            return _CheckedBundle(
-                [Check("choice", False, f"No new draw of this candidate could be made: {reason}")], []
-            )
+    def _make_feasible(
+        self, part: Path, attempt: _Attempt, procedure: Procedure
+    ) -> tuple[Release, _CheckedBundle]:  # fmt: skip
+        """Return the release of the first draw that can be made, from this one on, with its `_make`.
+
+        Which draws can be made says nothing about their risk, so that no try is spent on the others.
+        """
+        drawn, reason = self, ""
+        for _ in range(MAX_INFEASIBLE_DRAWS):
+            try:
+                return drawn, drawn._make(part, attempt)
+            except Infeasible as error:
+                reason = str(error)
+            if not self.candidate.method.random:
+                break
+            drawn = self._at(procedure.draw_after(drawn.candidate))
+        return self, _CheckedBundle(
+            [Check("choice", False, f"No new draw of this candidate could be made: {reason}")], []
+        )
 
     def _make(self, part: Path, attempt: _Attempt) -> _CheckedBundle:
         """Write the bundle of this draw into `part`, read the data back, and check everything."""

@@ -93,7 +93,11 @@ class Threshold(ByRelease):
     def _explain(self, ru: RiskUtilityMap) -> str:
         """Return that the risk is compared with a margin, where it is an estimate, and the limit as a typical error."""
         measure = ru.scores.values.get(ru.risk[0])
-        if measure is None or len(ru.risk) > 1 or not (measure.expectation or measure.sampled):
+        if measure is None or len(ru.risk) > 1:
+            return ""
+        rows = self._rows(ru)[0]
+        has_margin = bool((rows["risk_end"] != rows["risk"]).any())  # such as for the spread between draws
+        if not (measure.expectation or measure.sampled or has_margin):
             return ""
         readable = describe_error(measure, self.risk)
         return f" with the margin of a release{f' ({readable})' if readable else ''}"

@@ -44,6 +44,35 @@ class SampledShare:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class DrawSpread:
+    """The values of several draws of one method: their mean, their standard deviation, and how many there are."""
+
+    mean: float
+    sd: float
+    draws: int
+
+    @staticmethod
+    def of_values(values: Sequence[float]) -> DrawSpread | None:
+        """Return the spread of at least two finite values; None for fewer.
+
+        >>> DrawSpread.of_values([0.1, 0.3])
+        DrawSpread(mean=0.2, sd=0.1414213562373095, draws=2)
+        """
+        count = len(values)
+        if count < 2 or not all(map(math.isfinite, values)):
+            return None
+        mean = math.fsum(values) / count
+        return DrawSpread(
+            mean=mean, sd=math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (count - 1)), draws=count
+        )
+
+    @property
+    def prediction_error(self) -> float:
+        """The standard error of the mean as a prediction of one more draw."""
+        return self.sd * math.sqrt(1 + 1 / self.draws)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
     """A number with its uncertainty and its details.
 
@@ -57,6 +86,8 @@ class Estimate:
     parts : additive parts and other figures, by name.
     bounds : upper bounds for attacks that were not run, or only in part.
     skipped : attacks that did not apply, with the reason.
+    spread : of a value that is exact for one file, the values of several draws of its method; the score table does not
+        contain it.
     """
 
     value: float
@@ -67,6 +98,7 @@ class Estimate:
     parts: Mapping[str, float] = field(default_factory=dict, hash=False)
     bounds: tuple[Bound, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    spread: DrawSpread | None = None
 
     def upper(self, level: float) -> float:
         """Return the one-sided upper confidence limit at this level, at least as large as every bound."""
@@ -92,6 +124,9 @@ class Estimate:
         share both steps use Wilson's interval, for 1 over a mean squared error that of the error. It is 0 margins above
         the value where both errors are 0, and at least as large as every bound.
 
+        A release is another draw of the method. Where the value is exact for one file, s_study is therefore the error of
+        the mean of several draws as a prediction of the next one, and this mean replaces a value that is better.
+
         release_se : the standard error that the measurement at release will have. is_upper : whether values must stay below
         their limit; otherwise the margin is subtracted.
         """
@@ -105,9 +140,12 @@ class Estimate:
         se, value = self.se or 0.0, self.value
         if self.share is not None and is_upper:
             return _wilson_margin(value, self.share, se, release_se, policy)
-        if not (se or release_se) or not math.isfinite(value):
+        if not (se or release_se or self.spread) or not math.isfinite(value):
             return value
         z_study, z_release = (_t_multiple(z, self.df) for z in (policy.z_study, policy.z_release))
+        if self.spread is not None and self.share is None and not self.reciprocal:
+            value = max(value, self.spread.mean) if is_upper else min(value, self.spread.mean)
+            se, z_study = self.spread.prediction_error, _t_multiple(policy.z_study, self.spread.draws - 1.0)
         margin = z_release * release_se + z_study * math.hypot(se, release_se)
         if not self.reciprocal:
             return value + margin if is_upper else value - margin

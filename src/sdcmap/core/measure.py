@@ -199,9 +199,9 @@ class Measure(Value):
     def release_error(self, estimate: Estimate) -> float:
         """Return the standard error that `release_variant` is expected to have, given an estimate of this measure.
 
-        By default it is the error of the estimate, and 0 where that is exact.
+        By default it is the error of the estimate, and 0 where the value is exact for one file.
         """
-        return estimate.se or 0.0
+        return 0.0 if estimate.spread is not None else estimate.se or 0.0
 
     def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
         """Return the standard error to expect for a release of these data from which no more than `baseline` is learned.

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from itertools import count
@@ -28,10 +28,11 @@ from sdcmap.errors import SdcmapError, StudyChanged, StudyDamaged, StudyMismatch
 from sdcmap.files.working_copy import open_copy, write_copy
 from sdcmap.files.writer import write
 from sdcmap.study.database import Database, column_types, connect
+from sdcmap.study.further_draws import read_further_draws
 from sdcmap.study.jobs import CandidateRow, OutsideFile
 from sdcmap.study.memory_tables import MemoryTables
 from sdcmap.study.plan import Plan
-from sdcmap.study.scores import Scores
+from sdcmap.study.scores import EMPTY, Scores
 from sdcmap.study.search_settings import Proposal
 
 DATABASE = "scores.sqlite"
@@ -258,12 +259,16 @@ class Study(AbstractContextManager["Study"]):
         """
         plan = self.plan if plan is None else self.bind_plan(plan)
         candidate, score, measure = self._tables()
-        if self.path is not None:  # a study in memory has only this plan's rows
+        further = read_further_draws(candidate, score, plan)
+        if self.path is not None:
             ids = _ids(plan)
             if outdated := _describe_outdated(plan, ids, candidate, score):
                 _warn(f"{self.path}: {outdated} left out, because other code or defaults made them. Sweep again.")
             candidate = candidate.filter(_is_in("id", ids) | (pl.col("kind") == "file"))
-        return self._scores(plan, candidate, score, measure)
+        else:  # a study in memory has only this plan's rows
+            candidate = candidate.filter(pl.col("kind") != "fresh")
+            score = score.filter(_is_in("candidate", candidate["id"].to_list())) if further else score
+        return self._scores(plan, candidate, score, measure, further)
 
     def scores_of(self, plan: Plan, ids: Sequence[str]) -> Scores:
         """Return the scores of rows with these ids by the measures of `plan`, of any kind.
@@ -273,12 +278,15 @@ class Study(AbstractContextManager["Study"]):
         candidate, score, measure = self._tables()
         return self._scores(plan, candidate.filter(_is_in("id", ids)), score, measure)
 
-    def _scores(self, plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame, measure: pl.DataFrame) -> Scores:
+    def _scores(
+        self, plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame, measure: pl.DataFrame,
+        further: Mapping[tuple[str, str], Sequence[float]] = EMPTY,
+    ) -> Scores:  # fmt: skip
         if self.path is not None:
             measures = [m.id for m in plan.measures]
             score = score.filter(_is_in("candidate", candidate["id"].to_list()), _is_in("measure_id", measures))
             measure = measure.filter(_is_in("id", measures))
-        return Scores.of_plan(plan, candidate, score.drop("measure_id"), measure.drop("id"))
+        return Scores.of_plan(plan, candidate, score.drop("measure_id"), measure.drop("id"), further)
 
     def _tables(self) -> Tables:
         """Return candidates, scores and measures. They are read again only after a write."""

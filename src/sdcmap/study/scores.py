@@ -8,13 +8,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
 from sdcmap.core import Measure, Method, PlanError, did_you_mean, join_names
-from sdcmap.core.estimate import NO_DETAILS, Estimate
+from sdcmap.core.estimate import NO_DETAILS, DrawSpread, Estimate
 from sdcmap.core.limit import Absent
 from sdcmap.core.measure import degrees_of_freedom
 from sdcmap.data import notebook_html
@@ -22,6 +23,8 @@ from sdcmap.study.candidate_names import name_draw
 from sdcmap.study.parameter_families import MethodParameters
 from sdcmap.study.plan import Plan
 
+EMPTY: Mapping[tuple[str, str], Sequence[float]] = MappingProxyType({})
+MIN_DRAWS_OF_SPREAD = 5  # draws of a method from which the spread of an exact value is known; a sweep makes as many
 MIN_BAND_REPLICATES = 40  # a quantile q needs 1/(1 - q) replicates, and the band ends at the 97.5 % quantile
 
 
@@ -41,6 +44,7 @@ class Scores:
     plan : the plan that was swept, with the seed of its study; None for a table made elsewhere.
     names : method text -> its name for people.
     columns : of a table made elsewhere, method text -> its further columns, such as the rate of a swap.
+    further : texts of measure and method -> the values of further draws, which are no candidates (`further_draws`).
     """
 
     candidate: pl.DataFrame
@@ -51,16 +55,21 @@ class Scores:
     plan: Plan | None = field(default=None, repr=False, compare=False)
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     columns: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
+    further: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict, repr=False)
     _estimates: dict[str, Mapping[str, Estimate]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _pooled: dict[str, Mapping[str, Estimate]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _spread: dict[str, Mapping[str, DrawSpread]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _column: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
     _synthetic: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @staticmethod
-    def of_plan(plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame, measure: pl.DataFrame) -> Scores:
+    def of_plan(
+        plan: Plan, candidate: pl.DataFrame, score: pl.DataFrame, measure: pl.DataFrame,
+        further: Mapping[tuple[str, str], Sequence[float]] = EMPTY,
+    ) -> Scores:  # fmt: skip
         """Return the scores of a plan, with its measures, methods and names."""
-        methods = {method.text: method for method in plan.all_methods}
-        return Scores(candidate, score, measure, {m.text: m for m in plan.measures}, methods, plan, plan.method_names)
+        methods, values = {method.text: method for method in plan.all_methods}, {m.text: m for m in plan.measures}
+        return Scores(candidate, score, measure, values, methods, plan, plan.method_names, further=further)
 
     def __post_init__(self) -> None:
         for table, lacking in (
@@ -155,11 +164,30 @@ class Scores:
     def decisive_estimates(self, measure: str, key: str) -> Mapping[str, Estimate]:
         """Return the estimate that decides about each candidate ("id") or method; of an expectation, that of the method."""
         pooled = self.pooled_estimates(measure)
+        if measure not in self.values or not self.values[measure].expectation:
+            spreads = self._spreads(measure)
+            if key == "method":
+                return {method: replace(one, spread=spreads.get(method)) for method, one in pooled.items()}
+            rows = self.column(measure)["method"]
+            return {
+                row: replace(one, spread=spreads[method]) if method in spreads else one
+                for (row, one), method in zip(self.estimates(measure).items(), rows, strict=True)
+            }
         if key == "method":
             return pooled
-        if measure not in self.values or not self.values[measure].expectation:
-            return self.estimates(measure)
         return {row: pooled[method] for row, method in self.column(measure).select("id", "method").iter_rows()}
+
+    def _spreads(self, measure: str) -> Mapping[str, DrawSpread]:
+        """Return how much a measure that is exact for one file differs between the draws of each random method."""
+        if measure not in self._spread:
+            spreads = {}
+            for method, own in self._draws(measure).items():
+                if self._is_random(method) and all(one.se is None and one.share is None for one in own):
+                    values = [*(one.value for one in own), *self.further.get((measure, method), ())]
+                    if len(values) >= MIN_DRAWS_OF_SPREAD and (spread := DrawSpread.of_values(values)):
+                        spreads[method] = spread
+            self._spread[measure] = spreads
+        return self._spread[measure]
 
     def intervals(self, measure: str, key: str, level: float) -> dict[str, tuple[float, float]]:
         """Return the confidence interval of each candidate ("id") or method, of its decisive estimate."""

@@ -22,7 +22,8 @@ from sdcmap.kernels.scratch_memory import limit_memory
 from sdcmap.study.device_choice import explain_gpu_loss, resolve_device
 from sdcmap.study.engines import CHUNK_SECONDS, check_engine, run_all, worker_pool
 from sdcmap.study.folder import CandidateState, Study
-from sdcmap.study.jobs import CandidateRow, Job
+from sdcmap.study.further_draws import find_further_draws
+from sdcmap.study.jobs import CandidateRow, Job, Kind
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.progress import Progress, progress_bar
 from sdcmap.study.scores import Scores
@@ -83,24 +84,47 @@ def sweep(
             opened.add(run_here(data, [job]))
             done[job.candidate.id] = CandidateState("ok", frozenset(measure.id for measure in plan.measures))
             finished += 1
-        todo = _make_jobs(_missing_scores(done, plan), plan, asked.name)
-        # small sweeps are finished before a pool would have started
-        for batch in _run_before_pool(data, todo, plan.count - finished) if may_avoid_pool else ():
-            opened.add(batch)
-            finished += len(batch)
-            report(finished, plan.count)
-        if finished < plan.count:
-            here = executor is None and engine in ("serial", "threads")
-            with (
-                nullcontext() if here else _working_copy(opened.path, data) as copy,
-                worker_pool(engine, workers, executor, data, copy, memory // process_count) as (make, run),
-            ):
-                for batch in run_all(todo, run, make, workers):
-                    opened.add(batch)
-                    finished += len(batch)
-                    report(finished, plan.count)
-        report(plan.count, plan.count)
+        total = plan.count
+
+        def run_jobs(todo: Iterator[Job]) -> None:
+            nonlocal finished
+            # small sweeps are finished before a pool would have started
+            for batch in _run_before_pool(data, todo, total - finished) if may_avoid_pool else ():
+                opened.add(batch)
+                finished += len(batch)
+                report(finished, total)
+            if finished < total:
+                here = executor is None and engine in ("serial", "threads")
+                with (
+                    nullcontext() if here else _working_copy(opened.path, data) as copy,
+                    worker_pool(engine, workers, executor, data, copy, memory // process_count) as (make, run),
+                ):
+                    for batch in run_all(todo, run, make, workers):
+                        opened.add(batch)
+                        finished += len(batch)
+                        report(finished, total)
+
+        run_jobs(_make_jobs(_missing_scores(done, plan), plan, asked.name))
+        if further := _missing_further_draws(opened, plan):
+            finished, total = plan.count, plan.count + len(further)
+            run_jobs(_make_jobs(further, plan, asked.name, kind="fresh"))
+        report(total, total)
         return opened.scores(plan)
+
+
+def _missing_further_draws(study: Study, plan: Plan) -> list[MissingScores]:
+    """Return the further draws of candidates that could be released, with the measures that the study lacks."""
+    if not (plan.limits or plan.rule):
+        return []
+    done = study.candidate_states()
+    states = (
+        (one, measures, done.get(one.id, NOTHING_STORED))
+        for one, measures in find_further_draws(plan, study.scores(plan))
+    )
+    left = (
+        (one, tuple(m for m in measures if m.id not in state.measures), state.status) for one, measures, state in states
+    )
+    return [(one, measures) for one, measures, status in left if measures and status in ("", "ok")]
 
 
 def _working_copy(study: Path | None, data: Microdata) -> AbstractContextManager[Path]:
@@ -119,8 +143,10 @@ def _missing_scores(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[
             yield candidate, lacking
 
 
-def _make_jobs(lacking: Iterable[MissingScores], plan: Plan, device: str) -> Iterator[Job]:
-    return (Job(each, each.stream(plan.seed).key, measures, device=device) for each, measures in lacking)
+def _make_jobs(
+    lacking: Iterable[MissingScores], plan: Plan, device: str, kind: Kind | None = None
+) -> Iterator[Job]:  # fmt: skip
+    return (Job(each, each.stream(plan.seed).key, measures, kind, device=device) for each, measures in lacking)
 
 
 def _first_of_each_class(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[MissingScores]:
