@@ -17,7 +17,7 @@ from numpy.random import Generator
 import sdcmap as sm
 from samples import KEYS, ROLES, SWAP_AND_NOISE, chosen, failed, people, plan_of
 from samples import release_with_overrides as release
-from sdcmap.bundle import releasing
+from sdcmap.bundle import written_draw
 from sdcmap.bundle.prepared_file import granularity, match_granularity
 from sdcmap.data.schema import Variable
 from sdcmap.study.plan import Candidate
@@ -321,7 +321,7 @@ def test_file_that_reads_back_differently_fails(persons: sm.Microdata, monkeypat
         data.frame().with_columns(income=pl.col("income") + 1).write_parquet(path)
         return path
 
-    monkeypatch.setattr(releasing, "write_file", spoiled)
+    monkeypatch.setattr(written_draw, "write_file", spoiled)
     plan = plan_of(SWAP_AND_NOISE)
     assert "'income'" in failed(release(persons, plan, chosen(plan)))["round trip"]
 

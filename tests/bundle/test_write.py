@@ -21,7 +21,7 @@ from notes import run_example
 import sdcmap as sm
 from samples import ROLES, SWAP_AND_NOISE, chosen, failed, people, plan_of
 from samples import release_with_overrides as release
-from sdcmap.bundle import releasing
+from sdcmap.bundle import releasing, written_draw
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.bundle.procedure import digest_without_roles
 from sdcmap.study.plan import Candidate
@@ -193,7 +193,7 @@ def test_unexpected_file_stops_the_release(
         (path.parent / "kept.study.parquet").write_text("masked")
         return sm.write(data, path)
 
-    monkeypatch.setattr(releasing, "write_file", untidy)
+    monkeypatch.setattr(written_draw, "write_file", untidy)
     plan = plan_of(SWAP_AND_NOISE)
     with pytest.raises(sm.errors.SdcmapError, match="files that a release may not contain"):
         release(persons, plan, chosen(plan)).write(tmp_path / "public")

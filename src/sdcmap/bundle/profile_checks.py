@@ -7,14 +7,14 @@ most records are unique on a dozen opinions, but no attacker knows them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.limit_checks import check_limits
-from sdcmap.bundle.prepared_file import Prepared
+from sdcmap.bundle.written_draw import WrittenDraw
 from sdcmap.core import Measure, Method, Microdata
 from sdcmap.core.formatting import format_percent
 from sdcmap.core.limit import Limit
@@ -24,7 +24,6 @@ from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.identifying_columns import count_unique, most_identifying
 from sdcmap.methods import Identity
 from sdcmap.risk import ExactMatch, WorstLinkage
-from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.profiles import Profile
 
 MAX_RELATIVE_DISCREPANCY = 0.1  # between a stated number and the same number computed from the file
@@ -33,30 +32,23 @@ MAX_SPARSE_SHARE = 0.1  # ... and a warning is due if more than this share of th
 MAX_COLUMNS_COMBINED = 30  # unmasked columns of which all sets of up to three are examined; the work grows cubically
 INFORMATIONAL_SAMPLE_ABOVE = 5_000  # records; larger files are attacked on a sample ...
 INFORMATIONAL_SAMPLE_SIZE = 1_000  # ... of this size, for levels that cannot fail a release
-Score = Callable[[Sequence[Measure]], list[ScoreRow]]
 
 
 @dataclass(frozen=True)
 class ProfileChecks:
     """The checks of one written file against a release profile.
 
-    data : the original. released : the file as read back, aligned with the original. prepared : the file as prepared for
-    writing. method : how it was made. profile, policy : what is acceptable. level : the confidence level of the limits.
-    score : how a measure of the file is scored.
+    profile, policy : what is acceptable. level : the confidence level of the limits. draw : the written file.
     """
 
-    data: Microdata
-    released: Microdata
-    prepared: Prepared
-    method: Method
     profile: Profile
     policy: ReleasePolicy
     level: float
-    score: Score
+    draw: WrittenDraw
 
     def checks_without_scores(self) -> Iterator[Check]:
         """Yield the checks that count and need no attack."""
-        yield check_unmasked(self.data, self.released, self.method, self.policy.unmasked_agreement)
+        yield check_unmasked(self.draw.data, self.draw.released, self.draw.method, self.policy.unmasked_agreement)
         yield self._unique_records()
         yield from self._area_size()
 
@@ -70,7 +62,7 @@ class ProfileChecks:
     # ---- checks that can fail ---------------------------------------------------------------------------------
     def _unique_records(self) -> Check:
         """Check how many records are unique on all unmasked columns that others could know."""
-        names, rows = self._unmasked_names(self.data.knowable), len(self.released)
+        names, rows = self._unmasked_names(self.draw.data.knowable), len(self.draw.released)
         if not names:
             return Check("profile", True, "Every column that others could know is masked.")
         unique, columns = self._count_unique(names), f"the {len(names)} unmasked columns that others could know"
@@ -85,7 +77,7 @@ class ProfileChecks:
 
     def _most_identifying(self, names: Sequence[str]) -> str:
         """Return which one, two and three unmasked columns make most records unique."""
-        data = self.prepared.data
+        data = self.draw.prepared.data
         ranked = sorted(names, key=lambda name: -data.level_count(name))[:MAX_COLUMNS_COMBINED]
         best: dict[int, str] = {}
         for positions, unique in most_identifying([data.codes(name) for name in ranked], 1):
@@ -96,16 +88,16 @@ class ProfileChecks:
 
     def _profile_limits(self) -> Iterator[Check]:
         """Compare every measure of the profile with its limit."""
-        profile, measures = self.profile, self.profile.measures(self.data)
+        profile, measures = self.profile, self.profile.measures(self.draw.data)
         limits = [Limit(measure, limit, f"the profile {profile.name}") for measure, limit in measures.limits.items()]
-        scores = list(zip(measures.limits, self.score(list(measures.limits)), strict=True))
+        scores = list(zip(measures.limits, self.draw.score(list(measures.limits)), strict=True))
         yield from check_limits(limits, scores, self.level, what="", name="profile")
         for name, reason in measures.off.items():
             yield Check("information", True, f"{name} was not tested. {reason}", tested=False)
         share = next((row.value for m, row in scores if isinstance(m, WorstLinkage)), None)
         # A small share of a large file is still many people, so the profile also limits their number.
         if share is not None and profile.people is not None:
-            people = share * len(self.released)
+            people = share * len(self.draw.released)
             passed = people <= profile.people
             compared = f"{'at most' if passed else 'more than'} the {profile.people:,} of the profile"
             sentence = f"About {people:,.0f} people are expected to be re-identified, {compared}."
@@ -118,7 +110,7 @@ class ProfileChecks:
         the sampling fraction.
         """
         inclusion, fraction = self.profile.inclusion, self.profile.fraction
-        rows = self.score([WorstLinkage(inclusion=inclusion)]) if self.released.paired else []
+        rows = self.draw.score([WorstLinkage(inclusion=inclusion)]) if self.draw.released.paired else []
         for share in [row.value / inclusion for row in rows if row.value is not None]:
             other = f"{fraction * share:.4g}" if fraction else "not tested, because no sampling fraction is stated"
             scenario = "prosecutor" if inclusion == 1 else "journalist"
@@ -128,17 +120,17 @@ class ProfileChecks:
                 f"Re-identified if the attacker knows that the target is in the file (prosecutor): {share:.4g}. If not "
                 f"(journalist): {other}. The {scenario} scenario decides.",
             )
-        for warning in population_warnings(self.data, self.profile):
+        for warning in population_warnings(self.draw.data, self.profile):
             yield Check("information", True, f"Warning: {warning}")
 
     def _subgroups(self) -> Iterator[Check]:
         """Check the worst category of a key: a share over all people may hide it."""
-        if not self.released.paired or not self.data.keys:
+        if not self.draw.released.paired or not self.draw.data.keys:
             return
-        matches = ExactMatch().records(self.data, self.released)
+        matches = ExactMatch().records(self.draw.data, self.draw.released)
         worst, column = 0.0, ""
-        for name in self.data.keys:
-            code = self.released.codes(name)
+        for name in self.draw.data.keys:
+            code = self.draw.released.codes(name)
             count = np.bincount(code)
             share = np.bincount(code, matches) / np.maximum(count, 1)
             # The share of a small category is mostly noise, so small ones are left out.
@@ -153,10 +145,10 @@ class ProfileChecks:
     def _area_size(self) -> Iterator[Check]:
         """Check how many people live in the smallest released area."""
         name, smallest = self.profile.area, self.profile.smallest_area
-        if name and name not in self.released.names:
+        if name and name not in self.draw.released.names:
             yield Check("profile", False, f"The area {name!r} of the profile is not a released column.")
         elif name:
-            people = np.bincount(self.released.codes(name), self.released.weights)
+            people = np.bincount(self.draw.released.codes(name), self.draw.released.weights)
             least = float(people[people > 0].min())
             passed = least >= smallest
             compared = f"{'at least' if passed else 'fewer than'} the required {smallest:,}"
@@ -166,11 +158,11 @@ class ProfileChecks:
     def _knowledge_levels(self) -> Iterator[Check]:
         """Report what an attacker achieves who knows less, or more, than the level that decides."""
         levels = {
-            "the keys": self.data.keys,
-            "all columns that others could know": self.data.knowable,
-            "every column except weights, households and strata, as a yardstick": self.data.content_columns,
+            "the keys": self.draw.data.keys,
+            "all columns that others could know": self.draw.data.knowable,
+            "every column except weights, households and strata, as a yardstick": self.draw.data.content_columns,
         }
-        if not self.released.paired:
+        if not self.draw.released.paired:
             reason = "Record linkage was not tested because the file is fully synthetic"
             yield Check("information", True, f"{reason}: its rows do not correspond to people.", tested=False)
             return
@@ -181,14 +173,14 @@ class ProfileChecks:
 
     def _attack_shares(self, names: tuple[str, ...]) -> str:
         """Return what shares of the records are unique, exactly matched and linked on these columns, in words."""
-        unique = self._count_unique(self._unmasked_names(names)) / max(1, len(self.released))
-        on, targets = names, INFORMATIONAL_SAMPLE_SIZE if len(self.released) > INFORMATIONAL_SAMPLE_ABOVE else 0
-        if names == self.data.knowable:  # the level that decides is scored on all records, and is in the cache
+        unique = self._count_unique(self._unmasked_names(names)) / max(1, len(self.draw.released))
+        on, targets = names, INFORMATIONAL_SAMPLE_SIZE if len(self.draw.released) > INFORMATIONAL_SAMPLE_ABOVE else 0
+        if names == self.draw.data.knowable:  # the level that decides is scored on all records, and is in the cache
             on, targets = (), 0
         linkage = WorstLinkage(on=on, targets=targets, inclusion=self.profile.inclusion)
         attacks: dict[str, Measure] = {"exact match": ExactMatch(on=on), "linkage": linkage}
         shares = []
-        for attack, row in zip(attacks, self.score(list(attacks.values())), strict=True):
+        for attack, row in zip(attacks, self.draw.score(list(attacks.values())), strict=True):
             value = f"{row.value:.4g}" if row.value is not None else "not tested"
             shares.append(f"{value} by {attack}")
         return f"re-identified {', '.join(shares)}; unique on the unmasked columns among them {unique:.4g}"
@@ -196,14 +188,17 @@ class ProfileChecks:
     def _unmasked_names(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the columns that no step masks, except that a few of their missing values may have been changed."""
         changing = {
-            name for step in self.method.steps if step.value_origin != "unmasked" for name in step.masks(self.data)
+            name
+            for step in self.draw.method.steps
+            if step.value_origin != "unmasked"
+            for name in step.masks(self.draw.data)
         }
-        nearly = {name for step in self.method.steps for name in step.masks(self.data)} - changing
-        masked = {*self.prepared.masked} - nearly
-        return tuple(name for name in names if name not in masked and name in self.prepared.data.names)
+        nearly = {name for step in self.draw.method.steps for name in step.masks(self.draw.data)} - changing
+        masked = {*self.draw.prepared.masked} - nearly
+        return tuple(name for name in names if name not in masked and name in self.draw.prepared.data.names)
 
     def _count_unique(self, names: Sequence[str]) -> int:
-        return count_unique([self.prepared.data.codes(name) for name in names]) if names else 0
+        return count_unique([self.draw.prepared.data.codes(name) for name in names]) if names else 0
 
 
 def check_unmasked(data: Microdata, released: Microdata, method: Method, max_agreement: float) -> Check:

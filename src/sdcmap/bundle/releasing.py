@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import polars as pl
-
 from sdcmap.bundle import checks, limit_checks, release_folder
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import codebook, codebook_text
@@ -27,7 +25,7 @@ from sdcmap.bundle.limit_checks import check_limits, score_file
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_other_releases, find_parent
 from sdcmap.bundle.note import SearchEffort, method_note, note_text
 from sdcmap.bundle.pattern_check import check_missing_patterns
-from sdcmap.bundle.prepared_file import Prepared, as_written, in_format, prepare
+from sdcmap.bundle.prepared_file import Prepared, as_written, in_format
 from sdcmap.bundle.procedure import (
     MAX_INFEASIBLE_DRAWS,
     Procedure,
@@ -42,11 +40,10 @@ from sdcmap.bundle.procedure import (
 from sdcmap.bundle.profile_checks import ProfileChecks
 from sdcmap.bundle.readme import About, citation, readme
 from sdcmap.bundle.recoverable_columns import check_recoverable
-from sdcmap.bundle.round_trip import align_with_original, check_round_trip, read_released
+from sdcmap.bundle.written_draw import WrittenDraw
 from sdcmap.core import Choice, Estimate, Infeasible, Measure, Microdata, PlanError, SdcmapError, Stream
 from sdcmap.core.limit import Limit
 from sdcmap.errors import Refused, StudyMismatch
-from sdcmap.files.writer import write as write_file
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.plan import Candidate, Plan
@@ -312,88 +309,82 @@ class Release:
 
     def _make(self, part: Path, attempt: _Attempt) -> _CheckedBundle:
         """Write the bundle of this draw into `part`, read the data back, and check everything."""
-        data, plan, method, policy = self.data, self.plan, self.candidate.method, self.plan.policy
-        stream = self.candidate.stream(plan.seed)
-        # Draw the candidate, write it, and read it back as a user would.
-        masked = as_written(data, method, method.apply(data, stream))
-        prepared = prepare(data, method, masked, stream)
-        path = part / f"data.{data.schema.format}"
-        try:
-            write_file(prepared.data, path)
-        except pl.exceptions.PolarsError as error:  # the text of the error may contain a value
-            raise SdcmapError(f"{path.name} cannot be written ({type(error).__name__}).") from None
-        back = read_released(path, prepared)
-        round_trip = check_round_trip(prepared, back)
-        unmasked_keys = [name for name in prepared.data.keys if name not in prepared.masked]
-        # Samples, refits and expectations use streams of this draw: nothing of the study is used.
-        fresh, level = stream.child("release scores"), 1 - attempt.error
-        scores: dict[Measure, ScoreRow] = {}
-
-        def score(measures: Sequence[Measure]) -> list[ScoreRow]:
-            """Score each measure of the written file once."""
-            new = [measure for measure in measures if measure not in scores]
-            scores.update(zip(new, score_file(new, data, released, fresh, method), strict=True))
-            return [scores[measure] for measure in measures]
-
+        plan, policy = self.plan, self.plan.policy
+        draw = WrittenDraw.write(self.data, self.candidate.method, self.candidate.stream(plan.seed), part)
+        profile_checks = ProfileChecks(self.profile, policy, 1 - attempt.error, draw)
         # First the checks that need no score. If one fails, nothing is measured, so that no try is spent.
-        results = [
-            checks.check_identifiers(masked, policy),
-            round_trip,
-            check_recoverable(data, masked, prepared.masked, policy),
-            checks.check_weight(prepared.data, unmasked_keys, self.profile.name, policy.unique_weights),
-            *self._check_kept_survey_columns(prepared),
-            check_missing_patterns(data, method, masked, self.profile),
-        ]
-        if round_trip.passed:
-            released = align_with_original(data, back, prepared)
-            profile_checks = ProfileChecks(data, released, prepared, method, self.profile, policy, level, score)
-            results += profile_checks.checks_without_scores()
-            if plan.edits:
-                results += [checks.check_edits(plan.edits, data, released, policy.edit_violations)]
-        checked_draws = 0
+        results, checked_draws = [*self._check_unmeasured(draw, profile_checks)], 0
         if attempt.begin is not None:
             checked_draws = self._count_checked_draws()
             results += [checks.check_draws(checked_draws, policy.draws)]
-        unmeasured, overrides = checks.apply_overrides(results, self.override)
+        results, overrides = checks.apply_overrides(results, self.override)
         methods = sum(Candidate(one).kind == "candidate" for one in plan.all_methods)  # with those of a search
         effort = SearchEffort(self.searched, methods, checked_draws, policy.draws, sum(policy.try_errors))
-        if attempt.begin is None or any(not check.passed for check in unmeasured):
-            if round_trip.passed:  # for a preview of the files
-                self._explain(part, prepared, effort, (), overrides, attempt.before)
-            return _CheckedBundle(unmeasured, overrides)
+        if attempt.begin is None or any(not check.passed for check in results):
+            if draw.round_trip.passed:  # for a preview of the files
+                self._explain(part, draw.prepared, effort, (), overrides, attempt.before)
+            return _CheckedBundle(results, overrides)
         attempt.begin()
-        utilities = [m for m in plan.measures if m.axis == "utility"]
+        losses = self._score_losses(draw)
+        measured, pooled = self._measure(draw, profile_checks, losses, attempt)
+        measured, more = checks.apply_overrides(measured, self.override)
+        results, overrides = [*results, *measured], [*overrides, *more]
+        passed = all(check.passed for check in results)
+        tries = [*attempt.before, Try(attempt.number, attempt.name, attempt.error, passed, method=draw.method.text)]
+        self._explain(part, draw.prepared, effort, losses, [*attempt.overrides, *overrides], tries)
+        rows = {**dict(losses), **draw.scores, **pooled}
+        skipped = _skipped_attacks(draw.scores.values(), 1 - attempt.error)
+        return _CheckedBundle(results, overrides, True, [*rows.values()], skipped)
+
+    def _check_unmeasured(self, draw: WrittenDraw, profile_checks: ProfileChecks) -> Iterator[Check]:
+        """Yield the checks of a written draw that need no score."""
+        data, masked, prepared, policy = self.data, draw.masked, draw.prepared, self.plan.policy
+        unmasked_keys = [name for name in prepared.data.keys if name not in prepared.masked]
+        yield checks.check_identifiers(masked, policy)
+        yield draw.round_trip
+        yield check_recoverable(data, masked, prepared.masked, policy)
+        yield checks.check_weight(prepared.data, unmasked_keys, self.profile.name, policy.unique_weights)
+        yield from self._check_kept_survey_columns(prepared)
+        yield check_missing_patterns(data, draw.method, masked, self.profile)
+        if draw.round_trip.passed:
+            yield from profile_checks.checks_without_scores()
+            if self.plan.edits:
+                yield checks.check_edits(self.plan.edits, data, draw.released, policy.edit_violations)
+
+    def _score_losses(self, draw: WrittenDraw) -> list[tuple[Measure, ScoreRow]]:
+        """Score every utility measure of the plan on the written file."""
+        utilities = [measure for measure in self.plan.measures if measure.axis == "utility"]
+        return list(zip(utilities, score_file(utilities, self.data, draw.released, draw.stream), strict=True))
+
+    def _measure(
+        self, draw: WrittenDraw, profile_checks: ProfileChecks, losses: Sequence[tuple[Measure, ScoreRow]],
+        attempt: _Attempt,
+    ) -> tuple[list[Check], dict[Measure, ScoreRow]]:  # fmt: skip
+        """Return the checks of the written file that need scores, and the scores that are pooled over further draws."""
+        plan, method, level = self.plan, draw.method, 1 - attempt.error
         risks, expectations = (
             [m for m in plan.measures if m.axis == "risk" and m.expectation == pooled] for pooled in (False, True)
         )
         limited = {limit.measure for limit in self.limits}
-        expected_losses = [m for m in utilities if m.expectation and m in limited]
-        losses = list(zip(utilities, score_file(utilities, data, released, fresh), strict=True))
         # The limits of the plan, and the limits of the profile, on the file as read back.
-        single = [loss for loss in losses if loss[0] in limited and not loss[0].expectation]
-        results += check_limits(self.limits, single, level, name="loss")
-        results += check_limits(self.limits, list(zip(risks, score(risks), strict=True)), level)
+        single = [(m, row) for m, row in losses if m in limited and not m.expectation]
+        results = [*check_limits(self.limits, single, level, name="loss")]
+        results += check_limits(self.limits, list(zip(risks, draw.score(risks), strict=True)), level)
         results += profile_checks.checks()
         # An expectation cannot be judged by one file, so it is pooled over further new draws of the method.
-        measures = [*expectations, *expected_losses]
-        pooled = limit_checks.score_expectations(measures, data, self._draws(stream), is_random=method.random)
+        measures = [*expectations, *(m for m, _ in losses if m.expectation and m in limited)]
+        draws = self._draws(self.candidate.stream(plan.seed))
+        pooled = limit_checks.score_expectations(measures, self.data, draws, is_random=method.random)
         for name, axis in (("risk", "risk"), ("loss", "utility")):
             scored = [(m, row) for m, row in zip(measures, pooled, strict=True) if m.axis == axis]
             results += check_limits(self.limits, scored, level, what="over draws", name=name)
         earlier = self._find_earlier(attempt.ledgers)
         if self.parent is not None:
-            others = earlier if self.again else None
-            nested_stream = fresh.child("nested")
-            results += check_nested(self.parent, prepared, back, self.limits, nested_stream, method, level, others)
+            others, stream = earlier if self.again else None, draw.stream.child("nested")
+            results += check_nested(self.parent, draw.prepared, draw.back, self.limits, stream, method, level, others)
         elif self.again:
-            results += check_joint(earlier, data, released, plan, self.limits, fresh, method, level)
-        results, overrides = checks.apply_overrides(results, self.override)
-        passed = all(check.passed for check in results)
-        tries = [*attempt.before, Try(attempt.number, attempt.name, attempt.error, passed, method=method.text)]
-        self._explain(part, prepared, effort, losses, [*attempt.overrides, *overrides], tries)
-        expected = dict(zip(measures, pooled, strict=True))
-        measured = {**dict(losses), **scores, **expected}
-        return _CheckedBundle(results, overrides, True, [*measured.values()], _skipped_attacks(scores.values(), level))
+            results += check_joint(earlier, self.data, draw.released, plan, self.limits, draw.stream, method, level)
+        return results, dict(zip(measures, pooled, strict=True))
 
     def _check_kept_survey_columns(self, prepared: Prepared) -> Iterator[Check]:
         """Check what links the rows of a fully synthetic file to people, though all that describes them is drawn."""
