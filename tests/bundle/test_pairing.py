@@ -79,10 +79,11 @@ def pair(workdir: Path) -> PairChoice:
 
 
 def found(known: dict[str, Any], released: dict[str, Any]) -> float:
-    """The share whose own record is the nearest released one, columns divided by the known ones' standard deviations."""
-    names = list(known)
-    scale = np.array([known[name].std(ddof=1) for name in names])
-    x, y = (np.column_stack([file[name] for name in names]) / scale for file in (known, released))
+    """The share of released records whose nearest known one is their own; each file has mean 0 and standard deviation 1."""
+    x, y = (
+        np.column_stack([(v - v.mean()) / v.std() for v in (file[name] for name in known)])
+        for file in (known, released)
+    )
     distance = ((x[None] - y[:, None]) ** 2).sum(axis=2)
     return float((distance.argmin(axis=1) == np.arange(len(x))).mean())
 
