@@ -137,8 +137,8 @@ class IntruderKnowledge(RiskMeasure):
         "How well the agency expects an intruder to know a person's value after the release; 0 means exactly."
     )
 
-    # 9: unit-free metrics; 10: priors, losses and gains; 11: more one-to-one attacks; 12: three attacks one-to-one
-    revision: ClassVar[int] = 12
+    # 10: priors, losses and gains; 11: more one-to-one attacks; 12: three attacks one-to-one; 13: every attack
+    revision: ClassVar[int] = 13
     unit: ClassVar[str] = "prior uncertainty"
     bounds: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
     expectation: ClassVar[bool] = True

@@ -28,7 +28,6 @@ from sdcmap.risk.linkage.cell_pairs import (
     link_cells_one_to_one,
 )
 from sdcmap.risk.linkage.cost_models import (
-    MAX_MATRIX_PAIRS,
     NO_RESULT,
     BestSoFar,
     CostModel,
@@ -63,7 +62,7 @@ ATTACKS: dict[str, Attack] = {
     "unit-free d": Linkage("unit-free d"), "unit-free l": Linkage("unit-free l"), "nearest": NearestRecord("standardized"),
     "mahalanobis": NearestRecord("mahalanobis"), "gower": NearestRecord("gower"), "mixed": NearestRecord("mixed"),
 }  # fmt: skip
-LEADING_ATTACKS = 3  # attacks run one-to-one in files of up to `MAX_MATRIX_PAIRS`; in larger files only the first
+MAX_PAIRS_EVERY_ATTACK = 25_000_000  # pairs of records; in larger files only the leading attack is run one-to-one
 FEW_CANDIDATES = 100  # per released record, on average; up to here every attack is also run one-to-one
 METHOD_AWARE_ATTACKS = ("informed", "calibrated")  # attacks that know the method
 MAX_PAIRS_ALL_TARGETS = 4_000_000_000  # pairs; up to here every released record is a target
@@ -90,11 +89,10 @@ class WorstLinkage(Attack):
     targets : number of targets, drawn at random, that are attacked; 0: all of them up to 4,000 million pairs of
         records (400 million with an archive), 2,500 beyond. The draw is the same for every candidate of a study.
     draw : another number draws other targets.
-    one_to_one : the attacks that are also run one-to-one. "leading": the attack that most often has the true record
-        among its cheapest, up to two million pairs also the next two; and every attack where the unchanged columns
-        leave at most 100 candidates per record. "every": every attack, which takes three times as long on other files.
-        Beyond two million pairs it links each record to one of its 50 best candidates; the best attack is then also run
-        over all pairs.
+    one_to_one : the attacks that are also run one-to-one. "leading": every attack up to 25 million pairs of records, and
+        where the unchanged columns leave at most 100 candidates per record; else the attack that most often has the
+        true record among its cheapest. "every": every attack in any case. Beyond two million pairs each record is
+        linked to one of its 50 best candidates; the best attack is then also run over all pairs.
 
     Formula: the largest share of re-identified records over Linkage "unit-free d" and "unit-free l"; NearestRecord
     "standardized" and "mahalanobis" on the numeric variables, "gower" and "mixed" where there are keys too; Informed
@@ -125,8 +123,9 @@ class WorstLinkage(Attack):
     description: ClassVar[str] = "Share of records re-identified by whichever linkage attack works best."
 
     # 11: unchanged columns must be equal also for an attacker who does not know the method, and attacks within cells are
-    # all run one-to-one; 12: three attacks one-to-one, and an order that does not depend on the codes of categories
-    revision: ClassVar[int] = 12
+    # all run one-to-one; 12: an order that does not depend on the codes of categories; 13: every attack one-to-one in
+    # files of up to 25 million pairs
+    revision: ClassVar[int] = 13
     households: ClassVar[str] = "used: a re-identified member re-identifies the household"
 
     method: Method | None = None
@@ -456,9 +455,7 @@ class AttackRun:
             self.not_run[name] = str(problem)
 
     def run_one_to_one(self, *, every: bool, report_rate: Callable[[float], None]) -> None:
-        """Run the leading attacks one-to-one, unless an attack already re-identifies every record.
-
-        If there are few candidates, all attacks are run so, which takes little time.
+        """Run attacks one-to-one, unless an attack already re-identifies every record: all of them, or the leading one.
 
         Parameters
         ----------
@@ -473,12 +470,10 @@ class AttackRun:
             return
         if self._has_few_candidates:
             self._link_cells([leaders[0], *(name for name in self.cost_models if name != leaders[0])])
-        elif every:
+        elif every or len(self.pair.known) * len(self.pair.released) <= MAX_PAIRS_EVERY_ATTACK:
             self._link_every_attack(report_rate)
         else:
-            is_small = len(self.pair.known) * len(self.pair.released) <= MAX_MATRIX_PAIRS
-            for name in leaders[: LEADING_ATTACKS if is_small else 1]:
-                self._link_one_to_one(name)
+            self._link_one_to_one(leaders[0])
         report_rate(self.best_so_far.rate)
 
     @property
