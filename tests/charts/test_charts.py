@@ -147,7 +147,7 @@ def test_axis_includes_near_guide_and_excludes_far_one() -> None:
 
 
 def test_threshold_line_and_chosen_point(swaps: RUMap) -> None:
-    limit = float(swaps.frontier["risk"].median())  # type: ignore[arg-type]
+    limit = float(swaps.frontier["risk_end"].median())  # type: ignore[arg-type]
     choice = swaps.choose(sm.Threshold(risk=limit))
     info = map_info(swaps, mark=choice)
     line = info.lines.row(0, named=True)

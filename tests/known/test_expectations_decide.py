@@ -141,8 +141,9 @@ def test_one_draw_of_a_random_method_meets_no_limit() -> None:
     assert limit.judge(POSITION.pool_draws(one, is_random=False), 0.95).status == "met"  # exact: there is only one draw
 
 
-def test_threshold_compares_the_upper_confidence_limit(ru: RUMap, squared_errors: np.ndarray) -> None:
-    z = 2.99997699  # normal quantile of 0.99865, the level of choosing
+def test_threshold_compares_the_eligibility_limit(ru: RUMap, squared_errors: np.ndarray) -> None:
+    """The release is expected to have the error s of the study: its margin is 2.33 s + 1.5 sqrt(s^2 + s^2)."""
+    z = 2.33 + 1.5 * np.sqrt(2)
     end = 1 / (squared_errors.mean() - z * squared_errors.std(ddof=1) / np.sqrt(DRAWS))
     row = ru.means.filter(pl.col("method").str.contains("0.3")).row(0, named=True)
     assert row["risk_end"] == pytest.approx(end, rel=1e-5)

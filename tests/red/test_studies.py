@@ -174,7 +174,7 @@ def test_terminated_release_leaves_neither_data_nor_entry(study: Path, tmp_path:
 KILLED = """
 import os, signal, sys
 import sdcmap as sm
-from sdcmap.bundle import releasing
+from sdcmap.bundle import releasing, written_draw
 from sdcmap.study import sweep as sweep_module
 
 def die(*_):
@@ -191,7 +191,7 @@ if where == "sweep":
     plan = sm.Plan(sm.Swap(on="sex", rate=0.1), plan.measures, replicates=3)
     sm.sweep(data, plan, engine="processes", workers=1)
 elif where == "check":
-    releasing.read_released = die
+    written_draw.read_released = die
     release.check()
 else:
     releasing.release_folder.put_in_place = die

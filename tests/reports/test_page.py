@@ -22,7 +22,7 @@ from sdcmap.workflow import report
 
 SEED = 0x5EED_0F_7E57_1234_5678_9ABC_DEF0_1122_3344
 HOSTILE = "<script>alert(1)</script>"
-RULE = sm.Threshold(risk=0.06)
+RULE = sm.Threshold(risk=0.095)
 
 
 def sweep_study(folder: Path, data: sm.Microdata, plan: sm.Plan) -> Study:

@@ -187,9 +187,13 @@ def test_measures_equal_cpu_values(
         on_gpu = measure.apply(people, masked, np.random.default_rng(1), ())
     assert called_kernels >= kernels
     assert on_gpu.value == pytest.approx(on_cpu.value, rel=1e-6)
+    # Attacks that do not lead are run one-to-one among the best candidates of each record. Of candidates that tie at the
+    # end of such a list, others may be taken, which moves a few links.
+    tie = 5 / len(people) if isinstance(measure, sm.WorstLinkage) else 0.0
     for name, value in on_cpu.parts.items():
         if name not in ("gap", "zone"):
-            assert on_gpu.parts[name] == pytest.approx(value, rel=1e-6), name
+            abs_tolerance = tie if name == "linked" or "one-to-one" in name else 0.0
+            assert on_gpu.parts[name] == pytest.approx(value, rel=1e-6, abs=abs_tolerance), name
 
 
 @pytest.mark.parametrize(

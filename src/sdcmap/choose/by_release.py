@@ -169,8 +169,14 @@ class ByRelease(Rule):
         return draws.row(int(np.argmin(np.where(sound, self._cost(ru, draws), np.inf))), named=True)
 
     def _candidates_in_order(self, ru: RiskUtilityMap, rows: pl.DataFrame, order: Array) -> tuple[str, ...]:
-        """Return the ids of the first eligible candidates, one of each method, because a release makes a new draw."""
-        methods = list(dict.fromkeys(rows["method"].gather(order).to_list()))[:MAX_CANDIDATES_TRIED]
+        """Return the ids of the first eligible candidates, one of each method, because a release makes a new draw.
+
+        A file made elsewhere cannot be drawn again, so it is listed only if it is the chosen one.
+        """
+        ranked = list(dict.fromkeys(rows["method"].gather(order).to_list()))
+        methods = [name for name in ranked if name == ranked[0] or ru.scores.kinds[name] != "file"][
+            :MAX_CANDIDATES_TRIED
+        ]
         ordered, listed = rows[order], []
         for method in methods:
             row = ordered.filter(pl.col("method") == method).row(0, named=True)
