@@ -88,10 +88,10 @@ def test_one_unit_has_the_largest_value(file: object) -> None:
 
 # ---- the largest value ----------------------------------------------------------------------------------------
 def test_largest_released_number_does_not_tell_who_is_in() -> None:
-    """30 releases with and 30 without on each file: an area of 0.5 has a standard error of 0.075."""
-    lines = [largest_value.run(number, FIRST_SEED + number, others=200) for number in range(180)]
+    """20 releases with and 20 without on each file: an area of 0.5 has a standard error of 0.09."""
+    lines = [largest_value.run(number, FIRST_SEED + number, others=200) for number in range(120)]
     for figure in largest_value.find_figures(lines):
-        assert figure.value <= figure.limit + 0.15, figure
+        assert figure.value <= figure.limit + 0.2, figure
 
 
 def test_attack_on_an_unprotected_file_succeeds() -> None:

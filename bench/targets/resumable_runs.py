@@ -140,12 +140,13 @@ def missing_runs(out: Path, runs: int, part: tuple[int, int] = (1, 1)) -> list[i
 
 def make_run(run: Callable[[int, int], Facts], number: int) -> Facts:
     """Return the line of one run: what it observed, or its error."""
-    seed, start = FIRST_SEED + number, time.perf_counter()
+    seed, start, processor = FIRST_SEED + number, time.perf_counter(), time.process_time()
     try:
         facts = run(number, seed)
     except Exception:
         facts = {"error": traceback.format_exc()}
-    return {"run": number, "seed": seed, "seconds": round(time.perf_counter() - start, 3), **facts}
+    spent = {"seconds": time.perf_counter() - start, "processor": time.process_time() - processor}
+    return {"run": number, "seed": seed, **{name: round(value, 3) for name, value in spent.items()}, **facts}
 
 
 def make_runs(target: Target, out: Path, numbers: Iterable[int], jobs: int, minutes: float) -> None:
@@ -217,8 +218,9 @@ def print_figures(target: Target, out: Path, runs: int) -> int:
     """Print every figure; return 1 if a target is not met or a run ended with an error."""
     lines = sorted((line for line in read_lines(out) if line["run"] < runs), key=lambda line: int(line["run"]))
     failed = sorted({*missing_runs(out, runs)} & {*_failed_runs(out)})
-    seconds = [line["seconds"] for line in lines] or [0.0]
-    print(f"{len(lines):,} of {runs:,} runs, {np.mean(seconds):.3g} s each (largest {max(seconds):.3g} s)")
+    seconds, processor = ([line[name] for line in lines] or [0.0] for name in ("seconds", "processor"))
+    each = f"{np.mean(seconds):.3g} s each, {np.mean(processor):.3g} s of the processor"
+    print(f"{len(lines):,} of {runs:,} runs, {each} (largest {max(processor):.3g} s)")
     figures = list(target.figures(lines)) if lines else []
     for figure in figures:
         print(figure)

@@ -102,10 +102,8 @@ def writes_file(situation: str, number: int, seed: Sequence[int]) -> bool:
     study = SimulatedStudy(true_risks(situation, limits, number), limits, rng)
     methods = [Candidate(sm.Noise(on=("wage",), variance=1.0 + k)) for k in range(CANDIDATES)]
     place = {candidate.method.digest: k for k, candidate in enumerate(methods)}
-    with (
-        tempfile.TemporaryDirectory(dir=IN_MEMORY if Path(IN_MEMORY).is_dir() else None) as folder,
-        Ledger.open_locked(Path(folder)) as ledger,
-    ):
+    memory = IN_MEMORY if Path(IN_MEMORY).is_dir() else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder, Ledger.open_locked(Path(folder)) as ledger:
         for release in range(SEEDS if situation == "other seeds" else 1):
             order = [int(k) for k in rng.permutation(CANDIDATES)]
             if situation == "by the study":

@@ -28,7 +28,7 @@ from sdcmap.study.profiles import Profile, find_profile
 from sdcmap.workflow import choose, write_release
 
 RUNS, MAX_SHARE = 100, 5 / 100
-ROWS = 2_000
+ROWS = 1_000
 MARGIN = 4.0  # standard errors of a release
 MEASUREMENTS = 2  # of each candidate, for its margin
 PROFILE = "public-use"
