@@ -28,7 +28,7 @@ from sdcmap.study.profiles import Profile, find_profile
 from sdcmap.workflow import choose, write_release
 
 RUNS, MAX_SHARE = 100, 5 / 100
-ROWS = 1_000
+ROWS = 500  # a sweep of 1,000 rows takes four times as long, most of it for one-to-one links
 MARGIN = 4.0  # standard errors of a release
 MEASUREMENTS = 2  # of each candidate, for its margin
 PROFILE = "public-use"
