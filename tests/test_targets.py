@@ -1,0 +1,162 @@
+"""The targets of the benchmarks in short: few runs with fixed seeds, and bands so wide that only a large change fails.
+
+The scripts in bench/targets/ run the whole targets. Here each attack must also succeed where it should: a test that nothing
+can fail would say nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import demo_refusals
+import largest_value
+import measure_errors
+import resumable_runs
+import shadow_models
+import simulated_studies
+import toy_runs
+import within_limits
+from made_files import FILES, METHODS
+from resumable_runs import FIRST_SEED, Facts, Figure, Target, binomial_band, missing_runs, read_lines
+from sdcmap.core import Estimate, Stream
+from sdcmap.methods import Identity, Synthesize
+from sdcmap.risk import ClosestRecord
+
+SCRIPTS = (largest_value, shadow_models, simulated_studies, measure_errors, within_limits, demo_refusals)
+
+
+# ---- runs that can be continued -------------------------------------------------------------------------------
+def mean_figure(lines: list[Facts]) -> list[Figure]:
+    mean = float(np.mean([line["doubled"] for line in lines]))
+    return [Figure("mean", mean, (mean, mean), 5.0, len(lines))]
+
+
+def test_finished_runs_are_continued_and_failed_ones_are_made_again(tmp_path: Path) -> None:
+    out, target = tmp_path / "out.jsonl", Target("Count.", toy_runs.double, mean_figure, 5)
+    assert resumable_runs.main(target, ["--out", str(out), "--part", "2/2", "--runs", "5"]) == 1, "run 3 fails"
+    assert [line["run"] for line in read_lines(out)] == [1]
+    assert missing_runs(out, 5) == [0, 2, 3, 4] and missing_runs(out, 5, (1, 2)) == [0, 2, 4]
+    with out.open("a") as lines:  # a process was killed while it wrote
+        lines.write('{"run": 4, "se')
+    assert resumable_runs.main(target, ["--out", str(out), "--part", "1/2"]) == 1
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert sorted(line["run"] for line in lines) == [0, 1, 2, 3, 4]
+    assert [line["run"] for line in lines if "error" in line] == [3]
+    assert all(line["seed"] == FIRST_SEED + line["run"] for line in lines)
+
+
+def test_runs_that_take_longer_than_the_time_are_given_up(tmp_path: Path) -> None:
+    out, start = tmp_path / "out.jsonl", time.monotonic()
+    target = Target("Sleep.", toy_runs.sleep, lambda lines: [], 3)
+    resumable_runs.main(target, ["--out", str(out), "--minutes", "0.1"])
+    assert time.monotonic() - start < 50
+    assert [line["run"] for line in read_lines(out)] in ([0], [])
+
+
+def test_bands() -> None:
+    """Clopper and Pearson (1934): 0 of 200 is [0, 0.0183], 5 of 100 is [0.0164, 0.1128]."""
+    assert binomial_band(0, 200) == pytest.approx((0, 0.0183), abs=1e-4)
+    assert binomial_band(5, 100) == pytest.approx((0.0164, 0.1128), abs=1e-4)
+    assert binomial_band(3, 3)[1] == 1.0
+    assert not Figure("share", 0.07, (0.05, 0.09), 0.065, 1000).is_met
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
+def test_every_script_states_its_target(script: object) -> None:
+    target = script.TARGET  # type: ignore[attr-defined]
+    assert target.description.startswith("Target: ") and target.runs >= 48
+
+
+# ---- made files -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_one_unit_has_the_largest_value(file: object) -> None:
+    frame = file.frame(300, np.random.default_rng(1))  # type: ignore[attr-defined]
+    values = np.sort(file.read(frame).numbers(file.amount))  # type: ignore[attr-defined]
+    assert values[-1] == file.largest and values[-2] < 0.75 * file.largest  # type: ignore[attr-defined]
+    without = file.frame(300, np.random.default_rng(1), has_person=False)  # type: ignore[attr-defined]
+    assert len(without) == 300 and without[file.amount].max() == values[-2]  # type: ignore[attr-defined]
+    data = file.read(frame)  # type: ignore[attr-defined]
+    methods = {name: make(data) for name, make in METHODS.items()}
+    assert any(isinstance(step, Synthesize) and step.leaf == 5 for step in methods["synthetic"].steps)
+    assert not methods["synthetic"].keeps_pairs(data) and methods["masked"].keeps_pairs(data)
+
+
+# ---- the largest value ----------------------------------------------------------------------------------------
+def test_largest_released_number_does_not_tell_who_is_in() -> None:
+    """20 releases with and 20 without on each file: an area of 0.5 has a standard error of 0.09."""
+    lines = [largest_value.run(number, FIRST_SEED + number, others=200) for number in range(120)]
+    for figure in largest_value.find_figures(lines):
+        assert figure.value <= figure.limit + 0.2, figure
+
+
+def test_attack_on_an_unprotected_file_succeeds() -> None:
+    inside, outside = np.full(20, 100.0), np.arange(20.0)
+    assert largest_value.area_under_curve(inside, outside) == 1.0
+    lines = [{"file": "incomes", "has_person": has, "released": 90_000.0 if has else 1.0} for has in (True, False) * 10]
+    assert [figure.is_met for figure in largest_value.find_figures(lines)] == [False, False]
+
+
+# ---- membership of outlying people ----------------------------------------------------------------------------
+def test_shadow_models_agree_with_the_stated_membership() -> None:
+    """The default synthetic method on one file, with 40 releases of the attacker: both have an error of about 0.02."""
+    line = shadow_models.run(2, FIRST_SEED + 2, shadows=40)
+    assert line["method"] == "synthetic" and line["people"] == 30
+    assert abs(line["attacked"] - line["stated"]) < 0.15, line
+
+
+def test_shadow_models_recognize_people_in_an_unmasked_file() -> None:
+    file = FILES[0]
+    data = file.read(file.frame(600, np.random.default_rng(1)))
+    measure = shadow_models.OutlierMembership(on=data.knowable)
+    assert shadow_models.attack(file, data, Identity(), measure, 1, shadows=30)["attacked"] > 0.95
+    noise = np.random.default_rng(1).standard_normal((60, 30, 5))
+    guessed = shadow_models.judge(noise, np.random.default_rng(2).random((60, 30)) < 0.5)["attacked"]
+    assert abs(guessed - 0.5) < 0.06, "nothing to learn from"
+
+
+# ---- limits and tries -----------------------------------------------------------------------------------------
+def test_simulated_studies_rarely_write_a_file_above_a_limit() -> None:
+    """100 studies: at a rate of 5 %, 5 with a standard deviation of 2.2."""
+    lines = [simulated_studies.run(number, FIRST_SEED + number) for number in range(100)]
+    count = {name: sum(line[name] for line in lines) for name in simulated_studies.SITUATIONS}
+    assert count["one limit"] >= 1 and max(count.values()) <= 14, count
+
+
+def test_released_studies_are_counted_by_the_errors_of_the_estimates() -> None:
+    """With right standard errors 5 % of the studies release a file, with errors of a quarter nearly half of them."""
+    rng = np.random.default_rng(1)
+    values = 0.5 + 0.02 * rng.standard_normal(3 * 600)
+    for se, low, high in ((0.02, 0.03, 0.075), (0.005, 0.3, 0.9)):
+        released, studies = measure_errors.count_released([Estimate(value=x, se=se) for x in values], ClosestRecord())
+        assert studies == 600 and low <= released / studies <= high, se
+
+
+def test_measures_at_release_have_errors() -> None:
+    line = measure_errors.run(0, FIRST_SEED, rows=150)
+    assert line["method"] == "synthetic" and len(line["scores"]) >= 2
+    for facts in line["scores"].values():
+        estimate = measure_errors._to_estimate(json.loads(json.dumps(facts)))
+        assert estimate.upper(0.97) > estimate.value
+
+
+def test_margins_are_in_standard_errors_of_a_release() -> None:
+    file = FILES[0]
+    data = file.read(file.frame(300, np.random.default_rng(1)))
+    profile = within_limits.find_profile("public-use")
+    margin, nearest = within_limits.find_margin(data, Identity(), profile, 1, 1)
+    assert margin < 0 and nearest, "the unmasked file"
+    lines = [{"margin": m, "refused": r} for m, r in [(5.0, False), (4.5, True), (3.0, True)]]
+    (figure,) = within_limits.find_figures(lines)
+    assert (figure.runs, figure.value, figure.is_met) == (2, 0.5, False)
+
+
+def test_a_demo_is_run_up_to_its_release() -> None:
+    line = {"refused": False}
+    assert [figure.is_met for figure in demo_refusals.find_figures([line])] == [True]
+    assert [figure.is_met for figure in demo_refusals.find_figures([line, {"refused": True}])] == [False]
+    assert Stream.of_seed(resumable_runs.plan_seed(1)) and resumable_runs.plan_seed(1).bit_length() > 128
