@@ -13,9 +13,9 @@ from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, 
 from sdcmap.core.estimate import Skipped
 from sdcmap.core.refits import HalfIn, Refit, refit_without
 from sdcmap.data.cells import common_codes
-from sdcmap.kernels.tables.attribution import neighbor_densities, two_nearest_distances
+from sdcmap.kernels.tables.attribution import describe_neighborhoods, neighbor_densities
 from sdcmap.kernels.tables.coding import compress
-from sdcmap.risk._control import SECONDS_PER_COMPARISON, distance_inputs, numeric_ranges, recode_by_method
+from sdcmap.risk._control import SECONDS_PER_COMPARISON, distance_inputs, recode_by_method
 from sdcmap.risk._half_in_scores import (
     MIN_REFITS,
     detection_rate,
@@ -30,6 +30,8 @@ from sdcmap.risk.worst_membership import FALSE_POSITIVE_RATE, LOG_OFFSET, MIN_CO
 RELEASE_REFITS = 40  # of the release checks
 ATTACKS = 5.0  # the cost of all attacks, in comparisons of a person with all records
 SECONDS_PER_SCORE = 4e-4  # to judge a person in a refit, on one core
+FEW_NEIGHBORS, MANY_NEIGHBORS = 5, 25  # records whose mean distance is a score
+NEAR_VALUE = 0.1  # on the scale asinh((x - median) / spread)
 DETECTION = "true positives at 1 % false positives"
 BETWEEN_PEOPLE = "standard error between people"
 NO_METHOD = "membership of outlying people needs the method that made the file, to make it again with and without them."
@@ -59,10 +61,13 @@ class OutlierMembership(RiskMeasure):
         by sqrt(mean b^2) over columns and pairs of the first 20 categorical columns. b is -log2 of the share with the
         value for categories; for numbers -log2 min(1, 2 P(X <= x), 2 P(X >= x)), plus log2 of |x - median| over three
         robust standard deviations (1.4826 MAD) if that is above 1.
-    The scores are "closest" and "density", as in WorstMembership; for the person's most outlying number "value", the
-    distance to the nearest released value, and "extreme", the largest (or smallest) released value; "rare values", how
-    often the person's rarest category or pair of categories occurs; and "combined", a linear discriminant of all. Each
-    half of the people is judged by the score that is best for the other half.
+    The scores use distances over all columns, with amounts as ranks in the original: "closest" and "density" as in
+    WorstMembership, and the mean distance to the 5 and the 25 nearest records; the same for amounts alone; the shares of
+    records with all categories of the person, and with all but one. For the person's most outlying number: the distance
+    to the nearest released value ("value"), the shares of values near it and beyond it, and the largest (or smallest)
+    released value ("extreme"). "rare values": how often the person's rarest category or pair of categories occurs; and
+    "combined", a linear discriminant of all. Each half of the people is judged by the score that is best for the other
+    half.
     `parts`: the AUC of each score; the other statistic; "most recognizable person", the largest AUC of one person over the
     refits, which has no limit, and the value that such a maximum exceeds by chance with probability 5 %; "people" attacked;
     the part of the standard error that more refits do not reduce. The standard error is clustered by person and by refit.
@@ -184,48 +189,72 @@ class OutlierMembership(RiskMeasure):
     ) -> dict[str, Array]:
         """Return the scores of each attack for the people `rows` (rows of the result) in each refit (columns)."""
         known = recode_by_method(original, self.method, names)
-        people, ranges, released = known.take(rows), numeric_ranges(known, names), [refit.released for refit in refits]
+        released = [refit.released for refit in refits]
         if not all(map(len, released)):
             raise Undefined("a refit has no records.")
-        inputs = [distance_inputs(people, file, names, ranges) for file in released]
-        nearest = np.column_stack([two_nearest_distances(*one)[:, 0] for one in inputs])
-        width = median_width(nearest)
+        # Amounts are compared by their ranks: by their values, all but the largest ones would look alike.
+        people, *files = _rank_amounts(original, [known.take(rows), *released], names)
+        inputs = [distance_inputs(people, file, names, dict.fromkeys(names, 1.0)) for file in files]
+        seen = np.stack([describe_neighborhoods(*one, FEW_NEIGHBORS, MANY_NEIGHBORS) for one in inputs], axis=-1)
+        width = median_width(seen[:, 0])
         crowd = np.column_stack([neighbor_densities(*one, width)[:, 1] for one in inputs])
         amounts, categories = self._units.subjects(original)
-        value, extreme = _score_amounts(original, rows, released, amounts)
-        return {
-            "closest": -nearest, "density": np.log(crowd + LOG_OFFSET), "value": value, "extreme": extreme,
-            "rare values": _count_rare_values(people, released, categories),
+        scores = {
+            "closest": -seen[:, 0], "few nearest": -seen[:, 1], "many nearest": -seen[:, 2],
+            "density": np.log(crowd + LOG_OFFSET), "closest amounts": -seen[:, 3], "few nearest amounts": -seen[:, 4],
+            "same categories": np.sqrt(seen[:, 5]), "similar categories": np.sqrt(seen[:, 6]),
         }  # fmt: skip
+        scores |= _score_amounts(original, rows, released, amounts)
+        return scores | {"rare values": _count_rare_values(known.take(rows), released, categories)}
 
 
-def _score_amounts(
-    data: Microdata, rows: Array, released: Sequence[Microdata], amounts: Subjects
-) -> tuple[Array, Array]:
-    """Return how near the nearest released value of the person's most outlying number is, and the largest released value.
+def _rank_amounts(original: Microdata, files: Sequence[Microdata], names: tuple[str, ...]) -> list[Microdata]:
+    """Return files with each amount as its rank in the original, from 0 to 1."""
+    ranked = list(files)
+    for name in names:
+        if original.column(name).levels is not None:
+            continue
+        x = original.numbers(name)
+        ordered = np.sort(x[np.isfinite(x)])
+        for k, file in enumerate(ranked):
+            if file.column(name).levels is None:
+                y = file.numbers(name)
+                places = np.searchsorted(ordered, y, side="left") + np.searchsorted(ordered, y, side="right")
+                rank = np.where(np.isfinite(y), places / 2 / max(1, len(ordered)), np.nan)
+                ranked[k] = ranked[k].change(None, {name: rank})
+    return ranked
 
-    Of a person below the median it is the smallest one. Distances are of asinh((x - median) / s), s a robust standard
-    deviation, so that one error of a large number does not outweigh all others. Both are 0 where the number was recoded.
+
+def _score_amounts(data: Microdata, rows: Array, released: Sequence[Microdata], amounts: Subjects) -> dict[str, Array]:
+    """Return what the released values say about the person's most outlying number.
+
+    They are how near the nearest released value is, the share of values near it and that of values beyond it, and the
+    largest released value (of a person below the median the smallest one). Distances are of asinh((x - median) / s), s a
+    robust standard deviation, so that one error of a large number does not outweigh all others. All are 0 where the
+    number was recoded.
     """
-    value, extreme = np.zeros((2, len(rows), len(released)))
+    value, near, beyond, extreme = np.zeros((4, len(rows), len(released)))
     for (name,), people in amounts.items():
         x = data.numbers(name)
         v = x[np.isfinite(x)]
         center, spread = (float(np.median(v)), robust_spread(v)) if len(v) else (0.0, 1.0)
         own = np.arcsinh((x[rows[people]] - center) / spread)
         known = np.isfinite(own)
+        own, who = own[known], people[known]
         for k, file in enumerate(released):
             y = file.numbers(name) if file.column(name).levels is None else v[:0]
             if not np.isfinite(y).any():
                 continue
             y = np.arcsinh((np.sort(y[np.isfinite(y)]) - center) / spread)
-            place = np.searchsorted(y, own[known])
-            gap = np.minimum(
-                np.abs(own[known] - y[np.maximum(place - 1, 0)]), np.abs(y[np.minimum(place, len(y) - 1)] - own[known])
-            )
-            value[people[known], k] = -gap
-            extreme[people[known], k] = np.where(own[known] >= 0, y[-1], -y[0])
-    return value, extreme
+            place = np.searchsorted(y, own)
+            gaps = np.abs(own - y[np.maximum(place - 1, 0)]), np.abs(y[np.minimum(place, len(y) - 1)] - own)
+            value[who, k] = -np.minimum(*gaps)
+            around = np.searchsorted(y, own + NEAR_VALUE, side="right") - np.searchsorted(y, own - NEAR_VALUE)
+            near[who, k] = np.sqrt(around / len(y))
+            up_to = np.searchsorted(y, own, side="right")
+            beyond[who, k] = np.sqrt(np.where(own >= 0, len(y) - place, up_to) / len(y))
+            extreme[who, k] = np.where(own >= 0, y[-1], -y[0])
+    return {"value": value, "values near": near, "values beyond": beyond, "extreme": extreme}
 
 
 def _count_rare_values(people: Microdata, released: Sequence[Microdata], categories: Subjects) -> Array:

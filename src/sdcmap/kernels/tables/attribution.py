@@ -140,6 +140,41 @@ def two_nearest_distances(x: Array, c: Array, y: Array, d: Array, weight: Array)
 
 
 @jit
+def describe_neighborhoods(
+    x: Array, c: Array, y: Array, d: Array, weight: Array, few: int, many: int
+) -> Array:  # fmt: skip
+    """Return how many records are near each target, in seven columns.
+
+    They are the distance to the nearest record and the mean distances to the `few` and the `many` nearest ones, by Gower's
+    distance times the sum of the weights; the same for the nearest and the `few` by the numbers alone; and the shares of
+    the records that have all codes of the target, and all but one at most. Empty files give NaN.
+    """
+    described = np.full((len(x), 7), np.nan)
+    if len(y) == 0:
+        return described
+    few, many = min(few, len(y)), min(many, len(y))
+    away, apart = np.empty(len(y)), np.empty(len(y))
+    for t in range(len(x)):
+        gower_distances(x[t], c[t], y, d, weight, away)
+        same, similar = 0, 0
+        for r in range(len(y)):
+            differing, weighted = 0, 0.0
+            for j in range(c.shape[1]):
+                if c[t, j] != d[r, j] and d[r, j] != ANY:
+                    differing += 1
+                    weighted += weight[x.shape[1] + j]
+            same += differing == 0
+            similar += differing <= 1
+            apart[r] = away[r] - weighted
+        near = np.sort(np.partition(away, many - 1)[:many])
+        described[t, 0], described[t, 1], described[t, 2] = near[0], near[:few].mean(), near.mean()
+        near = np.sort(np.partition(apart, few - 1)[:few])
+        described[t, 3], described[t, 4] = near[0], near.mean()
+        described[t, 5], described[t, 6] = same / len(y), similar / len(y)
+    return described
+
+
+@jit
 def neighbor_densities(x: Array, c: Array, y: Array, d: Array, weight: Array, width: float) -> Array:
     """Return, for each target, the share of records within `width` and a density, the mean of exp(-distance/width)."""
     density = np.zeros((len(x), 2))
