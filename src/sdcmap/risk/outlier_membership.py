@@ -30,6 +30,7 @@ from sdcmap.risk.worst_membership import FALSE_POSITIVE_RATE, LOG_OFFSET, MIN_CO
 RELEASE_REFITS = 40  # of the release checks
 ATTACKS = 5.0  # the cost of all attacks, in comparisons of a person with all records
 SECONDS_PER_SCORE = 4e-4  # to judge a person in a refit, on one core
+CLUSTERED_ERROR = 1.15  # the error clustered by person and refit, relative to that of independent scores (simulated)
 DETECTION = "true positives at 1 % false positives"
 BETWEEN_PEOPLE = "standard error between people"
 NO_METHOD = "membership of outlying people needs the method that made the file, to make it again with and without them."
@@ -90,6 +91,7 @@ class OutlierMembership(RiskMeasure):
     columns_by_default: ClassVar = "knowable"
     texts_in_title: ClassVar[tuple[str, ...]] = ("on", "statistic")
     omitted_from_title: ClassVar[tuple[str, ...]] = ("times",)
+    can_be_spared: ClassVar[bool] = True
     households: ClassVar[str] = "left out of refits as a whole; the most outlying person of each is attacked"
 
     on: tuple[str, ...] = ()
@@ -114,6 +116,15 @@ class OutlierMembership(RiskMeasure):
     def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
 
+    def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
+        """Return the error if all scores are alike: that of Mann and Whitney, or of a share and the threshold it needs."""
+        count = rows or len(data)
+        people = self._units.wanted(count) if rows else len(self._units.targets(data))
+        pairs = max(1, people) * self.times / 2  # scores with a person, and as many without one
+        if self.statistic == "detection":
+            return math.sqrt(2 * FALSE_POSITIVE_RATE * (1 - FALSE_POSITIVE_RATE) / pairs)
+        return CLUSTERED_ERROR * math.sqrt((2 * pairs + 1) / (12 * pairs**2))
+
     def release_variant(self) -> Measure:
         return replace(self, times=max(self.times, RELEASE_REFITS))
 
@@ -129,14 +140,16 @@ class OutlierMembership(RiskMeasure):
             return
         people = len(self._units.targets(data))
         if people < self.fewest:
+            needed = math.ceil(len(data) * self.fewest / max(1, people) / 100) * 100
             yield (
                 f"OutlierMembership is off: it attacks at least {self.fewest} people, and they and their households may be "
-                f"at most {100 * self.most:g} % of the file, which are {people}."
+                f"at most {100 * self.most:g} % of the file, which are {people}. About {needed:,} records would be needed."
             )
         elif self.statistic == "detection" and not has_enough_controls(people, self.times):
             yield (
                 f"OutlierMembership is off: true positives at 1 % false positives need {MIN_CONTROLS:,} scores of people "
-                f"without them, and {people} people in {self.times} refits have {people * self.times // 2:,}."
+                f"without them, and {people} people in {self.times} refits have {people * self.times // 2:,}. "
+                f"State more refits; with 8, about {math.ceil(2 * MIN_CONTROLS / 8 / self.share):,} records would be needed."
             )
 
     def seconds(self, data: Microdata) -> float | None:
