@@ -20,10 +20,10 @@ from sdcmap.study.limits_at_size import (
     LimitAtSize,
     describe_limits,
     limits_at_size,
-    limits_of_plan,
     margin_to_pass,
     nothing_can_pass,
 )
+from sdcmap.study.plan import limits_of_plan
 from sdcmap.study.profiles import PROFILES
 
 

@@ -149,7 +149,7 @@ class OutlierMembership(RiskMeasure):
             yield (
                 f"OutlierMembership is off: true positives at 1 % false positives need {MIN_CONTROLS:,} scores of people "
                 f"without them, and {people} people in {self.times} refits have {people * self.times // 2:,}. "
-                f"State more refits; with 8, about {math.ceil(2 * MIN_CONTROLS / 8 / self.share):,} records would be needed."
+                f"With 8 refits, about {math.ceil(MIN_CONTROLS / 4 / self.share):,} records would be needed."
             )
 
     def seconds(self, data: Microdata) -> float | None:

@@ -16,6 +16,7 @@ from sdcmap.core.limit import Limit
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.renamed_names import suggest_name
 from sdcmap.core.value import Range, Share, Value, coerce, field_types
+from sdcmap.study.limits_at_size import limits_at_size
 
 DEFAULT_RISK_CLASSES = ("WorstLinkage", "AttributeInference", "ClosestRecord")
 
@@ -80,8 +81,6 @@ def _name_of(measure: Measure) -> str:
 
 def _explain_if_too_small(data: Microdata, measure: Measure, limit: float) -> str:
     """Return why a limit cannot be shown to hold with the records of a file, and how many would do; "" where it can."""
-    from sdcmap.study.limits_at_size import limits_at_size  # which imports plans, and these import profiles
-
     prospects = limits_at_size(data, [Limit(measure, limit)], DEFAULT_POLICY)
     if not prospects or prospects[0].prospect != "cannot be shown":
         return ""
