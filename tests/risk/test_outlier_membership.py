@@ -233,7 +233,7 @@ def test_reasons_why_it_is_off() -> None:
     (census,) = MEASURE.incompatibilities(sm.read(people().frame(), keys=["sex"], numeric="wage", census=True))
     assert "the file is a census" in census
     (few,) = MEASURE.incompatibilities(people(290))
-    assert few.endswith("may be at most 10 % of the file, which are 29.")
+    assert few.endswith("may be at most 10 % of the file, which are 29. About 300 records would be needed.")
     with pytest.raises(Undefined, match="needs the method that made the file"):
         sm.score(people(), people(), MEASURE)
 

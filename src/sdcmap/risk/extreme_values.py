@@ -16,6 +16,7 @@ from sdcmap.risk._control import NO_CONTROL
 
 MAX_SHARE_OF_UNITS = 0.1  # of the file; smaller files have fewer largest units
 PAIRS_AT_RELEASE = 20
+CHANCE_HITS = 0.25  # share of the largest values of skewed amounts that are estimated within 10 % by chance (simulated)
 JOINT_CONFIDENCE = 0.95  # confidence level of the test that a gain is above 0, for all gains together
 SECONDS_PER_VALUE = 2e-7  # to sort the released values
 
@@ -150,10 +151,10 @@ class ExtremeValues(RiskMeasure):
         return replace(self, method=method)
 
     def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
-        """Return the error of the gain if every unit is estimated closely in half of the files, with or without it."""
+        """Return the error of the gain if CHANCE_HITS of the values are estimated closely, with their units or without."""
         count = rows or len(data)
         units = len(self.variables(data)) * min(self.largest, max(1, math.floor(MAX_SHARE_OF_UNITS * count)))
-        return math.sqrt(1 / (2 * units * self.times))
+        return math.sqrt(2 * CHANCE_HITS * (1 - CHANCE_HITS) / (units * self.times))
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if not any(np.isfinite(data.numbers(name)).any() for name in self.variables(data) if name in data.numeric):

@@ -118,7 +118,8 @@ def _score_candidate(data: Microdata, job: Job) -> list[ScoreRow]:
     scores: list[ScoreRow] = []
     for measure in job.measures:
         known = {row.measure: row.value for row in scores}
-        if job.sparing is not None and (reason := job.sparing.reason(measure, known)):
+        applies = masked.paired or not measure.paired
+        if job.sparing is not None and applies and (reason := job.sparing.reason(measure, known)):
             scores.append(absent_row(measure, "spared", reason))
             continue
         # a measure that works in parts, such as several attacks, may stop as soon as the candidate is dominated

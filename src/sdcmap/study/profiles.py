@@ -111,7 +111,7 @@ SMALL_FILE_RECORDS = 2_000  # smaller files need larger folds for stable members
 NO_LIMIT = "none"  # what a plan states for a limit of the profile that it switches off
 RANKED_UNITS = 10  # the largest units, such as the firms of a ranking
 # Few people have a large error, and in a small file more refits are cheap. So a sweep makes as many as give
-OUTLIER_SCORES = 600  # scores of outlying people: the error of an AUC that reveals nothing is then about 0.027
+OUTLIER_SCORES = 1_200  # scores of outlying people: the error of an AUC that reveals nothing is then about 0.02
 UNIT_PAIRS = 800  # largest units in pairs of refits: the error of their gain is then about 0.025
 MIN_OUTLIER_REFITS, MIN_UNIT_PAIRS, MAX_UNIT_PAIRS = 8, 4, 40
 
