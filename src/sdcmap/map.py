@@ -299,7 +299,7 @@ class RUMap:
         """Return one measure of candidates or methods, with a value for fully synthetic files where that is possible.
 
         Where the axis shows shares of limits, a measure that compares records uses up no share for a fully synthetic file,
-        provided that another measure on the axis applies to the file.
+        provided that another measure on the axis applies to the file. A spared measure uses up the most that it can.
         """
         if not self.scales:
             return table
@@ -308,7 +308,10 @@ class RUMap:
         limit = dict(zip(self.risk, self.scales, strict=True))[measure]
         unused = np.inf if self.signs[0] < 0 else 0.0 if limit > 0 else -np.inf  # each is 0 as a share of its limit
         rows = synthetic.select(key, value=pl.lit(unused), se=pl.lit(None, dtype=pl.Float64))
-        return pl.concat([table.select(key, "value", "se"), rows])
+        # a spared measure counts with its upper bound, which is not above the share that another measure uses up
+        spared = self.scores.spared_candidates(measure).unique(key).join(table, on=key, how="anti")
+        bound = spared.select(key, value=pl.lit(self.end(measure, "high")), se=pl.lit(None, dtype=pl.Float64))
+        return pl.concat([table.select(key, "value", "se"), rows, bound])
 
     @cached_property
     def _common_replicates(self) -> int:
@@ -398,7 +401,8 @@ class RUMap:
         else:
             estimates = self.scores.decisive_estimates(name, key)
             ends = {row: limit.eligibility_limit(estimate, self.policy) for row, estimate in estimates.items()}
-        end = np.array([ends.get(row, np.nan) for row in rows[key]], dtype=float)
+        bound = dict.fromkeys(self.scores.spared_candidates(name)[key], self.end(name, "high"))
+        end = np.array([ends.get(row, bound.get(row, np.nan)) for row in rows[key]], dtype=float)
         applies = ~rows[key].is_in(self.scores.synthetic_candidates(name)[key].implode()).to_numpy() | ~np.isnan(end)
         return LimitColumn(limit, end, applies)
 

@@ -214,6 +214,8 @@ def test_release_measures_with_more_refits() -> None:
     assert MEASURE.release_variant() == replace(MEASURE, times=40)
     estimate = Estimate(value=0.6, se=0.05, parts={"standard error between people": 0.03})
     assert MEASURE.release_error(estimate) == pytest.approx(math.sqrt(0.03**2 + 0.04**2 / 5))
+    small = replace(MEASURE, times=40)  # of a file with 30 people to attack
+    assert small.release_variant() == replace(MEASURE, times=100)
     many = replace(MEASURE, times=100)
     assert many.release_variant() == many and many.release_error(estimate) == pytest.approx(0.05)
 
@@ -233,7 +235,7 @@ def test_reasons_why_it_is_off() -> None:
     (census,) = MEASURE.incompatibilities(sm.read(people().frame(), keys=["sex"], numeric="wage", census=True))
     assert "the file is a census" in census
     (few,) = MEASURE.incompatibilities(people(290))
-    assert few.endswith("may be at most 10 % of the file, which are 29.")
+    assert few.endswith("may be at most 10 % of the file, which are 29. About 300 records would be needed.")
     with pytest.raises(Undefined, match="needs the method that made the file"):
         sm.score(people(), people(), MEASURE)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -15,15 +16,16 @@ import sdcmap as sm
 from commands import sdcmap
 from sdcmap.core.limit import Limit
 from sdcmap.core.release_policy import DEFAULT_POLICY
+from sdcmap.data.schema import KINDS
 from sdcmap.risk import AttributeInference, ClosestRecord, ExactMatch, WorstLinkage
 from sdcmap.study.limits_at_size import (
     LimitAtSize,
     describe_limits,
     limits_at_size,
-    limits_of_plan,
     margin_to_pass,
     nothing_can_pass,
 )
+from sdcmap.study.plan import limits_of_plan
 from sdcmap.study.profiles import PROFILES
 
 
@@ -68,6 +70,50 @@ def test_inference_error_is_that_of_simulated_random_guesses() -> None:
     assert predicted == pytest.approx(float(gains.mean(axis=1).std()), rel=0.1)
 
 
+@dataclass(frozen=True)
+class Blind(sm.Method):
+    """A synthesizer that draws every row from the population of `people`, with other random numbers for other input."""
+
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    mixes_records: ClassVar[bool] = True
+
+    def mask(self, data: sm.Microdata, rng: np.random.Generator) -> sm.Microdata:
+        of_input = np.random.default_rng([rng.integers(1 << 30), int(data.numbers("income").sum())])
+        rows = of_input.integers(0, 4_000, len(data))
+        drawn = sm.read(people(4_000), keys=["age", "sex", "region"], numeric="income").take(rows)
+        return sm.Microdata(data.schema, drawn.columns, paired=False)
+
+
+@pytest.mark.parametrize("rows", [300, 1_000])
+def test_errors_of_the_few_are_those_that_are_reported_where_nothing_is_revealed(rows: int) -> None:
+    """The mean reported error over six draws is between 0.65 and 1.3 times the predicted one.
+
+    The error of ExtremeValues depends on how near the largest values are to each other: from 0.5 times.
+    """
+    data = sm.read(people(rows), keys=["age", "sex", "region"], numeric="income")
+    measures = [
+        sm.risk.Reconstruction(held_out=0.5, folds=4), sm.risk.ExtremeValues(on="income", times=20),
+        sm.risk.OutlierMembership(on=data.knowable, times=20),
+    ]  # fmt: skip
+    released = sm.mask(data, Blind(), seed=1)
+    draws = [sm.score(data, released, measures, paired=False, method=Blind(), seed=s) for s in range(6)]
+    for measure in measures:
+        predicted, least = measure.error_at_baseline(data), 0.5 if isinstance(measure, sm.risk.ExtremeValues) else 0.65
+        stated = np.mean([draw[measure.text].se or 0.0 for draw in draws])
+        assert predicted is not None and least < stated / predicted < 1.3, measure.text
+        assert (
+            abs(np.mean([draw[measure.text].value for draw in draws]) - (measure.baseline(data) or 0.0)) < 2 * predicted
+        )
+
+
+def test_error_of_surest_links_is_that_of_independent_links() -> None:
+    data, measure = sm.read(people(300), keys=["age", "sex", "region"], numeric="income"), sm.risk.SurestLinks()
+    study, release = (m.error_at_baseline(data) for m in (measure, measure.release_variant()))
+    true = np.random.default_rng(1).random((20_000, 10, 20)) < 1 / 20  # about one true link of 20
+    assert study == pytest.approx(float(true[:, 0].mean(axis=1).std()), rel=0.1)
+    assert release is not None and release < float(true.mean(axis=(1, 2)).std())
+
+
 def test_errors_of_exact_and_sampled_measures() -> None:
     data = sm.read(people(300), keys=["age", "sex", "region"], numeric="income")
     assert ExactMatch().error_at_baseline(data) == 0 == WorstLinkage().error_at_baseline(data)
@@ -109,7 +155,7 @@ def test_sentences_say_what_can_be_promised_instead() -> None:
                   "k-anonymity (WorstLinkage, ExactMatch, RecordRisk", "scientific-use", "is not offered yet"):  # fmt: skip
         assert words in text
     large = list(describe_limits(prospects(8000), 8000))
-    assert len(large) == 2 and "can be shown to hold with 8,000 records: AttributeInference of age, income" in large[0]
+    assert len(large) == 2 and "can be shown to hold with 8,000 records: SurestLinks (limit 0.5), Attribute" in large[0]
 
 
 PLAN = """

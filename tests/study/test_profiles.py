@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
 import polars as pl
 import pytest
 
@@ -11,11 +14,13 @@ from sdcmap.risk import (
     AttributeInference,
     ClosestRecord,
     ExactMatch,
+    ExtremeValues,
     LargestUnits,
     OutlierMembership,
     PPercent,
     RecordRisk,
     SpecialUniques,
+    SurestLinks,
     WorstLinkage,
 )
 from sdcmap.study.profiles import PROFILES, Profile, find_profile, sample_columns, to_profile
@@ -37,14 +42,55 @@ def test_each_profile_limits_every_kind_of_risk(name: str) -> None:
 
 @pytest.mark.parametrize("rows", [60, 300, 25_000])
 def test_limits_for_outlying_people_need_enough_people(rows: int) -> None:
-    """Ten per cent of the file must be 30 people; 1 % in four of eight refits must give 1,000 scores."""
+    """Ten per cent of the file must be 30 people; 1 % in four of eight refits must give 1,000 scores. Else it says why."""
     data = sm.read(pl.DataFrame({"a": ["x", "y"] * (rows // 2), "n": range(rows)}), keys="a", numeric="n")
-    stated = {"name": "public-use", "outlier_membership": 0.65, "outlier_detection": 0.05}
-    held = to_profile(stated).measures(data)
+    held = find_profile("public-use").measures(data)
     limits = {m.statistic: limit for m, limit in held.limits.items() if isinstance(m, OutlierMembership)}
     assert limits == ({"auc": 0.65} if rows >= 300 else {}) | ({"detection": 0.05} if rows >= 25_000 else {})
-    assert ("OutlierMembership" in held.off) == (rows < 300)
-    assert not any(isinstance(m, OutlierMembership) for m in find_profile("public-use").measures(data).limits)
+    off = {name: reason for name, reason in held.off.items() if name.startswith("OutlierMembership")}
+    assert [*off] == {60: ["OutlierMembership"], 300: ["OutlierMembership (detection)"]}.get(rows, [])
+    assert all("records would be needed" in reason for reason in off.values())
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_each_profile_limits_the_risk_of_the_few(name: str) -> None:
+    rng = np.random.default_rng(1)
+    frame = {"a": rng.choice(list("xyz"), 900), "n": rng.lognormal(8, 1, 900), "m": rng.lognormal(8, 1, 900)}
+    held = find_profile(name).measures(sm.read(pl.DataFrame(frame), keys="a", numeric=["n", "m"]))
+    few = {type(m).__name__: limit for m, limit in held.limits.items() if m.can_be_spared}
+    membership = {} if name == "scientific-use" else {"OutlierMembership": 0.65}
+    assert few.keys() == {"SurestLinks", "Reconstruction", "ExtremeValues"} | membership.keys()
+    public = find_profile("public-use")
+    if name in ("teaching", "business"):
+        assert all(
+            few[type(m).__name__] <= limit for m in held.limits if m.can_be_spared and (limit := public.limit_of(m))
+        )
+
+
+def test_small_file_has_more_refits_until_its_limits_can_be_shown() -> None:
+    def find(rows: int, amounts: int) -> tuple[dict[str, int], Mapping[str, str]]:
+        columns = {f"n{i}": np.random.default_rng(i).lognormal(8, 1, rows) for i in range(amounts)}
+        data = sm.read(pl.DataFrame({"a": ["x", "y"] * (rows // 2)} | columns), keys="a", numeric=[*columns])
+        held = find_profile("public-use").measures(data)
+        return {
+            type(m).__name__: m.times for m in held.limits if isinstance(m, ExtremeValues | OutlierMembership)
+        }, held.off
+
+    assert find(600, 4)[0] == {"ExtremeValues": 20, "OutlierMembership": 40}
+    assert find(600, 1)[0]["ExtremeValues"] == 40 and find(16_000, 4)[0]["OutlierMembership"] == 8
+    few, off = find(20, 1)
+    assert not few and off["ExtremeValues"].startswith("ExtremeValues is off: with 20 records its error alone exceeds")
+    needed = int(off["ExtremeValues"].split("About ")[1].split(" records")[0])
+    assert "ExtremeValues" in find(needed + needed % 2, 1)[0]
+
+
+def test_plan_switches_a_limit_of_its_profile_off() -> None:
+    profile = to_profile({"name": "public-use", "surest": "none", "people": "none"})
+    plan = sm.Plan(sm.Swap(on="a"), [WorstLinkage(), sm.Hellinger()], profile=profile)
+    assert profile.surest is None and profile.people is None and sm.Plan.from_toml(plan.toml()) == plan
+    assert not any(isinstance(m, SurestLinks) for m in profile.measures(DATA).limits)
+    with pytest.raises(PlanError, match="reidentification"):
+        to_profile({"reidentification": "none"})
 
 
 @pytest.mark.parametrize("name", PROFILES)

@@ -171,13 +171,13 @@ def look(
     )
     overview = overview if overview.source is not None else replace(overview, source=source)
     rules = propose_edits(overview.data) if edits and overview.data is not None else []
-    limits = overview.limits(release_profile)
+    limits, off = overview.limits(release_profile), overview.limits_off(release_profile)
     if as_json:
-        print_json(overview.facts | {"limits": limits})
+        print_json(overview.facts | {"limits": limits, "limits_off": off})
     else:
         show(file.name, overview)
         print(f"Limits of the profile {release_profile.words}, with the roles above:")
-        print(*(f"- {line}" for line in describe_limits(limits, overview.rows)), sep="\n")
+        print(*(f"- {line}" for line in (*describe_limits(limits, overview.rows), *off.values())), sep="\n")
         if edits:
             head = "Rules that every record satisfies (for `edits` in the plan; check each):"
             print(head, *(rules or ["none."]), sep="\n  ")

@@ -29,7 +29,8 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
     """
     from sdcmap.errors import PlanError
     from sdcmap.study.cost import estimate_seconds
-    from sdcmap.study.limits_at_size import describe_limits, limits_at_size, limits_of_plan, nothing_can_pass
+    from sdcmap.study.limits_at_size import describe_limits, limits_at_size, nothing_can_pass
+    from sdcmap.study.plan import limits_of_plan
     from sdcmap.study.plan_remarks import remarks
 
     try:

@@ -62,6 +62,8 @@ class Measure(Value):
     texts_in_title: ClassVar[tuple[str, ...]] = ("on", "secret")  # parameters with texts that its title contains
     omitted_from_title: ClassVar[tuple[str, ...]] = ("held_out", "queries")  # parameters that its title leaves out
     growth: ClassVar[float] = 1.0  # its cost grows as this power of the number of records
+    # expensive: a sweep leaves it out where another risk of the candidate exceeds its limit by more than this one can
+    can_be_spared: ClassVar[bool] = False
 
     @property
     def title(self) -> str:

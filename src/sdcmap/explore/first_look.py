@@ -21,7 +21,7 @@ from sdcmap.kernels.tables.coding import compress
 from sdcmap.kernels.tables.identifying_columns import count_unique, count_unique_on_pairs, most_identifying
 from sdcmap.study.limits_at_size import LimitAtSize, limits_at_size
 from sdcmap.study.plan import Plan
-from sdcmap.study.profiles import Profile, to_profile
+from sdcmap.study.profiles import MeasureLimits, Profile, to_profile
 
 # ---- identifying columns ------------------------------------------------------------------------------------------
 MAX_SEARCH_WORK = 250_000_000  # sets of columns times records: a few seconds
@@ -185,11 +185,19 @@ class Look:
 
     def limits(self, profile: Profile | str = "public-use") -> tuple[LimitAtSize, ...]:
         """Return for each limit of a profile whether it can be shown to hold with the records of this file."""
+        data, measures = self._measures(profile)
+        return limits_at_size(data, [Limit(m, value) for m, value in measures.limits.items()], DEFAULT_POLICY)
+
+    def limits_off(self, profile: Profile | str = "public-use") -> dict[str, str]:
+        """Return the measures of a profile that do not fit this file, or that it is too small for, with the reason."""
+        return dict(self._measures(profile)[1].off)
+
+    def _measures(self, profile: Profile | str) -> tuple[Microdata, MeasureLimits]:
+        """Return the data with stated and proposed roles, and the measures of a profile for them."""
         if self.data is None:
             raise SchemaError("the limits need the data: call `look` on the file again.")
         data = self.to_source("").apply_to(self.data)
-        measures = to_profile(profile).for_rows(self.rows).measures(data)
-        return limits_at_size(data, [Limit(m, value) for m, value in measures.limits.items()], DEFAULT_POLICY)
+        return data, to_profile(profile).for_rows(self.rows).measures(data)
 
     def to_source(self, path: str | Path) -> Source:
         """Return a source with all stated and proposed roles; its `proposed` lists columns with a proposed role."""

@@ -139,7 +139,7 @@ def _shared_sections(study: Study, view: View) -> Page:
         "axes": report_tables.axes_of(view.plan),
         "limits": report_tables.limits_of(view.plan),
         "methods": report_tables.methods_of(view.plan),
-        "not_measured": explain_unmeasured(study.data, view.plan.measures),
+        "not_measured": explain_unmeasured(study.data, view.plan.measures, view.plan.profile),
         "frontier": report_tables.frontier_rows(view) if view.shows_risk else [],
         "worse": report_tables.worse_methods(view) if view.shows_risk else [],
         "risks": tables["risk"] if view.shows_risk else [],

@@ -199,9 +199,12 @@ def missing_candidates(scores: Scores) -> dict[str, ByReason]:
     candidates = scores.candidate.with_columns(pl.col("method").replace(dict(scores.names)))
     tables = {s: _by_reason(candidates.filter(status=s), "method") for s in ("infeasible", "failed")}
     # A measure without a value is reported with its reason, never dropped silently.
-    unvalued = scores.score.filter(pl.col("status").is_in(["undefined", "unpaired", "failed"]))
-    words = {name: scores.title_of(name) for name in unvalued["measure"].unique()}
-    return tables | {"undefined": _by_reason(unvalued.with_columns(pl.col("measure").replace(words)), "measure")}
+    unvalued = {"undefined": ["undefined", "unpaired", "failed"], "spared": ["spared"]}
+    titled = scores.score.with_columns(
+        pl.col("measure").replace({n: scores.title_of(n) for n in scores.measure["name"]})
+    )
+    of_status = {what: titled.filter(pl.col("status").is_in(statuses)) for what, statuses in unvalued.items()}
+    return tables | {what: _by_reason(rows, "measure") for what, rows in of_status.items()}
 
 
 def _by_reason(table: pl.DataFrame, name: str) -> ByReason:

@@ -1,9 +1,9 @@
 """Scores of people over refits that each of them enters with probability 1/2: what they reveal about who was in.
 
-A score is compared with the same person's scores in other refits, as in the likelihood ratio attack of Carlini et al.
-(2022). Nobody is judged by what was learned on them. Arrays have the axes person, pair of refits, and (with, without) the
-person. The person's refits are paired at random. A pair is judged by the other pairs, in which the person is as often in
-as out; otherwise the means to compare with would depend on the answer.
+Scores are compared with the same person's scores in other refits, as in the likelihood ratio attack of Carlini et al.
+(2022), for many scores at once. Arrays have the axes person, pair of refits, (with, without) the person, and score. The
+person's refits are paired at random. A fold of the pairs is judged by what was learned on the others, in which each person
+is as often in as out; otherwise the means to compare with would depend on the answer.
 """
 
 from __future__ import annotations
@@ -15,24 +15,21 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Generator
-from sdcmap.risk.worst_membership import FALSE_POSITIVE_RATE, MIN_CONTROLS, discriminant
+from sdcmap.risk.worst_membership import FALSE_POSITIVE_RATE, MIN_CONTROLS
 
-PRIOR_DF = 4.0  # a person's variance is averaged with that of all people, which counts as so many degrees of freedom
+PRIOR_DF = 4.0  # a variance is averaged with that of all people, which counts as so many degrees of freedom
+RIDGE = 0.1  # added to the variances of standardized scores
+FOLDS = 5  # of the pairs of refits
 MIN_REFITS = 4  # two with each person, so that one is left to learn from
-SPLITS = 5  # random halves of the people over which results are averaged
+SPLITS = 5  # random pairings of the refits over which results are averaged
 PERMUTATIONS = 200  # of who was in, for the largest success by chance
 CHANCE_LEVEL = 0.95  # quantile of the largest success by chance
 
 
 class Evidence(NamedTuple):
-    """The log likelihood ratios, up to a constant, by the attack that each half of the people chose for the other.
-
-    half : the half of the people (0 or 1) to which each person belongs; ratios are comparable within a half.
-    refit : the refit of each score.
-    """
+    """The log likelihood ratio of each person in each refit, up to a constant, and the refit of each."""
 
     ratio: Array
-    half: Array
     refit: Array
 
 
@@ -67,67 +64,54 @@ def standardize_people(scores: Array) -> Array:
     return np.asarray(gap / np.sqrt((squares + PRIOR_DF * np.median(varies) / df) / (df + PRIOR_DF)))
 
 
-def log_likelihood_ratio(scores: Array, learn: Array) -> Array:
-    """Return ln p(score | in) - ln p(score | out), up to a constant, from the other pairs of the same person.
+def log_likelihood_ratios(points: Array) -> Array:
+    """Return ln p(scores | in) - ln p(scores | out), up to a factor of each fold, learned from the other folds of pairs.
 
-    Both densities are normal, with one variance. The difference of their means is an empirical Bayes estimate: the person's
-    own difference, shrunk towards the mean difference of the people `learn`.
+    All scores are jointly normal, with one covariance for all people. A person's differences of means are an empirical
+    Bayes estimate: their own ones, shrunk towards the means of all people as far as the people differ no more than by
+    chance.
     """
-    pairs = scores.shape[1]
-    total, squares = scores.sum(axis=1, keepdims=True), (scores**2).sum(axis=1, keepdims=True)
-    every = (total[..., 0] - total[..., 1]) / pairs
-    within = _within_variance(total, squares, pairs)
-    pooled = float(within[learn].mean()) or float((scores**2).mean()) or 1.0
-    middle, error = float(every[learn].mean()), 2 * float(within[learn].mean()) / pairs
-    between = max(0.0, float(every[learn].var()) - error)  # variance of the differences between people
-    # the same without each pair
-    total, squares = total - scores, squares - scores**2
-    df = 2 * (pairs - 2)
-    variance = (df * _within_variance(total, squares, pairs - 1) + PRIOR_DF * pooled) / (df + PRIOR_DF)
-    own, error = (total[..., 0] - total[..., 1]) / (pairs - 1), 2 * variance / (pairs - 1)
-    difference = (middle * error + between * own) / (error + between)
-    center = total.sum(axis=2) / (2 * (pairs - 1))
-    return np.asarray((difference / variance)[..., np.newaxis] * (scores - center[..., np.newaxis]))
-
-
-def _within_variance(total: Array, squares: Array, pairs: int) -> Array:
-    """Return the variance of scores around the means with and without the person; 0 where there is one pair."""
-    return np.asarray(np.maximum(squares - total**2 / pairs, 0).sum(axis=2) / max(1, 2 * (pairs - 1)))
+    people, pairs, _, count = points.shape
+    ratios = np.empty((people, pairs, 2))
+    for fold in range(min(FOLDS, pairs)):
+        judged = np.arange(pairs) % FOLDS == fold
+        learn = points[:, ~judged]
+        means = learn.mean(axis=1)
+        own, center = means[:, 0] - means[:, 1], means.mean(axis=1)
+        residuals = (learn - means[:, np.newaxis]).reshape(-1, count)
+        df, prior = 2 * people * (learn.shape[1] - 1), PRIOR_DF * np.eye(count)
+        covariance = (residuals.T @ residuals + prior) / (df + PRIOR_DF) + RIDGE * np.eye(count)
+        error = 2 * np.diag(covariance) / learn.shape[1]
+        common = own.mean(axis=0)
+        between = np.maximum(0.0, own.var(axis=0) - error)  # variance of the true differences between people
+        difference = (common * error + between * own) / (error + between)
+        weights = np.linalg.solve(covariance, difference.T).T
+        learned = np.einsum("npgk,nk->npg", learn - center[:, np.newaxis, np.newaxis], weights)
+        found = np.einsum("npgk,nk->npg", points[:, judged] - center[:, np.newaxis, np.newaxis], weights)
+        ratios[:, judged] = found / (float(learned.std()) or 1.0)  # so that folds can be compared
+    return ratios
 
 
 def weigh_splits(
     attacks: Mapping[str, Array], inside: Array, rng: Generator
 ) -> tuple[list[Evidence], dict[str, float]]:
-    """Return the evidence of several random splits of the people into halves, and the mean AUC of each attack."""
-    standard = {name: standardize_people(scores) for name, scores in attacks.items()}
+    """Return the evidence of several random pairings of the refits, and the AUC of each score alone."""
+    standard = [standardize_people(scores) for scores in attacks.values()]
     splits = [weigh_evidence(standard, inside, rng) for _ in range(SPLITS)]
-    areas = {name: float(np.mean([success[name] for _, success in splits])) for name in splits[0][1]}
-    return [evidence for evidence, _ in splits], areas
+    refit = splits[0].refit
+    areas = {name: area(_by_pair(scores, refit)) for name, scores in zip(attacks, standard, strict=True)}
+    return splits, areas
 
 
-def weigh_evidence(standard: Mapping[str, Array], inside: Array, rng: Generator) -> tuple[Evidence, dict[str, float]]:
-    """Return the evidence of the best attack, chosen for each half of the people by the other half; and each one's AUC.
-
-    The attack "combined" is a linear discriminant of all others, learned on the other half. People 0 and 1, 2 and 3, and so
-    on, who have opposite refits, are in the same half.
-    """
+def weigh_evidence(standard: Sequence[Array], inside: Array, rng: Generator) -> Evidence:
+    """Return the evidence of all scores together, for one random pairing of the refits of each person."""
     refit = pair_refits(inside, rng)
-    by_pair = refit.reshape(len(refit), -1)
-    standard = {name: np.take_along_axis(x, by_pair, axis=1).reshape(refit.shape) for name, x in standard.items()}
-    half = np.repeat(rng.permutation(np.arange((len(inside) + 1) // 2) % 2), 2)[: len(inside)]
-    points = np.stack(list(standard.values()), axis=-1)
-    ratio = np.empty(refit.shape)
-    success: dict[str, float] = {}
-    for k in (0, 1):
-        judged, learn = half == k, half != k
-        members, others = (points[learn][:, :, group].reshape(-1, len(standard)) for group in (0, 1))
-        scores = standard | {"combined": points @ discriminant(members, others)}
-        ratios = {name: log_likelihood_ratio(score, learn) for name, score in scores.items()}
-        best = max(ratios, key=lambda name: area(ratios[name][learn]))
-        ratio[judged] = ratios[best][judged]
-        for name, one in ratios.items():
-            success[name] = success.get(name, 0.0) + area(one[judged]) * float(judged.mean())
-    return Evidence(ratio, half, refit), success
+    return Evidence(log_likelihood_ratios(np.stack([_by_pair(one, refit) for one in standard], axis=-1)), refit)
+
+
+def _by_pair(scores: Array, refit: Array) -> Array:
+    """Return scores of people (rows) in refits (columns) by pair of refits, with and without the person."""
+    return np.take_along_axis(scores, refit.reshape(len(refit), -1), axis=1).reshape(refit.shape)
 
 
 def area(scores: Array) -> float:
@@ -147,15 +131,15 @@ def _share_below(scores: Array, ordered: Array) -> Array:
 
 
 def group_area(splits: Sequence[Evidence]) -> ClusteredMean:
-    """Return the mean AUC over halves and splits of the people, with its error."""
-    return _average([_area_of_halves(split) for split in splits])
+    """Return the mean AUC over pairings of the refits, with its error."""
+    return _average([_area_with_influence(split) for split in splits])
 
 
 def _average(each: Sequence[tuple[float, Array]]) -> ClusteredMean:
     """Return the mean over splits, each with its value and the influence of the scores on it.
 
-    The error is that of a single split. A mean over splits varies less by the choice of the halves, but it also varies by
-    what is learned, which the influences do not contain. Simulated coverage: tests/risk/test_half_in_scores.py.
+    The error is that of a single pairing. A mean over pairings varies less by the choice of the folds, but it also varies
+    by what is learned, which the influences do not contain. Simulated coverage: tests/risk/test_half_in_scores.py.
     """
     value = float(np.mean([one for one, _ in each]))
     variances = np.mean([_clustered_variances(influence) for _, influence in each], axis=0)
@@ -165,16 +149,11 @@ def _average(each: Sequence[tuple[float, Array]]) -> ClusteredMean:
     return ClusteredMean(value, math.sqrt(max(variances[0], floor)), math.sqrt(variances[1]))
 
 
-def _area_of_halves(evidence: Evidence) -> tuple[float, Array]:
+def _area_with_influence(evidence: Evidence) -> tuple[float, Array]:
     """Return the AUC, and the influence of the scores of each person (row) in each refit (column) on it."""
-    value, influence = 0.0, np.empty(evidence.ratio.shape)
-    for k in (0, 1):
-        rows = evidence.half == k
-        share = _placements(evidence.ratio[rows])
-        own, weight = float(share[..., 0].mean()), float(rows.mean())
-        value += weight * own
-        influence[rows] = weight * (share - own) / (share.size / 2)
-    return value, _by_refit(influence, evidence.refit)
+    share = _placements(evidence.ratio)
+    value = float(share[..., 0].mean())
+    return value, _by_refit((share - value) / (share.size / 2), evidence.refit)
 
 
 def _by_refit(values: Array, refit: Array) -> Array:
@@ -204,16 +183,15 @@ def detection_rate(splits: Sequence[Evidence], rng: Generator) -> ClusteredMean:
 def _detect(evidence: Evidence, rng: Generator) -> tuple[float, Array]:
     """Return the true positive rate, and the influence of the scores of each person (row) in each refit (column) on it.
 
-    The threshold is that of other people of the same half: at most 1 % of new scores without a person would exceed it.
+    The threshold is that of other people: at most 1 % of new scores without a person would exceed it.
     """
     hit = np.zeros(evidence.ratio.shape)
-    for k in (0, 1):
-        people = rng.permutation(np.flatnonzero(evidence.half == k))
-        for judged, others in ((people[::2], people[1::2]), (people[1::2], people[::2])):
-            outside = np.sort(evidence.ratio[others][..., 1], axis=None)
-            # of m scores, the j-th largest is exceeded by a new one with probability j / (m + 1)
-            rank = max(1, math.floor(FALSE_POSITIVE_RATE * (len(outside) + 1)))
-            hit[judged] = evidence.ratio[judged] > outside[-rank]
+    people = rng.permutation(len(evidence.ratio))
+    for judged, others in ((people[::2], people[1::2]), (people[1::2], people[::2])):
+        outside = np.sort(evidence.ratio[others][..., 1], axis=None)
+        # of m scores, the j-th largest is exceeded by a new one with probability j / (m + 1)
+        rank = max(1, math.floor(FALSE_POSITIVE_RATE * (len(outside) + 1)))
+        hit[judged] = evidence.ratio[judged] > outside[-rank]
     rates = hit.mean(axis=(0, 1))
     # the error of the threshold moves both rates, by at most the ratio that a concave curve has at this point
     slope = max(1.0, rates[0] / FALSE_POSITIVE_RATE)

@@ -17,6 +17,7 @@ from sdcmap.kernels.tables.coding import compress
 ROBUST_SD = 1.4826  # times the median absolute deviation: the standard deviation of a normal variable
 ORDINARY_SDS = 3.0  # a number within so many robust standard deviations of the median is not far out
 MAX_UNITS = 1_000  # in large files, so that the cost grows with the records alone
+SUBJECTS_PER_PERSON = 3  # numbers, and categories or pairs of them, by which a person is most outlying
 MAX_PAIRED_CATEGORIES = 20  # so many categorical columns, the first ones, are also taken in pairs
 
 
@@ -99,6 +100,10 @@ class OutlyingUnits:
         """Return the number of each record's unit, in the order of outlyingness; -1 for all other records."""
         return self._choose(data)[0]
 
+    def wanted(self, records: int) -> int:
+        """Return how many units are chosen in a file of so many records, if they are few enough of its people."""
+        return min(max(self.fewest, math.ceil(self.share * records)), max(self.fewest, MAX_UNITS))
+
     def targets(self, data: Microdata) -> Array:
         """Return the most outlying record of each chosen unit."""
         return self._choose(data)[1]
@@ -106,24 +111,20 @@ class OutlyingUnits:
     def _choose(self, data: Microdata) -> tuple[Array, Array]:
         return data.remember(("outlying units", self), lambda: self._find(data))
 
-    def subjects(self, data: Microdata) -> tuple[Subjects, Subjects]:
-        """Return by which number, and by which category or pair of categories, each target is most outlying.
+    def subjects(self, data: Microdata) -> tuple[list[Subjects], list[Subjects]]:
+        """Return by which numbers, and by which categories or pairs of them, each target is most outlying.
 
-        The results give the targets, as positions in `targets`, of each column or pair.
+        Both lists contain the most outlying one of each target first, then the next. They give the targets, as positions
+        in `targets`, of each column or pair.
         """
         return data.remember(("outlying subjects", self), lambda: self._find_subjects(data))
 
-    def _find_subjects(self, data: Microdata) -> tuple[Subjects, Subjects]:
+    def _find_subjects(self, data: Microdata) -> tuple[list[Subjects], list[Subjects]]:
         rows = self.targets(data)
-        most, columns = np.full((2, len(rows)), -1.0), np.empty((2, len(rows)), dtype=object)
+        terms: tuple[dict[tuple[str, ...], Array], ...] = ({}, {})
         for subject, bits in outlyingness_terms(data, self.names or data.knowable):
-            kind = int(data.schema[subject[0]].kind != "numeric")
-            for target in np.flatnonzero(bits[rows] > most[kind]):
-                most[kind, target], columns[kind, target] = bits[rows[target]], subject
-        numbers, categories = (
-            {subject: np.flatnonzero([one == subject for one in row]) for subject in dict.fromkeys(row) if subject}
-            for row in columns
-        )
+            terms[data.schema[subject[0]].kind != "numeric"][subject] = bits[rows]
+        numbers, categories = (_rank_subjects(own) for own in terms)
         return numbers, categories
 
     def _find(self, data: Microdata) -> tuple[Array, Array]:
@@ -132,7 +133,7 @@ class OutlyingUnits:
         order = np.argsort(-outlyingness(data, self.names or data.knowable), kind="stable")
         _, first, unit, size = np.unique(code[order], return_index=True, return_inverse=True, return_counts=True)
         by_first = np.argsort(first)
-        wanted = min(max(self.fewest, math.ceil(self.share * len(data))), max(self.fewest, MAX_UNITS))
+        wanted = self.wanted(len(data))
         few = np.cumsum(size[by_first]) <= self.most * len(data)
         chosen = by_first[:wanted][few[:wanted]]
         number = np.full(len(size), -1)
@@ -140,3 +141,12 @@ class OutlyingUnits:
         unit_of_record = np.empty(len(data), dtype=np.int64)
         unit_of_record[order] = number[unit]
         return unit_of_record, order[first[chosen]]
+
+
+def _rank_subjects(bits: dict[tuple[str, ...], Array]) -> list[Subjects]:
+    """Return the targets of each subject: of those by which they are most outlying, then by which they are second, ..."""
+    if not bits:
+        return []
+    subjects, table = list(bits), np.stack(list(bits.values()))
+    order = np.argsort(-table, axis=0, kind="stable")[:SUBJECTS_PER_PERSON]
+    return [{subjects[k]: np.flatnonzero(row == k) for k in np.unique(row).tolist()} for row in order]

@@ -10,11 +10,13 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, RiskMeasure, Undefined
+from sdcmap.core.estimate import quantile
 from sdcmap.core.refits import HalfIn, Refit, RefitRequest
 from sdcmap.risk._control import NO_CONTROL
 
 MAX_SHARE_OF_UNITS = 0.1  # of the file; smaller files have fewer largest units
 PAIRS_AT_RELEASE = 20
+CHANCE_HITS = 0.25  # share of the largest values of skewed amounts that are estimated within 10 % by chance (simulated)
 JOINT_CONFIDENCE = 0.95  # confidence level of the test that a gain is above 0, for all gains together
 SECONDS_PER_VALUE = 2e-7  # to sort the released values
 
@@ -134,6 +136,9 @@ class ExtremeValues(RiskMeasure):
     missing: ClassVar[str] = "a missing value has no rank"
     households: ClassVar[str] = "units are attacked one by one; refits leave out whole households"
     columns_by_default: ClassVar = "numeric"
+    omitted_from_title: ClassVar[tuple[str, ...]] = ("times",)
+    can_be_spared: ClassVar[bool] = True
+    revision: ClassVar[int] = 2  # 2: few pairs of refits have Student's t distribution
 
     on: tuple[str, ...] = ()
     largest: Annotated[int, Range(1)] = 10
@@ -144,6 +149,12 @@ class ExtremeValues(RiskMeasure):
 
     def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
+
+    def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
+        """Return the error of the gain if CHANCE_HITS of the values are estimated closely, with their units or without."""
+        count = rows or len(data)
+        units = len(self.variables(data)) * min(self.largest, max(1, math.floor(MAX_SHARE_OF_UNITS * count)))
+        return math.sqrt(2 * CHANCE_HITS * (1 - CHANCE_HITS) / (units * self.times))
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if not any(np.isfinite(data.numbers(name)).any() for name in self.variables(data) if name in data.numeric):
@@ -201,8 +212,6 @@ class ExtremeValues(RiskMeasure):
 
     def _estimate(self, parts: Sequence[Hits]) -> Estimate:
         """Return the largest gain: over all amounts and units, or another one that is statistically significant."""
-        from scipy.special import ndtri
-
         hits = Hits(*(np.concatenate(each) for each in zip(*parts, strict=True)))
         if not len(hits.rank):
             raise Undefined("no unit with a value was released.")
@@ -210,7 +219,8 @@ class ExtremeValues(RiskMeasure):
         amounts = [hits.subset(hits.amount == index).gain for index in np.unique(hits.amount)]
         others = [*amounts, first]
         # Bonferroni: without it, the largest of many gains would be above 0 by chance
-        z = float(ndtri(1 - (1 - JOINT_CONFIDENCE) / len(others)))
+        df = hits.with_unit.shape[1] - 1.0 or None
+        z = quantile(1 - (1 - JOINT_CONFIDENCE) / len(others), df)
         value, se = max([hits.gain, *((gain, error) for gain, error in others if gain > z * error)])
         rates = {
             "members": float(hits.with_unit.mean()),
@@ -219,7 +229,7 @@ class ExtremeValues(RiskMeasure):
             "worst amount": max(gain for gain, _ in amounts),
         }
         counts = {"units": float(len(hits.rank)), "pairs": float(hits.with_unit.shape[1])}
-        return Estimate(value=value, se=se, parts=rates | counts)
+        return Estimate(value=value, se=se, df=df, parts=rates | counts)
 
 
 def _ranks(values: Array, size: Array) -> Array:

@@ -27,11 +27,13 @@ from sdcmap.risk._half_in_scores import (
 from sdcmap.risk._outlying_units import OutlyingUnits, Subjects, robust_spread
 from sdcmap.risk.worst_membership import FALSE_POSITIVE_RATE, LOG_OFFSET, MIN_CONTROLS, median_width
 
-RELEASE_REFITS = 40  # of the release checks
+MIN_RELEASE_REFITS, MAX_RELEASE_REFITS = 40, 100  # of the release checks ...
+RELEASE_FACTOR = 2.5  # ... and times those of a sweep, so that a small file, with few people, has enough scores
 ATTACKS = 5.0  # the cost of all attacks, in comparisons of a person with all records
 SECONDS_PER_SCORE = 4e-4  # to judge a person in a refit, on one core
 FEW_NEIGHBORS, MANY_NEIGHBORS = 5, 25  # records whose mean distance is a score
 NEAR_VALUE = 0.1  # on the scale asinh((x - median) / spread)
+CLUSTERED_ERROR = 1.15  # the error clustered by person and refit, relative to that of independent scores (simulated)
 DETECTION = "true positives at 1 % false positives"
 BETWEEN_PEOPLE = "standard error between people"
 NO_METHOD = "membership of outlying people needs the method that made the file, to make it again with and without them."
@@ -53,21 +55,20 @@ class OutlierMembership(RiskMeasure):
     most : the largest share of the records that may be left out of refits, in (0, 1].
     statistic : "auc": the probability that a member has a higher score than a non-member; "detection": the share of
         members who are recognized at 1 % false positives, which needs 1,000 scores of non-members.
-    times : the number of refits in a sweep, even and at least 4. A release uses at least 40.
+    times : the number of refits in a sweep, even and at least 4. A release uses 2.5 times as many, from 40 to 100.
     method : how the file was made; a sweep or release fills it in.
 
-    Formula: the AUC of ln p(s | in) - ln p(s | out), both normal with one variance, for a person's score s in one refit;
-        the means are learned from the person's other refits and shrunk towards those of other people. People are ordered
-        by sqrt(mean b^2) over columns and pairs of the first 20 categorical columns. b is -log2 of the share with the
-        value for categories; for numbers -log2 min(1, 2 P(X <= x), 2 P(X >= x)), plus log2 of |x - median| over three
-        robust standard deviations (1.4826 MAD) if that is above 1.
+    Formula: the AUC of ln p(s | in) - ln p(s | out), both normal with one covariance, for the scores s of a person in one
+        refit; the means are learned from the person's other refits and shrunk towards those of other people, by empirical
+        Bayes. People are ordered by sqrt(mean b^2) over columns and pairs of the first 20 categorical columns. b is -log2
+        of the share with the value for categories; for numbers -log2 min(1, 2 P(X <= x), 2 P(X >= x)), plus log2 of
+        |x - median| over three robust standard deviations (1.4826 MAD) if that is above 1.
     The scores use distances over all columns, with amounts as ranks in the original: "closest" and "density" as in
     WorstMembership, and the mean distance to the 5 and the 25 nearest records; the same for amounts alone; the shares of
-    records with all categories of the person, and with all but one. For the person's most outlying number: the distance
-    to the nearest released value ("value"), the shares of values near it and beyond it, and the largest (or smallest)
-    released value ("extreme"). "rare values": how often the person's rarest category or pair of categories occurs; and
-    "combined", a linear discriminant of all. Each half of the people is judged by the score that is best for the other
-    half.
+    records with all categories of the person, and with all but one. For each of the person's three most outlying numbers:
+    the distance to the nearest released value ("value"), the shares of values near it and beyond it, and the largest (or
+    smallest) released value ("extreme"). For each of their three rarest categories or pairs of categories how often it
+    occurs ("rare values").
     `parts`: the AUC of each score; the other statistic; "most recognizable person", the largest AUC of one person over the
     refits, which has no limit, and the value that such a maximum exceeds by chance with probability 5 %; "people" attacked;
     the part of the standard error that more refits do not reduce. The standard error is clustered by person and by refit.
@@ -87,6 +88,7 @@ class OutlierMembership(RiskMeasure):
         "Probability that an attacker distinguishes releases with an outlying person from releases without this person."
     )
 
+    revision: ClassVar[int] = 2  # 2: ranks of amounts, more scores, and one joint likelihood of all
     unit: ClassVar[str] = "probability"
     baseline_value: ClassVar[float | None] = 0.5
     floor: ClassVar[str] = "no better than chance"
@@ -95,6 +97,7 @@ class OutlierMembership(RiskMeasure):
     columns_by_default: ClassVar = "knowable"
     texts_in_title: ClassVar[tuple[str, ...]] = ("on", "statistic")
     omitted_from_title: ClassVar[tuple[str, ...]] = ("times",)
+    can_be_spared: ClassVar[bool] = True
     households: ClassVar[str] = "left out of refits as a whole; the most outlying person of each is attacked"
 
     on: tuple[str, ...] = ()
@@ -119,14 +122,29 @@ class OutlierMembership(RiskMeasure):
     def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
 
+    def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
+        """Return the error if all scores are alike: that of Mann and Whitney, or of a share and the threshold it needs."""
+        count = rows or len(data)
+        people = self._units.wanted(count) if rows else len(self._units.targets(data))
+        pairs = max(1, people) * self.times / 2  # scores with a person, and as many without one
+        if self.statistic == "detection":
+            return math.sqrt(2 * FALSE_POSITIVE_RATE * (1 - FALSE_POSITIVE_RATE) / pairs)
+        return CLUSTERED_ERROR * math.sqrt((2 * pairs + 1) / (12 * pairs**2))
+
     def release_variant(self) -> Measure:
-        return replace(self, times=max(self.times, RELEASE_REFITS))
+        return replace(self, times=self._release_times)
+
+    @property
+    def _release_times(self) -> int:
+        """The number of refits at release, which is even."""
+        more = 2 * round(RELEASE_FACTOR * self.times / 2)
+        return max(self.times, min(MAX_RELEASE_REFITS, max(MIN_RELEASE_REFITS, more)))
 
     def release_error(self, estimate: Estimate) -> float:
         """Return the error with the refits of a release: only the part between people does not shrink."""
         fixed = estimate.parts.get(BETWEEN_PEOPLE, 0.0) ** 2
         rest = max(0.0, (estimate.se or 0.0) ** 2 - fixed)
-        return math.sqrt(fixed + rest * self.times / max(self.times, RELEASE_REFITS))
+        return math.sqrt(fixed + rest * self.times / self._release_times)
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if data.schema.census:
@@ -134,14 +152,16 @@ class OutlierMembership(RiskMeasure):
             return
         people = len(self._units.targets(data))
         if people < self.fewest:
+            needed = math.ceil(len(data) * self.fewest / max(1, people) / 100) * 100
             yield (
                 f"OutlierMembership is off: it attacks at least {self.fewest} people, and they and their households may be "
-                f"at most {100 * self.most:g} % of the file, which are {people}."
+                f"at most {100 * self.most:g} % of the file, which are {people}. About {needed:,} records would be needed."
             )
         elif self.statistic == "detection" and not has_enough_controls(people, self.times):
             yield (
                 f"OutlierMembership is off: true positives at 1 % false positives need {MIN_CONTROLS:,} scores of people "
-                f"without them, and {people} people in {self.times} refits have {people * self.times // 2:,}."
+                f"without them, and {people} people in {self.times} refits have {people * self.times // 2:,}. "
+                f"With 8 refits, about {math.ceil(MIN_CONTROLS / 4 / self.share):,} records would be needed."
             )
 
     def seconds(self, data: Microdata) -> float | None:
@@ -204,8 +224,13 @@ class OutlierMembership(RiskMeasure):
             "density": np.log(crowd + LOG_OFFSET), "closest amounts": -seen[:, 3], "few nearest amounts": -seen[:, 4],
             "same categories": np.sqrt(seen[:, 5]), "similar categories": np.sqrt(seen[:, 6]),
         }  # fmt: skip
-        scores |= _score_amounts(original, rows, released, amounts)
-        return scores | {"rare values": _count_rare_values(known.take(rows), released, categories)}
+        for number, subjects in enumerate(amounts, 1):
+            named = _score_amounts(original, rows, released, subjects)
+            scores |= {name if number == 1 else f"{name} {number}": one for name, one in named.items()}
+        for number, subjects in enumerate(categories, 1):
+            name = "rare values" if number == 1 else f"rare values {number}"
+            scores[name] = _count_rare_values(known.take(rows), released, subjects)
+        return scores
 
 
 def _rank_amounts(original: Microdata, files: Sequence[Microdata], names: tuple[str, ...]) -> list[Microdata]:

@@ -17,6 +17,7 @@ from sdcmap.kernels.tables.column_guesses import nearest_without_column
 from sdcmap.risk._control import Controlled, Split, Units, distance_inputs, numeric_ranges, recode_by_method
 from sdcmap.risk._secrets import check_comparable
 
+NEAREST_RECORD_ERROR = 1.4  # the error of guesses by the nearest record, relative to that of random guesses (simulated)
 BINS = 20  # of the values of a number, with equally many people
 
 
@@ -119,6 +120,7 @@ class Reconstruction(Controlled):
         "values count more."
     )
     columns_by_default: ClassVar = "knowable"
+    can_be_spared: ClassVar[bool] = True
 
     on: tuple[str, ...] = ()
     columns: Annotated[int, Range(1)] = 8
@@ -129,6 +131,21 @@ class Reconstruction(Controlled):
 
     def seconds(self, data: Microdata) -> float | None:
         return 2 * self.pair_seconds(data) * max(1, self.folds)
+
+    def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
+        """Return the error of the gain if the values of the nearest record say no more than those of a random person.
+
+        The same people are attacked without and with them, as for AttributeInference. The guesses of one record are right
+        or wrong together, so the error is larger than that of a random person for each column.
+        """
+        guessed = self.guessed_columns(self.variables(data))
+        chance, weight = np.stack([_chance_and_weight(data, name) for name in guessed], axis=-1)
+        count = min(self.held_out * (rows or len(data)), self.max_people_drawn())
+        if count < 1 or not weight.any():
+            return None
+        variance = float((weight**2 * chance * (1 - chance)).sum()) / float(weight.sum()) ** 2 * len(weight)
+        random = math.sqrt(variance * (1 + 1 / max(1, self.folds - 1)) / count)
+        return math.hypot(NEAREST_RECORD_ERROR * random, math.sqrt(2 / len(guessed)) / count)
 
     def guessed_columns(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns to guess, evenly spaced among these."""
@@ -222,6 +239,14 @@ def _compare(people: Microdata, original: Microdata, released: Microdata, name: 
     weights = np.zeros(int(max(known.max(initial=0), true.max(initial=0))) + 1)
     weights[known[known >= 0]] = rarity(known)[known >= 0]
     return true, guess, np.where(true >= 0, weights[true], 0.0)
+
+
+def _chance_and_weight(data: Microdata, name: str) -> Array:
+    """Return how likely the value of a random person is right for each record (rows), and the weight of its true value."""
+    edges = bin_edges(data.numbers(name)) if data.column(name).levels is None else None
+    codes = _codes(data, data, name, edges)
+    weight = rarity(codes)
+    return np.stack([np.where(codes >= 0, 2.0**-weight, 0.0), weight])
 
 
 def _codes(original: Microdata, file: Microdata, name: str, edges: Array | None) -> Array:

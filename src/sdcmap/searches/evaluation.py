@@ -72,7 +72,7 @@ class SearchSession:
     ) -> Job:  # fmt: skip
         stream = candidate.stream(self.plan.seed)
         key = (stream.child("screening") if part else stream).key
-        return Job(candidate, key, measures, kind, part, early_stop, self.device)
+        return Job(candidate, key, measures, kind, part, early_stop, device=self.device)
 
     def _run(self, jobs: Sequence[Job], done: Mapping[str, CandidateState]) -> None:
         """Run the jobs that are not stored yet, in their order, and store rows as they arrive."""

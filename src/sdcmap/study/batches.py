@@ -60,7 +60,7 @@ def _split_into_batches(data: Microdata, jobs: Sequence[Job]) -> Iterator[Sequen
     groups: defaultdict[Hashable, list[int]] = defaultdict(list)
     for index, job in enumerate(jobs):
         # the jobs of a chunk share the objects of their methods and measures, so that these are compared by identity
-        alone = bool(job.part) or job.early_stop is not None
+        alone = bool(job.part) or job.early_stop is not None or job.sparing is not None
         groups[index if alone else (id(job.measures), job.device)].append(index)
     for group in groups.values():
         size = _batch_size(data, [jobs[index] for index in group])

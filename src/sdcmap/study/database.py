@@ -171,6 +171,15 @@ class Database:
         scores = [(row.id, *score) for row in rows for score in row.scores]
         self.insert({"candidate": [row[:-1] for row in rows], "score": scores})  # all but the scores
 
+    def delete_scores(self, keys: Sequence[tuple[str, str]]) -> None:
+        """Delete the scores of these candidates and measures (ids), in one transaction."""
+        try:
+            with self.connection:
+                self.connection.executemany("delete from score where candidate = ? and measure_id = ?", keys)
+                self._insert("score", [], replace=True)  # counts the rows again
+        except READ_ERRORS:
+            raise damage_error(self.path) from None
+
     def _insert(self, table: str, rows: Sequence[Sequence[Any]], *, replace: bool) -> None:
         marks = ",".join("?" * len(column_types(table)))
         stored = [(*row, checksum(table, to_stored_types(table, row))) for row in rows]

@@ -34,6 +34,7 @@ from sdcmap.study.memory_tables import MemoryTables
 from sdcmap.study.plan import Plan
 from sdcmap.study.scores import EMPTY, Scores
 from sdcmap.study.search_settings import Proposal
+from sdcmap.study.spared_measures import Sparing
 
 DATABASE = "scores.sqlite"
 # a folder may contain these files before it has a manifest
@@ -195,6 +196,19 @@ class Study(AbstractContextManager["Study"]):
         if rows and self.path is not None and "first_score" not in self.manifest:
             self.note(first_score=_now())
         self.database.add(rows)
+
+    def forget_spared(self, plan: Plan) -> None:
+        """Delete the rows of spared measures that have become necessary, because limits or other values changed."""
+        _, score, _ = self._tables()
+        sparing, measures = Sparing.of_plan(plan), {measure.id: measure for measure in plan.measures}
+        own = score.filter(_is_in("measure_id", [*measures]))
+        values: defaultdict[str, dict[str, float | None]] = defaultdict(dict)
+        for name, measure, value in own.select("candidate", "measure", "value").iter_rows():
+            values[name][measure] = value
+        spared = own.filter(status="spared").select("candidate", "measure_id").iter_rows()
+        needed = [(c, m) for c, m in spared if sparing is None or not sparing.reason(measures[m], values[c])]
+        if needed:
+            self.database.delete_scores(needed)
 
     def propose(self, proposals: Sequence[Proposal]) -> None:
         """Store the proposals of a generation in one transaction, before they are evaluated."""

@@ -14,8 +14,7 @@ import polars as pl
 from sdcmap.core import Measure, Method
 from sdcmap.core.estimate import Estimate
 from sdcmap.core.limit import Limit
-from sdcmap.study.limits_at_size import limits_of_plan
-from sdcmap.study.plan import Candidate, Plan
+from sdcmap.study.plan import Candidate, Plan, limits_of_plan
 from sdcmap.study.scores import MIN_DRAWS_OF_SPREAD, Scores
 
 FIRST_FURTHER_DRAW = 900_000_000  # replicate numbers from here on: no sweep, search or release reaches them

@@ -27,6 +27,7 @@ from sdcmap.study.device_choice import explain_gpu_loss, resolve_device
 from sdcmap.study.early_stop import EarlyStop
 from sdcmap.study.plan import Candidate
 from sdcmap.study.screening_sample import screening_sample
+from sdcmap.study.spared_measures import Sparing
 
 Kind = Literal["candidate", "identity", "file", "fresh", "screening", "bound"]
 # candidate: a release; identity: the unmasked file; file: made elsewhere; fresh: a redraw; screening: scores of a sample
@@ -38,7 +39,7 @@ class Job:
     """One candidate to make and the measures still missing. It contains the candidate's own key, never the seed.
 
     kind : of the resulting row; None: the candidate's own. part : the key of the screening sample to use; empty: all rows.
-    early_stop : when the remaining measures can be skipped.
+    early_stop : when the remaining measures can be skipped. sparing : which measures need not be computed.
     """
 
     candidate: Candidate
@@ -47,6 +48,7 @@ class Job:
     kind: Kind | None = None
     part: bytes = field(default=b"", repr=False)
     early_stop: EarlyStop | None = None
+    sparing: Sparing | None = None
     device: str = "cpu"
 
 
@@ -58,7 +60,8 @@ class ScoreRow(NamedTuple):
     value: float | None
     se: float | None
     details: str  # versioned JSON: parts, bounds, skipped attacks and the kind of interval (`Estimate.to_details`)
-    status: str  # ok, infinite, undefined, unpaired (it compares records; the file is synthetic), bound, failed
+    # ok, infinite, undefined, unpaired (it compares records; the file is synthetic), spared (`Sparing`), bound, failed
+    status: str
     reason: str
 
     @property
@@ -114,6 +117,11 @@ def _score_candidate(data: Microdata, job: Job) -> list[ScoreRow]:
     masked, refit = method.apply(data, stream), make_refitter(data, method, stream)
     scores: list[ScoreRow] = []
     for measure in job.measures:
+        known = {row.measure: row.value for row in scores}
+        applies = masked.paired or not measure.paired
+        if job.sparing is not None and applies and (reason := job.sparing.reason(measure, known)):
+            scores.append(absent_row(measure, "spared", reason))
+            continue
         # a measure that works in parts, such as several attacks, may stop as soon as the candidate is dominated
         enough = None if job.early_stop is None else partial(_is_dominated, job.early_stop, scores, measure.text)
         scores.append(score_row(measure, data, masked, stream, method, refit, enough))

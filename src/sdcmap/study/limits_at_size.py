@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sdcmap.core import Measure, Microdata
-from sdcmap.core.limit import Limit, axis_scales, strictest
+from sdcmap.core.limit import Limit
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.errors import SchemaError, Undefined
-from sdcmap.study.plan import Plan
 
 Prospect = Literal["exact", "can be shown", "doubtful", "cannot be shown", "unknown"]
 MIN_SHARE_OF_ERROR = 0.7  # the errors that measures report are at least this share of the predicted ones (simulated)
@@ -105,18 +104,6 @@ def _round_sizes(above: int) -> Iterator[int]:
         step = 10 ** max(0, len(str(size)) - 2)
         size = (size // step + 1) * step
         yield size
-
-
-def limits_of_plan(plan: Plan) -> tuple[Limit, ...]:
-    """Return the strictest limit of each measure that the plan and its rule state."""
-    by_name = {measure.text: measure for measure in plan.measures}
-    stated = [*plan.limits.items(), *(plan.rule.limits.items() if plan.rule else ())]
-    # a threshold on an axis of shares is a share of each limit
-    threshold = getattr(plan.rule, "risk", None) if getattr(plan.rule, "has_limit", False) else None
-    if isinstance(threshold, int | float):
-        scales = axis_scales(plan.risk, plan.limits) or (1.0,) * len(plan.risk)
-        stated += [(name, scale * threshold) for name, scale in zip(plan.risk, scales, strict=True)]
-    return strictest(Limit(by_name[name], value) for name, value in stated if name in by_name and value == value)
 
 
 def nothing_can_pass(prospects: Sequence[LimitAtSize]) -> bool:

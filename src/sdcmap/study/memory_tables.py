@@ -68,5 +68,11 @@ class MemoryTables:
             self._others[name] = self._others[name] | new if replace else new | self._others[name]
         self._changes += 1
 
+    def delete_scores(self, keys: Sequence[tuple[str, str]]) -> None:
+        """Delete the scores of these candidates and measures (ids)."""
+        for name, measure in keys:
+            self._scores[name] = tuple(score for score in self._scores[name] if score[0] != measure)
+        self._changes += 1
+
     def close(self) -> None:
         """Do nothing: the tables end with the study."""

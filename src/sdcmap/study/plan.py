@@ -16,7 +16,16 @@ from sdcmap.core import Choice, Generator, Measure, Method, Microdata, PlanError
 from sdcmap.core.edit_rule import edit_problems, parse_edit
 from sdcmap.core.formatting import name_axis
 from sdcmap.core.grid import Grid, decode_grid
-from sdcmap.core.limit import EfficiencyLimit, format_limit, limit_problem, read_limit, state_limits
+from sdcmap.core.limit import (
+    EfficiencyLimit,
+    Limit,
+    axis_scales,
+    format_limit,
+    limit_problem,
+    read_limit,
+    state_limits,
+    strictest,
+)
 from sdcmap.core.plan_text import read_table
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.core.renamed_names import suggest_name
@@ -496,6 +505,18 @@ def _profile_limits(profile: Profile | None, measures: Sequence[Measure]) -> dic
     """Return the limits of a profile for these measures."""
     limits = {} if profile is None else {measure.text: profile.limit_of(measure) for measure in measures}
     return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+def limits_of_plan(plan: Plan) -> tuple[Limit, ...]:
+    """Return the strictest limit of each measure that the plan and its rule state."""
+    by_name = {measure.text: measure for measure in plan.measures}
+    stated = [*plan.limits.items(), *(plan.rule.limits.items() if plan.rule else ())]
+    # a threshold on an axis of shares is a share of each limit
+    threshold = getattr(plan.rule, "risk", None) if getattr(plan.rule, "has_limit", False) else None
+    if isinstance(threshold, int | float):
+        scales = axis_scales(plan.risk, plan.limits) or (1.0,) * len(plan.risk)
+        stated += [(name, scale * threshold) for name, scale in zip(plan.risk, scales, strict=True)]
+    return strictest(Limit(by_name[name], value) for name, value in stated if name in by_name and value == value)
 
 
 def _as_tuple(given: Any) -> tuple[Any, ...]:

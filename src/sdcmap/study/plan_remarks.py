@@ -25,7 +25,7 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
     risks = [measure.text for measure in plan.measures if measure.axis == "risk"]
     if plan is not written:
         yield f"The plan names no risk measure. These were added: {', '.join(risks)}."
-    yield from explain_unmeasured(data, plan.measures)
+    yield from explain_unmeasured(data, plan.measures, plan.profile)
     if data.case is not None:
         people = len(np.unique(data.units))
         yield (

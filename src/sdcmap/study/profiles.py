@@ -6,13 +6,17 @@ publish.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 from sdcmap.core import Measure, Microdata, PlanError, Roles, did_you_mean
+from sdcmap.core.limit import Limit
+from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.renamed_names import suggest_name
 from sdcmap.core.value import Range, Share, Value, coerce, field_types
+from sdcmap.study.limits_at_size import limits_at_size
 
 DEFAULT_RISK_CLASSES = ("WorstLinkage", "AttributeInference", "ClosestRecord")
 
@@ -62,16 +66,39 @@ def sample_columns(data: Microdata, most: int) -> tuple[str, ...]:
 def _split_fitting(measures: Iterable[Measure], data: Microdata) -> tuple[list[Measure], dict[str, str]]:
     """Return the measures that fit these data; and, by class name, why others do not."""
     problems = [(measure, next(measure.incompatibilities(data), None)) for measure in measures]
-    off = {type(measure).__name__: problem for measure, problem in problems if problem is not None}
+    off: dict[str, str] = {}
+    for measure, problem in problems:
+        if problem is not None and problem not in off.values():
+            off[_name_of(measure)] = problem
     return [measure for measure, problem in problems if problem is None], off
 
 
-def explain_unmeasured(data: Microdata, measures: Iterable[Measure]) -> list[str]:
-    """Return why a default risk measure is left out, where other default measures are used, one sentence each."""
-    kinds = {type(measure).__name__ for measure in measures}
+def _name_of(measure: Measure) -> str:
+    """Return the class of a measure, and its statistic where that is not the usual one."""
+    statistic = getattr(measure, "statistic", "auc")
+    return type(measure).__name__ + (f" ({statistic})" if statistic != "auc" else "")
+
+
+def _explain_if_too_small(data: Microdata, measure: Measure, limit: float) -> str:
+    """Return why a limit cannot be shown to hold with the records of a file, and how many would do; "" where it can."""
+    prospects = limits_at_size(data, [Limit(measure, limit)], DEFAULT_POLICY)
+    if not prospects or prospects[0].prospect != "cannot be shown":
+        return ""
+    needed = prospects[0].records_needed
+    remedy = f"About {needed:,} records would be needed" if needed else "More units, or more refits, would be needed"
+    return (
+        f"{_name_of(measure)} is off: with {len(data):,} records its error alone exceeds the room below the limit of "
+        f"{limit:g}. {remedy}."
+    )
+
+
+def explain_unmeasured(data: Microdata, measures: Iterable[Measure], profile: Profile | None = None) -> list[str]:
+    """Return why a measure of the profile, or a default one, is left out where others are used, one sentence each."""
+    kinds = {_name_of(measure) for measure in measures}
     if kinds.isdisjoint(DEFAULT_RISK_CLASSES):
         return []
-    return [reason for name, reason in default_risk(data)[1].items() if name not in kinds]
+    off = default_risk(data)[1] if profile is None else profile.measures(data).off
+    return [reason for name, reason in off.items() if name not in kinds]
 
 
 MAX_INFERRED_COLUMNS = 8  # sensitive columns, or a sample of all; each needs an attack of its own
@@ -81,7 +108,12 @@ MAX_KEYS_FOR_TRIPLES, MAX_KEYS_FOR_UNIQUES = (
     60,
 )  # up to so many special uniques are sought on three of them; no more are looked at
 SMALL_FILE_RECORDS = 2_000  # smaller files need larger folds for stable membership and inference measures
+NO_LIMIT = "none"  # what a plan states for a limit of the profile that it switches off
 RANKED_UNITS = 10  # the largest units, such as the firms of a ranking
+# Few people have a large error, and in a small file more refits are cheap. So a sweep makes as many as give
+OUTLIER_SCORES = 1_200  # scores of outlying people: the error of an AUC that reveals nothing is then about 0.02
+UNIT_PAIRS = 800  # largest units in pairs of refits: the error of their gain is then about 0.025
+MIN_OUTLIER_REFITS, MIN_UNIT_PAIRS, MAX_UNIT_PAIRS = 8, 4, 40
 
 
 class MeasureLimits(NamedTuple):
@@ -133,7 +165,7 @@ class Profile(Value):
 
     name: str = "public-use"
     reidentification: Annotated[float, Range(0, 1, "(]")] = 0.05
-    surest: Annotated[float | None, Range(0, 1, "(]")] = None
+    surest: Annotated[float | None, Range(0, 1, "(]")] = 0.5
     people: Annotated[int | None, Range(1)] = 1000
     record: Annotated[float | None, Range(0, 1, "(]")] = 0.34
     subgroup: Annotated[float, Range(0, 1, "(]")] = 0.1
@@ -141,11 +173,11 @@ class Profile(Value):
     small: Annotated[float, Range(0, 1, "(]")] = 0.05
     special: Annotated[float, Range(0, 1, "(]")] = 0.05
     inference: Annotated[float, Range(0, 1, "(]")] = 0.1
-    reconstruction: Annotated[float | None, Range(0, 1, "(]")] = None
-    extremes: Annotated[float | None, Range(0, 1, "(]")] = None
+    reconstruction: Annotated[float | None, Range(0, 1, "(]")] = 0.1
+    extremes: Annotated[float | None, Range(0, 1, "(]")] = 0.2
     membership: Annotated[float, Range(0.5, 1, "(]")] = 0.6
-    outlier_membership: Annotated[float | None, Range(0.5, 1, "(]")] = None
-    outlier_detection: Annotated[float | None, Range(0, 1, "(]")] = None
+    outlier_membership: Annotated[float | None, Range(0.5, 1, "(]")] = 0.65
+    outlier_detection: Annotated[float | None, Range(0, 1, "(]")] = 0.05
     largest: Annotated[float | None, Range(0, 1, "(]")] = None
     p: Annotated[float, Range(0, 100, "()")] = 10.0
     totals: Annotated[float | None, Range(0, 1, "(]")] = None
@@ -179,7 +211,12 @@ class Profile(Value):
     def measures(self, data: Microdata) -> MeasureLimits:
         """Return the measures that fit a file, with their limits: for a starting plan and for the release checks."""
         measures, off = _split_fitting(self._measures(data), data)
-        return MeasureLimits({m: limit for m in measures if (limit := self.limit_of(m)) is not None}, off)
+        limits = {m: limit for m in measures if (limit := self.limit_of(m)) is not None}
+        # a limit that a file is too small to show must not refuse every candidate, so it is off, with the reason
+        of_few = {m: limit for m, limit in limits.items() if m.can_be_spared}
+        small = {m: why for m, limit in of_few.items() if (why := _explain_if_too_small(data, m, limit))}
+        off |= {_name_of(m): why for m, why in small.items()}
+        return MeasureLimits({m: limit for m, limit in limits.items() if m not in small}, off)
 
     def _measures(self, data: Microdata) -> Iterator[Measure]:
         from sdcmap import risk  # only where a profile is measured
@@ -207,13 +244,17 @@ class Profile(Value):
             yield risk.Reconstruction(**outside)
         if self.membership < 1:
             yield risk.ClosestRecord(on=data.knowable, **outside)
-        if self.outlier_membership is not None:
-            yield risk.OutlierMembership(on=data.knowable)
-        detection = risk.OutlierMembership(on=data.knowable, statistic="detection")
-        if self.outlier_detection is not None and not any(detection.incompatibilities(data)):  # it needs a large file
-            yield detection
         if self.extremes is not None and data.numeric:
-            yield risk.ExtremeValues()
+            units = len(data.numeric) * min(RANKED_UNITS, max(1, len(data) // 10))
+            pairs = min(MAX_UNIT_PAIRS, max(MIN_UNIT_PAIRS, math.ceil(UNIT_PAIRS / units)))
+            yield risk.ExtremeValues(times=pairs)
+        outliers = risk.OutlierMembership(on=data.knowable)
+        people = max(outliers.fewest, outliers.share * len(data))
+        outliers = replace(outliers, times=max(MIN_OUTLIER_REFITS, 2 * math.ceil(OUTLIER_SCORES / people / 2)))
+        if self.outlier_membership is not None:
+            yield outliers
+        if self.outlier_detection is not None:
+            yield replace(outliers, statistic="detection")
         size = self.size or next(iter(data.numeric), "")
         if self.largest is not None and size:
             yield risk.LargestUnits(on=size, largest=RANKED_UNITS)
@@ -235,7 +276,9 @@ class Profile(Value):
 
     def table(self) -> dict[str, Any]:
         """Return every limit, as a plan states it."""
-        return {f.name: value for f in fields(self) if (value := getattr(self, f.name))}
+        own, usual = ({f.name: getattr(one, f.name) for f in fields(self)} for one in (self, PROFILES[self.name]))
+        off = {name: NO_LIMIT for name, value in own.items() if value is None and usual[name] is not None}
+        return {name: value for name, value in own.items() if value} | off
 
 
 LIMIT_FIELDS = {
@@ -251,9 +294,10 @@ LIMITS = (
 _PROFILE_LIMITS: dict[str, dict[str, Any]] = {  # limits that are not those of "public-use"
     "public-use": {},
     "scientific-use": dict.fromkeys(("reidentification", "small", "special", "inference"), 0.2)
-    | {"people": None, "record": None, "subgroup": 0.4, "membership": 1.0},
+    | {"people": None, "record": None, "subgroup": 0.4, "membership": 1.0,
+       "surest": 0.8, "reconstruction": 0.2, "extremes": 0.4, "outlier_membership": None, "outlier_detection": None},
     "teaching": {"reidentification": 0.02, "people": 100, "record": 0.2, "subgroup": 0.05, "k": 5,
-                 "special": 0.02, "membership": 0.55},
+                 "special": 0.02, "membership": 0.55, "surest": 0.3},
     "business": {"largest": 0.05, "totals": 0.05},
 }  # fmt: skip
 PROFILES = {name: Profile(name, **changed) for name, changed in _PROFILE_LIMITS.items()}
@@ -279,7 +323,7 @@ def to_profile(given: Profile | str | Mapping[str, Any]) -> Profile:
     changed: dict[str, Any] = {}
     for name, value in given.items():
         try:
-            changed |= {name: coerce(known[name], value)} if name in known else {}
+            changed |= {name: coerce(known[name], None if value == NO_LIMIT else value)} if name in known else {}
         except ValueError as problem:
             problems.append(f"Profile.{name} {problem}")
     usual = find_profile(str(given.get("name", "public-use")))

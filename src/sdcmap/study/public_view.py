@@ -205,8 +205,10 @@ def round_scores(scores: Scores, rows: int) -> Scores:
             value = _round_value(exact, units[name], rows)
             status = "infinite" if math.isinf(value) else "ok"
             rounded.append((ids[method], name, None if math.isinf(value) else value, None, NO_DETAILS, status, ""))
-        synthetic = [method for method in scores.synthetic_candidates(name)["method"].unique() if method in ids]
-        rounded += [(ids[method], name, None, None, NO_DETAILS, "unpaired", "") for method in synthetic]
+        absent = {"unpaired": scores.synthetic_candidates(name), "spared": scores.spared_candidates(name)}
+        for status, own in absent.items():
+            lacking = [method for method in own["method"].unique(maintain_order=True) if method in ids]
+            rounded += [(ids[method], name, None, None, NO_DETAILS, status, "") for method in lacking]
     ends = scores.measure["name", "baseline_value"].iter_rows()
     baselines = [None if end is None else _round_value(end, units[name], rows) for name, end in ends]
     schema = {name: scores.candidate.schema[name] for name in PUBLIC_COLUMNS}

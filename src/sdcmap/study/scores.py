@@ -60,7 +60,7 @@ class Scores:
     _pooled: dict[str, Mapping[str, Estimate]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _spread: dict[str, Mapping[str, DrawSpread]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _column: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _synthetic: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _by_status: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @staticmethod
     def of_plan(
@@ -116,11 +116,19 @@ class Scores:
 
     def synthetic_candidates(self, measure: str) -> pl.DataFrame:
         """Return the fully synthetic candidates, to which a measure that compares records does not apply."""
-        if measure not in self._synthetic:
-            rows = self._rows_of(measure).filter(pl.col("status") == "unpaired")
+        return self._candidates_with(measure, "unpaired")
+
+    def spared_candidates(self, measure: str) -> pl.DataFrame:
+        """Return the candidates for which a measure was spared (see `Sparing`): its value is unknown."""
+        return self._candidates_with(measure, "spared")
+
+    def _candidates_with(self, measure: str, status: str) -> pl.DataFrame:
+        """Return the candidates for which the row of a measure has this status."""
+        if (measure, status) not in self._by_status:
+            rows = self._rows_of(measure).filter(status=status)
             own = self._feasible.filter(pl.col("id").is_in(rows["candidate"].implode()))
-            self._synthetic[measure] = own.select("id", "method")
-        return self._synthetic[measure]
+            self._by_status[measure, status] = own.select("id", "method")
+        return self._by_status[measure, status]
 
     def is_synthetic(self, method: str) -> bool:
         """Return whether the files of a method are fully synthetic, so that risks that compare records do not apply."""

@@ -27,6 +27,7 @@ from sdcmap.study.jobs import CandidateRow, Job, Kind
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.progress import Progress, progress_bar
 from sdcmap.study.scores import Scores
+from sdcmap.study.spared_measures import Sparing
 from sdcmap.study.worker import run_here
 
 MissingScores = tuple[Candidate, tuple[Measure, ...]]  # a candidate and its missing measures
@@ -76,6 +77,7 @@ def sweep(
         plan = opened.bind_plan(plan)
         opened.add_measures(plan.measures, data)
         opened.note_gpu(asked.gpu)
+        opened.forget_spared(plan)
         done = opened.candidate_states()
         finished = plan.count - sum(1 for _ in _missing_scores(done, plan)) if done else 0
         report(finished, plan.count)
@@ -135,7 +137,8 @@ def _working_copy(study: Path | None, data: Microdata) -> AbstractContextManager
 def _missing_scores(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[MissingScores]:
     """Yield each candidate that lacks a score, with the missing measures."""
     # candidates that lack the same measures share one tuple of them, by which they are scored in batches
-    lacking_beside = cache(lambda have: tuple(measure for measure in plan.measures if measure.id not in have))
+    ordered = sorted(plan.measures, key=lambda measure: measure.can_be_spared)
+    lacking_beside = cache(lambda have: tuple(measure for measure in ordered if measure.id not in have))
     for candidate in plan.candidates:
         status, have = done.get(candidate.id, NOTHING_STORED)
         lacking = lacking_beside(have)
@@ -146,7 +149,12 @@ def _missing_scores(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[
 def _make_jobs(
     lacking: Iterable[MissingScores], plan: Plan, device: str, kind: Kind | None = None
 ) -> Iterator[Job]:  # fmt: skip
-    return (Job(each, each.stream(plan.seed).key, measures, kind, device=device) for each, measures in lacking)
+    # the unmasked file is the end of every axis, so all of its values are computed
+    sparing = {"candidate": Sparing.of_plan(plan), "identity": None}
+    return (
+        Job(each, each.stream(plan.seed).key, measures, kind, sparing=sparing[each.kind], device=device)
+        for each, measures in lacking
+    )
 
 
 def _first_of_each_class(done: Mapping[str, CandidateState], plan: Plan) -> Iterator[MissingScores]:

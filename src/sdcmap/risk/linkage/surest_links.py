@@ -92,6 +92,7 @@ class SurestLinks(RiskMeasure):
     missing: ClassVar[str] = "the pattern of missing values is compared too, unless it was masked"
     columns_by_default: ClassVar = "knowable"
     growth: ClassVar[float] = 2.0
+    can_be_spared: ClassVar[bool] = True
 
     on: tuple[str, ...] = ()
     links: Annotated[int, Range(1)] = 20
@@ -106,6 +107,11 @@ class SurestLinks(RiskMeasure):
     def baseline(self, original: Microdata) -> float | None:
         """Return the value of guessing: one of the n records at random."""
         return self.inclusion / len(original) if len(original) else None
+
+    def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
+        """Return the error of a share of independent links of which hardly any is true, over all draws."""
+        judged = self._count_links(rows or len(data)) * self.draws
+        return self.inclusion * share_standard_error(0.0, judged) if judged else None
 
     def seconds(self, data: Microdata) -> float | None:
         pairs = min(len(data) ** 2, max(MAX_PAIRS_ALL_RECORDS, SAMPLED_RECORDS * len(data)))
