@@ -43,13 +43,10 @@ class HalfIn(NamedTuple):
 
     choose : returns the unit of each record, 0, 1, ...; -1 for records that are in every refit. It is a value that can be
         hashed, so that measures with the same request share the refits.
-    twins : refits 2j and 2j + 1 have the same random numbers, and who is in one is not in the other. Then most of the
-        difference between them is due to the people, and little to chance.
     """
 
     times: int
     choose: Callable[[Microdata], Array]
-    twins: bool = False
 
     @property
     def records(self) -> float:
@@ -101,13 +98,12 @@ def refit_without(data: Microdata, method: Method, stream: Stream, request: Refi
 def _refit_half_in(data: Microdata, method: Method, stream: Stream, request: HalfIn) -> tuple[Refit, ...]:
     own = stream.child(f"half in: {request.choose!r}")
     unit = request.choose(data)
-    draw = draw_twins if request.twins else draw_half_in
-    inside = draw(int(unit.max(initial=-1)) + 1, request.times, own.rng())
+    inside = draw_half_in(int(unit.max(initial=-1)) + 1, request.times, own.rng())
     refits = []
     for k in range(request.times):
         outside = np.zeros(len(data), dtype=bool)
         outside[unit >= 0] = ~inside[unit[unit >= 0], k]
-        refits.append(_refit(data, method, own.child(f"refit {k // 2 if request.twins else k}"), outside))
+        refits.append(_refit(data, method, own.child(f"refit {k}"), outside))
     return tuple(refits)
 
 
@@ -119,13 +115,6 @@ def draw_half_in(units: int, times: int, rng: Generator) -> Array:
     """
     is_in = np.argsort(rng.random(((units + 1) // 2, times)), axis=1) < times // 2
     return np.stack([is_in, ~is_in], axis=1).reshape(-1, times)[:units]
-
-
-def draw_twins(units: int, times: int, rng: Generator) -> Array:
-    """Return which units (rows) are in which refits (columns): a random half of them in each, the others in its twin."""
-    halves = [rng.permutation(units) < units // 2 for _ in range((times + 1) // 2)]
-    both = [half == is_first for half in halves for is_first in (True, False)]
-    return np.array(both, dtype=np.bool_).reshape(-1, units).T[:, :times]
 
 
 def assign_folds(data: Microdata, held_out: float, strata: tuple[str, ...], rng: Generator) -> Array:

@@ -19,7 +19,7 @@ from sdcmap.risk.worst_membership import FALSE_POSITIVE_RATE, MIN_CONTROLS
 
 PRIOR_DF = 4.0  # a variance is averaged with that of all people, which counts as so many degrees of freedom
 RIDGE = 0.1  # added to the variances of standardized scores
-FOLDS = 5  # of the pairs of refits
+FOLDS = 10  # of the pairs of refits
 MIN_REFITS = 4  # two with each person, so that one is left to learn from
 SPLITS = 5  # random pairings of the refits over which results are averaged
 PERMUTATIONS = 200  # of who was in, for the largest success by chance

@@ -17,6 +17,7 @@ from sdcmap.kernels.tables.coding import compress
 ROBUST_SD = 1.4826  # times the median absolute deviation: the standard deviation of a normal variable
 ORDINARY_SDS = 3.0  # a number within so many robust standard deviations of the median is not far out
 MAX_UNITS = 1_000  # in large files, so that the cost grows with the records alone
+MAX_SHARE_OF_LARGEST = 0.1  # of the file; smaller files have fewer largest units
 SUBJECTS_PER_PERSON = 3  # numbers, and categories or pairs of them, by which a person is most outlying
 MAX_PAIRED_CATEGORIES = 20  # so many categorical columns, the first ones, are also taken in pairs
 
@@ -150,3 +151,45 @@ def _rank_subjects(bits: dict[tuple[str, ...], Array]) -> list[Subjects]:
     subjects, table = list(bits), np.stack(list(bits.values()))
     order = np.argsort(-table, axis=0, kind="stable")[:SUBJECTS_PER_PERSON]
     return [{subjects[k]: np.flatnonzero(row == k) for k in np.unique(row).tolist()} for row in order]
+
+
+@dataclass(frozen=True)
+class LargestRecords:
+    """The records with the `largest` values of each amount, with their households, as a choice of `HalfIn`.
+
+    on : the amounts; empty: every numeric variable.
+    """
+
+    on: tuple[str, ...]
+    largest: int
+
+    def __call__(self, data: Microdata) -> Array:
+        """Return the number of each record's unit; -1 for all other records.
+
+        The numbers are even: `draw_half_in` gives units 2j and 2j + 1 opposite refits, but whether a unit is in must not
+        tell which others are, because they determine its rank.
+        """
+        rows = [find_largest(data.numbers(name), self.largest) for name in self.on or data.numeric]
+        code, unit = _units_of(data), np.full(len(data), -1)
+        chosen = np.isin(code, code[np.concatenate([np.empty(0, dtype=np.int64), *rows])])
+        unit[chosen] = 2 * np.unique(code[chosen], return_inverse=True)[1]
+        return unit
+
+
+def find_largest(x: Array, largest: int) -> Array:
+    """Return the records with the largest finite values, at most so many and a tenth of the file, largest first.
+
+    >>> find_largest(np.array([3.0, np.nan, 9.0, 5.0] + 16 * [1.0]), 10)
+    array([2, 3])
+    """
+    present = np.flatnonzero(np.isfinite(x))
+    count = min(largest, len(present), max(1, math.floor(MAX_SHARE_OF_LARGEST * len(x))))
+    return np.asarray(present[np.argsort(-x[present], kind="stable")[:count]])
+
+
+def _units_of(data: Microdata) -> Array:
+    """Return the household of each record, as codes; a person without a household number is one of their own."""
+    if data.household is None:
+        return np.arange(len(data))
+    codes = data.codes(data.household).astype(np.int64)
+    return np.where(data.missing(data.household), codes.max(initial=0) + 1 + np.arange(len(data)), codes)

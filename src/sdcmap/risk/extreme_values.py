@@ -10,50 +10,14 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, RiskMeasure, Undefined
-from sdcmap.core.estimate import quantile
 from sdcmap.core.refits import HalfIn, Refit, RefitRequest
 from sdcmap.risk._control import NO_CONTROL
+from sdcmap.risk._outlying_units import MAX_SHARE_OF_LARGEST, LargestRecords, find_largest
 
-MAX_SHARE_OF_UNITS = 0.1  # of the file; smaller files have fewer largest units
-PAIRS_AT_RELEASE = 20
+RELEASE_REFITS = 40
 CHANCE_HITS = 0.25  # share of the largest values of skewed amounts that are estimated within 10 % by chance (simulated)
-JOINT_CONFIDENCE = 0.95  # confidence level of the test that a gain is above 0, for all gains together
+ERRORS_TO_CHOOSE = 2.0  # the amount counts whose gain plus so many errors is largest
 SECONDS_PER_VALUE = 2e-7  # to sort the released values
-
-
-@dataclass(frozen=True)
-class LargestRecords:
-    """The records with the `largest` values of each amount, with their households, as a choice of `HalfIn`.
-
-    on : the amounts; empty: every numeric variable.
-    """
-
-    on: tuple[str, ...]
-    largest: int
-
-    def __call__(self, data: Microdata) -> Array:
-        names = self.on or data.numeric
-        rows = np.unique(np.concatenate([find_largest(data.numbers(name), self.largest) for name in names]))
-        if data.household is None:
-            unit = np.full(len(data), -1)
-            unit[rows] = np.arange(len(rows))
-            return unit
-        codes = data.codes(data.household).astype(np.int64)
-        # a person without a household number is a household of their own
-        codes = np.where(data.missing(data.household), codes.max(initial=0) + 1 + np.arange(len(data)), codes)
-        chosen = np.unique(codes[rows])
-        return np.where(np.isin(codes, chosen), np.searchsorted(chosen, codes), -1)
-
-
-def find_largest(x: Array, largest: int) -> Array:
-    """Return the records with the largest finite values, at most so many and a tenth of the file, largest first.
-
-    >>> find_largest(np.array([3.0, np.nan, 9.0, 5.0] + 16 * [1.0]), 10)
-    array([2, 3])
-    """
-    present = np.flatnonzero(np.isfinite(x))
-    count = min(largest, len(present), max(1, math.floor(MAX_SHARE_OF_UNITS * len(x))))
-    return np.asarray(present[np.argsort(-x[present], kind="stable")[:count]])
 
 
 def hits_by_rank(size: Array, rank: Array, released: Array, p: float) -> Array:
@@ -64,27 +28,39 @@ def hits_by_rank(size: Array, rank: Array, released: Array, p: float) -> Array:
 
 
 class Hits(NamedTuple):
-    """Whether the attack succeeds on each largest unit of each amount (rows), in each pair of files (columns).
+    """Whether the attack succeeds on each largest unit of an amount (rows) in each file (columns), and which unit is in."""
 
-    The unit is in one file of a pair and not in the other.
-    """
+    success: Array
+    inside: Array
 
-    with_unit: Array
-    without: Array
-    amount: Array  # of each row
-    rank: Array  # of each row, 0: the largest unit of its amount
-
-    def subset(self, rows: Array) -> Hits:
-        return Hits(*(part[rows] for part in self))
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Return the success with the unit in the file and without it; every unit counts equally."""
+        with_unit, without = self._means
+        return float(with_unit.mean()), float(without.mean())
 
     @property
     def gain(self) -> tuple[float, float]:
-        """Return the mean gain, and its standard error over the pairs of files; with a single pair, over the units."""
-        each = self.with_unit - self.without
-        means = each.mean(axis=0) if each.shape[1] > 1 else each[:, 0]
-        error = float(np.std(means, ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else 1.0
+        """Return the difference of the rates, and its standard error over the files; of a single pair, over the units."""
+        with_unit, without = self._means
+        units, files = self.success.shape
+        if files == 2:
+            error = float(np.std(with_unit - without, ddof=1)) / math.sqrt(units) if units > 1 else 1.0
+        else:
+            # what each file adds to the gain, beyond the means of each unit
+            means = np.where(self.inside, with_unit[:, np.newaxis], without[:, np.newaxis])
+            signs = np.where(self.inside, 1.0, -1.0)
+            totals = ((self.success - means) * signs).sum(axis=0) / (units * files / 2)
+            error = math.sqrt(files / (files - 2) * float(totals @ totals))
         # above 0 where all differences are equal
-        return float(each.mean()), max(error, math.sqrt(2) / each.size)
+        return float((with_unit - without).mean()), max(error, math.sqrt(2) / self.success.size)
+
+    @property
+    def _means(self) -> tuple[Array, Array]:
+        """The success of each unit over the files that it is in, and over the others."""
+        count = np.maximum(self.inside.sum(axis=1), 1), np.maximum((~self.inside).sum(axis=1), 1)
+        with_unit, without = (self.success * self.inside).sum(axis=1), (self.success * ~self.inside).sum(axis=1)
+        return with_unit / count[0], without / count[1]
 
 
 @dataclass(frozen=True)
@@ -100,20 +76,19 @@ class ExtremeValues(RiskMeasure):
     on : the amounts; by default all numeric variables.
     largest : how many units of each amount are attacked, at least 1; at most a tenth of the file.
     p : how close is too close, in percent of the true value, above 0.
-    times : the number of pairs of refits, at least 2; the release checks make 20.
-    control : "refits": the method is run again in pairs, with the same random numbers: one refit has a random half of the
-        largest units, its twin the other half, and both have everyone else. "best": for a method whose rows depend on
-        their own person alone, the unit's row is removed from the masked file instead.
+    times : the number of refits in a sweep, even and at least 4; the release checks make at least 40.
+    control : "refits": the method is run again without a random half of the largest units, and with everyone else. "best":
+        for a method whose rows depend on their own person alone, the unit's row is removed from the masked file instead.
     method : how the file was made; a sweep and a release fill it in.
 
-    Formula: success with the unit in the file minus success without it, the mean over the units of all amounts; or that of
-        a single amount, or of the largest units alone, where it is larger and significant (95 % for all together). Success:
-        |released value at rank r - x| <= p/100 |x|, r the number of records in the file whose value is above x, plus 1.
-        In a refit half of the largest units are absent, so the next value is further away than if one were absent: the
-        gain is rather too high than too low.
-    Standard error: over the pairs of refits; without refits over the units.
-    `parts`: "members" and "non-members", the success with the unit and without it; "largest units", the gain of the first
-        unit of each amount; "worst amount"; "units" and "pairs", how many.
+    Formula: success with the unit in the file minus success without it, the mean over the largest units of an amount. The
+        gains of several amounts are shrunk towards their mean, as far as they differ by chance alone (empirical Bayes), and
+        the amount counts whose gain plus two standard errors is largest. Success: |released value at rank r - x| <=
+        p/100 |x|, r the number of records in the file whose value is above x, plus 1. In a refit half of the largest units
+        are absent, so the next value is further away than if one were absent: the gain is rather too high than too low.
+    Standard error: over the refits; without refits over the units.
+    `parts`: "members" and "non-members", the success with the unit and without it, over all amounts; "worst amount", the
+        largest gain, without shrinking; "largest units", that of the first unit of each amount; "units" and "refits".
     Missing values have no rank. An amount that was recoded into classes has no released values. Weights are not used: a
     ranking counts units. Households: refits leave out whole households. Releasing nothing gains 0.
     Reference: Cox (1981) for values within p %; the comparison with refits is ours.
@@ -138,56 +113,58 @@ class ExtremeValues(RiskMeasure):
     columns_by_default: ClassVar = "numeric"
     omitted_from_title: ClassVar[tuple[str, ...]] = ("times",)
     can_be_spared: ClassVar[bool] = True
-    revision: ClassVar[int] = 2  # 2: few pairs of refits have Student's t distribution
+    revision: ClassVar[int] = 2  # 2: the worst amount, without a test of significance; refits without twins
 
     on: tuple[str, ...] = ()
     largest: Annotated[int, Range(1)] = 10
     p: Annotated[float, Range(0, None, "()")] = 10.0
-    times: Annotated[int, Range(2)] = field(default=4, kw_only=True)
+    times: Annotated[int, Range(4)] = field(default=8, kw_only=True)
     control: Literal["best", "refits"] = field(default="best", kw_only=True)
     method: Method | None = field(default=None, kw_only=True)
+
+    def problems(self) -> Iterator[str]:
+        if self.times % 2:
+            yield f".times must be even, because each unit is in half of the refits. Got {self.times}."
 
     def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
 
     def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
         """Return the error of the gain if CHANCE_HITS of the values are estimated closely, with their units or without."""
-        count = rows or len(data)
-        units = len(self.variables(data)) * min(self.largest, max(1, math.floor(MAX_SHARE_OF_UNITS * count)))
-        return math.sqrt(2 * CHANCE_HITS * (1 - CHANCE_HITS) / (units * self.times))
+        units = len(self.variables(data)) * min(
+            self.largest, max(1, math.floor(MAX_SHARE_OF_LARGEST * (rows or len(data))))
+        )
+        return math.sqrt(4 * CHANCE_HITS * (1 - CHANCE_HITS) / (units * self.times))
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if not any(np.isfinite(data.numbers(name)).any() for name in self.variables(data) if name in data.numeric):
             yield "ExtremeValues needs a numeric variable that has values."
 
     def seconds(self, data: Microdata) -> float | None:
-        return (2 * self.times + self.largest) * len(self.variables(data)) * len(data) * SECONDS_PER_VALUE
+        return (self.times + self.largest) * len(self.variables(data)) * len(data) * SECONDS_PER_VALUE
 
     def refits(self, masked: Microdata) -> RefitRequest | None:
         if self.method is None or (self.control == "best" and masked.paired and not self.method.mixes_records):
             return None
-        return HalfIn(2 * self.times, LargestRecords(self.on, self.largest), twins=True)
+        return HalfIn(self.times, LargestRecords(self.on, self.largest))
 
     def release_variant(self) -> Measure:
-        return replace(self, control="refits", times=max(self.times, PAIRS_AT_RELEASE))
+        return replace(self, control="refits", times=max(self.times, RELEASE_REFITS))
 
     def release_error(self, estimate: Estimate) -> float:
-        pairs = estimate.parts.get("pairs", 1.0)
-        return (estimate.se or 0.0) * math.sqrt(pairs / max(self.times, PAIRS_AT_RELEASE))
+        return (estimate.se or 0.0) * math.sqrt(estimate.parts["refits"] / max(self.times, RELEASE_REFITS))
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         parts = []
-        for index, name in enumerate(self._amounts(original)):
+        for name in self._amounts(original):
             x = original.numbers(name)
             rows = find_largest(x, self.largest)
-            right = np.zeros((len(rows), len(refits)))
-            for k, refit in enumerate(refits):
-                rank = _ranks(x[~refit.outside], x[rows])
-                right[:, k] = hits_by_rank(x[rows], rank, _released(refit.released, name), self.p)
-            is_first = np.array([~refit.outside[rows] for refit in refits]).T[:, ::2]
-            first, second = right[:, ::2], right[:, 1::2]
-            pairs = np.where(is_first, first, second), np.where(is_first, second, first)
-            parts.append(Hits(*pairs, np.full(len(rows), index), np.arange(len(rows))))
+            inside = np.column_stack([~refit.outside[rows] for refit in refits])
+            success = np.column_stack([
+                hits_by_rank(x[rows], _ranks(x[~refit.outside], x[rows]), _released(refit.released, name), self.p)
+                for refit in refits
+            ])  # fmt: skip
+            parts.append(Hits(success, inside))
         return self._estimate(parts)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
@@ -196,40 +173,55 @@ class ExtremeValues(RiskMeasure):
         origin = np.arange(len(masked)) if masked.origin is None else masked.origin
         is_released = np.bincount(origin, minlength=len(original)) > 0
         parts = []
-        for index, name in enumerate(self._amounts(original)):
+        for name in self._amounts(original):
             x, y = original.numbers(name), _released(masked, name)
             rows = find_largest(np.where(is_released, x, np.nan), self.largest)
             rank = _ranks(x[is_released], x[rows])
             # the same released file with the unit's row and without it
-            without = [hits_by_rank(x[[row]], rank[[i]], y[origin != row], self.p) for i, row in enumerate(rows)]
-            pair = hits_by_rank(x[rows], rank, y, self.p)[:, np.newaxis], np.array(without).reshape(-1, 1)
-            parts.append(Hits(*pair, np.full(len(rows), index), np.arange(len(rows))))
+            without = [hits_by_rank(x[[row]], rank[[i]], y[origin != row], self.p)[0] for i, row in enumerate(rows)]
+            success = np.column_stack([hits_by_rank(x[rows], rank, y, self.p), np.array(without)])
+            parts.append(Hits(success, np.tile([True, False], (len(rows), 1))))
         return self._estimate(parts)
 
     def _amounts(self, original: Microdata) -> tuple[str, ...]:
         """Return the amounts that have values."""
         return tuple(n for n in self.check_variables(original) if np.isfinite(original.numbers(n)).any())
 
-    def _estimate(self, parts: Sequence[Hits]) -> Estimate:
-        """Return the largest gain: over all amounts and units, or another one that is statistically significant."""
-        hits = Hits(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-        if not len(hits.rank):
+    def _estimate(self, amounts: Sequence[Hits]) -> Estimate:
+        """Return the gain of the worst amount, shrunk towards the mean of all as far as they differ by chance alone."""
+        amounts = [one for one in amounts if len(one.success)]
+        if not amounts:
             raise Undefined("no unit with a value was released.")
-        first = hits.subset(hits.rank == 0).gain
-        amounts = [hits.subset(hits.amount == index).gain for index in np.unique(hits.amount)]
-        others = [*amounts, first]
-        # Bonferroni: without it, the largest of many gains would be above 0 by chance
-        df = hits.with_unit.shape[1] - 1.0 or None
-        z = quantile(1 - (1 - JOINT_CONFIDENCE) / len(others), df)
-        value, se = max([hits.gain, *((gain, error) for gain, error in others if gain > z * error)])
-        rates = {
-            "members": float(hits.with_unit.mean()),
-            "non-members": float(hits.without.mean()),
-            "largest units": first[0],
-            "worst amount": max(gain for gain, _ in amounts),
-        }
-        counts = {"units": float(len(hits.rank)), "pairs": float(hits.with_unit.shape[1])}
-        return Estimate(value=value, se=se, df=df, parts=rates | counts)
+        gains, errors = shrink_gains(*np.array([one.gain for one in amounts]).T)
+        worst = int(np.argmax(gains + ERRORS_TO_CHOOSE * errors))
+        files = amounts[0].success.shape[1]
+        rates = np.mean([one.rates for one in amounts], axis=0)
+        parts = {
+            "members": float(rates[0]), "non-members": float(rates[1]),
+            "worst amount": max(one.gain[0] for one in amounts),
+            "largest units": float(np.mean([Hits(*(part[:1] for part in one)).gain[0] for one in amounts])),
+            "units": float(sum(len(one.success) for one in amounts)), "refits": float(files),
+        }  # fmt: skip
+        df = files - 1.0 if files > 2 else None
+        return Estimate(value=float(gains[worst]), se=float(errors[worst]), df=df, parts=parts)
+
+
+def shrink_gains(gains: Array, errors: Array) -> tuple[Array, Array]:
+    """Return empirical Bayes estimates of gains, and their standard errors.
+
+    Gains that differ by no more than their errors explain become their mean. The largest of many would otherwise be above
+    0 by chance, and a test of significance would make the value jump from draw to draw.
+
+    >>> shrink_gains(np.array([0.1, 0.2]), np.array([0.1, 0.1]))[0].tolist()
+    [0.15000000000000002, 0.15000000000000002]
+    """
+    mean, count = float(gains.mean()), len(gains)
+    mean_error = math.sqrt(float((errors**2).sum())) / count
+    if count == 1:
+        return gains, errors
+    between = max(0.0, float(gains.var(ddof=1)) - float((errors**2).mean()))
+    own = between / (between + errors**2)
+    return mean + own * (gains - mean), np.hypot(own * errors, (1 - own) * mean_error)
 
 
 def _ranks(values: Array, size: Array) -> Array:

@@ -111,9 +111,9 @@ SMALL_FILE_RECORDS = 2_000  # smaller files need larger folds for stable members
 NO_LIMIT = "none"  # what a plan states for a limit of the profile that it switches off
 RANKED_UNITS = 10  # the largest units, such as the firms of a ranking
 # Few people have a large error, and in a small file more refits are cheap. So a sweep makes as many as give
-OUTLIER_SCORES = 1_200  # scores of outlying people: the error of an AUC that reveals nothing is then about 0.02
-UNIT_PAIRS = 800  # largest units in pairs of refits: the error of their gain is then about 0.025
-MIN_OUTLIER_REFITS, MIN_UNIT_PAIRS, MAX_UNIT_PAIRS = 8, 4, 40
+OUTLIER_SCORES = 3_000  # scores of outlying people: the error of an AUC that reveals nothing is then about 0.014
+UNIT_SCORES = 2_000  # scores of the largest units: the error of their gain is then about 0.02
+MIN_REFITS_OF_FEW, MAX_REFITS_OF_FEW = 20, 100
 
 
 class MeasureLimits(NamedTuple):
@@ -244,13 +244,14 @@ class Profile(Value):
             yield risk.Reconstruction(**outside)
         if self.membership < 1:
             yield risk.ClosestRecord(on=data.knowable, **outside)
+        outliers = risk.OutlierMembership()
+        scores = OUTLIER_SCORES / max(outliers.fewest, outliers.share * len(data))
+        refits = min(MAX_REFITS_OF_FEW, max(MIN_REFITS_OF_FEW, 2 * math.ceil(scores / 2)))
         if self.extremes is not None and data.numeric:
             units = len(data.numeric) * min(RANKED_UNITS, max(1, len(data) // 10))
-            pairs = min(MAX_UNIT_PAIRS, max(MIN_UNIT_PAIRS, math.ceil(UNIT_PAIRS / units)))
-            yield risk.ExtremeValues(times=pairs)
-        outliers = risk.OutlierMembership(on=data.knowable)
-        people = max(outliers.fewest, outliers.share * len(data))
-        outliers = replace(outliers, times=max(MIN_OUTLIER_REFITS, 2 * math.ceil(OUTLIER_SCORES / people / 2)))
+            wanted = 2 * math.ceil(UNIT_SCORES / units / 2)
+            yield risk.ExtremeValues(times=min(refits, max(MIN_REFITS_OF_FEW, wanted)))
+        outliers = replace(outliers, times=refits)
         if self.outlier_membership is not None:
             yield outliers
         if self.outlier_detection is not None:
