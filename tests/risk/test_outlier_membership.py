@@ -214,6 +214,7 @@ def test_release_measures_with_more_refits() -> None:
     assert MEASURE.release_variant() == replace(MEASURE, times=40)
     estimate = Estimate(value=0.6, se=0.05, parts={"standard error between people": 0.03})
     assert MEASURE.release_error(estimate) == pytest.approx(math.sqrt(0.03**2 + 0.04**2 / 5))
+    assert replace(MEASURE, times=60).release_variant() == replace(MEASURE, times=100)  # of a small file
     many = replace(MEASURE, times=100)
     assert many.release_variant() == many and many.release_error(estimate) == pytest.approx(0.05)
 

@@ -113,7 +113,7 @@ class ExtremeValues(RiskMeasure):
     columns_by_default: ClassVar = "numeric"
     omitted_from_title: ClassVar[tuple[str, ...]] = ("times",)
     can_be_spared: ClassVar[bool] = True
-    revision: ClassVar[int] = 2  # 2: the worst amount, without a test of significance; refits without twins
+    revision: ClassVar[int] = 3  # 2: Student t; 3: shrunken gains of amounts, and refits without twins
 
     on: tuple[str, ...] = ()
     largest: Annotated[int, Range(1)] = 10

@@ -27,7 +27,8 @@ from sdcmap.risk._half_in_scores import (
 from sdcmap.risk._outlying_units import OutlyingUnits, Subjects, robust_spread
 from sdcmap.risk.worst_membership import FALSE_POSITIVE_RATE, LOG_OFFSET, MIN_CONTROLS, median_width
 
-RELEASE_REFITS = 40  # of the release checks, at least
+MIN_RELEASE_REFITS, MAX_RELEASE_REFITS = 40, 100  # of the release checks ...
+RELEASE_FACTOR = 5 / 3  # ... and times those of a sweep: an attacker learns more from more files that they made
 ATTACKS = 5.0  # the cost of all attacks, in comparisons of a person with all records
 SECONDS_PER_SCORE = 4e-4  # to judge a person in a refit, on one core
 FEW_NEIGHBORS, MANY_NEIGHBORS = 5, 25  # records whose mean distance is a score
@@ -54,7 +55,7 @@ class OutlierMembership(RiskMeasure):
     most : the largest share of the records that may be left out of refits, in (0, 1].
     statistic : "auc": the probability that a member has a higher score than a non-member; "detection": the share of
         members who are recognized at 1 % false positives, which needs 1,000 scores of non-members.
-    times : the number of refits in a sweep, even and at least 4. A release uses at least 40.
+    times : the number of refits in a sweep, even and at least 4. A release uses 5/3 as many, from 40 to 100.
     method : how the file was made; a sweep or release fills it in.
 
     Formula: the AUC of ln p(s | in) - ln p(s | out), both normal with one covariance, for the scores s of a person in one
@@ -131,13 +132,19 @@ class OutlierMembership(RiskMeasure):
         return CLUSTERED_ERROR * math.sqrt((2 * pairs + 1) / (12 * pairs**2))
 
     def release_variant(self) -> Measure:
-        return replace(self, times=max(self.times, RELEASE_REFITS))
+        return replace(self, times=self._release_times)
+
+    @property
+    def _release_times(self) -> int:
+        """The number of refits at release, which is even."""
+        more = 2 * round(RELEASE_FACTOR * self.times / 2)
+        return max(self.times, min(MAX_RELEASE_REFITS, max(MIN_RELEASE_REFITS, more)))
 
     def release_error(self, estimate: Estimate) -> float:
         """Return the error with the refits of a release: only the part between people does not shrink."""
         fixed = estimate.parts.get(BETWEEN_PEOPLE, 0.0) ** 2
         rest = max(0.0, (estimate.se or 0.0) ** 2 - fixed)
-        return math.sqrt(fixed + rest * self.times / max(self.times, RELEASE_REFITS))
+        return math.sqrt(fixed + rest * self.times / self._release_times)
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if data.schema.census:
@@ -154,7 +161,7 @@ class OutlierMembership(RiskMeasure):
             yield (
                 f"OutlierMembership is off: true positives at 1 % false positives need {MIN_CONTROLS:,} scores of people "
                 f"without them, and {people} people in {self.times} refits have {people * self.times // 2:,}. "
-                f"With 8 refits, about {math.ceil(MIN_CONTROLS / 4 / self.share):,} records would be needed."
+                f"With 20 refits, about {math.ceil(MIN_CONTROLS / 10 / self.share):,} records would be needed."
             )
 
     def seconds(self, data: Microdata) -> float | None:

@@ -111,9 +111,9 @@ SMALL_FILE_RECORDS = 2_000  # smaller files need larger folds for stable members
 NO_LIMIT = "none"  # what a plan states for a limit of the profile that it switches off
 RANKED_UNITS = 10  # the largest units, such as the firms of a ranking
 # Few people have a large error, and in a small file more refits are cheap. So a sweep makes as many as give
-OUTLIER_SCORES = 3_000  # scores of outlying people: the error of an AUC that reveals nothing is then about 0.014
+OUTLIER_SCORES = 1_800  # scores of outlying people: the error of an AUC that reveals nothing is then about 0.018
 UNIT_SCORES = 2_000  # scores of the largest units: the error of their gain is then about 0.02
-MIN_REFITS_OF_FEW, MAX_REFITS_OF_FEW = 20, 100
+MIN_REFITS_OF_FEW, MAX_REFITS_OF_FEW = 20, 60
 
 
 class MeasureLimits(NamedTuple):
@@ -176,8 +176,8 @@ class Profile(Value):
     reconstruction: Annotated[float | None, Range(0, 1, "(]")] = 0.1
     extremes: Annotated[float | None, Range(0, 1, "(]")] = 0.2
     membership: Annotated[float, Range(0.5, 1, "(]")] = 0.6
-    outlier_membership: Annotated[float | None, Range(0.5, 1, "(]")] = 0.65
-    outlier_detection: Annotated[float | None, Range(0, 1, "(]")] = 0.05
+    outlier_membership: Annotated[float | None, Range(0.5, 1, "(]")] = 0.7
+    outlier_detection: Annotated[float | None, Range(0, 1, "(]")] = 0.1
     largest: Annotated[float | None, Range(0, 1, "(]")] = None
     p: Annotated[float, Range(0, 100, "()")] = 10.0
     totals: Annotated[float | None, Range(0, 1, "(]")] = None
