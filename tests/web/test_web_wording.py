@@ -30,10 +30,10 @@ def test_page_shows_reason_from_python(browser_session: LoggedInBrowser, server:
     with sm.Study.open(server.folder / "axes") as study:
         scores = study.scores()
     levels = sorted(scores.column(ALIKE.text)["value"].to_list())
-    limits, rule = {ALIKE.text: levels[len(levels) // 2]}, sm.Threshold(risk=0.017)
+    limits, rule = {ALIKE.text: levels[len(levels) // 2]}, sm.Threshold(risk=0.022)
     ru = sm.RUMap(scores, "SmallCells", "Hellinger", limits)
     choice = ru.choose(rule)
-    under = ru.points.filter("compared", ~ru.points["anchor"], ru.points["risk"] <= rule.risk)
+    under = ru.points.filter("compared", ~ru.points["anchor"], ru.points["risk_end"] <= rule.risk)
     both = int(ru.eligible(under).sum())
     assert 0 < both < len(under) and f"{both:,}" in choice.reason and f"{len(under):,}" in choice.reason
     asked = urlencode({"rule": "Threshold", "at": rule.risk, "limits": json.dumps(limits)})
