@@ -157,7 +157,7 @@ def test_pages_work_with_keyboard_only(browser_session: LoggedInBrowser, server:
         expect(page.locator("#choice")).to_contain_text("Release nothing")  # the rule of the map came along
         tab_to(page, "#own-rule")
         page.keyboard.press("Enter")
-        expect(page.locator("#choice")).to_contain_text("Recommended: Sex")
+        expect(page.locator("#choice")).to_contain_text("Recommended: Age, Sex")
         tab_to(page, "#check-form button")
         page.keyboard.press("Enter")
         expect(page.locator("#checks li").first).to_be_visible()

@@ -108,7 +108,7 @@ def test_labels_are_where_python_places_them(browser_session: LoggedInBrowser, s
             rows = [(one.text, one.utility, one.risk, one.across, one.down) for one in placed]
             assert [tuple(row) for row in page.evaluate(LABELS)] == [pytest.approx(row) for row in rows]
             shown = page.evaluate(SHOWN)
-            assert "chosen: Sex swapped 5 %" in shown and any(text.startswith("limit: risk ≤") for text in shown)
+            assert "chosen: Age, Sex swapped 5 %" in shown and any(text.startswith("limit: risk ≤") for text in shown)
             assert page.evaluate(TOUCHING) == []
         page.set_viewport_size({"width": 1280, "height": 900})
         page.evaluate(SETTLED)

@@ -50,7 +50,7 @@ def test_compare_page_labels_numbers(browser_session: LoggedInBrowser, server: S
     """Without a common utility measure each study is shown on its own axes, here the worst share of a limit."""
     with sm.Study.open(server.folder / "cps") as study:
         data = study.data
-    limits = {"SmallCells": 0.02, ALIKE.text: 0.5}
+    limits = {"SmallCells": 0.04, ALIKE.text: 0.5}
     plan = sm.Plan([sm.Swap("Sex", 0.05)], [sm.SmallCells(), ALIKE, COUNTED], risk=["SmallCells", ALIKE.text],
                    utility=COUNTED.text, limits=limits, rule=sm.Threshold(risk=1.0), seed=(1 << 200) + 11)  # fmt: skip
     sm.sweep(data, plan, server.folder / "shares", workers=1)
