@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
@@ -139,8 +138,8 @@ class AnalysisError(_AnalysisMeasure):
 
     Formula: the mean over analyses of the mean over their estimates of d / (5 + d), d = |released - original| / standard
         error of the original. A difference of five standard errors counts one half, and an estimate that the released
-        file does not give counts 1. `parts`: the mean of each kind of analysis, and "analyses", their number. The
-        standard error is that of the mean over the analyses, as if they were drawn from those users could make.
+        file does not give counts 1. `parts`: the mean of each kind of analysis, and "analyses", their number. The value is
+        exact for one file and these analyses.
     Missing values are left out. Weights are used where the file has them. Standard errors count households, or persons
     with several records. Works for sampled, recoded and synthetic files: a class of numbers is read as its midpoint.
     Releasing nothing gives 1.
@@ -173,8 +172,7 @@ class AnalysisError(_AnalysisMeasure):
         if not losses:
             raise Undefined("no analysis can be made with the original.")
         parts = {kind: float(np.mean(own)) for kind, own in by_kind.items()} | {"analyses": float(len(losses))}
-        se = float(np.std(losses, ddof=1)) / math.sqrt(len(losses)) if len(losses) > 1 else math.inf
-        return Estimate(value=float(np.mean(losses)), se=se, parts=parts)
+        return Estimate(value=float(np.mean(losses)), parts=parts)
 
 
 @dataclass(frozen=True)
@@ -188,7 +186,7 @@ class ChangedConclusions(_AnalysisMeasure):
     Formula: (share of clear findings lost or reversed + share of clear nulls that become findings) / 2, minus the mean of
         the same over 20 bootstrap resamples of the original, which change conclusions by chance. Both shares are means
         over analyses. `parts`: the numbers "clear findings", "lost", "reversed", "clear nulls", "new findings", and
-        "by chance", what is subtracted. The standard error is that of the means over analyses.
+        "by chance", what is subtracted. The value is exact for one file and these analyses.
     Missing values, weights and households as in AnalysisError. Works for sampled, recoded and synthetic files.
     Releasing nothing loses every finding: 0.5 minus what chance changes.
     Reference: the classes of Barrientos et al. (2018), section 5, with margins; the bootstrap is ours.
@@ -211,11 +209,10 @@ class ChangedConclusions(_AnalysisMeasure):
         self.check_variables(original)
         chance = original.remember(("changed by chance", self.half), lambda: self._changed_by_chance(original))
         compared = compare_analyses(original, masked, self.half)
-        value, se = share_changed(compared)
         counts = np.sum([[part.sum() for part in one.conclusions] for one in compared], axis=0)
         names = ("clear findings", "lost", "reversed", "clear nulls", "new findings")
         parts = dict(zip(names, map(float, counts), strict=True)) | {"by chance": chance}
-        return Estimate(value=value - chance, se=se, parts=parts)
+        return Estimate(value=share_changed(compared) - chance, parts=parts)
 
     def baseline(self, original: Microdata) -> float | None:
         chance = original.remember(("changed by chance", self.half), lambda: self._changed_by_chance(original))
@@ -235,19 +232,13 @@ class ChangedConclusions(_AnalysisMeasure):
             sizes = starts[drawn + 1] - starts[drawn]
             rows = np.concatenate([order[starts[unit] : starts[unit + 1]] for unit in drawn.tolist()])
             view = FileView(original, original, rows, np.repeat(np.arange(len(drawn)), sizes))
-            shares.append(
-                share_changed(
-                    [
-                        Comparison(analysis, own, analysis.find(view))
-                        for analysis, own in zip(battery, before, strict=True)
-                    ]
-                )[0]
-            )
+            pairs = zip(battery, before, strict=True)
+            shares.append(share_changed([Comparison(analysis, own, analysis.find(view)) for analysis, own in pairs]))
         return float(np.mean(shares))
 
 
-def share_changed(compared: Sequence[Comparison]) -> tuple[float, float]:
-    """Return the mean of the shares of clear findings and of clear nulls that change, and its standard error."""
+def share_changed(compared: Sequence[Comparison]) -> float:
+    """Return the mean of two shares that change, of clear findings and of clear nulls; all analyses weigh equally."""
     findings, nulls = [], []
     for one in compared:
         clear, lost, reversed_, null, new = (int(part.sum()) for part in one.conclusions)
@@ -255,9 +246,7 @@ def share_changed(compared: Sequence[Comparison]) -> tuple[float, float]:
             findings.append((lost + reversed_) / clear)
         if null:
             nulls.append(new / null)
-    if not findings and not nulls:
-        raise Undefined("the analyses of the original have neither a clear finding nor a clear null.")
     kinds = [own for own in (findings, nulls) if own]
-    means = [float(np.mean(own)) for own in kinds]
-    errors = [float(np.std(own, ddof=1)) / math.sqrt(len(own)) if len(own) > 1 else 0.5 for own in kinds]
-    return sum(means) / len(means), math.sqrt(sum(error**2 for error in errors)) / len(errors)
+    if not kinds:
+        raise Undefined("the analyses of the original have neither a clear finding nor a clear null.")
+    return sum(float(np.mean(own)) for own in kinds) / len(kinds)
