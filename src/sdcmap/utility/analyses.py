@@ -45,40 +45,33 @@ class Findings(NamedTuple):
 
 
 class FileView:
-    """The numbers, categories, weights and units of some records of a file, as a user reads them.
+    """The numbers, categories, weights and units of a file, as a user reads them.
 
-    original : the file whose categories the analyses name. rows : the records; None: all. A household or person that is
-    taken several times counts as several, as in a bootstrap: `copies` numbers them.
+    original : the file whose categories the analyses name.
     """
 
-    def __init__(
-        self, data: Microdata, original: Microdata, rows: Array | None = None, copies: Array | None = None
-    ) -> None:
+    def __init__(self, data: Microdata, original: Microdata) -> None:
         self.data, self.original = data, original
-        self.rows, self.copies = rows, copies
         self._numbers: dict[str, Array] = {}
         self._groups: dict[str, tuple[Array, dict[str, int]]] = {}
 
     def __len__(self) -> int:
-        return len(self.data) if self.rows is None else len(self.rows)
+        return len(self.data)
 
     @cached_property
     def weights(self) -> Array:
         """The survey weights; ones where the file has none, and 0 for weights that are missing or negative."""
-        return self._take(np.maximum(np.nan_to_num(self.data.weights), 0.0))
+        return np.maximum(np.nan_to_num(self.data.weights), 0.0)
 
     @cached_property
     def units(self) -> Array:
         """The household or person of each record, as codes from 0."""
-        units = self._take(self.data.units)
-        if self.copies is not None:
-            units = units * (int(self.copies.max(initial=0)) + 1) + self.copies
-        return np.unique(units, return_inverse=True)[1]
+        return np.unique(self.data.units, return_inverse=True)[1]
 
     def numbers(self, name: str) -> Array:
         """Return the numbers of a column; of classes such as "(20, 29]" the midpoints. NaN where there is no number."""
         if name not in self._numbers:
-            self._numbers[name] = self._take(_read_numbers(self.data, name))
+            self._numbers[name] = _read_numbers(self.data, name)
         return self._numbers[name]
 
     def groups(self, name: str) -> tuple[Array, dict[str, int]]:
@@ -87,8 +80,7 @@ class FileView:
         Original categories that no released category contains are left out.
         """
         if name not in self._groups:
-            codes, groups = _read_groups(self.data, self.original, name)
-            self._groups[name] = self._take(codes), groups
+            self._groups[name] = _read_groups(self.data, self.original, name)
         return self._groups[name]
 
     def indicator(self, name: str, category: str) -> Array | None:
@@ -98,9 +90,6 @@ class FileView:
         if own is None or sum(code == own for code in groups.values()) > 1:
             return None
         return np.where(codes < 0, np.nan, (codes == own).astype(np.float64))
-
-    def _take(self, values: Array) -> Array:
-        return values if self.rows is None else values[self.rows]
 
 
 def _read_numbers(data: Microdata, name: str) -> Array:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Stream, Undefined
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Undefined
 from sdcmap.utility.analyses import Analysis, FileView, Findings
 from sdcmap.utility.battery import propose_battery
 
@@ -19,7 +20,6 @@ CLEAR_T, LOST_T, REVERSED_T, NULL_T = (
     1.0,
 )  # sizes of t of clear findings, of lost and reversed ones, of nulls
 HALF_OF_CAP = 5.0  # a difference of so many standard errors counts as half of the largest possible one
-BOOTSTRAP_RESAMPLES = 20
 Half = Literal["all", "search", "report"]
 
 
@@ -183,10 +183,11 @@ class ChangedConclusions(_AnalysisMeasure):
     the opposite sign and |t| at least 2. A clear null (|t| below 1) becomes a finding if the released file has |t| at least
     3. The analyses are those of `AnalysisError`; descriptions of distributions have no null and do not count.
 
-    Formula: (share of clear findings lost or reversed + share of clear nulls that become findings) / 2, minus the mean of
-        the same over 20 bootstrap resamples of the original, which change conclusions by chance. Both shares are means
-        over analyses. `parts`: the numbers "clear findings", "lost", "reversed", "clear nulls", "new findings", and
-        "by chance", what is subtracted. The value is exact for one file and these analyses.
+    Formula: (share of clear findings lost or reversed + share of clear nulls that become findings) / 2, minus what a
+        bootstrap resample of the original changes by chance, at least 0. The estimates of a resample are normal around
+        those of the original with their standard errors, so t has variance 1 and the expected shares need no resampling.
+        Both shares are means over analyses. `parts`: the numbers "clear findings", "lost", "reversed", "clear nulls",
+        "new findings", and "by chance", what is subtracted. The value is exact for one file and these analyses.
     Missing values, weights and households as in AnalysisError. Works for sampled, recoded and synthetic files.
     Releasing nothing loses every finding: 0.5 minus what chance changes.
     Reference: the classes of Barrientos et al. (2018), section 5, with margins; the bootstrap is ours.
@@ -203,49 +204,54 @@ class ChangedConclusions(_AnalysisMeasure):
     )
 
     unit: ClassVar[str] = "share of conclusions"
-    bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.check_variables(original)
-        chance = original.remember(("changed by chance", self.half), lambda: self._changed_by_chance(original))
         compared = compare_analyses(original, masked, self.half)
         counts = np.sum([[part.sum() for part in one.conclusions] for one in compared], axis=0)
+        chance = share_changed_by_chance(compared)
         names = ("clear findings", "lost", "reversed", "clear nulls", "new findings")
         parts = dict(zip(names, map(float, counts), strict=True)) | {"by chance": chance}
-        return Estimate(value=share_changed(compared) - chance, parts=parts)
+        return Estimate(value=max(0.0, share_changed(compared) - chance), parts=parts)
 
     def baseline(self, original: Microdata) -> float | None:
-        chance = original.remember(("changed by chance", self.half), lambda: self._changed_by_chance(original))
-        return 0.5 - chance
+        compared = compare_analyses(original, original, self.half)
+        has_finding, has_null = (any(own(one).any() for one in compared) for own in (_clear, _null))
+        return max(0.0, has_finding / (has_finding + has_null or 1) - share_changed_by_chance(compared))
 
-    def _changed_by_chance(self, original: Microdata) -> float:
-        """Return the mean share of changed conclusions over bootstrap resamples of households or persons."""
-        battery = self._battery(original)
-        whole = FileView(original, original)
-        before = [analysis.find(whole) for analysis in battery]
-        order = np.argsort(whole.units, kind="stable")
-        starts = np.searchsorted(whole.units[order], np.arange(int(whole.units.max(initial=-1)) + 2))
-        shares = []
-        for number in range(BOOTSTRAP_RESAMPLES):
-            rng = Stream.of_seed(0, "bootstrap of conclusions", str(number)).rng()
-            drawn = rng.integers(0, len(starts) - 1, len(starts) - 1)
-            sizes = starts[drawn + 1] - starts[drawn]
-            rows = np.concatenate([order[starts[unit] : starts[unit + 1]] for unit in drawn.tolist()])
-            view = FileView(original, original, rows, np.repeat(np.arange(len(drawn)), sizes))
-            pairs = zip(battery, before, strict=True)
-            shares.append(share_changed([Comparison(analysis, own, analysis.find(view)) for analysis, own in pairs]))
-        return float(np.mean(shares))
+
+def _clear(one: Comparison) -> Array:
+    return one.conclusions.clear
+
+
+def _null(one: Comparison) -> Array:
+    return one.conclusions.null
 
 
 def share_changed(compared: Sequence[Comparison]) -> float:
     """Return the mean of two shares that change, of clear findings and of clear nulls; all analyses weigh equally."""
+    conclusions = [one.conclusions for one in compared]
+    findings = [float((c.lost | c.reversed)[c.clear].mean()) for c in conclusions if c.clear.any()]
+    nulls = [float(c.new[c.null].mean()) for c in conclusions if c.null.any()]
+    return _mean_of_shares(findings, nulls)
+
+
+def share_changed_by_chance(compared: Sequence[Comparison]) -> float:
+    """Return the expectation of `share_changed` for a bootstrap resample of the original: its t are normal around ours."""
     findings, nulls = [], []
     for one in compared:
-        clear, lost, reversed_, null, new = (int(part.sum()) for part in one.conclusions)
-        if clear:
-            findings.append((lost + reversed_) / clear)
-        if null:
-            nulls.append(new / null)
+        t, conclusions = np.abs(one.before.t), one.conclusions
+        lost = ndtr(LOST_T - t) - ndtr(-LOST_T - t) + ndtr(-REVERSED_T - t)
+        new = ndtr(t - CLEAR_T) + ndtr(-CLEAR_T - t)
+        if conclusions.clear.any():
+            findings.append(float(lost[conclusions.clear].mean()))
+        if conclusions.null.any():
+            nulls.append(float(new[conclusions.null].mean()))
+    return _mean_of_shares(findings, nulls)
+
+
+def _mean_of_shares(findings: Sequence[float], nulls: Sequence[float]) -> float:
     kinds = [own for own in (findings, nulls) if own]
     if not kinds:
         raise Undefined("the analyses of the original have neither a clear finding nor a clear null.")
