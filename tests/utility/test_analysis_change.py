@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -21,6 +23,7 @@ from sdcmap.utility.analyses import (
 )
 from sdcmap.utility.analysis_change import Comparison, compare_analyses, saturate, select_half, share_changed
 from sdcmap.utility.battery import MAX_PREDICTORS, MAX_REGRESSIONS, propose_battery
+from sdcmap.utility.stated_model import parse_model
 
 ROLES = {"keys": ["sex", "region", "union"], "sensitive": ["wage"], "household": "home", "weight": "w"}
 RNG = np.random.default_rng(0)
@@ -202,3 +205,44 @@ def test_lost_estimates_count_fully(people: Microdata) -> None:
 def test_comparison_of_original_with_itself_changes_nothing(people: Microdata) -> None:
     for one in compare_analyses(people, people):
         assert isinstance(one, Comparison) and (one.differences == 0).all()
+
+
+# ---- models that users state --------------------------------------------------------------------------------------
+def test_stated_models_always_count(people: Microdata) -> None:
+    stated = "log(wage) ~ educ + minority + educ:minority + sex"
+    for half in ("search", "report"):
+        measure = AnalysisError([stated], half=half)  # type: ignore[arg-type]
+        first = measure.compare(people, people)[0].analysis
+        assert isinstance(first, Regression) and first.title == "log(wage) ~ educ + minority + sex + educ:minority"
+        assert measure.text == f"AnalysisError(models='{stated}', half='{half}')"
+
+
+def test_products_equal_plain_least_squares(frame: pl.DataFrame, people: Microdata) -> None:
+    found = parse_model("wage ~ educ*region", people).find(FileView(people, people))
+    order = frame["region"].value_counts(sort=True)["region"].to_list()
+    region, educ, w = frame["region"].to_numpy(), frame["educ"].to_numpy(), frame["w"].to_numpy()
+    dummies = [(region == one).astype(float) for one in order[1:]]
+    x = np.column_stack([np.ones(len(educ)), educ, *dummies, *(educ * one for one in dummies)])
+    slopes = np.linalg.lstsq(x * np.sqrt(w)[:, None], frame["wage"].to_numpy() * np.sqrt(w), rcond=None)[0]
+    assert found.values == pytest.approx(slopes[1:], rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("wage ~ eduk", "names 'eduk', which is no released column. Did you mean 'educ'?"),
+        ("region ~ educ", "Name one of its categories: 'region=CATEGORY ~ ...'."),
+        ("region=centre ~ educ", "names a category of 'region' that no record has"),
+        ("log(sex) ~ educ", "takes the logarithm of 'sex', which has categories"),
+        ("wage educ", "cannot be read"),
+    ],
+)
+def test_models_that_a_file_does_not_allow_are_refused(people: Microdata, model: str, words: str) -> None:
+    with pytest.raises(sm.errors.SdcmapError, match=re.escape(words)):
+        AnalysisError([model]).score(people, people, RNG)
+
+
+def test_stated_category_is_explained(people: Microdata) -> None:
+    model = parse_model("region=north ~ educ + union", people)
+    assert model.response == Category("region", "north")
+    assert np.isfinite(model.find(FileView(people, people)).values).all()

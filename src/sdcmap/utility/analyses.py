@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -163,6 +164,10 @@ class Category:
     def label(self) -> str:
         return f"{self.name}={self.category}"
 
+    def read(self, view: FileView) -> Array | None:
+        """Return 1 for the category, 0 for others and NaN where missing; None where the file does not tell it apart."""
+        return view.indicator(self.name, self.category)
+
 
 @dataclass(frozen=True)
 class Categories:
@@ -180,27 +185,36 @@ class Categories:
         return tuple(f"{self.name}={category}" for category in self.categories)
 
 
+Predictor = Amount | Categories
+
+
 @dataclass(frozen=True)
 class Regression:
     """A linear regression of an amount, or a logistic one of a category, on other columns.
 
     Records with a missing value are left out. Standard errors are clustered by household or person.
+
+    products : which predictors (by index) are multiplied with each other, in addition to each of them alone.
     """
 
     kind: ClassVar[str] = "regression"
 
     response: Amount | Category
-    predictors: tuple[Amount | Categories, ...]
+    predictors: tuple[Predictor, ...]
+    products: tuple[tuple[int, ...], ...] = ()
 
     @property
     def title(self) -> str:
-        terms = " + ".join(p.label if isinstance(p, Amount) else p.name for p in self.predictors)
-        return f"{self.response.label} ~ {terms}"
+        names = [p.label if isinstance(p, Amount) else p.name for p in self.predictors]
+        terms = [*names, *(":".join(names[i] for i in term) for term in self.products)]
+        return f"{self.response.label} ~ {' + '.join(terms)}"
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The names of the estimates."""
-        return tuple(label for p in self.predictors for label in ((p.label,) if isinstance(p, Amount) else p.labels))
+        own = [(p.label,) if isinstance(p, Amount) else p.labels for p in self.predictors]
+        mixed = (":".join(part) for term in self.products for part in product(*(own[i] for i in term)))
+        return (*(label for labels in own for label in labels), *mixed)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -208,46 +222,39 @@ class Regression:
 
     def find(self, view: FileView) -> Findings:
         """Return the coefficients in a file."""
-        y = self.response.read(view) if isinstance(self.response, Amount) else view.indicator(*_pair(self.response))
+        unknown = Coefficients.unknown(len(self.labels))
+        is_linear = isinstance(self.response, Amount)
+        y = self.response.read(view)
         if y is None:
-            return Findings(*Coefficients.unknown(len(self.labels)))
-        blocks = [_design_block(view, predictor) for predictor in self.predictors]
+            return Findings(*unknown)
+        single = [_read_predictor(view, predictor) for predictor in self.predictors]
+        blocks = [*single, *(_multiply([single[i] for i in term]) for term in self.products)]
         x = np.column_stack([np.ones(len(y)), *(block.columns for block in blocks)])
         known = np.flatnonzero(np.isfinite(y) & np.isfinite(x).all(axis=1) & (view.weights > 0))
         if len(known) < max(MIN_RECORDS, x.shape[1] + 2):
-            return Findings(*Coefficients.unknown(len(self.labels)))
+            return Findings(*unknown)
         x, y, weights = x[known], y[known], view.weights[known]
-        # Columns are centered so that large means do not hide their variation.
+        # Columns are centered so that large means do not hide their variation; this changes only the intercept.
         x[:, 1:] -= np.average(x[:, 1:], axis=0, weights=weights)
         units = np.unique(view.units[known], return_inverse=True)[1]
-        fit = clustered_least_squares if isinstance(self.response, Amount) else clustered_logit
-        slopes, errors = fit(x, y, weights / weights.mean(), units)
-        positions = np.concatenate(
-            [block.positions + start for block, start in zip(blocks, _starts(blocks), strict=True)]
+        slopes, errors = (clustered_least_squares if is_linear else clustered_logit)(
+            x, y, weights / weights.mean(), units
         )
-        is_known = positions > 0
-        values, own = np.full(len(positions), np.nan), np.full(len(positions), np.nan)
-        values[is_known], own[is_known] = slopes[positions[is_known]], errors[positions[is_known]]
-        return Findings(values, own)
+        starts = np.cumsum([1, *(block.columns.shape[1] for block in blocks)])
+        places = np.concatenate(
+            [np.where(block.places < 0, -1, block.places + start) for block, start in zip(blocks, starts, strict=False)]
+        )
+        return Findings(*(np.where(places < 0, np.nan, part[places]) for part in (slopes, errors)))
 
 
 class _Block(NamedTuple):
-    """The columns of one predictor, and for each of its estimates the column that has it; negative: none has."""
+    """The columns of a term, and for each of its estimates the column that has it; -1: none has."""
 
     columns: Array
-    positions: Array
+    places: Array
 
 
-NO_COLUMN = -(10**9)
-
-
-def _starts(blocks: Sequence[_Block]) -> list[int]:
-    """Return the first column of each block in a design with an intercept."""
-    widths = [block.columns.shape[1] for block in blocks]
-    return [1 + sum(widths[:i]) for i in range(len(widths))]
-
-
-def _design_block(view: FileView, predictor: Amount | Categories) -> _Block:
+def _read_predictor(view: FileView, predictor: Predictor) -> _Block:
     if isinstance(predictor, Amount):
         return _Block(predictor.read(view)[:, None], np.zeros(1, dtype=np.int64))
     codes, groups = view.groups(predictor.name)
@@ -255,18 +262,23 @@ def _design_block(view: FileView, predictor: Amount | Categories) -> _Block:
     own = [groups.get(category, -1) for category in predictor.categories]
     # Released categories that contain one of ours and not the reference; what is left is the last indicator.
     distinct = [code for code in dict.fromkeys(own) if code not in (-1, reference)]
-    missing = codes < 0
-    columns = [np.where(missing, np.nan, codes == code) for code in distinct]
     rest = ~np.isin(codes, [*distinct, reference])
-    columns.append(np.where(missing, np.nan, rest))
+    columns = np.column_stack([*(codes == code for code in distinct), rest]).astype(np.float64)
+    columns[codes < 0] = np.nan
     at = {code: i for i, code in enumerate(distinct)}
     # Where the reference does not occur, nothing is relative to it.
-    positions = [at.get(code, NO_COLUMN) if reference >= 0 else NO_COLUMN for code in own]
-    return _Block(np.column_stack(columns), np.array(positions, dtype=np.int64))
+    return _Block(columns, np.array([at.get(code, -1) if reference >= 0 else -1 for code in own], dtype=np.int64))
 
 
-def _pair(response: Category) -> tuple[str, str]:
-    return response.name, response.category
+def _multiply(blocks: Sequence[_Block]) -> _Block:
+    """Return all products of one column of each block."""
+    columns, places = blocks[0]
+    for block in blocks[1:]:
+        width = block.columns.shape[1]
+        columns = (columns[:, :, None] * block.columns[:, None, :]).reshape(len(columns), -1)
+        pairs = places[:, None] * width + block.places[None, :]
+        places = np.where((places[:, None] < 0) | (block.places[None, :] < 0), -1, pairs).ravel()
+    return _Block(columns, places)
 
 
 @dataclass(frozen=True)

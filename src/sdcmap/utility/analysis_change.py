@@ -9,9 +9,11 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, Undefined
+from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, PlanError, SchemaError, Undefined
+from sdcmap.corrections.formula import parse_nested_formula
 from sdcmap.utility.analyses import Analysis, FileView, Findings
 from sdcmap.utility.battery import propose_battery
+from sdcmap.utility.stated_model import parse_model
 
 CLEAR_T, LOST_T, REVERSED_T, NULL_T = (
     3.0,
@@ -75,15 +77,23 @@ def saturate(differences: Array) -> Array:
     return np.asarray(1.0 - HALF_OF_CAP / (HALF_OF_CAP + differences))
 
 
-def compare_analyses(original: Microdata, masked: Microdata, half: Half = "all") -> list[Comparison]:
-    """Return the battery of the original, or a half of it, with the estimates from both files."""
-    battery = select_half(propose_battery(original), half)
+def find_analyses(data: Microdata, half: Half = "all", models: Sequence[str] = ()) -> tuple[Analysis, ...]:
+    """Return the stated models and the battery of a file, or a half of it."""
+    stated = [parse_model(text, data) for text in models]
+    return tuple(dict.fromkeys((*stated, *select_half(propose_battery(data), half))))
+
+
+def compare_analyses(
+    original: Microdata, masked: Microdata, half: Half = "all", models: Sequence[str] = ()
+) -> list[Comparison]:
+    """Return the analyses of the original with the estimates from both files."""
+    analyses = find_analyses(original, half, models)
     before = original.remember(("findings", "original"), dict[Analysis, Findings])
     after = masked.remember(("findings", "released"), dict[Analysis, Findings])
     views = FileView(original, original), FileView(masked, original)
     for view, found in zip(views, (before, after), strict=True):
-        found.update({analysis: analysis.find(view) for analysis in battery if analysis not in found})
-    return [Comparison(analysis, before[analysis], after[analysis]) for analysis in battery]
+        found.update({analysis: analysis.find(view) for analysis in analyses if analysis not in found})
+    return [Comparison(analysis, before[analysis], after[analysis]) for analysis in analyses]
 
 
 def select_half(battery: Sequence[Analysis], half: Half) -> tuple[Analysis, ...]:
@@ -105,6 +115,8 @@ class _AnalysisMeasure(Measure):
 
     Parameters
     ----------
+    models : regressions of your own, such as "log(wage) ~ educ + sex + educ:sex" or "region=north ~ age"; they always
+        count. Categories are relative to the most frequent one.
     half : "all" analyses; "search" or "report": one half of them each, so that a search does not see what is reported.
     """
 
@@ -114,18 +126,34 @@ class _AnalysisMeasure(Measure):
     weights: ClassVar[str] = "used where the file has them"
     households: ClassVar[str] = "standard errors count households, or persons with several records"
 
+    models: tuple[str, ...] = ()
     half: Half = field(default="all", kw_only=True)
 
+    def problems(self) -> Iterator[str]:
+        for text in self.models:
+            try:
+                parse_nested_formula(text)
+            except PlanError as problem:
+                yield f".models: {problem}"
+
     def variables(self, data: Microdata) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for analysis in self._battery(data) for name in analysis.columns))
+        return tuple(dict.fromkeys(name for analysis in self._analyses(data) for name in analysis.columns))
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         yield from data.schema.unsupported_roles("wave")
-        if not self._battery(data):
-            yield f"{type(self).__name__} needs columns with two values or more, each in at least 30 records."
+        try:
+            if not self._analyses(data):
+                yield f"{type(self).__name__} needs columns with two values or more, each in at least 30 records."
+        except (PlanError, SchemaError) as problem:
+            yield f"{type(self).__name__}.models: {problem}"
 
-    def _battery(self, data: Microdata) -> tuple[Analysis, ...]:
-        return select_half(propose_battery(data), self.half)
+    def _analyses(self, data: Microdata) -> tuple[Analysis, ...]:
+        return find_analyses(data, self.half, self.models)
+
+    def compare(self, original: Microdata, masked: Microdata) -> list[Comparison]:
+        """Return each analysis with its estimates from both files."""
+        self.check_variables(original)
+        return compare_analyses(original, masked, self.half, self.models)
 
 
 @dataclass(frozen=True)
@@ -161,10 +189,9 @@ class AnalysisError(_AnalysisMeasure):
     baseline_value: ClassVar[float | None] = 1.0
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.check_variables(original)
         losses: list[float] = []
         by_kind: dict[str, list[float]] = {}
-        for one in compare_analyses(original, masked, self.half):
+        for one in self.compare(original, masked):
             differences = one.differences
             if len(differences):
                 losses.append(float(saturate(differences).mean()))
@@ -207,8 +234,7 @@ class ChangedConclusions(_AnalysisMeasure):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        self.check_variables(original)
-        compared = compare_analyses(original, masked, self.half)
+        compared = self.compare(original, masked)
         counts = np.sum([[part.sum() for part in one.conclusions] for one in compared], axis=0)
         chance = share_changed_by_chance(compared)
         names = ("clear findings", "lost", "reversed", "clear nulls", "new findings")
@@ -216,7 +242,7 @@ class ChangedConclusions(_AnalysisMeasure):
         return Estimate(value=max(0.0, share_changed(compared) - chance), parts=parts)
 
     def baseline(self, original: Microdata) -> float | None:
-        compared = compare_analyses(original, original, self.half)
+        compared = self.compare(original, original)
         has_finding, has_null = (any(own(one).any() for one in compared) for own in (_clear, _null))
         return max(0.0, has_finding / (has_finding + has_null or 1) - share_changed_by_chance(compared))
 
