@@ -34,11 +34,12 @@ def clustered_least_squares(x: Array, y: Array, weights: Array, units: Array) ->
     x : a row for each record; the intercept is a column of its own. units : the unit of each record, from 0. Reference:
     White (1980); Liang, Zeger (1986).
     """
-    kept = independent_columns(x, weights)
+    gram = x.T @ (x * weights[:, None])
+    kept = independent_columns(gram)
     if len(x) <= len(kept) or not len(kept):
         return Coefficients.unknown(x.shape[1])
-    own = x[:, kept]
-    inverse = np.linalg.inv(own.T @ (own * weights[:, None]))
+    own = x if len(kept) == x.shape[1] else x[:, kept]
+    inverse = np.linalg.inv(gram[np.ix_(kept, kept)])
     slopes = inverse @ (own.T @ (weights * y))
     residuals = y - own @ slopes
     return _expand(kept, slopes, _errors(own, weights * residuals, inverse, units), x.shape[1])
@@ -46,7 +47,7 @@ def clustered_least_squares(x: Array, y: Array, weights: Array, units: Array) ->
 
 def clustered_logit(x: Array, y: Array, weights: Array, units: Array) -> Coefficients:
     """Fit a logistic regression of y (0 or 1) by Newton's method, with the sandwich covariance between units."""
-    kept = independent_columns(x, weights)
+    kept = independent_columns(x.T @ (x * weights[:, None]))
     share = float((weights * y).sum() / weights.sum()) if weights.sum() > 0 else 0.0
     if len(x) <= len(kept) or not 0 < share < 1:
         return Coefficients.unknown(x.shape[1])
@@ -70,9 +71,8 @@ def clustered_logit(x: Array, y: Array, weights: Array, units: Array) -> Coeffic
     return _expand(kept, slopes / scale, errors / scale, x.shape[1])
 
 
-def independent_columns(x: Array, weights: Array) -> Array:
-    """Return the columns that do not depend linearly on the columns before them."""
-    gram = x.T @ (x * weights[:, None])
+def independent_columns(gram: Array) -> Array:
+    """Return the columns that do not depend linearly on the columns before them; gram : their sums of products."""
     size = np.sqrt(np.diag(gram))
     kept: list[int] = []
     for j in np.flatnonzero(size > 0).tolist():
