@@ -17,6 +17,7 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.renamed_names import RENAMED
 from sdcmap.core.value import Range, Value, decode, parse
+from sdcmap.errors import PlanError
 
 
 def one_spec(first: Value, second: Value) -> bool:
