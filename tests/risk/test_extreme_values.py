@@ -19,7 +19,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.risk import ExtremeValues
 from sdcmap.risk._outlying_units import LargestRecords
-from sdcmap.risk.extreme_values import Hits, hits_by_rank, shrink_gains
+from sdcmap.risk.extreme_values import ERRORS_TO_CHOOSE, Hits, hits_by_rank, shrink_gains
 from sizes import SOAK
 
 
@@ -111,6 +111,40 @@ def test_gains_are_shrunk_as_far_as_they_differ_by_chance() -> None:
     assert leak[2] > 0.89 and errors[2] == pytest.approx(0.05, rel=0.02)
 
 
+@pytest.mark.parametrize("gains", [[0.2, 0.0, 0.0, 0.0], [0.2] + [0.0] * 9, [0.2, 0.1, 0.0, 0.0], [0.2]])
+def test_upper_limit_at_release_covers_the_largest_gain(gains: list[float]) -> None:
+    """At 97 % it is below the largest gain in at most 3 % of 4,000 draws (4 standard errors); a shrunken one would not be.
+
+    Each gain is drawn with an error of 0.045, as of ten units in 50 refits.
+    """
+    rng, true, below = np.random.default_rng(1), np.array(gains), 0
+    for _ in range(4_000):
+        drawn = true + 0.045 * rng.standard_normal(len(true))
+        worst = drawn[np.argmax(drawn + ERRORS_TO_CHOOSE * 0.045)]
+        below += sm.Estimate(value=worst, se=0.045, df=49.0).upper(0.97) < true.max()
+    assert below / 4_000 < 0.03 + 4 * np.sqrt(0.03 * 0.97 / 4_000)
+
+
+def test_release_judges_the_only_amount_that_leaks() -> None:
+    """Of four amounts one keeps its largest value; the gain at release is that of this amount, and not shrunk."""
+    rng = np.random.default_rng(4)
+    frame = firms().frame().with_columns(**{f"other{i}": pl.Series(rng.lognormal(3, 0.5, 300)) for i in range(2)})
+    frame = frame.with_columns(staff=pl.Series(rng.lognormal(3, 0.5, 300)))
+    data = sm.read(frame, numeric=frame.columns)
+
+    @dataclass(frozen=True)
+    class LeaksTurnover(Resample):
+        def mask(self, data: Microdata, rng: Generator) -> Microdata:
+            drawn = replace(Resample(), keep=False).mask(data, rng)
+            kept = np.sort(data.numbers("turnover")) * rng.uniform(0.99, 1.01, len(data))
+            return replace(drawn.change(None, {"turnover": rng.permutation(kept)}), paired=False)
+
+    together = score(data, LeaksTurnover(), ExtremeValues(times=40))
+    each = score(data, LeaksTurnover(), ExtremeValues(times=40).release_variant())  # type: ignore[arg-type]
+    assert each.value == each.parts["worst amount"] > 0.8 and each.value > together.value
+    assert ExtremeValues(times=40).release_error(together) < together.parts["standard error of one amount"]
+
+
 # ---- an independent attack ------------------------------------------------------------------------------------
 def plain_gain(data: Microdata, name: str, keep: bool, times: int, seed: int) -> float:
     """Attack the ten largest in plain numpy, with a synthesizer of its own; each is absent with probability 1/2."""
@@ -165,7 +199,11 @@ def test_recoded_amount_reveals_no_value_and_top_code_hides_the_largest() -> Non
 
 def test_release_checks_make_forty_refits() -> None:
     variant = ExtremeValues().release_variant()
-    assert isinstance(variant, ExtremeValues) and (variant.times, variant.control) == (40, "refits")
+    assert isinstance(variant, ExtremeValues) and (variant.times, variant.control, variant.amounts) == (
+        40,
+        "refits",
+        "each",
+    )
     estimate = score(firms(), sm.Noise(on=("turnover", "staff"), variance=0.1), ExtremeValues())
     assert estimate.parts["refits"] == 2 and 0 < ExtremeValues().release_error(estimate) < (estimate.se or 0)
 

@@ -139,7 +139,7 @@ def _average(each: Sequence[tuple[float, Array]]) -> ClusteredMean:
     """Return the mean over splits, each with its value and the influence of the scores on it.
 
     The error is that of a single pairing. A mean over pairings varies less by the choice of the folds, but it also varies
-    by what is learned, which the influences do not contain. Simulated coverage: tests/risk/test_half_in_scores.py.
+    by what is learned, which the influences do not contain. Simulated coverage: tests/risk/test_outlier_membership.py.
     """
     value = float(np.mean([one for one, _ in each]))
     variances = np.mean([_clustered_variances(influence) for _, influence in each], axis=0)

@@ -101,7 +101,7 @@ class OutlyingUnits:
         """Return the number of each record's unit, in the order of outlyingness; -1 for all other records."""
         return self._choose(data)[0]
 
-    def wanted(self, records: int) -> int:
+    def count_units(self, records: int) -> int:
         """Return how many units are chosen in a file of so many records, if they are few enough of its people."""
         return min(max(self.fewest, math.ceil(self.share * records)), max(self.fewest, MAX_UNITS))
 
@@ -134,7 +134,7 @@ class OutlyingUnits:
         order = np.argsort(-outlyingness(data, self.names or data.knowable), kind="stable")
         _, first, unit, size = np.unique(code[order], return_index=True, return_inverse=True, return_counts=True)
         by_first = np.argsort(first)
-        wanted = self.wanted(len(data))
+        wanted = self.count_units(len(data))
         few = np.cumsum(size[by_first]) <= self.most * len(data)
         chosen = by_first[:wanted][few[:wanted]]
         number = np.full(len(size), -1)

@@ -14,7 +14,7 @@ from sdcmap.core.refits import HalfIn, Refit, RefitRequest
 from sdcmap.risk._control import NO_CONTROL
 from sdcmap.risk._outlying_units import MAX_SHARE_OF_LARGEST, LargestRecords, find_largest
 
-RELEASE_REFITS = 40
+MIN_RELEASE_REFITS, MAX_RELEASE_REFITS = 40, 100  # of the release checks, twice those of a sweep
 CHANCE_HITS = 0.25  # share of the largest values of skewed amounts that are estimated within 10 % by chance (simulated)
 ERRORS_TO_CHOOSE = 2.0  # the amount counts whose gain plus so many errors is largest
 SECONDS_PER_VALUE = 2e-7  # to sort the released values
@@ -76,19 +76,22 @@ class ExtremeValues(RiskMeasure):
     on : the amounts; by default all numeric variables.
     largest : how many units of each amount are attacked, at least 1; at most a tenth of the file.
     p : how close is too close, in percent of the true value, above 0.
-    times : the number of refits in a sweep, even and at least 4; the release checks make at least 40.
+    times : the number of refits in a sweep, even and at least 4; the release checks make twice as many, from 40 to 100.
     control : "refits": the method is run again without a random half of the largest units, and with everyone else. "best":
         for a method whose rows depend on their own person alone, the unit's row is removed from the masked file instead.
+    amounts : "together": the gains of several amounts are shrunk towards their mean, as far as they differ by chance alone
+        (empirical Bayes). This orders candidates, but understates an amount that is the only one to leak. "each": the gain
+        of a single amount, as the release checks use it; its upper limit covers the largest gain of all amounts.
     method : how the file was made; a sweep and a release fill it in.
 
     Formula: success with the unit in the file minus success without it, the mean over the largest units of an amount. The
-        gains of several amounts are shrunk towards their mean, as far as they differ by chance alone (empirical Bayes), and
-        the amount counts whose gain plus two standard errors is largest. Success: |released value at rank r - x| <=
+        amount counts whose gain plus two standard errors is largest. Success: |released value at rank r - x| <=
         p/100 |x|, r the number of records in the file whose value is above x, plus 1. In a refit half of the largest units
         are absent, so the next value is further away than if one were absent: the gain is rather too high than too low.
     Standard error: over the refits; without refits over the units.
     `parts`: "members" and "non-members", the success with the unit and without it, over all amounts; "worst amount", the
-        largest gain, without shrinking; "largest units", that of the first unit of each amount; "units" and "refits".
+        largest gain, not shrunk; "standard error of one amount", the mean over amounts; "largest units", the gain of the
+        first unit of each amount; "units" and "refits".
     Missing values have no rank. An amount that was recoded into classes has no released values. Weights are not used: a
     ranking counts units. Households: refits leave out whole households. Releasing nothing gains 0.
     Reference: Cox (1981) for values within p %; the comparison with refits is ours.
@@ -113,13 +116,13 @@ class ExtremeValues(RiskMeasure):
     columns_by_default: ClassVar = "numeric"
     omitted_from_title: ClassVar[tuple[str, ...]] = ("times",)
     can_be_spared: ClassVar[bool] = True
-    revision: ClassVar[int] = 3  # 2: Student t; 3: shrunken gains of amounts, and refits without twins
 
     on: tuple[str, ...] = ()
     largest: Annotated[int, Range(1)] = 10
     p: Annotated[float, Range(0, None, "()")] = 10.0
     times: Annotated[int, Range(4)] = field(default=8, kw_only=True)
     control: Literal["best", "refits"] = field(default="best", kw_only=True)
+    amounts: Literal["together", "each"] = field(default="together", kw_only=True)
     method: Method | None = field(default=None, kw_only=True)
 
     def problems(self) -> Iterator[str]:
@@ -131,9 +134,9 @@ class ExtremeValues(RiskMeasure):
 
     def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
         """Return the error of the gain if CHANCE_HITS of the values are estimated closely, with their units or without."""
-        units = len(self.variables(data)) * min(
-            self.largest, max(1, math.floor(MAX_SHARE_OF_LARGEST * (rows or len(data))))
-        )
+        units = min(self.largest, max(1, math.floor(MAX_SHARE_OF_LARGEST * (rows or len(data)))))
+        if self.amounts == "together":
+            units *= len(self.variables(data))
         return math.sqrt(4 * CHANCE_HITS * (1 - CHANCE_HITS) / (units * self.times))
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
@@ -149,14 +152,20 @@ class ExtremeValues(RiskMeasure):
         return HalfIn(self.times, LargestRecords(self.on, self.largest))
 
     def release_variant(self) -> Measure:
-        return replace(self, control="refits", times=max(self.times, RELEASE_REFITS))
+        return replace(self, control="refits", amounts="each", times=self._release_times)
 
     def release_error(self, estimate: Estimate) -> float:
-        return (estimate.se or 0.0) * math.sqrt(estimate.parts["refits"] / max(self.times, RELEASE_REFITS))
+        error = estimate.parts["standard error of one amount"]
+        return error * math.sqrt(estimate.parts["refits"] / self._release_times)
+
+    @property
+    def _release_times(self) -> int:
+        """The number of refits at release, which is even."""
+        return max(self.times, min(MAX_RELEASE_REFITS, max(MIN_RELEASE_REFITS, 2 * self.times)))
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         parts = []
-        for name in self._amounts(original):
+        for name in self._known_amounts(original):
             x = original.numbers(name)
             rows = find_largest(x, self.largest)
             inside = np.column_stack([~refit.outside[rows] for refit in refits])
@@ -173,7 +182,7 @@ class ExtremeValues(RiskMeasure):
         origin = np.arange(len(masked)) if masked.origin is None else masked.origin
         is_released = np.bincount(origin, minlength=len(original)) > 0
         parts = []
-        for name in self._amounts(original):
+        for name in self._known_amounts(original):
             x, y = original.numbers(name), _released(masked, name)
             rows = find_largest(np.where(is_released, x, np.nan), self.largest)
             rank = _ranks(x[is_released], x[rows])
@@ -183,24 +192,25 @@ class ExtremeValues(RiskMeasure):
             parts.append(Hits(success, np.tile([True, False], (len(rows), 1))))
         return self._estimate(parts)
 
-    def _amounts(self, original: Microdata) -> tuple[str, ...]:
+    def _known_amounts(self, original: Microdata) -> tuple[str, ...]:
         """Return the amounts that have values."""
         return tuple(n for n in self.check_variables(original) if np.isfinite(original.numbers(n)).any())
 
-    def _estimate(self, amounts: Sequence[Hits]) -> Estimate:
-        """Return the gain of the worst amount, shrunk towards the mean of all as far as they differ by chance alone."""
-        amounts = [one for one in amounts if len(one.success)]
-        if not amounts:
+    def _estimate(self, hits: Sequence[Hits]) -> Estimate:
+        """Return the gain of the worst amount, from the hits on each amount."""
+        hits = [one for one in hits if len(one.success)]
+        if not hits:
             raise Undefined("no unit with a value was released.")
-        gains, errors = shrink_gains(*np.array([one.gain for one in amounts]).T)
+        single, single_errors = np.array([one.gain for one in hits]).T
+        gains, errors = shrink_gains(single, single_errors) if self.amounts == "together" else (single, single_errors)
         worst = int(np.argmax(gains + ERRORS_TO_CHOOSE * errors))
-        files = amounts[0].success.shape[1]
-        rates = np.mean([one.rates for one in amounts], axis=0)
+        files = hits[0].success.shape[1]
+        rates = np.mean([one.rates for one in hits], axis=0)
         parts = {
-            "members": float(rates[0]), "non-members": float(rates[1]),
-            "worst amount": max(one.gain[0] for one in amounts),
-            "largest units": float(np.mean([Hits(*(part[:1] for part in one)).gain[0] for one in amounts])),
-            "units": float(sum(len(one.success) for one in amounts)), "refits": float(files),
+            "members": float(rates[0]), "non-members": float(rates[1]), "worst amount": float(single.max()),
+            "standard error of one amount": float(single_errors.mean()),
+            "largest units": float(np.mean([Hits(*(part[:1] for part in one)).gain[0] for one in hits])),
+            "units": float(sum(len(one.success) for one in hits)), "refits": float(files),
         }  # fmt: skip
         df = files - 1.0 if files > 2 else None
         return Estimate(value=float(gains[worst]), se=float(errors[worst]), df=df, parts=parts)
@@ -210,7 +220,7 @@ def shrink_gains(gains: Array, errors: Array) -> tuple[Array, Array]:
     """Return empirical Bayes estimates of gains, and their standard errors.
 
     Gains that differ by no more than their errors explain become their mean. The largest of many would otherwise be above
-    0 by chance, and a test of significance would make the value jump from draw to draw.
+    0 by chance. A single gain that is large is shrunk as well, so this serves to order candidates and not to release one.
 
     >>> shrink_gains(np.array([0.1, 0.2]), np.array([0.1, 0.1]))[0].tolist()
     [0.15000000000000002, 0.15000000000000002]

@@ -88,7 +88,6 @@ class OutlierMembership(RiskMeasure):
         "Probability that an attacker distinguishes releases with an outlying person from releases without this person."
     )
 
-    revision: ClassVar[int] = 2  # 2: ranks of amounts, more scores, and one joint likelihood of all
     unit: ClassVar[str] = "probability"
     baseline_value: ClassVar[float | None] = 0.5
     floor: ClassVar[str] = "no better than chance"
@@ -125,7 +124,7 @@ class OutlierMembership(RiskMeasure):
     def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
         """Return the error if all scores are alike: that of Mann and Whitney, or of a share and the threshold it needs."""
         count = rows or len(data)
-        people = self._units.wanted(count) if rows else len(self._units.targets(data))
+        people = self._units.count_units(count) if rows else len(self._units.targets(data))
         pairs = max(1, people) * self.times / 2  # scores with a person, and as many without one
         if self.statistic == "detection":
             return math.sqrt(2 * FALSE_POSITIVE_RATE * (1 - FALSE_POSITIVE_RATE) / pairs)
