@@ -16,7 +16,7 @@ from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS, replace_rare
 from sdcmap.kernels.masking.tails import MIN_UNITS_BEYOND, Tails, replace_tails
 from sdcmap.kernels.statistics.trees import assign_bins, bin_edges, draw_from_leaves, grow
 from sdcmap.methods import shuffle
-from sdcmap.methods.protect_tails import tails_of
+from sdcmap.methods.protect_tails import tails_of, units_of
 
 NO_PREDICTOR = ("identifier", "drop", "case", "weight", "household")
 
@@ -47,9 +47,9 @@ class Synthesize(Method):
     Formula: y_j ~ F_j(. | given, y_1, ..., y_(j-1)), F_j by a tree; or y_j = F_j^-1(Phi(z_j)) with z ~ N(S b, C).
     Rare values would reveal that a person is in the file. The model is fitted to a file whose extreme numbers are replaced
     by quantiles of their tail; drawn numbers beyond a cut are replaced by random draws from the tail. Another drawn number
-    that fewer than ten records have is replaced by a random number between the eighth value below and the eighth above it
+    that fewer than ten units have is replaced by a random number between the eighth value below and the eighth above it
     within the cuts, with the rounding of the column. A category
-    that fewer than three records have is replaced by the nearest frequent one, or by any frequent one if nominal.
+    that fewer than three units have is replaced by the nearest frequent one, or by any frequent one if nominal.
     Missing values are drawn too: missing is one more category; whether a number is missing is drawn first (trees), or is
     a variable of its own (copula). Weights are not used in the model: each row counts once; drawn weights are scaled to
     the original total. Households are not used: each row keeps its own.
@@ -76,7 +76,7 @@ class Synthesize(Method):
     households: ClassVar[str] = "not used; rows of one household are drawn independently, so they need not fit together"
     mixes_records: ClassVar[bool] = True
     kept: ClassVar[str] = (
-        "the variables that are not replaced; of the others nothing exactly, and no number that fewer than ten records had"
+        "the variables that are not replaced; of the others nothing exactly, and no number that fewer than ten persons or households had"
     )
     distorted: ClassVar[str] = (
         "all relations that the model does not represent; the largest and smallest numbers, of at least ten units at each "
@@ -85,8 +85,8 @@ class Synthesize(Method):
     )
     searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
 
-    # 2: no values of one or two records, weights drawn; 3: no rare numbers; 4: grid; 5: eigenvectors; 6: tails
-    revision: ClassVar[int] = 6
+    # 2: no values of one or two records, weights drawn; 3: no rare numbers; 4: grid; 5: eigenvectors; 6: tails; 7: units
+    revision: ClassVar[int] = 7
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
@@ -199,13 +199,19 @@ class Synthesize(Method):
 
 
 def _replace_rare_values(data: Microdata, name: str, drawn: Array, tails: Tails | None, rng: Generator) -> Array:
-    """Replace drawn values that few records have in the original, and numbers beyond the cuts."""
-    column = data.column(name)
+    """Replace drawn values that few units have in the original, and numbers beyond the cuts."""
+    column, original = data.column(name), _values_of_units(data, name)
     if column.levels is None:
-        return drawn if tails is None else _replace_numbers(drawn, column.values, tails, rng)
+        return drawn if tails is None else _replace_numbers(drawn, original, tails, rng)
     known, ordered = len(column.levels) - column.levels.null_count(), data.schema[name].kind == "ordinal"
-    codes = replace_rare_codes(drawn.astype(np.int64), column.values, known, ordered, rng)
+    codes = replace_rare_codes(drawn.astype(np.int64), original, known, ordered, rng)
     return codes.astype(column.values.dtype)
+
+
+def _values_of_units(data: Microdata, name: str) -> Array:
+    """Return the values of a column, each once for a household: a value that all its members share belongs to one unit."""
+    values, units = data.column(name).values, units_of(data)
+    return values if units is None else np.unique(np.column_stack([units, values]), axis=0)[:, 1].astype(values.dtype)
 
 
 def _replace_numbers(drawn: Array, original: Array, tails: Tails, rng: Generator) -> Array:

@@ -219,10 +219,11 @@ class Controlled(RiskMeasure):
         if others and self._mixes_records(masked):
             # a fully synthetic file has no rows of single people: everyone in the original is a member
             is_member = eligible if not masked.paired else eligible & _to_mask(origin, len(original))
-            rows, other_rows = self._draw(np.flatnonzero(is_member), rng), self._draw(np.arange(len(others)), rng)
+            rows = self._draw(original, is_member, rng)
+            other_rows = self._draw(others, np.ones(len(others), dtype=np.bool_), rng)
             units = original.units[rows], len(original) + other_rows  # nobody in the control file is in the original
             return Split(original.take(rows), others.take(other_rows), masked, units)
-        rows = rng.permutation(np.flatnonzero(_to_mask(origin, len(original)) & eligible))
+        rows = _draw_units(np.flatnonzero(_to_mask(origin, len(original)) & eligible), original.units, rng)
         if len(rows) < 2:
             raise Undefined("fewer than two people are left to attack.")
         is_held_out = _hold_out_units(rows, original.units[rows], self.held_out)
@@ -248,7 +249,7 @@ class Controlled(RiskMeasure):
     def split_refit(self, original: Microdata, refit: Refit, rng: Generator) -> Split:
         """Draw people who were in the refit and people who were left out of it."""
         eligible = self.can_be_attacked(original)
-        groups = [self._draw(np.flatnonzero(rows & eligible), rng) for rows in (_is_in_release(refit), refit.outside)]
+        groups = [self._draw(original, rows & eligible, rng) for rows in (_is_in_release(refit), refit.outside)]
         if min(map(len, groups)) == 0:
             raise Undefined("a refit leaves no members or no non-members to attack.")
         size = math.ceil(self.max_people_drawn() / self.folds)
@@ -264,14 +265,30 @@ class Controlled(RiskMeasure):
         """
         inside = np.array([_is_in_release(refit) for refit in refits])
         outside = np.array([refit.outside for refit in refits])
-        rows = self._draw(np.flatnonzero(inside.any(axis=0) & outside.any(axis=0) & eligible), rng)
+        rows = rng.permutation(np.flatnonzero(inside.any(axis=0) & outside.any(axis=0) & eligible))[
+            : self.max_people_drawn()
+        ]
         if len(rows) == 0:
             raise Undefined("nobody is a member of one refit and a non-member of another, so nobody can be attacked.")
         return rows, inside[:, rows], outside[:, rows]
 
-    def _draw(self, rows: Array, rng: Generator) -> Array:
-        """Draw at most `max_people_drawn` of these rows in random order."""
-        return rng.permutation(rows)[: self.max_people_drawn()]
+    def _draw(self, data: Microdata, is_drawn: Array, rng: Generator) -> Array:
+        """Draw at most `max_people_drawn` of the people for whom `is_drawn` is True, one household after the other."""
+        return _draw_units(np.flatnonzero(is_drawn), data.units, rng)[: self.max_people_drawn()]
+
+
+def _draw_units(rows: Array, units: Array, rng: Generator) -> Array:
+    """Return these rows in random order, those of one household next to each other.
+
+    Refits leave out whole households. If the other people were drawn one by one, a value that a household shares would
+    look rarer among them, and an attack would tell who was left out from this alone.
+    """
+    drawn = rng.permutation(rows)
+    _, index = np.unique(units[drawn], return_inverse=True)
+    place = np.empty(index.max(initial=-1) + 1, dtype=np.int64)
+    by_row = np.argsort(drawn)[::-1]  # a household has the place of its first row, so its size plays no role
+    place[index[by_row]] = by_row
+    return np.asarray(drawn[np.argsort(place[index], kind="stable")])
 
 
 def _split_rows(original: Microdata, groups: tuple[Array, Array], released: Microdata) -> Split:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,30 +28,59 @@ MIN_PEOPLE_PER_CATEGORY = 20  # in each group; with fewer, a difference of share
 JOINT_CONFIDENCE = 0.95  # confidence level of the test that a gain is above 0, for all gains together
 
 
+class _EachRefit(NamedTuple):
+    """Success in each refit (row) with each person, and the sum of 1/(number of refits) with and without the person."""
+
+    rates: Array
+    inverse_counts: Array
+
+    def error_without_gain(self, units: Array, *, certain_only: bool) -> float:
+        """Return the standard error of the gain if it made no difference in which refits a person is.
+
+        Then the refits with and without a household are a random choice of all, and the variance between them tells the
+        error. That of the observed differences is too small where nobody outside happened to be guessed.
+        """
+        hits = (self.rates == 1).astype(np.float64) if certain_only else self.rates
+        _, unit = np.unique(units, return_inverse=True)
+        sums = np.array([np.bincount(unit, row) for row in hits])
+        inverse_counts = np.bincount(unit, self.inverse_counts) / np.bincount(unit)
+        return math.sqrt(float((sums.var(axis=0, ddof=1) * inverse_counts).sum())) / len(units)
+
+
 class _Outcome(NamedTuple):
     """Success of an attack on members and non-members, whether it was certain, their secrets, and the naive rate.
 
-    `paired`: both groups are the same people, as members of one refit and non-members of another.
+    `refits`: both groups are the same people, as members of some of these refits and non-members of the others.
     """
 
     right: tuple[Array, Array]
     certain: tuple[Array, Array]
     secrets: tuple[Column, Column]
     naive: float
-    paired: bool
     units: Units
+    refits: _EachRefit | None = None
 
     def gain(self, *, certain_only: bool = False) -> Difference:
         """Return the success rate of members minus that of non-members."""
         members, others = self.certain if certain_only else self.right
-        if self.paired:
+        if self.refits is not None:
             return Difference.within_people(members, others, self.units[0])
         return Difference.between_groups(members, others, self.units)
+
+    def tested_gain(self, *, certain_only: bool = False) -> Difference:
+        """Return the gain of one of many groups, with an error that also holds where the gain is 0."""
+        gain = self.gain(certain_only=certain_only)
+        if self.refits is None:
+            return gain
+        return Difference(
+            gain.value, max(gain.se, self.refits.error_without_gain(self.units[0], certain_only=certain_only))
+        )
 
     def subset(self, masks: tuple[Array, Array]) -> _Outcome:
         """Return the outcome for the selected members and non-members only."""
         right, certain, units = ((a[masks[0]], b[masks[1]]) for a, b in (self.right, self.certain, self.units))
-        return self._replace(right=right, certain=certain, units=units)
+        refits = self.refits and _EachRefit(self.refits.rates[:, masks[0]], self.refits.inverse_counts[masks[0]])
+        return self._replace(right=right, certain=certain, units=units, refits=refits)
 
 
 @dataclass(frozen=True)
@@ -79,8 +108,9 @@ class AttributeInference(SecretMeasure, Controlled):
     `parts`: "members", "non-members", and "naive", the success of always guessing the most frequent released value
     (median of a number). An attack that does not beat "naive" says nothing about the release. "certain, members" and
     "certain, non-members": the shares where all nearest records have the true value; "worst category": the largest gain
-    in a category of the secret with at least 20 people in each group. Significance is tested at 95 % for all gains
-    together.
+    in a category of the secret with at least 20 people in each group; "refits".
+    Significance is tested at 95 % for all gains together, with an error that holds if the refits with and without a
+    household were exchanged at random: in a small group the errors of the two rates vary with the rates.
     Missing is a category; people with a missing sensitive value are not attacked. Recoded variables are compared in the
     released categories, labels of several depths (34 and "(30, 40]") at their own depth; undefined if the categories of
     the secret cannot be compared. Weights are not used. Households: persons are attacked one by one; a refit leaves out
@@ -100,8 +130,8 @@ class AttributeInference(SecretMeasure, Controlled):
     )
 
     # 5: labels of several depths, `importance`; 6: the same people as members and non-members of refits; 7: the
-    # standard error of shares with ties, by household
-    revision: ClassVar[int] = 7
+    # standard error of shares with ties, by household; 8: people drawn by household
+    revision: ClassVar[int] = 8
 
     secret: str = ""
     on: tuple[str, ...] = ()
@@ -158,7 +188,9 @@ class AttributeInference(SecretMeasure, Controlled):
         right, certain = ((_mean_success(hits, inside), _mean_success(hits, outside)) for hits in (rates, rates == 1))
         secrets = (people.column(secret),) * 2
         units = (recoded.units[rows],) * 2
-        return self.estimate([_Outcome(right, certain, secrets, float(np.mean(naive)), paired=True, units=units)])
+        each = _EachRefit(rates, 1 / inside.sum(axis=0) + 1 / outside.sum(axis=0))
+        estimate = self.estimate([_Outcome(right, certain, secrets, float(np.mean(naive)), units, each)])
+        return replace(estimate, parts={**estimate.parts, "refits": float(len(refits))})
 
     def attack(self, split: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> _Outcome:
         secret = self.secret_in(split.members)
@@ -166,7 +198,7 @@ class AttributeInference(SecretMeasure, Controlled):
         others, _ = self._success(split.non_members, split.released, names, secret, ranges)
         secrets = split.members.column(secret), split.non_members.column(secret)
         rates = (members, others), (members == 1, others == 1)
-        return _Outcome(*rates, secrets, naive, paired=False, units=split.units)
+        return _Outcome(*rates, secrets, naive, split.units)
 
     def _success(
         self, people: Microdata, released: Microdata, names: tuple[str, ...], secret: str, ranges: dict[str, float]
@@ -208,8 +240,8 @@ def _largest_gain(outcome: _Outcome, by_category: Sequence[_Outcome]) -> Differe
     """Return the largest gain: over all people, or another one that is statistically significant."""
     from scipy.special import ndtri
 
-    others = [category.gain() for category in by_category]
-    others += [group.gain(certain_only=True) for group in (outcome, *by_category)]
+    others = [category.tested_gain() for category in by_category]
+    others += [group.tested_gain(certain_only=True) for group in (outcome, *by_category)]
     # Bonferroni: without it, the largest of many gains would be above 0 by chance
     quantile = float(ndtri(1 - (1 - JOINT_CONFIDENCE) / len(others)))
     significant = [other for other in others if other.value > quantile * other.se]

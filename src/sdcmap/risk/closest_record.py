@@ -65,7 +65,8 @@ class ClosestRecord(Controlled):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     baseline_value: ClassVar[float | None] = 0.5
     floor: ClassVar[str] = "no better than chance"
-    revision: ClassVar[int] = 6  # 5: labels of several depths, `importance`; 6: the standard error of DeLong
+    # 5: labels of several depths, `importance`; 6: the standard error of DeLong; 7: people drawn by household
+    revision: ClassVar[int] = 7
 
     on: tuple[str, ...] = ()
     importance: tuple[float, ...] = ()
@@ -117,15 +118,17 @@ def share_closer_error(members: float, non_members: float, refits: int) -> float
 def _rarity_scores(split: Split, names: tuple[str, ...]) -> list[Array]:
     """Return, for members and non-members, the sum of log shares of the person's values that occur in the release.
 
-    The rarer these values are among the people, the lower the score.
+    The rarer these values are among the people, the lower the score. A household counts once: a value that all its members
+    share is not more frequent for that.
     """
-    groups = split.members, split.non_members
-    total = np.zeros(sum(map(len, groups)))
+    groups, unit = (split.members, split.non_members), np.concatenate(split.units)
+    total, units = np.zeros(len(unit)), len(np.unique(unit))
     for name in names:
         ours, theirs = np.split(_equal_codes([file.column(name) for file in (*groups, split.released)]), [len(total)])
         is_released = np.bincount(theirs, minlength=int(ours.max(initial=0)) + 1)[ours] > 0
         known = ~np.concatenate([group.missing(name) for group in groups])
-        total += np.where(is_released & known, np.log(np.bincount(ours)[ours] / len(ours)), 0.0)
+        sharing = np.bincount(np.unique(np.column_stack([unit, ours]), axis=0)[:, 1])[ours]
+        total += np.where(is_released & known, np.log(sharing / units), 0.0)
     return np.split(total, [len(split.members)])
 
 

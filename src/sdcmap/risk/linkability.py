@@ -52,7 +52,8 @@ class Linkability(Controlled):
         "How much more often the release connects two sets of facts about one person for members than for non-members."
     )
 
-    revision: ClassVar[int] = 3  # 2: one refit leaves out few people; 3: the standard error counts people with ties
+    # 2: one refit leaves out few people; 3: the standard error counts people with ties; 4: people drawn by household
+    revision: ClassVar[int] = 4
 
     left: tuple[str, ...] = ()
     right: tuple[str, ...] = ()

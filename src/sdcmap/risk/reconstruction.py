@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -101,7 +101,7 @@ class Reconstruction(Controlled):
     With refits the value describes the method on these data: the same people are attacked in the refits with and without
         them (with a single refit: different people).
     `parts`: "members" and "non-members", the weighted rates; "worst column", the largest gain of a single one; "columns",
-        how many are guessed.
+        how many are guessed; "refits".
     Missing is a category of what the attacker knows; a missing true value is not guessed, and a missing released value is
         no right guess. Recoded variables are compared in the released categories; a column whose categories cannot be
         compared is not guessed. Weights are not used. Households: persons are attacked one by one; a refit leaves out
@@ -121,6 +121,7 @@ class Reconstruction(Controlled):
     )
     columns_by_default: ClassVar = "knowable"
     can_be_spared: ClassVar[bool] = True
+    revision: ClassVar[int] = 2  # 2: people drawn by household
 
     on: tuple[str, ...] = ()
     columns: Annotated[int, Range(1)] = 8
@@ -180,7 +181,8 @@ class Reconstruction(Controlled):
         members, others = (np.einsum("kp,kpc->pc", mask / mask.sum(axis=0), success) for mask in (inside, outside))
         units = original.units[rows]
         outcome = Outcome((members, others), (weights, weights), (units, units), is_paired=True)
-        return self._estimate(outcome, len(truths))
+        estimate = self._estimate(outcome, len(truths))
+        return replace(estimate, parts={**estimate.parts, "refits": float(len(refits))})
 
     def _truths(self, original: Microdata, released: Sequence[Microdata], names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns to guess whose released values can be compared with the true ones."""

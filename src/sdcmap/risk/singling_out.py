@@ -149,8 +149,9 @@ class SinglingOut(Controlled):
     )
 
     columns_by_default: ClassVar = "knowable"
-    # 3: undefined for labels of several depths; 4: the standard error counts released records
-    revision: ClassVar[int] = 4
+    # 3: undefined for labels of several depths; 4: the standard error counts released records; 5: people drawn by
+    # household
+    revision: ClassVar[int] = 5
 
     mode: Literal["multivariate", "univariate"] = "multivariate"
     columns: Annotated[int, Range(1)] = 3

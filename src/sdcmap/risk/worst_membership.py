@@ -137,9 +137,9 @@ class WorstMembership(Controlled):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
     floor: ClassVar[str] = "no better than chance"
     columns_by_default: ClassVar = "knowable"
-    revision: ClassVar[int] = (
-        4  # 3: labels of several depths, `importance`; 4: the error of a value that is not significant
-    )
+    # 3: labels of several depths, `importance`; 4: the error of a value that is not significant; 5: people drawn by
+    # household
+    revision: ClassVar[int] = 5
 
     on: tuple[str, ...] = ()
     importance: tuple[float, ...] = ()
@@ -161,7 +161,8 @@ class WorstMembership(Controlled):
         if min(map(len, groups)) < MIN_GROUP_SIZE:
             raise Undefined(f"fewer than {MIN_GROUP_SIZE} members or non-members are left to attack.")
         units = split.units[0][: len(groups[0])], split.units[1][: len(groups[1])]
-        rest = _part(split.non_members, attacked, attacked + len(split.released))
+        # the reference contains nobody of an attacked household: only non-members would be near it
+        rest = split.non_members.take(np.flatnonzero(~np.isin(split.units[1], units[1]))[: len(split.released)])
         inputs = [distance_inputs(people, split.released, names, ranges, self.importance) for people in groups]
         near = [two_nearest_distances(*one) for one in inputs]
         width = median_width(np.concatenate([distance[:, 0] for distance in near]))

@@ -12,14 +12,14 @@ from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import snap_to_grid
 
 NEIGHBOR_VALUES = 8  # distinct values on each side, between which a rare number is redrawn
-MIN_NUMBER_RECORDS = (
-    10  # records with a number; with a limit of three, the step from two to three would disclose the third
-)
-MIN_SHARING_RECORDS = 3  # records with a category, or behind an average, from which on it belongs to no single person
+MIN_NUMBER_UNITS = 10  # with a number; with a limit of three, the step from two to three would disclose the third
+MIN_SHARING_RECORDS = 3  # units with a category, or behind an average, from which on it belongs to no single person
 
 
 def replace_rare_numbers(drawn: Array, original: Array, rng: Generator) -> Array:
-    """Replace drawn numbers that fewer than ten records of the original have.
+    """Replace drawn numbers that fewer than ten units of the original have.
+
+    original : the values of the units, a value once for each unit that has it.
 
     A rare number x_(i) is replaced by a draw from U(x_(i-8), x_(i+8)), where x_(1), x_(2), ... are the distinct values of
     the original; the range is cut at its ends. Between its next neighbors it would still be near its owner's value more
@@ -35,7 +35,7 @@ def replace_rare_numbers(drawn: Array, original: Array, rng: Generator) -> Array
         return drawn
     rows = np.flatnonzero(~np.isnan(drawn))
     index = np.searchsorted(values, drawn[rows])
-    rare = counts[index] < MIN_NUMBER_RECORDS
+    rare = counts[index] < MIN_NUMBER_UNITS
     rows, index = rows[rare], index[rare]
     low = values[np.maximum(index - NEIGHBOR_VALUES, 0)]
     high = values[np.minimum(index + NEIGHBOR_VALUES, len(values) - 1)]
@@ -45,7 +45,7 @@ def replace_rare_numbers(drawn: Array, original: Array, rng: Generator) -> Array
 
 
 def replace_rare_codes(drawn: Array, original: Array, known: int, ordered: bool, rng: Generator) -> Array:
-    """Replace drawn categories that fewer than three records of the original have.
+    """Replace drawn categories that fewer than three units of the original have; `original` as in replace_rare_numbers.
 
     With an order, the nearest category with enough records replaces a rare one; without, such a category is drawn with its
     frequency. Without any such category the codes stay, as do codes from `known` on, which stand for missing values.
