@@ -157,6 +157,27 @@ def test_threshold_line_and_chosen_point(swaps: RUMap) -> None:
     assert any(text.startswith("chosen: ") and " swapped " in text for text in info.labels["text"])
 
 
+def test_margins_lead_to_what_a_threshold_is_compared_with() -> None:
+    """Of the candidates whose risk is within the threshold, those are refused whose line ends above it."""
+    data = sm.demo.population(300, seed=3)
+    measures = [
+        sm.risk.AttributeInference("wage", held_out=0.5, folds=4),
+        sm.utility.KolmogorovSmirnov(["wage", "interest"]),
+    ]
+    plan = sm.Plan(sm.grid(sm.Synthesize, on=[["wage", "interest"]], leaf=[5, 20, 80]), measures, seed=11)
+    ru = RUMap(sweep(data, plan, workers=1), plan.risk, plan.utility)
+    points = ru.points.filter(~pl.col("anchor"), pl.col("risk_end") > pl.col("risk"))
+    between = points.sort("risk")[0].select((pl.col("risk") + pl.col("risk_end")) / 2).item()
+    choice = ru.choose(sm.Threshold(risk=between))
+    info = map_info(ru, mark=choice, by="release")
+    ends = dict(info.bands.filter(kind="margin").select("x", "y2").iter_rows())
+    assert choice.candidate is None and ends
+    for x, risk_end in points.select("utility", "risk_end").iter_rows():
+        assert x not in ends or ends[x] == pytest.approx(info.y.clip(risk_end))
+    assert all(end > between for end in ends.values())
+    assert not len(map_info(ru, by="release").bands)
+
+
 def test_tangent_of_linear_rule_touches_no_other_point(swaps: RUMap) -> None:
     choice = swaps.choose(sm.Linear(slope=0.05))
     line = map_info(swaps, mark=choice).lines.row(0, named=True)

@@ -20,6 +20,7 @@ UNMASKED: Final = "unmasked file"
 NOTHING: Final = "release nothing"
 TANGENT_PIECES = 60  # of a line of equal cost on a logarithmic axis
 NORMAL_QUANTILE = 1.96  # for 95 % intervals
+MAX_MARGINS = 40  # with more candidates within the threshold, only the frontier has lines
 
 
 def position(x: Axis, y: Axis, utility: float, risk: float) -> tuple[float, float, str]:
@@ -76,6 +77,30 @@ def band_rows(x: Axis, y: Axis, means: pl.DataFrame) -> list[Row]:
                 row = {name: mean[name] for name in ("panel", "group", "method")} | {"axis": axis, "kind": kind}
                 rows.append(row | dict(zip(("x", "y", "x2", "y2"), line, strict=True)))
     return rows
+
+
+def margin_rows(ru: RUMap, y: Axis, points: pl.DataFrame, mark: Choice | None) -> list[Row]:
+    """Return lines from the risk of candidates to the risk with its margins, which a threshold is compared with.
+
+    They are drawn for the frontier and for candidates within the threshold, which may exceed it with their margins.
+    """
+    if mark is None or not hasattr(mark.rule, "risk"):
+        return []
+    sign, ends = ru.signs[0], points.filter(pl.col("edge") == "", pl.col("risk_end").is_finite())
+    ends = ends.filter(sign * pl.col("risk_end") > sign * pl.col("risk"))
+    near = ends.filter(pl.col("frontier") | (sign * pl.col("risk") <= sign * mark.rule.risk))
+    return [
+        {name: row[name] for name in ("panel", "group", "method")}
+        | {
+            "axis": "risk",
+            "kind": "margin",
+            "x": row["x"],
+            "y": row["y"],
+            "x2": row["x"],
+            "y2": y.clip(row["risk_end"]),
+        }
+        for row in (near if len(near) <= MAX_MARGINS else ends.filter("frontier")).to_dicts()
+    ]
 
 
 def chosen_points(ru: RUMap, mark: Choice | None, by: str) -> list[Row]:

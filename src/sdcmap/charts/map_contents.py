@@ -98,7 +98,7 @@ def unlabeled_info(
         curves=lines.select("panel", "group", "x", "y"),
         frontier=front.select("panel", "x", "y").unique().sort("panel", "x", "y"),
         anchors=_frame(guides.anchor_rows(ru, x, y, titles)),
-        bands=_frame(guides.band_rows(x, y, banded) if layer != "release" else []),
+        bands=_frame(guides.band_rows(x, y, banded) if layer != "release" else guides.margin_rows(ru, y, table, mark)),
         marks=_frame(guides.mark_rows(x, y, home, chosen, mark, name)),
         lines=_frame([*guides.line_rows(ru, x, y, titles, home, mark), *guides.limit_rows(ru, x, y, titles, mark),
                       *guides.floor_rows(ru, x, y, titles)]),

@@ -20,7 +20,8 @@ class MapInfo:
     curves : panel, group, x, y along each line of a parameter, smallest value first; empty unless curves are drawn.
     frontier : panel, x, y of the undominated points of the drawn layer, from left to right.
     anchors : panel, name, risk, utility, x, y, edge, text.
-    bands : panel, group, method, axis, kind ("spread" of single releases, "error" of the mean), x, y, x2, y2.
+    bands : panel, group, method, axis, kind ("spread" of single releases, "error" of the mean, "margin" of a risk), x, y,
+        x2, y2.
     marks : the chosen point: panel, kind ("chosen"; "draw" beside a chosen mean), x, y, edge, short, text.
     lines : panel, kind ("limit" or "tangent"), x, y, x2, y2, edge, text.
     subsamples : panel, x, y, inside (1: in the picture), name (of the share thrown away), text; the smallest last.

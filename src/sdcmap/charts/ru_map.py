@@ -38,7 +38,8 @@ def draw_map(
         "curve" draws a line through the pooled values of methods that differ in one number, as that number grows, with the
         number at each point and the error of the mean. Of several risk measures each has its own line.
         Default: curves where most methods belong to families of three or more values, and none is a swap; otherwise
-        releases, or means where a measure is an expectation.
+        releases, or means where a measure is an expectation. With a `Threshold`, a thin line leads from the risk of a
+        release to its risk with the margins that are compared with the limit.
     curve : the parameter that curves trace, such as "variance", or several; implies by="curve".
     facet : small multiples by "method" (its class), by a parameter such as "rate", or by a mapping from method text to the
         title of its panel; each panel has its own frontier.
@@ -130,7 +131,10 @@ def _segments(table: pl.DataFrame, *kinds: str) -> Iterator[Spec]:
 def _bands(info: MapInfo, table: pl.DataFrame) -> Iterator[Spec]:
     """Yield the intervals of means; beside curves, thin and in the color of their line."""
     if info.by != "curve":
-        return (yield from _segments(table, "spread", "error"))
+        yield from _segments(table, "spread", "error", "margin")
+        if ends := [{"x": row["x"], "y": row["y2"]} for row in table.to_dicts() if row["kind"] == "margin"]:
+            yield layer(ends, {"type": "tick", "orient": "horizontal", "size": 9, "color": STYLES["margin"]["color"]})
+        return
     for (group,), band in table.group_by("group", maintain_order=True) if len(table) else ():
         style = {**STYLES["curve error"], "color": info.styles[str(group)]["color"]}
         yield layer(

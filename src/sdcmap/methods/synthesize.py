@@ -76,7 +76,8 @@ class Synthesize(Method):
     households: ClassVar[str] = "not used; rows of one household are drawn independently, so they need not fit together"
     mixes_records: ClassVar[bool] = True
     kept: ClassVar[str] = (
-        "the variables that are not replaced; of the others nothing exactly, and no number that fewer than ten persons or households had"
+        "the variables that are not replaced; of the others nothing exactly, and no number that fewer than ten persons "
+        "or households had"
     )
     distorted: ClassVar[str] = (
         "all relations that the model does not represent; the largest and smallest numbers, of at least ten units at each "
