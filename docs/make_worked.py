@@ -583,6 +583,20 @@ def utilities() -> Iterator[Worked]:
         data="crowd",
     )
     yield Worked(
+        u.AnalysisError(),
+        "unchanged",
+        "0",
+        "every estimate is the same",
+        data="crowd",
+    )
+    yield Worked(
+        u.ChangedConclusions(),
+        "unchanged",
+        "0",
+        "every conclusion is the same",
+        data="crowd",
+    )
+    yield Worked(
         u.TrainOnRelease(predicts="sex", on=["x"]),
         "unchanged",
         "0",

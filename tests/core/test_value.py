@@ -17,6 +17,7 @@ from sdcmap.core.measure import Measure
 from sdcmap.core.method import Method
 from sdcmap.core.renamed_names import RENAMED
 from sdcmap.core.value import Range, Value, decode, parse
+from sdcmap.errors import PlanError
 
 
 def one_spec(first: Value, second: Value) -> bool:
@@ -210,3 +211,10 @@ def test_list_beside_a_grid_is_a_fixed_value() -> None:
     grid = decode_grid(spec, Method)
     assert [(m.on, m.importance, m.k) for m in grid] == [(("a", "b"), ("b", "a"), k) for k in (2, 3)]  # type: ignore[attr-defined]
     assert grid.spec() == spec and decode_grid(grid.spec(), Method) == grid
+
+
+def test_numbers_from_a_command_line_are_read() -> None:
+    """Regression test: order="1" was refused with "Did you mean '1'?"."""
+    assert sm.utility.Propensity(order="1") == sm.utility.Propensity(order=1)  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="must be one of 1, 2"):
+        sm.utility.Propensity(order="3")  # type: ignore[arg-type]

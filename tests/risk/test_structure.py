@@ -446,6 +446,14 @@ def test_record_risk_of_unmasked_file_is_one_over_smallest_group() -> None:
         assert estimate.parts["expected re-identifications"] == pytest.approx(3)  # one of each group
 
 
+def test_expected_number_pools_no_group_sizes() -> None:
+    """A single person of a group of two keeps their value, and all 40 people of another group."""
+    keys = ["a"] * 2 + ["b"] * 40
+    released = ["a", "c"] + ["b"] * 40
+    estimate = look_up(keys, released)  # the person who keeps "a" is the only match of both
+    assert estimate.parts["expected re-identifications"] == pytest.approx(1 + 40 / 40)
+
+
 def test_record_risk_of_perturbed_file_is_success_rate() -> None:
     """60 people with unique values; the release rotates the values of 45 of them."""
     keys = [f"k{i:02d}" for i in range(60)]

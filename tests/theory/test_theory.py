@@ -119,6 +119,17 @@ def test_sampling_lowers_the_risk(n: int, l2: float, f: float, m: float) -> None
     assert float(theory.linked_record(l2, variance=1.0, link_probability=q, weighs_doubt=True)) >= linked * (1 - 1e-12)
 
 
+@pytest.mark.parametrize(("f", "m"), [(0.1, 2.0), (0.5, 1.0), (0.9, 5.0)])
+def test_link_probability_equals_simulated_share(f: float, m: float) -> None:
+    """Draw samples of the people with a target's key, and count whose record the only match is (4 standard errors)."""
+    rng = np.random.default_rng(7)
+    own = rng.random(400_000) < f
+    others = rng.binomial(rng.poisson(m, 400_000), f)
+    single = own[own + others == 1]
+    share = theory.link_probability(f, doubles=m)
+    assert abs(single.mean() - share) < 4 * np.sqrt(share * (1 - share) / len(single))
+
+
 def test_extreme_uses_exact_moments_for_few_records() -> None:
     assert theory.extreme(0.3, n=5, variance=2.0) == theory.extreme_exact(0.3, n=5, variance=2.0)
     assert theory.extreme(0.3, n=2, variance=2.0) > 0

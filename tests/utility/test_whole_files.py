@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
@@ -48,6 +51,31 @@ def test_energy_distance_of_one_number_matches_scipy() -> None:
     result = scored(sm.utility.EnergyDistance(on=["wage"]), data, moved)
     assert result.value == pytest.approx(energy_distance(data["wage"] / sd, moved["wage"] / sd) ** 2)
     assert result.se == 0 and result.parts["records"] == 400
+
+
+@pytest.mark.parametrize("measure", [sm.utility.EnergyDistance(), sm.utility.MMD()], ids=lambda one: type(one).__name__)
+def test_same_file_has_one_distance_as_records_and_as_synthetic(measure: sm.Measure) -> None:
+    """A distance of two files does not depend on whether their rows correspond, nor on the order of the rows."""
+    data = people()
+    masked = sm.mask(data, sm.Noise(on="wage", variance=0.3), seed=2)
+    order = np.random.default_rng(0).permutation(len(data))
+    values = [scored(measure, data, masked).value]
+    for rows in (np.arange(len(data)), order):
+        synthetic = replace(masked.take(rows), origin=None, paired=False)
+        values.append(scored(measure, data, synthetic).value)
+    assert values[0] > 0 and values[1:] == pytest.approx([values[0]] * 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [sm.utility.EnergyDistance, sm.utility.MMD])
+def test_sampled_distance_estimates_that_of_whole_files(kind: type[Any]) -> None:
+    """Mean of 40 samples of 100 records, paired or not, within 4 standard errors of the exact distance."""
+    data = people()
+    masked = sm.mask(data, sm.Noise(on="wage", variance=3.0), seed=2)
+    synthetic = replace(masked.take(np.arange(len(data))), origin=None, paired=False)
+    exact = kind(on=["wage"], most=10_000).score(data, masked, np.random.default_rng(0)).value
+    for file in (masked, synthetic):
+        drawn = [kind(on=["wage"], most=100).score(data, file, np.random.default_rng(i)).value for i in range(40)]
+        assert abs(np.mean(drawn) - exact) < 4 * np.std(drawn, ddof=1) / np.sqrt(40)
 
 
 @pytest.mark.parametrize("measure", [sm.utility.EnergyDistance(), sm.utility.MMD()])

@@ -161,6 +161,8 @@ def coerce(kind: object, value: object) -> object:
             return None
         return _coerce_any([choice for choice in arguments if choice is not type(None)], value)
     if origin is Literal:
+        if isinstance(value, str) and value not in arguments:  # "1" from a command line or a form stands for 1
+            value = next((argument for argument in arguments if str(argument) == value), value)
         if value not in arguments:
             allowed = ", ".join(map(repr, arguments))
             raise ValueError(f"must be one of {allowed}.{suggest_name(str(value), map(str, arguments))}")

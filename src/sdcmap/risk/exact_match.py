@@ -151,8 +151,9 @@ class RecordRisk(RiskMeasure):
     Formula: max over s of P(own record matches | s records match)/s, estimated by the share of the people with s
         matches; group sizes with fewer than 20 people are pooled with the next.
     `parts`: "smallest group", the smallest number of matches; "people in it", how many people have that number; and
-    "expected re-identifications". Recoded values are looked up in the released categories. With labels of several
-    depths, the records with equal values match, or if there are none, those whose labels cover the values.
+    "expected re-identifications", the sum of 1/s over the people whose own record is among their s matches. Recoded
+    values are looked up in the released categories. With labels of several depths, the records with equal values match,
+    or if there are none, those whose labels cover the values.
     Missing is a category: a blanked value equals only missing values. Weights and households are not used. Releasing
     nothing re-identifies nobody: 0.
     Reference: "maximum risk" of El Emam (2013), Guide to the De-identification of Personal Health Information, for
@@ -170,17 +171,19 @@ class RecordRisk(RiskMeasure):
     )
 
     unit: ClassVar[str] = "probability"
-    revision: ClassVar[int] = 2  # 2: labels of several depths
+    revision: ClassVar[int] = 3  # 2: labels of several depths; 3: expected re-identifications without pooling
 
     on: tuple[str, ...] = ()
     inclusion: Annotated[float, Range(0, 1, "(]")] = 1.0
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
-        rates = learn_match_rates(*self._find_matches(original, masked))
+        matches, has_own = self._find_matches(original, masked)
+        rates = learn_match_rates(matches, has_own)
         parts = dict.fromkeys(("prosecutor", "smallest group", "people in it", "expected re-identifications"), 0.0)
         if len(rates.size):
             risk = rates.right / rates.size
-            expected = self.inclusion * float(rates.people @ risk)
+            # each person whose own record matches is picked with 1 over the number of matches; nothing is pooled
+            expected = self.inclusion * float((1 / matches[has_own & (matches > 0)]).sum())
             values = float(risk.max()), float(rates.size[0]), float(rates.people[0]), expected
             parts = dict(zip(parts, values, strict=True))
         return Estimate(value=self.inclusion * parts["prosecutor"], parts=parts)

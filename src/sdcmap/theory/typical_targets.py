@@ -6,8 +6,6 @@ and `variance` (s2), `n` records. No distribution is assumed. R and U are in 1/(
 
 from __future__ import annotations
 
-import math
-
 from numpy.typing import ArrayLike
 
 from sdcmap.kernels.arrays import Floats
@@ -112,22 +110,21 @@ def index_known(noise_variance: ArrayLike) -> Floats:
 
 
 def link_probability(sampling_fraction: float, *, doubles: float) -> float:
-    """Return P(the only record that matches the target is the target's) = (1 - e^-m(1-f))/(m(1-f)).
+    """Return P(the only record that matches the target is the target's) = 1/(1 + m(1-f)).
 
     Parameters
     ----------
     sampling_fraction : f in [0, 1], the probability that an entity is in the sample; in a census (1) the link is certain.
     doubles : m, the mean number of other entities of the population with the target's key (Poisson), at least 0.
 
-    Given one match in the sample, Poisson(m(1-f)) entities with the same key were not sampled. Each of them and the
-    matched one is the target with the same probability: P = E 1/(1 + Poisson(m(1-f))).
+    Poisson(mf) other entities with the key are in the sample. Exactly one record matches if it is the target's, with
+    probability f e^-mf, or if the target was not sampled and one other entity was: (1-f) mf e^-mf.
 
     >>> print(f"{link_probability(0.1, doubles=2.0):.4f} {link_probability(1.0, doubles=2.0):.0f}")
-    0.4637 1
+    0.3571 1
     """
     require(sampling_fraction=sampling_fraction, doubles=doubles)
-    hidden = doubles * (1 - sampling_fraction)
-    return 1.0 if hidden == 0 else -math.expm1(-hidden) / hidden
+    return 1 / (1 + doubles * (1 - sampling_fraction))
 
 
 def linked_record(

@@ -2,6 +2,8 @@
 
 import sdcmap.core.measure
 
+from .analysis_change import AnalysisError as AnalysisError
+from .analysis_change import ChangedConclusions as ChangedConclusions
 from .category_loss import CategoryLoss as CategoryLoss
 from .category_loss import SuppressionLoss as SuppressionLoss
 from .edit_violations import EditViolations as EditViolations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
@@ -113,29 +114,51 @@ class _SampleDistance(Measure):
         same_rows = len(masked) == len(original) and masked.origin is None and masked.paired
         if same_rows and masked.base is original and masked.changes.keys().isdisjoint(names):
             return Estimate(value=0.0, se=0.0, parts={"records": 0.0})
-        size = min(len(original), len(masked), self.most)
-        if size < 2:
+        if min(len(original), len(masked)) < 2:
             raise Undefined("fewer than 2 records are left to compare.")
         first, second = points_of(original, masked, names)
+        sizes = len(original), len(masked)
         # sample the same records from both files if they are paired: this removes most of the sampling error
-        rows = rng.permutation(len(original))[:size]
-        other_rows = rows if same_rows else rng.permutation(len(masked))[:size]
-        whole = same_rows and size == len(original)
-        across = whole or not same_rows
-        each = self._contributions(first.take(rows), second.take(other_rows), across=across, within=whole)
-        error = 0.0 if whole else 2 * float(each.std(ddof=1)) / float(np.sqrt(size))
-        return Estimate(value=max(float(each.mean()), 0.0), se=error, parts={"records": float(size)})
+        rows = rng.permutation(sizes[0])[: self.most]
+        other_rows = rows if same_rows else rng.permutation(sizes[1])[: self.most]
+        each = self._contributions(first.take(rows), second.take(other_rows), sizes, same_rows=same_rows)
+        parts = [each[0] + each[1]] if same_rows else each
+        errors = [2 * float(part.std(ddof=1)) / math.sqrt(len(part)) for part in parts if len(part) == self.most]
+        is_whole = max(sizes) <= self.most
+        value = float(each[0].mean() + each[1].mean())
+        error = 0.0 if is_whole else math.hypot(*errors)
+        return Estimate(value=max(value, 0.0), se=error, parts={"records": float(min(len(rows), len(other_rows)))})
 
-    def _contributions(self, first: Points, second: Points, *, across: bool, within: bool) -> Array:
-        """Return what each record adds: its mean distance to the other file, both ways, minus that within its own file.
+    def _contributions(
+        self, first: Points, second: Points, sizes: tuple[int, int], *, same_rows: bool
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Return what each record of both samples adds: its mean distance to the other file minus that within its own.
 
-        across, within : whether record i of both files counts as a pair; in whole files it does, in a sample it would
-            count too often
+        The means are over all pairs of the whole files, estimated from the samples: a pair of a record with itself, or
+        with its own released record, is one of n, and in a sample it would count too often.
+
+        sizes : of the whole files. same_rows : whether record i of both samples is the same person.
         """
         width = self.width(first)
-        other = row_means(*first, *second, width, across) + row_means(*second, *first, width, across)
-        own = row_means(*first, *first, width, within) + row_means(*second, *second, width, within)
-        return np.asarray(other - own if width == 0 else own - other)
+        itself = 0.0 if width == 0 else 1.0
+        n, m = sizes
+
+        def within(points: Points, size: int) -> Array:
+            return row_means(*points, *points, width, False) * (1 - 1 / size) + itself / size
+
+        def across(own: Points, other: Points) -> Array:
+            means = row_means(*own, *other, width, True)
+            count = len(other.number)
+            if not same_rows or count == n:
+                return means
+            others = row_means(*own, *other, width, False)
+            return np.asarray(others * (1 - 1 / n) + (count * means - (count - 1) * others) / n)
+
+        sign = 1.0 if width == 0 else -1.0
+        return (
+            sign * (across(first, second) - within(first, n)),
+            sign * (across(second, first) - within(second, m)),
+        )
 
 
 @dataclass(frozen=True)
@@ -146,8 +169,9 @@ class EnergyDistance(_SampleDistance):
         d^2 = sum over numbers of (x - y)^2/S^2, S the standard deviation of the original, plus the number of categories
         that differ. It is 0 only if both files have the same joint distribution. For one number it is 2 times the
         integral of (F - G)^2, in standard deviations. `parts`: "records", how many of each file were compared; 0: no
-        variable changed. Pairs are never stored: 2,000 records of 14 variables take a third of a second. The standard
-        error is that of drawing records.
+        variable changed. Pairs are never stored: 2,000 records of 14 variables take a third of a second. All means are
+        over the pairs of whole files, so that rows in another order, or a file whose rows do not correspond, give the
+        same value. Of larger files records are drawn; the standard error is that of drawing.
     Missing is a category of its own; a missing number is put at the mean. Weights and households are not used. Works
     for sampled and synthetic files; undefined if numbers were recoded into categories.
     Releasing nothing has no value.
@@ -159,6 +183,7 @@ class EnergyDistance(_SampleDistance):
     "EnergyDistance(on=['income', 'age'])"
     """
 
+    revision: ClassVar[int] = 2  # 2: one estimator for files with and without corresponding rows
     label: ClassVar[str] = "Energy distance"
     description: ClassVar[str] = "Distance between the released and the original file over all variables together."
 
@@ -172,7 +197,7 @@ class MMD(_SampleDistance):
     Formula: E k(X, X') + E k(Y, Y') - 2 E k(X, Y), X and X' two original, Y and Y' two released records; k = exp(-d/h),
         d as in EnergyDistance and h its mean over the drawn records of the original. Distant records count less than in
         EnergyDistance, so that one outlier cannot dominate. `parts`: "records", how many of each file were compared; 0:
-        no variable changed. The standard error is that of drawing records.
+        no variable changed. Pairs and standard error as in EnergyDistance.
     Missing is a category of its own; a missing number is put at the mean. Weights and households are not used. Works
     for sampled and synthetic files; undefined if numbers were recoded into categories.
     Releasing nothing has no value.
@@ -184,6 +209,7 @@ class MMD(_SampleDistance):
     'MMD(most=500)'
     """
 
+    revision: ClassVar[int] = 2  # 2: one estimator for files with and without corresponding rows
     label: ClassVar[str] = "Maximum mean discrepancy"
     description: ClassVar[str] = "Discrepancy between the released and the original file over all variables together."
 
