@@ -44,7 +44,7 @@ from sdcmap.risk import PublishedTables, WorstLinkage
 from sdcmap.risk.published_tables import MAX_COMBINATIONS
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import Profile
-from sdcmap.utility import KolmogorovSmirnov, QueryError, TableError
+from sdcmap.utility import AnalysisError, ChangedConclusions, KolmogorovSmirnov, QueryError, TableError
 
 MAX_FINE_CATEGORIES = 12  # a column with more categories is recoded first
 MAX_LISTED_CATEGORIES = 100  # with more categories, the rare ones are too many to list in a recode
@@ -78,7 +78,8 @@ def starting_plan(
     """Return a plan of about 30 candidates for a file whose roles are stated or proposed.
 
     Every chain masks all columns that others could know, and recomputes the columns in `formulas`. Utility is the error of
-    random counts; errors of tables of the keys and of the distributions of the numbers are measured too. Risk is the worst
+    users' analyses; changed conclusions, and errors of counts, of tables of the keys and of the distributions of the numbers
+    are measured too. Risk is the worst
     of the profile's measures, each as a share of its limit; it must be at most 1. If tables about the same people were
     published (`tables`: paths), an attack that uses them is added.
     """
@@ -165,7 +166,12 @@ class Columns:
         return tuple(name for name in self.data.keys if name in self.categories)
 
     def utilities(self) -> Iterator[Measure]:
-        """Yield the utility measures: errors of counts first, for the map; then of tables of keys, and of numbers."""
+        """Yield the utility measures: the error of users' analyses first, for the map.
+
+        The other half of these analyses tells which conclusions change, so that no candidate is preferred by what it shows.
+        """
+        analyses = AnalysisError(half="search"), ChangedConclusions(half="report")
+        yield from (measure for measure in analyses if next(measure.incompatibilities(self.data), None) is None)
         yield QueryError(on=(*self.categories, *self.amounts), queries=2000)
         if len(self.keys) > 1:
             yield TableError(self.keys, order=2)
