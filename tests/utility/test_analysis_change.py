@@ -87,7 +87,7 @@ def test_regression_equals_plain_weighted_least_squares(frame: pl.DataFrame, peo
         Regression(Category("union", "yes"), (Amount("educ"), Categories("sex", "f", ("m",)))),
         TwoWayTable(Categories("union", "no", ("yes",)), Categories("region", "north", ("east", "west"))),
         SubgroupMeans(Amount("wage"), Categories("region", "north", ("north", "east"))),
-        Distribution(Amount("wage"), (3.0, 6.0)),
+        Distribution(Amount("wage"), (3.0, 6.0), (0.25, 0.75)),
     ],
     ids=lambda analysis: analysis.kind,
 )

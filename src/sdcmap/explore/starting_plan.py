@@ -78,10 +78,9 @@ def starting_plan(
     """Return a plan of about 30 candidates for a file whose roles are stated or proposed.
 
     Every chain masks all columns that others could know, and recomputes the columns in `formulas`. Utility is the error of
-    users' analyses; changed conclusions, and errors of counts, of tables of the keys and of the distributions of the numbers
-    are measured too. Risk is the worst
-    of the profile's measures, each as a share of its limit; it must be at most 1. If tables about the same people were
-    published (`tables`: paths), an attack that uses them is added.
+    users' analyses; changed conclusions, and errors of counts, of tables of the keys and of the distributions of the
+    numbers, are measured too. Risk is the worst of the profile's measures, each as a share of its limit; it must be at most
+    1. If tables about the same people were published (`tables`: paths), an attack that uses them is added.
     """
     derived = tuple(_derive_steps(data, formulas or {}))
     columns = Columns(data, tuple(step.on for step in derived), profile.k)

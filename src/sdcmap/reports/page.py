@@ -9,6 +9,7 @@ from pathlib import Path
 from sdcmap.charts import draw_criterion, draw_map, draw_measure_pairs
 from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change_charts import draw_change, draw_correlations
+from sdcmap.charts.estimate_pairs import draw_estimate_pairs
 from sdcmap.charts.knowledge_errors import draw_knowledge
 from sdcmap.charts.measure_pairs import measured_names
 from sdcmap.charts.parameter_curves import default_layer
@@ -22,6 +23,7 @@ from sdcmap.recordwise.neighborhood import Unsafe
 from sdcmap.recordwise.table import records as record_table
 from sdcmap.reports import report_tables
 from sdcmap.reports.audience_view import View, external_view, internal_view
+from sdcmap.reports.changed_analyses import describe_analyses
 from sdcmap.reports.decision import (
     TESTED,
     decision_sentences,
@@ -206,7 +208,10 @@ def _release_sections(study: Study, choice: Choice | None, view: View, rule: Uns
         page["records"] = record_table(data, masked, rule=rule).draw(audience=to.name, title="Every record").svg()
     if to.is_external:
         return page
+    analyses = describe_analyses(plan, data, masked)
     return page | {
+        "analyses": analyses,
+        "analysis_chart": draw_estimate_pairs(analyses.pairs).svg() if analyses else "",
         # What a step preserves, a later step may change, so this is shown for single methods only.
         "preserved": method.kept if len(method.steps) == 1 else "",
         "distorted": [step.distorted for step in method.steps if step.distorted],

@@ -368,12 +368,16 @@ class SubgroupMeans:
 
 @dataclass(frozen=True)
 class Distribution:
-    """The mean of an amount, and the share of its values up to each of some points, such as its quantiles."""
+    """The mean of an amount, and the share of its values up to each of some points, which are quantiles of the original.
+
+    shares : the share of the values that each quantile is for.
+    """
 
     kind: ClassVar[str] = "distribution"
 
     amount: Amount
     points: tuple[float, ...]
+    shares: tuple[float, ...]
 
     @property
     def title(self) -> str:
@@ -381,7 +385,7 @@ class Distribution:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return ("mean", *(f"share of values up to point {k}" for k in range(1, len(self.points) + 1)))
+        return ("mean", *(f"share up to the {100 * share:g} % quantile" for share in self.shares))
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -239,6 +239,7 @@ def _distributions(columns: _Columns) -> list[Distribution]:
     for amount in _spaced(amounts, MAX_DISTRIBUTIONS):
         x = columns.data.numbers(amount.name)
         x = x[np.isfinite(x)]
-        points = np.unique(np.quantile(x, QUANTILES, method="inverted_cdf"))
-        described.append(Distribution(Amount(amount.name), tuple(float(p) for p in points if p < x.max())))
+        points = np.quantile(x, QUANTILES, method="inverted_cdf")
+        last = {float(point): share for point, share in zip(points, QUANTILES, strict=True) if point < x.max()}
+        described.append(Distribution(Amount(amount.name), tuple(last), tuple(last.values())))
     return described

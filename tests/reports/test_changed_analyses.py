@@ -1,0 +1,76 @@
+"""What the report says about users' analyses: conclusions that change, stated models, and a picture of the estimates."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sdcmap as sm
+from sdcmap.charts.estimate_pairs import EstimatePair, draw_estimate_pairs
+from sdcmap.reports.changed_analyses import ANALYSES_SHOWN, describe_analyses
+
+MODEL = "log(wage) ~ educ + minority"
+
+
+@pytest.fixture(scope="module")
+def frame() -> pl.DataFrame:
+    """Return employees: wages rise with education and are lower for a minority."""
+    rng = np.random.default_rng(5)
+    educ, minority = rng.integers(8, 20, 900).astype(float), (rng.random(900) < 0.3).astype(float)
+    wage = np.exp(1 + 0.08 * educ - 0.3 * minority + 0.3 * rng.normal(size=900)).round(3)
+    region = rng.choice(["north", "south", "west"], 900)
+    return pl.DataFrame({"region": region, "minority": minority, "educ": educ, "wage": wage})
+
+
+def plan_with(*models: str) -> sm.Plan:
+    measures = [sm.SmallCells(on=["region"]), sm.utility.AnalysisError(models), sm.utility.ChangedConclusions(models)]
+    return sm.Plan([sm.Noise(on="wage", variance=0.1)], measures, seed=1)
+
+
+def read(frame: pl.DataFrame) -> sm.Microdata:
+    return sm.read(frame, keys=["region"], numeric=["minority", "educ", "wage"], sensitive=["wage"])
+
+
+def test_unchanged_file_leads_to_no_other_conclusion(frame: pl.DataFrame) -> None:
+    found = describe_analyses(plan_with(), read(frame), read(frame))
+    assert found is not None and "none lead to another conclusion: all" in found.sentence
+    assert {row.conclusion for row in found.rows} == {"no other conclusion"}
+    assert len(found.rows) <= ANALYSES_SHOWN
+
+
+def test_reversed_coefficient_is_named_first(frame: pl.DataFrame) -> None:
+    """The relation to the minority is turned around; the stated model shows it with both values."""
+    mirrored = frame.with_columns(minority=1 - pl.col("minority"))
+    found = describe_analyses(plan_with(MODEL), read(frame), read(mirrored))
+    assert found is not None
+    first = found.rows[0]
+    assert first.analysis == MODEL and first.term == "minority" and first.conclusion == "opposite sign"
+    assert first.before.startswith("-0.") and first.after.startswith("0.")
+    assert first.before.lstrip("-") == first.after
+    assert "the opposite sign" in found.sentence
+    pair = found.pairs[0]
+    assert pair.before < -3 and pair.after == pytest.approx(-pair.before)
+    assert pair.before_half == pytest.approx(1.96)
+
+
+def test_noise_loses_findings(frame: pl.DataFrame) -> None:
+    rng = np.random.default_rng(7)
+    shuffled = frame.with_columns(wage=pl.Series(rng.permutation(frame["wage"].to_numpy())))
+    found = describe_analyses(plan_with(MODEL), read(frame), read(shuffled))
+    assert found is not None and " are lost" in found.sentence
+    assert found.rows[0].conclusion == "lost"
+
+
+def test_coarse_release_cannot_estimate_everything(frame: pl.DataFrame) -> None:
+    merged = frame.with_columns(region=pl.lit("all"))
+    found = describe_analyses(plan_with("wage ~ region"), read(frame), read(merged))
+    assert found is not None and "cannot be estimated" in {row.conclusion for row in found.rows}
+    assert "<svg" in draw_estimate_pairs(found.pairs).svg()
+
+
+def test_picture_draws_both_estimates_and_cuts_far_ones() -> None:
+    pairs = [EstimatePair("wage: educ", 4.0, 1.96, 1.0, 2.5), EstimatePair("far", 900.0, 1.96, float("nan"), 0.0)]
+    layers = draw_estimate_pairs(pairs).spec["layer"]
+    drawn = [row for one in layers for row in one["data"]["values"] if "file" in row]
+    assert {(row["file"], row["x"]) for row in drawn} == {("original", 4.0), ("release", 1.0), ("original", 30.0)}
