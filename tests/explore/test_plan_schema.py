@@ -51,7 +51,7 @@ def schema() -> Draft202012Validator:
     return Draft202012Validator(made)
 
 
-PARTS = {field.name for field in fields(sm.Plan)} - {"names", "search_methods", "seed", "seed_stated"}
+PARTS = {field.name for field in fields(sm.Plan)} - {"names", "search_methods", "seed", "seed_stated"} | {"analyses"}
 
 
 def problems(schema: Draft202012Validator, text: str) -> list[str]:

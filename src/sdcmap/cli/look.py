@@ -227,6 +227,8 @@ _PLAN_HEADER = """\
 #   [profile]  For whom the file is, and how much risk that allows. The numbers are defaults, not law. The release checks
 #              compare the written file with them, assuming an attacker who knows every column that others could know.
 #   [rule]     The smallest loss among candidates within every limit. The risk axis is the largest share of a limit.
+#              The loss is the error of users' analyses: regressions, tables, means and distributions chosen by the roles.
+#              Add your own, once for all measures: [[analyses]] model = "log(wage) ~ age + sex"
 #   [data]     Roles of columns in `proposed` are guesses. Remove a name from `proposed` once its role is right.
 #              What only respondents know, with the reason: known_by = ["q1,q2=respondent only: an opinion, asked once"]
 # Then: sdcmap sweep plan.toml -o study; sdcmap choose study; sdcmap release study --confirm-roles

@@ -67,10 +67,7 @@ def plan_schema() -> JSONSchema:
 
 def _parts() -> dict[str, JSONSchema]:
     number = {"type": "number"}
-    tables = [
-        {"type": "object", "properties": {unit: number}, "required": [unit], "additionalProperties": False}
-        for unit in ("error", "efficiency")
-    ]
+    tables = [_closed({unit: number}) for unit in ("error", "efficiency")]
     limit = {"anyOf": [number, *tables]}
     return {
         "methods": {"type": "array", "items": {"$ref": "#/$defs/method"}},
@@ -80,6 +77,11 @@ def _parts() -> dict[str, JSONSchema]:
         "limits": {"anyOf": [{"type": "array", "items": number}, {"type": "object", "additionalProperties": limit}]},
         "utility": TEXT,
         "rule": {"$ref": "#/$defs/rule"},
+        "analyses": {
+            "description": "regressions that users will run, for AnalysisError and ChangedConclusions.",
+            "type": "array",
+            "items": _closed({"model": TEXT}),
+        },
         "edits": TEXTS,
         "derive": {"type": "object", "additionalProperties": TEXT},
         "data": _table(Source, parameter_sentences(read)),
@@ -87,6 +89,11 @@ def _parts() -> dict[str, JSONSchema]:
         "policy": _table(ReleasePolicy),
         "search": _table(Search),
     }
+
+
+def _closed(parts: Mapping[str, JSONSchema]) -> JSONSchema:
+    """Return the schema of a table that has all these parts and no other."""
+    return {"type": "object", "properties": dict(parts), "required": [*parts], "additionalProperties": False}
 
 
 def _one_of(classes: Iterable[type[Value]]) -> JSONSchema:

@@ -39,6 +39,7 @@ from sdcmap.methods import Chain, Derive, Identity, Repair
 from sdcmap.study.candidate_names import name_draw, name_methods, name_problems, read_stated_names, split_names
 from sdcmap.study.profiles import DEFAULT_RISK_CLASSES, Profile, default_risk, to_profile
 from sdcmap.study.search_settings import Search
+from sdcmap.study.stated_analyses import name_without_models, read_analyses, split_analyses
 
 MAX_REPLICATES = 1_000_000
 OTHER_SEED = """the choice was made among candidates of another seed than this plan's: use the plan with the seed of \
@@ -81,7 +82,8 @@ class Plan:
         added.
     measures : risk and utility measures, one or a list, each once. A plan to choose by (it has a rule, limits, an
         axis of risk, or its data) that names no risk measure gets those of `default_risk` when it is swept: linkage,
-        attribute inference and membership.
+        attribute inference and membership. In TOML, `[[analyses]] model = "log(wage) ~ educ + union"` states a
+        regression for `AnalysisError` and `ChangedConclusions`, which are added where the plan has neither.
     replicates : random draws of each method, at least 1; a method without randomness has one candidate.
     risk, utility : the measures on the two axes of the map, by name or value; default: the first of each kind.
         Of several risk measures the worst counts, measures of different units as shares of their limits.
@@ -384,7 +386,8 @@ class Plan:
         """Return the plan as a person would write it, without the seed."""
         import tomli_w
 
-        table: dict[str, Any] = {"replicates": self.replicates, "risk": list(self.risk), "utility": self.utility}
+        utility = name_without_models(self.utility, self.measures)
+        table: dict[str, Any] = {"replicates": self.replicates, "risk": list(self.risk), "utility": utility}
         if self.profile is not None:
             table["profile"] = self.profile.table()
         if self.limits != _profile_limits(self.profile, self.measures):
@@ -398,8 +401,8 @@ class Plan:
         names = [self.names.get(entry.text) if isinstance(entry, Method) else None for entry in self.methods]
         pairs = zip(self.methods, names, strict=True)
         table["methods"] = [entry.spec() | ({"name": name} if name else {}) for entry, name in pairs]
-        table["measures"] = [measure.spec() for measure in self.measures]
-        optional = ("limits", "edits", "derive")
+        table["analyses"], table["measures"] = split_analyses([measure.spec() for measure in self.measures])
+        optional = ("limits", "edits", "derive", "analyses")
         return tomli_w.dumps({name: part for name, part in table.items() if part or name not in optional})
 
     @cached_property
@@ -425,9 +428,11 @@ class Plan:
         """Return the plan in a TOML text, or raise PlanError with every problem."""
         table = read_table(text)
         parts = [f.name for f in fields(Plan) if f.name not in ("names", "search_methods", "seed", "seed_stated")]
-        unknown = [name for name in table if name not in parts][:MAX_PROBLEMS_SHOWN]
+        unknown = [name for name in table if name not in (*parts, "analyses")][:MAX_PROBLEMS_SHOWN]
         problems = [f"a plan has no part {quote_text(name)}.{suggest_name(name, parts)}" for name in unknown]
         given: dict[str, Any] = {name: table[name] for name in table if name in parts}
+        if "analyses" in table:
+            given["measures"] = read_analyses(table["analyses"], given.get("measures", []), problems)
         given["methods"], names = split_names(given.get("methods", []))
         for name, base in (("methods", Method), ("measures", Measure)):
             given[name] = _decode_list(name, given.get(name, []), base, problems)
