@@ -8,7 +8,8 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.charts.estimate_pairs import EstimatePair, draw_estimate_pairs
-from sdcmap.reports.changed_analyses import ANALYSES_SHOWN, describe_analyses
+from sdcmap.reports.changed_analyses import ANALYSES_SHOWN, describe_analyses, may_be_shown
+from sdcmap.utility.stated_model import parse_model
 
 MODEL = "log(wage) ~ educ + minority"
 
@@ -74,3 +75,16 @@ def test_picture_draws_both_estimates_and_cuts_far_ones() -> None:
     layers = draw_estimate_pairs(pairs).spec["layer"]
     drawn = [row for one in layers for row in one["data"]["values"] if "file" in row]
     assert {(row["file"], row["x"]) for row in drawn} == {("original", 4.0), ("release", 1.0), ("original", 30.0)}
+
+
+def test_estimates_of_few_records_are_not_shown(frame: pl.DataFrame) -> None:
+    """Four records are in the east, and few of a region belong to a minority in a product: neither is named."""
+    few = frame.with_columns(region=pl.Series(["east"] * 4 + frame["region"].to_list()[4:]))
+    model = "wage ~ region + minority + region:minority"
+    analysis = parse_model(model, read(few))
+    shown = dict(zip(analysis.labels, may_be_shown(analysis, read(few)).tolist(), strict=True))
+    assert {label for label, own in shown.items() if not own} == {label for label in shown if "east" in label}
+    assert shown["minority"] and sum(shown.values()) == len(shown) - 2
+    blurred = few.with_columns(region=pl.Series(np.random.default_rng(1).permutation(few["region"].to_numpy())))
+    found = describe_analyses(plan_with(model), read(few), read(blurred))
+    assert found is not None and all("east" not in row.term for row in found.rows)

@@ -246,3 +246,19 @@ def test_stated_category_is_explained(people: Microdata) -> None:
     model = parse_model("region=north ~ educ + union", people)
     assert model.response == Category("region", "north")
     assert np.isfinite(model.find(FileView(people, people)).values).all()
+
+
+def test_ordered_categories_that_are_many_numbers_are_amounts(frame: pl.DataFrame) -> None:
+    """Years of education read as ordered categories are explained and used as an amount, also after a recode."""
+    ages = frame.with_columns(educ=pl.col("educ").cast(pl.Int64))
+    as_numbers = sm.read(ages, **ROLES, numeric=["educ"])
+    as_categories = sm.read(ages, **(ROLES | {"keys": [*ROLES["keys"], "educ"]}), kinds={"educ": "ordinal"})
+    model = "log(wage) ~ educ + minority"
+    found = [parse_model(model, data).find(FileView(data, data)) for data in (as_numbers, as_categories)]
+    assert found[1].values == pytest.approx(found[0].values) and found[1].errors == pytest.approx(found[0].errors)
+    assert Amount("educ") in {
+        p for one in propose_battery(as_categories) if isinstance(one, Regression) for p in one.predictors
+    }
+    recoded = sm.mask(as_categories, sm.Recode(on="educ", bins=5), seed=1)
+    (compared,) = compare_analyses(as_categories, recoded, models=[model])[:1]
+    assert np.isfinite(compared.after.values).all()

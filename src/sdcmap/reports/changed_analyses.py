@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, product
 from typing import NamedTuple
 
 import numpy as np
 
 from sdcmap.charts.estimate_pairs import EstimatePair
 from sdcmap.core import Array, Microdata, PlanError, SchemaError, join_names
-from sdcmap.core.audience import format_significant
+from sdcmap.core.audience import MIN_SHOWN_RECORDS, format_significant
 from sdcmap.study.plan import Plan
-from sdcmap.utility.analyses import Regression
+from sdcmap.utility.analyses import Amount, Analysis, FileView, Predictor, Regression
 from sdcmap.utility.analysis_change import AnalysisError, ChangedConclusions, Comparison, compare_analyses, saturate
 
 ANALYSES_SHOWN = 10
@@ -53,10 +54,29 @@ def describe_analyses(plan: Plan, original: Microdata, masked: Microdata) -> Cha
         return None
     # Stated models come first in `compared` and are always shown.
     ranked = sorted(compared[len(models) :], key=_severity, reverse=True)
-    shown = [*compared[: len(models)], *ranked[: max(0, ANALYSES_SHOWN - len(models))]]
-    worst = [(one, int(np.argmax(_estimate_severity(one)))) for one in shown]
+    listed = [*compared[: len(models)], *ranked[: max(0, ANALYSES_SHOWN - len(models))]]
+    shown = [(one, may_be_shown(one.analysis, original)) for one in listed]
+    worst = [(one, int(np.argmax(np.where(own, _estimate_severity(one), -1.0)))) for one, own in shown if own.any()]
     drawn = [(one, index) for one, index in worst if one.before.has_null]  # means and shares are far from 0
     return ChangedAnalyses(summarize(compared), [_describe(*pair) for pair in worst], [_draw(*pair) for pair in drawn])
+
+
+def may_be_shown(analysis: Analysis, original: Microdata) -> Array:
+    """Return whether each estimate may be shown: it describes at least as many records as a category that is named."""
+    if not isinstance(analysis, Regression):  # the battery has no small categories
+        return np.ones(len(analysis.labels), dtype=bool)
+    view = FileView(original, original)
+    members = [_members(view, predictor) for predictor in analysis.predictors]
+    joint = (np.logical_and.reduce(one) for term in analysis.products for one in product(*(members[i] for i in term)))
+    counts = [int(np.count_nonzero(own)) for own in (*chain.from_iterable(members), *joint)]
+    return np.array(counts) >= MIN_SHOWN_RECORDS
+
+
+def _members(view: FileView, predictor: Predictor) -> list[Array]:
+    """Return the records that each estimate of a predictor describes: all of an amount, those of each category."""
+    if isinstance(predictor, Amount):
+        return [np.ones(len(view), dtype=bool)]
+    return [np.asarray(view.indicator(predictor.name, one) == 1) for one in predictor.categories]
 
 
 def summarize(compared: Sequence[Comparison]) -> str:

@@ -13,7 +13,9 @@ from typing import TypeVar
 import numpy as np
 
 from sdcmap.core import Array, Microdata, Roles
+from sdcmap.data.amounts import amounts
 from sdcmap.utility.analyses import (
+    MIN_DISTINCT_AMOUNTS,
     Amount,
     Analysis,
     Categories,
@@ -22,6 +24,7 @@ from sdcmap.utility.analyses import (
     Regression,
     SubgroupMeans,
     TwoWayTable,
+    is_amount,
 )
 
 MAX_REGRESSIONS = 24
@@ -30,7 +33,6 @@ MAX_TABLES, MAX_MEANS, MAX_DISTRIBUTIONS = 12, 12, 8
 MAX_CATEGORIES = 6  # of a column, beside the reference; the rest is one group
 MAX_TABLE_CATEGORIES = 4
 MIN_CATEGORY_RECORDS = 30  # ... and 1 % of the file, for a category that is estimated
-MIN_DISTINCT_AMOUNTS = 10  # values of a numeric column that is explained as an amount
 MAX_MISSING_OF_PREDICTOR = 0.2  # share; columns with more would leave too few complete records
 MAX_EXPLAINED = 0.98  # share of variance; a column that explains more is another form of the same
 SKEWED = 1.5  # skewness from which the logarithm of a positive amount is analyzed
@@ -62,9 +64,9 @@ class _Columns:
         self._scores: dict[str, Array] = {}
 
     def _amount(self, name: str) -> Amount | None:
-        if self.data.column(name).levels is not None:
+        if not is_amount(self.data, name):
             return None
-        x = self.data.numbers(name)[self.rows]
+        x = amounts(self.data, name)[self.rows]
         x = x[np.isfinite(x)]
         distinct = len(np.unique(x))
         if distinct < 2:
@@ -73,7 +75,7 @@ class _Columns:
 
     def _categories(self, name: str) -> Categories | None:
         levels = self.data.column(name).levels
-        if levels is None:
+        if levels is None or is_amount(self.data, name):
             return None
         known = ~self.data.missing(name)
         count = np.bincount(self.data.codes(name)[known], minlength=len(levels))
@@ -87,7 +89,7 @@ class _Columns:
     def is_binary(self, name: str) -> bool:
         """Return whether a column has two values."""
         if name in self.amounts:
-            x = self.data.numbers(name)
+            x = amounts(self.data, name)
             return len(np.unique(x[np.isfinite(x)])) == 2
         own = self.categories.get(name)
         return own is not None and len(own.categories) == 1 and self.data.level_count(name) <= 3
@@ -98,7 +100,7 @@ class _Columns:
     def score(self, name: str) -> Array:
         """Return the column as numbers to associate it by: ranks of an amount, standardized; NaN where missing."""
         if name not in self._scores:
-            x = self.data.numbers(name)[self.rows]
+            x = amounts(self.data, name)[self.rows]
             known = np.isfinite(x)
             ranks = np.full(len(x), np.nan)
             ranks[known] = np.unique(x[known], return_inverse=True)[1]
@@ -226,18 +228,18 @@ def _tables(columns: _Columns) -> list[TwoWayTable]:
 
 def _means(columns: _Columns) -> list[SubgroupMeans]:
     """Return the means of amounts in groups, for pairs of columns evenly spaced over the file."""
-    amounts = [amount for name, amount in columns.amounts.items() if not columns.is_binary(name)]
+    numbers = [amount for name, amount in columns.amounts.items() if not columns.is_binary(name)]
     keys = [name for name in columns.data.keys if name in columns.categories] or [*columns.categories]
-    pairs = [(amount, name) for amount in amounts for name in keys]
+    pairs = [(amount, name) for amount in numbers for name in keys]
     return [SubgroupMeans(a, _shortened(columns.categories[n], MAX_CATEGORIES)) for a, n in _spaced(pairs, MAX_MEANS)]
 
 
 def _distributions(columns: _Columns) -> list[Distribution]:
     """Return the distributions of amounts, described at the quantiles of the original."""
-    amounts = [amount for name, amount in columns.amounts.items() if not columns.is_binary(name)]
+    numbers = [amount for name, amount in columns.amounts.items() if not columns.is_binary(name)]
     described = []
-    for amount in _spaced(amounts, MAX_DISTRIBUTIONS):
-        x = columns.data.numbers(amount.name)
+    for amount in _spaced(numbers, MAX_DISTRIBUTIONS):
+        x = amounts(columns.data, amount.name)
         x = x[np.isfinite(x)]
         points = np.quantile(x, QUANTILES, method="inverted_cdf")
         last = {float(point): share for point, share in zip(points, QUANTILES, strict=True) if point < x.max()}

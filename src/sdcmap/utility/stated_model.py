@@ -8,7 +8,7 @@ import numpy as np
 
 from sdcmap.core import Microdata, SchemaError, did_you_mean
 from sdcmap.corrections.formula import parse_nested_formula
-from sdcmap.utility.analyses import Amount, Categories, Category, Predictor, Regression
+from sdcmap.utility.analyses import Amount, Categories, Category, Predictor, Regression, is_amount
 
 MAX_STATED_CATEGORIES = 50  # of a predictor; a model with more has hardly a record for each
 LOGARITHM = re.compile(r"log\((.+)\)")
@@ -34,7 +34,7 @@ def _amount(term: str, data: Microdata, text: str) -> Amount | None:
     if name not in data.content_columns:
         hint = did_you_mean(name, data.content_columns)
         raise SchemaError(f"the model {text!r} names {name!r}, which is no released column.{hint}")
-    if data.column(name).levels is None:
+    if is_amount(data, name):
         return Amount(name, logged is not None)
     if logged:
         raise SchemaError(f"the model {text!r} takes the logarithm of {name!r}, which has categories.")
