@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -152,14 +153,16 @@ def test_score_adds_external_file_to_map(folder: Path, tmp_path: Path) -> None:
 
 
 def test_score_uses_roles_codes_and_measures_of_study(folder: Path, tmp_path: Path) -> None:
-    masked = tmp_path / "masked.study.csv"
+    masked, study_folder = tmp_path / "masked.study.csv", tmp_path / "study"
+    # The file is drawn anew in each run. In the common study it might be the best candidate.
+    shutil.copytree(folder / "study", study_folder)
     sdcmap("mask", folder / "people.csv", "--method", "Swap(on='Sex', rate=0.1)", "-o", masked)
-    done = sdcmap("score", folder / "people.csv", masked, "--study", folder / "study", "--name", "by hand", "--json")
+    done = sdcmap("score", folder / "people.csv", masked, "--study", study_folder, "--name", "by hand", "--json")
     assert "added to the maps as 'by hand'" in done.stderr
-    with sm.Study.open(folder / "study") as study:
+    with sm.Study.open(study_folder) as study:
         own = sm.score(study.data, masked, study.plan.measures)
     assert {name: row["value"] for name, row in json.loads(done.stdout).items()} == {n: e.value for n, e in own.items()}
-    another = sdcmap("score", masked, masked, "--study", folder / "study", code=2)
+    another = sdcmap("score", masked, masked, "--study", study_folder, code=2)
     assert "is not the file of" in another.stderr
     assert "at least one --measure" in sdcmap("score", masked, masked, code=2).stderr
 
