@@ -314,6 +314,20 @@ def test_rare_numbers_are_replaced_with_similar_distribution(model: str) -> None
     assert np.abs(ecdf[0] - ecdf[1]).max() < 0.05  # 95 % point of the greatest difference of two samples of 2,000: .043
 
 
+@pytest.mark.parametrize("model", ["trees", "copula"])
+def test_values_that_few_households_share_are_rare(model: str) -> None:
+    """Two households of six share a rent, and one a trade: each has more records than a rare value, but few units."""
+    rng, home = np.random.default_rng(5), np.repeat(np.arange(200), 6)
+    rent = rng.lognormal(6, 0.4, 200).round(4)
+    rent[[20, 21]] = np.quantile(rent, 0.5, method="nearest") + 0.0001
+    trade = np.where(np.arange(200) == 30, "ferryman", rng.choice(["farmer", "clerk"], 200))
+    frame = pl.DataFrame({"home": home, "rent": rent[home], "trade": trade[home]})
+    data = sm.read(frame, keys="trade", numeric="rent", household="home")
+    drawn = sm.Synthesize(["trade", "rent"], model=model).apply(data, ONCE)  # type: ignore[arg-type]
+    assert "ferryman" not in drawn["trade"]
+    assert (drawn.numbers("rent") == rent[20]).sum() <= 1  # by chance, among numbers of four decimals
+
+
 def test_drawn_weights_match_values_and_total() -> None:
     rng = np.random.default_rng(6)
     region = rng.integers(2, size=2000)

@@ -8,7 +8,7 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.charts.estimate_pairs import EstimatePair, draw_estimate_pairs
-from sdcmap.reports.changed_analyses import ANALYSES_SHOWN, describe_analyses, may_be_shown
+from sdcmap.reports.changed_analyses import ANALYSES_SHOWN, describe_analyses, find_showable
 from sdcmap.utility.stated_model import parse_model
 
 MODEL = "log(wage) ~ educ + minority"
@@ -82,9 +82,24 @@ def test_estimates_of_few_records_are_not_shown(frame: pl.DataFrame) -> None:
     few = frame.with_columns(region=pl.Series(["east"] * 4 + frame["region"].to_list()[4:]))
     model = "wage ~ region + minority + region:minority"
     analysis = parse_model(model, read(few))
-    shown = dict(zip(analysis.labels, may_be_shown(analysis, read(few)).tolist(), strict=True))
+    shown = dict(zip(analysis.labels, find_showable(analysis, read(few)).tolist(), strict=True))
     assert {label for label, own in shown.items() if not own} == {label for label in shown if "east" in label}
     assert shown["minority"] and sum(shown.values()) == len(shown) - 2
     blurred = few.with_columns(region=pl.Series(np.random.default_rng(1).permutation(few["region"].to_numpy())))
     found = describe_analyses(plan_with(model), read(few), read(blurred))
     assert found is not None and all("east" not in row.term for row in found.rows)
+
+
+def test_stated_model_without_estimates_is_left_out(frame: pl.DataFrame) -> None:
+    """Nothing can be estimated for an amount that five people have; the other stated model still comes first."""
+    rare = frame.with_columns(bonus=pl.Series([1.0, 2, 3, 4, 5] + [None] * 895))
+    data = sm.read(rare, keys=["region"], numeric=["minority", "educ", "wage", "bonus"], sensitive=["wage"])
+    found = describe_analyses(plan_with("bonus ~ educ", MODEL), data, data)
+    assert found is not None and found.rows[0].analysis == MODEL
+    assert all("bonus ~" not in row.analysis for row in found.rows)
+
+
+def test_names_with_quotes_are_labels() -> None:
+    """A category may contain anything; the label must stay a text of the picture."""
+    chart = draw_estimate_pairs([EstimatePair('job=o\'brien "x" \\', 4.0, 1.96, 1.0, 2.5)])
+    assert "o'brien" in chart.svg()

@@ -6,6 +6,7 @@ band is wider in `make test` than in `make soak`, which has 400.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import replace
@@ -19,6 +20,7 @@ from sdcmap.core import Array
 from sdcmap.data.model_training import Features, Learner
 from sdcmap.kernels.statistics.unit_errors import closer_influences, mean_influences, unit_error
 from sdcmap.risk._control import Difference
+from sdcmap.risk.attribute_inference import _EachRefit
 from sdcmap.utility.learned_models import ModelComparison
 from sizes import SOAK, size
 
@@ -164,3 +166,17 @@ def test_error_at_release_is_predicted(persons: int) -> None:
             stated[j, seed] = checked[at_release[j].text].se
     ratio = np.sqrt((stated**2).mean(axis=1) / (predicted**2).mean(axis=1))
     assert np.all((ratio > 0.7) & (ratio < 1.5)), ratio
+
+
+def test_error_without_gain_is_that_of_all_choices_of_refits() -> None:
+    """For each household every refit is as likely to be the one without it: enumerate the choices of two households."""
+    hits = np.array([[1, 0, 1, 0], [0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 1.0]])  # of refits (rows) and people
+    homes, refits = np.array([0, 0, 1, 1]), len(hits)
+    gains = []
+    for outside in itertools.product(range(refits), repeat=2):
+        out = np.arange(refits)[:, np.newaxis] == np.array(outside)[homes]
+        inside = (hits * ~out).sum(axis=0) / (refits - 1)
+        gains.append(float((inside - (hits * out).sum(axis=0)).mean()))
+    each = _EachRefit(hits, np.full(4, 1 + 1 / (refits - 1)))
+    assert each.error_without_gain(homes, certain_only=False) == pytest.approx(np.std(gains))
+    assert each.error_without_gain(homes, certain_only=True) == pytest.approx(np.std(gains))

@@ -21,7 +21,7 @@ from sdcmap.utility.analyses import (
     SubgroupMeans,
     TwoWayTable,
 )
-from sdcmap.utility.analysis_change import Comparison, compare_analyses, saturate, select_half, share_changed
+from sdcmap.utility.analysis_change import Comparison, compare_analyses, measure_change, saturate, select_half
 from sdcmap.utility.battery import MAX_PREDICTORS, MAX_REGRESSIONS, propose_battery
 from sdcmap.utility.stated_model import parse_model
 
@@ -181,7 +181,7 @@ def test_change_by_chance_equals_bootstrap(frame: pl.DataFrame, people: Microdat
     for _ in range(60):
         drawn = rng.integers(0, len(homes), len(homes)).tolist()
         copies = [homes[one].with_columns(home=pl.lit(k)) for k, one in enumerate(drawn)]
-        shares.append(share_changed(compare_analyses(people, sm.read(pl.concat(copies), **ROLES))))
+        shares.append(measure_change(compare_analyses(people, sm.read(pl.concat(copies), **ROLES))))
     chance = ChangedConclusions().score(people, people, RNG).parts["by chance"]
     assert chance == pytest.approx(np.mean(shares), abs=0.012)
 

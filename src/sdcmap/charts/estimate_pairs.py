@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -43,11 +44,13 @@ def draw_estimate_pairs(pairs: Sequence[EstimatePair], *, title: str = "Estimate
                              "name": pair.name, "estimate": f"{value:.3g}"})  # fmt: skip
     names = [_shorten(pair.name) for pair in pairs]
     axis: Spec = {
-        "values": list(range(len(pairs))), "labelExpr": f"{names!r}[datum.value]", "ticks": False, "domain": False,
-        "labelPadding": 8, "labelLimit": 420, "title": None,
+        "values": list(range(len(pairs))), "labelExpr": f"{json.dumps(names)}[datum.value]", "title": None,
+        "ticks": False, "domain": False, "labelPadding": 8, "labelLimit": 420,
     }  # fmt: skip
     y = number("place", scale={"domain": [-0.6, len(pairs) - 0.4], "reverse": True, "nice": False}, axis=axis)
-    x = {"title": "estimate, in standard errors of the original (95 % interval)"}
+    reach = [abs(x) + half for pair in pairs for x, half in (pair[1:3], pair[3:5])]
+    cut = f"; cut off beyond {LARGEST:g}" if any(math.isfinite(x) and x > LARGEST for x in reach) else ""
+    x = {"title": f"estimate, in standard errors of the original (95 % interval{cut})"}
     layers: list[Spec] = [layer([{"x": 0}], {"type": "rule", "color": INK, "strokeWidth": 0.8}, x=number("x"))]
     for file, color, shape in (("original", BEFORE, "circle"), ("release", AFTER, "diamond")):
         own = [row for row in rows if row["file"] == file]

@@ -90,15 +90,8 @@ def margin_rows(ru: RUMap, y: Axis, points: pl.DataFrame, mark: Choice | None) -
     ends = ends.filter(sign * pl.col("risk_end") > sign * pl.col("risk"))
     near = ends.filter(pl.col("frontier") | (sign * pl.col("risk") <= sign * mark.rule.risk))
     return [
-        {name: row[name] for name in ("panel", "group", "method")}
-        | {
-            "axis": "risk",
-            "kind": "margin",
-            "x": row["x"],
-            "y": row["y"],
-            "x2": row["x"],
-            "y2": y.clip(row["risk_end"]),
-        }
+        {name: row[name] for name in ("panel", "group", "method", "x", "y")}
+        | {"axis": "risk", "kind": "margin", "x2": row["x"], "y2": y.clip(row["risk_end"])}
         for row in (near if len(near) <= MAX_MARGINS else ends.filter("frontier")).to_dicts()
     ]
 

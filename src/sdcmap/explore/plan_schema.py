@@ -67,7 +67,7 @@ def plan_schema() -> JSONSchema:
 
 def _parts() -> dict[str, JSONSchema]:
     number = {"type": "number"}
-    tables = [_closed({unit: number}) for unit in ("error", "efficiency")]
+    tables = [_exact_table({unit: number}) for unit in ("error", "efficiency")]
     limit = {"anyOf": [number, *tables]}
     return {
         "methods": {"type": "array", "items": {"$ref": "#/$defs/method"}},
@@ -80,7 +80,7 @@ def _parts() -> dict[str, JSONSchema]:
         "analyses": {
             "description": "regressions that users will run, for AnalysisError and ChangedConclusions.",
             "type": "array",
-            "items": _closed({"model": TEXT}),
+            "items": _exact_table({"model": TEXT}),
         },
         "edits": TEXTS,
         "derive": {"type": "object", "additionalProperties": TEXT},
@@ -91,7 +91,7 @@ def _parts() -> dict[str, JSONSchema]:
     }
 
 
-def _closed(parts: Mapping[str, JSONSchema]) -> JSONSchema:
+def _exact_table(parts: Mapping[str, JSONSchema]) -> JSONSchema:
     """Return the schema of a table that has all these parts and no other."""
     return {"type": "object", "properties": dict(parts), "required": [*parts], "additionalProperties": False}
 

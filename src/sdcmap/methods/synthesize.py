@@ -212,7 +212,10 @@ def _replace_rare_values(data: Microdata, name: str, drawn: Array, tails: Tails 
 def _values_of_units(data: Microdata, name: str) -> Array:
     """Return the values of a column, each once for a household: a value that all its members share belongs to one unit."""
     values, units = data.column(name).values, units_of(data)
-    return values if units is None else np.unique(np.column_stack([units, values]), axis=0)[:, 1].astype(values.dtype)
+    if units is None:
+        return values
+    distinct, code = np.unique(values, return_inverse=True)
+    return np.asarray(distinct[np.unique(units * len(distinct) + code) % len(distinct)])
 
 
 def _replace_numbers(drawn: Array, original: Array, tails: Tails, rng: Generator) -> Array:

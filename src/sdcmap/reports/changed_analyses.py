@@ -14,6 +14,7 @@ from sdcmap.core.audience import MIN_SHOWN_RECORDS, format_significant
 from sdcmap.study.plan import Plan
 from sdcmap.utility.analyses import Amount, Analysis, FileView, Predictor, Regression
 from sdcmap.utility.analysis_change import AnalysisError, ChangedConclusions, Comparison, compare_analyses, saturate
+from sdcmap.utility.stated_model import parse_model
 
 ANALYSES_SHOWN = 10
 INTERVAL = 1.96  # standard errors on each side of an estimate, for 95 %
@@ -52,16 +53,17 @@ def describe_analyses(plan: Plan, original: Microdata, masked: Microdata) -> Cha
         return None
     if not compared:
         return None
-    # Stated models come first in `compared` and are always shown.
-    ranked = sorted(compared[len(models) :], key=_severity, reverse=True)
-    listed = [*compared[: len(models)], *ranked[: max(0, ANALYSES_SHOWN - len(models))]]
-    shown = [(one, may_be_shown(one.analysis, original)) for one in listed]
+    stated = {parse_model(text, original) for text in models}
+    first = [one for one in compared if one.analysis in stated]
+    others = sorted((one for one in compared if one.analysis not in stated), key=_severity, reverse=True)
+    listed = [*first, *others[: max(0, ANALYSES_SHOWN - len(first))]]
+    shown = [(one, find_showable(one.analysis, original)) for one in listed]
     worst = [(one, int(np.argmax(np.where(own, _estimate_severity(one), -1.0)))) for one, own in shown if own.any()]
     drawn = [(one, index) for one, index in worst if one.before.has_null]  # means and shares are far from 0
     return ChangedAnalyses(summarize(compared), [_describe(*pair) for pair in worst], [_draw(*pair) for pair in drawn])
 
 
-def may_be_shown(analysis: Analysis, original: Microdata) -> Array:
+def find_showable(analysis: Analysis, original: Microdata) -> Array:
     """Return whether each estimate may be shown: it describes at least as many records as a category that is named."""
     if not isinstance(analysis, Regression):  # the battery has no small categories
         return np.ones(len(analysis.labels), dtype=bool)
@@ -116,13 +118,11 @@ def _estimate_severity(one: Comparison) -> Array:
 def _describe(one: Comparison, index: int) -> ChangedEstimate:
     conclusions = one.conclusions
     words = {"opposite sign": conclusions.reversed, "lost": conclusions.lost, "appears": conclusions.new}
-    known = next((word for word, mask in words.items() if mask[index]), "")
+    conclusion = next((word for word, mask in words.items() if mask[index]), "no other conclusion")
     if not np.isfinite(one.after.values[index]):
-        known = "cannot be estimated"
+        conclusion = "cannot be estimated"
     before, after = (_format(each.values[index], each.errors[index]) for each in (one.before, one.after))
-    return ChangedEstimate(
-        one.analysis.title, one.analysis.labels[index], before, after, known or "no other conclusion"
-    )
+    return ChangedEstimate(one.analysis.title, one.analysis.labels[index], before, after, conclusion)
 
 
 def _format(value: float, error: float) -> str:

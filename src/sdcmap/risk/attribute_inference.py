@@ -152,7 +152,7 @@ class AttributeInference(SecretMeasure, Controlled):
     def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
         """Return the error of the gain over all people, if the attacker takes the value of a random person for the secret.
 
-        The same people are attacked without and with them: once left out, and in the mean of the other refits. A gain in
+        The same people are attacked without and with them: in each round once left out, and in the other refits. A gain in
         one category has a larger error. It counts only if it is significant, so it mostly does not count at the baseline.
         """
         chance = self._chances_of_random_guess(data)
@@ -160,7 +160,7 @@ class AttributeInference(SecretMeasure, Controlled):
         count = min(self.held_out * people, self.max_people_drawn())
         if count < 1:
             return None
-        variance = float((chance * (1 - chance)).mean()) * (1 + 1 / max(1, self.folds - 1))
+        variance = float((chance * (1 - chance)).mean()) * (1 + 1 / max(1, self.folds - 1)) / self.rounds
         return max(math.sqrt(variance / count), 1 / count)
 
     def _chances_of_random_guess(self, data: Microdata) -> Array:

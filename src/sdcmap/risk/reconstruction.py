@@ -145,7 +145,7 @@ class Reconstruction(Controlled):
         if count < 1 or not weight.any():
             return None
         variance = float((weight**2 * chance * (1 - chance)).sum()) / float(weight.sum()) ** 2 * len(weight)
-        random = math.sqrt(variance * (1 + 1 / max(1, self.folds - 1)) / count)
+        random = math.sqrt(variance * (1 + 1 / max(1, self.folds - 1)) / (count * self.rounds))
         return math.hypot(NEAREST_RECORD_ERROR * random, math.sqrt(2 / len(guessed)) / count)
 
     def guessed_columns(self, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -197,7 +197,7 @@ class Study(AbstractContextManager["Study"]):
             self.note(first_score=_now())
         self.database.add(rows)
 
-    def delete_needed_scores(self, plan: Plan) -> None:
+    def reopen_spared_scores(self, plan: Plan) -> None:
         """Delete the rows of spared measures that have become necessary, because limits or other values changed."""
         _, score, _ = self._tables()
         sparing, measures = Sparing.of_plan(plan), {measure.id: measure for measure in plan.measures}

@@ -12,7 +12,7 @@ from typing import Any
 from sdcmap.core import Measure
 
 MEASURES = "AnalysisError", "ChangedConclusions"  # types of the measures that repeat analyses
-FORM = 'analyses must be a list of tables with one text each, such as [[analyses]] model = "wage ~ age + sex".'
+EXPECTED = 'analyses must be a list of tables with one text each, such as [[analyses]] model = "wage ~ age + sex".'
 
 Table = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ def read_analyses(given: object, measures: object, problems: list[str]) -> objec
     given : the part `analyses` of a plan. What is wrong with it is appended to `problems`.
     """
     if not isinstance(given, Sequence) or isinstance(given, str) or not all(map(_is_model, given)):
-        problems.append(FORM)
+        problems.append(EXPECTED)
         return measures
     if not given or not isinstance(measures, Sequence) or isinstance(measures, str):
         return measures  # reported when the measures are decoded

@@ -77,7 +77,7 @@ def sweep(
         plan = opened.bind_plan(plan)
         opened.add_measures(plan.measures, data)
         opened.note_gpu(asked.gpu)
-        opened.delete_needed_scores(plan)
+        opened.reopen_spared_scores(plan)
         done = opened.candidate_states()
         finished = plan.count - sum(1 for _ in _missing_scores(done, plan)) if done else 0
         report(finished, plan.count)

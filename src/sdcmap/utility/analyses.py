@@ -233,17 +233,17 @@ class Regression:
 
     def find(self, view: FileView) -> Findings:
         """Return the coefficients in a file."""
-        unknown = Coefficients.unknown(len(self.labels))
+        missing = Coefficients.all_missing(len(self.labels))
         is_linear = isinstance(self.response, Amount)
         y = self.response.read(view)
         if y is None:
-            return Findings(*unknown)
+            return Findings(*missing)
         single = [_read_predictor(view, predictor) for predictor in self.predictors]
         blocks = [*single, *(_multiply([single[i] for i in term]) for term in self.products)]
         x = np.column_stack([np.ones(len(y)), *(block.columns for block in blocks)])
         known = np.flatnonzero(np.isfinite(y) & np.isfinite(x).all(axis=1) & (view.weights > 0))
         if len(known) < max(MIN_RECORDS, x.shape[1] + 2):
-            return Findings(*unknown)
+            return Findings(*missing)
         x, y, weights = x[known], y[known], view.weights[known]
         # Columns are centered so that large means do not hide their variation; this changes only the intercept.
         x[:, 1:] -= np.average(x[:, 1:], axis=0, weights=weights)
@@ -319,7 +319,7 @@ class TwoWayTable:
         first, second = (
             [view.indicator(side.name, category) for category in side.categories] for side in (self.rows, self.cells)
         )
-        values, errors = Coefficients.unknown(len(first) * len(second))
+        values, errors = Coefficients.all_missing(len(first) * len(second))
         pairs = list(product(first, second))
         known = [k for k, (one, other) in enumerate(pairs) if one is not None and other is not None]
         if not known or len(view) < MIN_RECORDS or not view.weights.sum() > 0:
@@ -357,7 +357,7 @@ class SubgroupMeans:
     def find(self, view: FileView) -> Findings:
         """Return the differences in a file."""
         x, members = self.amount.read(view), [view.indicator(self.groups.name, c) for c in self.groups.categories]
-        values, errors = Coefficients.unknown(len(members))
+        values, errors = Coefficients.all_missing(len(members))
         known = np.isfinite(x) & (view.weights > 0)
         if known.sum() < MIN_RECORDS:
             return Findings(values, errors)
@@ -407,7 +407,7 @@ class Distribution:
         x = self.amount.read(view)
         known = np.isfinite(x) & (view.weights > 0)
         if known.sum() < MIN_RECORDS:
-            return Findings(*Coefficients.unknown(len(self.labels)), has_null=False)
+            return Findings(*Coefficients.all_missing(len(self.labels)), has_null=False)
         w, y = view.weights[known], x[known]
         w = w / w.sum()
         parts = np.column_stack([y, *(y <= point for point in self.points)])

@@ -236,15 +236,15 @@ class ChangedConclusions(_AnalysisMeasure):
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         compared = self.compare(original, masked)
         counts = np.sum([[part.sum() for part in one.conclusions] for one in compared], axis=0)
-        chance = share_changed_by_chance(compared)
+        chance = expect_change(compared)
         names = ("clear findings", "lost", "reversed", "clear nulls", "new findings")
         parts = dict(zip(names, map(float, counts), strict=True)) | {"by chance": chance}
-        return Estimate(value=max(0.0, share_changed(compared) - chance), parts=parts)
+        return Estimate(value=max(0.0, measure_change(compared) - chance), parts=parts)
 
     def baseline(self, original: Microdata) -> float | None:
         compared = self.compare(original, original)
         has_finding, has_null = (any(own(one).any() for one in compared) for own in (_clear, _null))
-        return max(0.0, has_finding / (has_finding + has_null or 1) - share_changed_by_chance(compared))
+        return max(0.0, has_finding / (has_finding + has_null or 1) - expect_change(compared))
 
 
 def _clear(one: Comparison) -> Array:
@@ -255,7 +255,7 @@ def _null(one: Comparison) -> Array:
     return one.conclusions.null
 
 
-def share_changed(compared: Sequence[Comparison]) -> float:
+def measure_change(compared: Sequence[Comparison]) -> float:
     """Return the mean of two shares that change, of clear findings and of clear nulls; all analyses weigh equally."""
     conclusions = [one.conclusions for one in compared]
     findings = [float((c.lost | c.reversed)[c.clear].mean()) for c in conclusions if c.clear.any()]
@@ -263,8 +263,8 @@ def share_changed(compared: Sequence[Comparison]) -> float:
     return _mean_of_shares(findings, nulls)
 
 
-def share_changed_by_chance(compared: Sequence[Comparison]) -> float:
-    """Return the expectation of `share_changed` for a bootstrap resample of the original: its t are normal around ours."""
+def expect_change(compared: Sequence[Comparison]) -> float:
+    """Return the expectation of `measure_change` for a bootstrap resample of the original: its t are normal around ours."""
     findings, nulls = [], []
     for one in compared:
         t, conclusions = np.abs(one.before.t), one.conclusions

@@ -160,10 +160,10 @@ def _responses(columns: _Columns) -> list[Amount | Category]:
             responses.append((is_sensitive, Category(name, own.categories[0])))
     first = [response for is_sensitive, response in responses if is_sensitive]
     rest = [response for is_sensitive, response in responses if not is_sensitive]
-    return [*first[:MAX_REGRESSIONS], *_spaced(rest, MAX_REGRESSIONS - len(first))]
+    return [*first[:MAX_REGRESSIONS], *_pick_evenly(rest, MAX_REGRESSIONS - len(first))]
 
 
-def _spaced(items: Sequence[Item], most: int) -> list[Item]:
+def _pick_evenly(items: Sequence[Item], most: int) -> list[Item]:
     """Return at most so many items, evenly spaced."""
     if most <= 0:
         return []
@@ -205,7 +205,7 @@ def _is_same(columns: _Columns, first: str, second: str) -> bool:
     return all(columns.association(each, second) > MAX_EXPLAINED for each in columns.indicators(first).T)
 
 
-def _shortened(own: Categories, most: int) -> Categories:
+def _keep_frequent(own: Categories, most: int) -> Categories:
     """Return a column with its most frequent categories, the reference among them, for tables and means."""
     if len(own.categories) == 1:  # the other category says the same with the opposite sign
         return own
@@ -222,8 +222,10 @@ def _tables(columns: _Columns) -> list[TwoWayTable]:
             pairs.append((max(columns.association(own, second) for own in each), -len(pairs), first, second))
     ranked = [(a, b) for strength, _, a, b in sorted(pairs, reverse=True) if strength <= MAX_EXPLAINED]
     half = MAX_TABLES // 2
-    picked = [*ranked[:half], *_spaced(ranked[half:], MAX_TABLES - half)]
-    return [TwoWayTable(*(_shortened(columns.categories[n], MAX_TABLE_CATEGORIES) for n in pair)) for pair in picked]
+    picked = [*ranked[:half], *_pick_evenly(ranked[half:], MAX_TABLES - half)]
+    return [
+        TwoWayTable(*(_keep_frequent(columns.categories[n], MAX_TABLE_CATEGORIES) for n in pair)) for pair in picked
+    ]
 
 
 def _means(columns: _Columns) -> list[SubgroupMeans]:
@@ -231,14 +233,17 @@ def _means(columns: _Columns) -> list[SubgroupMeans]:
     numbers = [amount for name, amount in columns.amounts.items() if not columns.is_binary(name)]
     keys = [name for name in columns.data.keys if name in columns.categories] or [*columns.categories]
     pairs = [(amount, name) for amount in numbers for name in keys]
-    return [SubgroupMeans(a, _shortened(columns.categories[n], MAX_CATEGORIES)) for a, n in _spaced(pairs, MAX_MEANS)]
+    return [
+        SubgroupMeans(a, _keep_frequent(columns.categories[n], MAX_CATEGORIES))
+        for a, n in _pick_evenly(pairs, MAX_MEANS)
+    ]
 
 
 def _distributions(columns: _Columns) -> list[Distribution]:
     """Return the distributions of amounts, described at the quantiles of the original."""
     numbers = [amount for name, amount in columns.amounts.items() if not columns.is_binary(name)]
     described = []
-    for amount in _spaced(numbers, MAX_DISTRIBUTIONS):
+    for amount in _pick_evenly(numbers, MAX_DISTRIBUTIONS):
         x = amounts(columns.data, amount.name)
         x = x[np.isfinite(x)]
         points = np.quantile(x, QUANTILES, method="inverted_cdf")

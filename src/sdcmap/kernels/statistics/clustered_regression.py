@@ -24,7 +24,7 @@ class Coefficients(NamedTuple):
     errors: Array
 
     @classmethod
-    def unknown(cls, count: int) -> Coefficients:
+    def all_missing(cls, count: int) -> Coefficients:
         return cls(np.full(count, np.nan), np.full(count, np.nan))
 
 
@@ -37,7 +37,7 @@ def clustered_least_squares(x: Array, y: Array, weights: Array, units: Array) ->
     gram = x.T @ (x * weights[:, None])
     kept = independent_columns(gram)
     if len(x) <= len(kept) or not len(kept):
-        return Coefficients.unknown(x.shape[1])
+        return Coefficients.all_missing(x.shape[1])
     own = x if len(kept) == x.shape[1] else x[:, kept]
     inverse = np.linalg.inv(gram[np.ix_(kept, kept)])
     slopes = inverse @ (own.T @ (weights * y))
@@ -50,7 +50,7 @@ def clustered_logit(x: Array, y: Array, weights: Array, units: Array) -> Coeffic
     kept = independent_columns(x.T @ (x * weights[:, None]))
     share = float((weights * y).sum() / weights.sum()) if weights.sum() > 0 else 0.0
     if len(x) <= len(kept) or not 0 < share < 1:
-        return Coefficients.unknown(x.shape[1])
+        return Coefficients.all_missing(x.shape[1])
     own = x[:, kept]
     scale = np.sqrt((weights[:, None] * own**2).sum(axis=0) / weights.sum())
     z, slopes = own / scale, np.zeros(len(kept))
@@ -101,6 +101,6 @@ def _errors(x: Array, scores: Array, inverse: Array, units: Array) -> Array:
 
 
 def _expand(kept: Array, slopes: Array, errors: Array, width: int) -> Coefficients:
-    full = Coefficients.unknown(width)
+    full = Coefficients.all_missing(width)
     full.values[kept], full.errors[kept] = slopes, errors
     return full
