@@ -86,6 +86,8 @@ EXAMPLES: dict[str, tuple[sm.Method, ...]] = {
     "Synthesize": (
         Synthesize(NAMES), Synthesize(("wage", "rent")), Synthesize(NAMES, model="copula"),
         Synthesize(("wage",), given=["rent"], leaf=1), Synthesize((*NAMES, "weight")),
+        *(Synthesize(NAMES, model=model) for model in ("regressions", "forest", "adversarial forest")),
+        Synthesize(("wage",), given=["rent"], model="regressions", leaf=1), Synthesize(("wage", "rent"), model="network"),
     ),
     "TopCode": (m.TopCode(on="wage", top_share=0.2),),
     "TopCodeJointly": (m.TopCodeJointly(on=("wage", "rent"), alpha=0.1),),

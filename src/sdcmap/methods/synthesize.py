@@ -14,16 +14,21 @@ from sdcmap.data.microdata import Microdata, without_reasons
 from sdcmap.data.schema import KINDS
 from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS, replace_rare_codes, replace_rare_numbers
 from sdcmap.kernels.masking.tails import MIN_UNITS_BEYOND, Tails, replace_tails
-from sdcmap.kernels.statistics.trees import assign_bins, bin_edges, draw_from_leaves, grow
 from sdcmap.methods import shuffle
+from sdcmap.methods._adversarial_forest import draw_by_adversarial_forest
+from sdcmap.methods._column_models import MODELS, Predictors, draw_column
+from sdcmap.methods._latent_variables import latent_scores, values_of_latent
 from sdcmap.methods.protect_tails import tails_of, units_of
 
+MODEL_LABELS = {
+    "trees": "CART",
+    "regressions": "regressions in trees",
+    "forest": "random forest",
+    "adversarial forest": "adversarial random forest",
+    "network": "Bayesian network",
+    "copula": "Gaussian copula",
+}
 NO_PREDICTOR = ("identifier", "drop", "case", "weight", "household")
-
-
-def absence_scores(data: Microdata, name: str) -> Array:
-    """Return the normal scores of the indicator of missing values. A view."""
-    return shuffle.normal_scores(data.missing(name))
 
 
 @dataclass(frozen=True)
@@ -37,23 +42,32 @@ class Synthesize(Method):
         weight may be replaced too; otherwise each row keeps its own, which is then unrelated to the new values.
     given : unreplaced variables that the model uses as predictors; by default all except identifiers, weight and
         household.
-    model : "trees": one variable after the other, each drawn from the leaf of a classification or regression tree on
-        `given` and the variables drawn before; "copula": all at once, from a normal regression between the normal scores
-        of all variables. Nominal variables have no order, so "trees" suits them better.
-    leaf : with trees: the minimum number of records in a leaf, at least 1. A value is drawn from at least that many.
+    model : how values are drawn.
+        "trees": one variable after the other, each from the leaf of a classification or regression tree on `given` and the
+        variables drawn before. "regressions": each from a linear or logistic regression on these, with what it does not
+        explain drawn from the leaf of a tree; keeps the relations that users study best. "forest": from a random leaf of a
+        random forest. "network": from the records that share up to three parents in a Bayesian network. "adversarial
+        forest": all at once, independently within the leaves of a forest that cannot tell original from drawn records; it
+        has no predictors, so relations to variables that are not replaced are lost.
+        "copula": all at once, from a normal regression between latent normal variables.
+    leaf : the minimum number of records in a leaf, or that share the parents, at least 1. A value is drawn from at least
+        that many. Not used by "copula".
     tails : numbers beyond the value of the `tails`-th largest (smallest) unit are drawn from a model of the tail, as by
         `ProtectTails`; at least 10. A unit is a household, by its extreme value, or a record if there are none.
 
-    Formula: y_j ~ F_j(. | given, y_1, ..., y_(j-1)), F_j by a tree; or y_j = F_j^-1(Phi(z_j)) with z ~ N(S b, C).
+    Formula: y_j ~ F_j(. | given, y_1, ..., y_(j-1)), F_j by a tree, a forest or a network; by regressions
+        y_j = x b + e, e a residual of the leaf, or P(y_j = c) proportional to p_c(x) n_c/sum of p_c in the leaf; or
+        y_j = F_j^-1(Phi(z_j)) with z ~ N(S b, C), and for categories the one with the largest z.
     Rare values would reveal that a person is in the file. The model is fitted to a file whose extreme numbers are replaced
     by quantiles of their tail; drawn numbers beyond a cut are replaced by random draws from the tail. Another drawn number
     that fewer than ten units have is replaced by a random number between the eighth value below and the eighth above it
     within the cuts, with the rounding of the column. A category
     that fewer than three units have is replaced by the nearest frequent one, or by any frequent one if nominal.
-    Missing values are drawn too: missing is one more category; whether a number is missing is drawn first (trees), or is
-    a variable of its own (copula). Weights are not used in the model: each row counts once; drawn weights are scaled to
+    Missing values are drawn too: missing is one more category; whether a number is missing is drawn first, or is a
+    variable of its own (copula). Weights are not used in the model: each row counts once; drawn weights are scaled to
     the original total. Households are not used: each row keeps its own.
-    Reference: Reiter (2005); Nowok, Raab, Dibben (2016); Breiman et al. (1984); Sklar (1959).
+    Reference: Reiter (2005); Nowok, Raab, Dibben (2016); Breiman et al. (1984); Breiman (2001); Watson, Blesch, Kapar,
+        Wright (2023); Zhang et al. (2017), networks; Sklar (1959).
 
     Examples
     --------
@@ -86,19 +100,20 @@ class Synthesize(Method):
     )
     searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
 
-    # 2: no values of one or two records, weights drawn; 3: no rare numbers; 4: grid; 5: eigenvectors; 6: tails; 7: units
-    revision: ClassVar[int] = 7
+    # 2: no values of one or two records, weights drawn; 3: no rare numbers; 4: grid; 5: eigenvectors; 6: tails; 7: units;
+    # 8: nominal variables in a copula
+    revision: ClassVar[int] = 8
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
-    model: Literal["trees", "copula"] = "trees"
+    model: Literal["trees", "regressions", "forest", "adversarial forest", "network", "copula"] = "trees"
     leaf: Annotated[int, Range(1)] = 5
     tails: Annotated[int, Range(MIN_UNITS_BEYOND)] = MIN_UNITS_BEYOND
 
     @property
     def action(self) -> str:
-        trees = f"CART, at least {self.leaf} records per leaf"
-        return f"synthesized ({trees if self.model == 'trees' else 'Gaussian copula'})"
+        least = "" if self.model == "copula" else f", at least {self.leaf} records per leaf"
+        return f"synthesized ({MODEL_LABELS[self.model]}{least})"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -113,6 +128,8 @@ class Synthesize(Method):
     def problems(self) -> Iterator[str]:
         yield from super().problems()
         yield from shuffle.name_problems(self.on, self.given, "replaced")
+        if self.model == "adversarial forest" and self.given:
+            yield '.given must be empty with model = "adversarial forest", which draws all variables together.'
 
     def _columns(self) -> tuple[str, ...]:
         return (*super()._columns(), *self.given)
@@ -131,6 +148,8 @@ class Synthesize(Method):
         return tuple(v.name for v in data.schema.variables if v.role not in NO_PREDICTOR and v.name not in replaced)
 
     def _predictors(self, data: Microdata) -> tuple[str, ...]:
+        if self.model == "adversarial forest":
+            return ()
         return self.given or tuple(name for name in self._other_names(data) if name not in self.within)
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
@@ -140,7 +159,7 @@ class Synthesize(Method):
         tails = {name: own for name in numbers if (own := tails_of(data, name, self.tails)) is not None}
         # No drawn value and no split of a tree depends on how extreme the extreme values are.
         fitted = data.change(None, {name: replace_tails(data.numbers(name), own, None) for name, own in tails.items()})
-        drawn = self._by_trees(fitted, rng) if self.model == "trees" else self._by_copula(fitted, rng)
+        drawn = self._draw(fitted, rng)
         values = {name: self._as_released(data, name, new, tails.get(name), rng) for name, new in drawn.items()}
         synthetic = without_reasons(data, self.on).change(None, values)
         return replace(synthetic, paired=self.keeps_pairs(data) and data.paired)
@@ -154,7 +173,7 @@ class Synthesize(Method):
         A value from a leaf is that of another person, chosen independently of the row in a fully synthetic file. In a
         partly synthetic one, the leaf is that of the row's own values, so a small leaf gives back the own value.
         """
-        few = self.model == "trees" and self.leaf < MIN_SHARING_RECORDS and bool(self._predictors(data))
+        few = self.model != "copula" and self.leaf < MIN_SHARING_RECORDS and bool(self._predictors(data))
         drawn: Origin = "donor" if few else "model"
         return {**before, **dict.fromkeys(self.on, drawn)}
 
@@ -165,37 +184,37 @@ class Synthesize(Method):
             new = new * (np.nansum(column.values) / np.nansum(new))
         return new.astype(column.values.dtype)
 
+    def _draw(self, fitted: Microdata, rng: Generator) -> dict[str, Array]:
+        if self.model == "copula":
+            return self._by_copula(fitted, rng)
+        if self.model == "adversarial forest":
+            return draw_by_adversarial_forest(fitted, self.on, self.leaf, rng)
+        return self._by_columns(fitted, rng)
+
     def _by_copula(self, data: Microdata, rng: Generator) -> dict[str, Array]:
-        """Draw all variables at once. Whether a value is missing is a latent variable in addition to the value."""
+        """Draw all variables at once, from the latent variables of `latent_scores`."""
         drawn = {name: data.column(name).values.copy() for name in self.on}
         modeled = [name for name in self.on if not data.missing(name).all()]
-        partly_missing = [name for name in modeled if data.missing(name).any()]
-        scores = [data.view(shuffle.present_scores, name) for name in modeled]
-        scores += [data.view(absence_scores, name) for name in partly_missing]
+        scores = [data.view(latent_scores, name) for name in modeled]
         if not scores:
             return drawn
         given = data.view(shuffle.predictor_columns, self._predictors(data))
-        z = shuffle.draw_given(np.column_stack(scores), given, rng)
-        for j, name in enumerate(modeled):
-            values, missing = data.column(name).values, data.missing(name)
-            drawn[name] = shuffle.map_by_quantile(values[~missing], z[:, j])
-            if name in partly_missing:
-                absence = z[:, len(modeled) + partly_missing.index(name)]
-                blank = np.flatnonzero(shuffle.map_by_quantile(missing, absence))
-                drawn[name][blank] = rng.choice(values[missing], len(blank))
+        z = shuffle.draw_given(np.concatenate(scores, axis=1), given, rng)
+        end = np.cumsum([own.shape[1] for own in scores])
+        for name, latent in zip(modeled, np.split(z, end[:-1], axis=1), strict=True):
+            drawn[name] = values_of_latent(data, name, latent, rng)
         return drawn
 
-    def _by_trees(self, data: Microdata, rng: Generator) -> dict[str, Array]:
+    def _by_columns(self, data: Microdata, rng: Generator) -> dict[str, Array]:
         """Draw one variable after the other, each given the predictors and the variables drawn before."""
-        drawn: dict[str, Array] = {}
-        # Trees are fitted to the original predictors and evaluated at those of the new file.
-        fitted, new = _Bins(), _Bins()
+        model, drawn = MODELS[self.model](self.leaf), dict[str, Array]()
+        # Models are fitted to the original predictors and asked for those of the new file.
+        predictors = Predictors(data, regressors=self.model == "regressions")
         for name in (*self._predictors(data), *self.on):
             values = data.column(name).values
             if name in self.on:
-                drawn[name] = _draw_by_tree(data, name, fitted, new, self.leaf, rng)
-            fitted.add(data, name, values)
-            new.add(data, name, drawn.get(name, values))
+                drawn[name] = draw_column(model, data, name, predictors, rng)
+            predictors.add(name, values, drawn.get(name, values))
         return drawn
 
 
@@ -223,47 +242,3 @@ def _replace_numbers(drawn: Array, original: Array, tails: Tails, rng: Generator
     replaced, inside = replace_tails(drawn, tails, rng), tails.inside(drawn)
     replaced[inside] = replace_rare_numbers(drawn[inside], original[tails.inside(original)], rng)
     return replaced
-
-
-class _Bins:
-    """Predictors, coded as bins, with the number of bins of each and whether they are ordered."""
-
-    def __init__(self) -> None:
-        self.columns: list[Array] = []
-        self.sizes: list[int] = []
-        self.ordered: list[bool] = []
-
-    def add(self, data: Microdata, name: str, values: Array) -> None:
-        edges = data.view(_edges, name) if data.column(name).levels is None else None
-        self.ordered.append(data.schema[name].kind != "nominal")
-        self.columns.append(values.astype(np.int64) if edges is None else assign_bins(values, edges))
-        self.sizes.append(data.level_count(name) if edges is None else len(edges) + 2)
-
-    def matrix(self, count: int) -> Array:
-        return np.column_stack(self.columns) if self.columns else np.empty((count, 0), dtype=np.int64)
-
-
-def _edges(data: Microdata, name: str) -> Array:
-    return bin_edges(data.numbers(name))
-
-
-def _draw_by_tree(data: Microdata, name: str, fitted: _Bins, asked: _Bins, leaf: int, rng: Generator) -> Array:
-    """Draw new values of one variable from the leaves of its tree; for a number, first draw which are missing."""
-    column, n = data.column(name), len(data)
-    sizes, ordered = np.array(fitted.sizes, dtype=np.int64), np.array(fitted.ordered, dtype=np.bool_)
-    predictors, new = fitted.matrix(n), asked.matrix(n)
-    if column.levels is not None:
-        codes = column.values.astype(np.int64)
-        return draw_from_leaves(grow(predictors, sizes, ordered, codes, len(column.levels), leaf), new, codes, rng)
-    missing = np.isnan(column.values)
-    if missing.all():
-        return column.values.copy()
-    drawn, rows = np.full(n, np.nan), np.arange(n)
-    if missing.any():
-        is_missing = missing.astype(np.int64)
-        rows = np.flatnonzero(
-            draw_from_leaves(grow(predictors, sizes, ordered, is_missing, 2, leaf), new, is_missing, rng) == 0
-        )
-    y = column.values[~missing]
-    drawn[rows] = draw_from_leaves(grow(predictors[~missing], sizes, ordered, y, 0, leaf), new[rows], y, rng)
-    return drawn

@@ -34,7 +34,7 @@ def replace_rare_numbers(drawn: Array, original: Array, rng: Generator) -> Array
     if len(values) < 2:
         return drawn
     rows = np.flatnonzero(~np.isnan(drawn))
-    index = np.searchsorted(values, drawn[rows])
+    index = np.minimum(np.searchsorted(values, drawn[rows]), len(values) - 1)
     rare = counts[index] < MIN_NUMBER_UNITS
     rows, index = rows[rare], index[rare]
     low = values[np.maximum(index - NEIGHBOR_VALUES, 0)]

@@ -58,6 +58,13 @@ class Design(NamedTuple):
     def width(self) -> int:
         return len(self.terms)
 
+    def predict(self, slopes: Array) -> Array:
+        """Return the linear predictor of each row."""
+        predicted = np.empty(self.rows)
+        for at, x in self.blocks():
+            predicted[at] = x @ slopes
+        return predicted
+
     def likelihood(self, ones: Array, zeros: Array, slopes: Array) -> tuple[float, Array, Array, Array]:
         """Return the log-likelihood of a logit, its gradient, the information and the probabilities."""
         value, gradient, information = 0.0, np.zeros(self.width), np.zeros((self.width, self.width))
@@ -107,6 +114,20 @@ def least_squares(design: Design, y: Array, weights: Array | None) -> Fit | None
     if weights is None:
         return Fit(slopes, inverse * error / (design.rows - k))
     return Fit(slopes, sandwich * design.rows / (design.rows - k))
+
+
+def ridge_regression(design: Design, y: Array, ridge: float) -> Array:
+    """Return the slopes that minimize the squared residuals plus `ridge` times the squared slopes, not the intercept's.
+
+    The first term must be the intercept.  Hoerl, Kennard (1970)
+    """
+    k = design.width
+    gram, moment = np.zeros((k, k)), np.zeros(k)
+    for at, x in design.blocks():
+        gram += x.T @ x
+        moment += x.T @ y[at]
+    gram[np.arange(1, k), np.arange(1, k)] += ridge
+    return np.asarray(np.linalg.solve(gram, moment))
 
 
 def _cancel_rounding(sums: Array, size: Array) -> Array:

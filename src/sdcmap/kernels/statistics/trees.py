@@ -44,7 +44,9 @@ def assign_bins(x: Array, edges: Array) -> Array:
     return np.where(np.isnan(x), len(edges) + 1, bins).astype(np.int64)
 
 
-def grow(bins: Array, sizes: Array, ordered: Array, y: Array, classes: int, leaf: int) -> Tree:
+def grow(
+    bins: Array, sizes: Array, ordered: Array, y: Array, classes: int, leaf: int, tried: int = 0, seed: int = 0
+) -> Tree:
     """Grow the tree of y on the binned predictors.  Breiman, Friedman, Olshen, Stone (1984), sections 4.2.2 and 8
 
     A node is split where the split helps most, as long as it helps. The categories of a nominal predictor are ordered by
@@ -52,11 +54,13 @@ def grow(bins: Array, sizes: Array, ordered: Array, y: Array, classes: int, leaf
 
     bins : n x p. sizes : number of bins of each predictor. ordered : whether its bins have an order.
     classes : number of codes of y, and splits are judged by Gini's index; 0 if y is a number, and splits are judged by
-    the sum of squares. leaf : smallest number of rows of a leaf.
+    the sum of squares. leaf : smallest number of rows of a leaf. tried : how many predictors are tried at each node, chosen
+    at random from `seed`; 0: all.  Breiman (2001), section 4
     """
     code = y.astype(np.int64) if classes else np.zeros(len(y), dtype=np.int64)
     value = np.ones(len(y)) if classes else y.astype(np.float64)
-    return _grow(np.ascontiguousarray(bins, dtype=np.int64), sizes, ordered, code, value, classes, leaf)
+    tried = tried or bins.shape[1]
+    return _grow(np.ascontiguousarray(bins, dtype=np.int64), sizes, ordered, code, value, classes, leaf, tried, seed)
 
 
 def find_leaves(tree: Tree, bins: Array) -> Array:
@@ -84,8 +88,19 @@ def _leaves(tree: Tree, bins: Array) -> Array:
 
 
 @jit
-def _grow(bins: Array, sizes: Array, ordered: Array, code: Array, value: Array, classes: int, leaf: int) -> Tree:
-    n = len(code)
+def _grow(
+    bins: Array,
+    sizes: Array,
+    ordered: Array,
+    code: Array,
+    value: Array,
+    classes: int,
+    leaf: int,
+    tried: int,
+    seed: int,
+) -> Tree:
+    n, state = len(code), np.uint64(seed)
+    predictors = np.arange(bins.shape[1])
     most = 2 * max(n // leaf, 1) + 1  # nodes, at most
     variable, table = np.full(most, -1), np.zeros(most, dtype=np.int64)
     left, right = np.full(most, -1), np.full(most, -1)
@@ -100,7 +115,9 @@ def _grow(bins: Array, sizes: Array, ordered: Array, code: Array, value: Array, 
     nodes, node = 1, 0
     while node < nodes:
         of = rows[start[node] : start[node] + count[node]]
-        best = _best_split(bins, sizes, ordered, code, value, classes, leaf, of, sums, number, side)
+        if count[node] >= 2 * leaf and tried < len(predictors):
+            state = _draw_first(predictors, tried, state)
+        best = _best_split(bins, sizes, ordered, code, value, classes, leaf, of, predictors[:tried], sums, number, side)
         if best >= 0:
             while filled + sizes[best] > len(goes_left):
                 goes_left = np.concatenate((goes_left, np.empty(len(goes_left), dtype=np.bool_)))
@@ -127,6 +144,18 @@ def _grow(bins: Array, sizes: Array, ordered: Array, code: Array, value: Array, 
 
 
 @jit
+def _draw_first(items: Array, count: int, state: np.uint64) -> np.uint64:
+    """Move `count` random items to the front, and return the next state.  Steele, Lea, Flood (2014): SplitMix64"""
+    for i in range(count):
+        state = state + np.uint64(0x9E3779B97F4A7C15)
+        bits = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        j = i + np.int64((bits ^ (bits >> np.uint64(31))) % np.uint64(len(items) - i))
+        items[i], items[j] = items[j], items[i]
+    return state
+
+
+@jit
 def _best_split(
     bins: Array,
     sizes: Array,
@@ -136,6 +165,7 @@ def _best_split(
     classes: int,
     leaf: int,
     of: Array,
+    predictors: Array,
     sums: Array,
     number: Array,
     side: Array,
@@ -159,7 +189,7 @@ def _best_split(
         worst += total[c] ** 2 / n
     best, chosen = worst * (1 + 1e-9) + 1e-12, -1
     below = np.empty(width)
-    for v in range(bins.shape[1]):
+    for v in predictors:
         # Sum y over each bin, order the bins, and try every split between two of them.
         sums[: sizes[v]] = 0.0
         number[: sizes[v]] = 0
