@@ -108,6 +108,6 @@ def test_invalid_plans_are_rejected(schema: Draft202012Validator, what: str) -> 
 def test_command_writes_schema(tmp_path: Path) -> None:
     said = sdcmap("schema", "-o", tmp_path / "plan.schema.json")
     written: dict[str, Any] = json.loads((tmp_path / "plan.schema.json").read_text(encoding="utf-8"))
-    assert written["$defs"]["Swap"]["properties"]["rate"]["maximum"] == 0.5
+    assert written["$defs"]["Swap"]["properties"]["rate"]["anyOf"][0]["maximum"] == 0.5
     assert set(written["properties"]) == PARTS
     assert "#:schema" in said.stderr

@@ -23,6 +23,7 @@ from sdcmap.files.reader import Source, read
 from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.study.plan import MAX_REPLICATES, Plan
+from sdcmap.study.plan_layout import is_strength
 from sdcmap.study.profiles import PROFILES, Profile
 from sdcmap.study.search_settings import Search
 from sdcmap.utility import UTILITIES
@@ -42,7 +43,7 @@ AXIS: JSONSchema = {"anyOf": [{"type": "array"}, SUBSETS]}  # of a grid: a list 
 def plan_schema() -> JSONSchema:
     """Return the schema of plan.toml (JSON Schema 2020-12).
 
-    >>> plan_schema()["$defs"]["Swap"]["properties"]["rate"]["maximum"]
+    >>> plan_schema()["$defs"]["Swap"]["properties"]["rate"]["anyOf"][0]["maximum"]
     0.5
     """
     classes: dict[type[Value], list[type[Value]]] = {
@@ -70,8 +71,10 @@ def _parts() -> dict[str, JSONSchema]:
     tables = [_exact_table({unit: number}) for unit in ("error", "efficiency")]
     limit = {"anyOf": [number, *tables]}
     return {
-        "methods": {"type": "array", "items": {"$ref": "#/$defs/method"}},
-        "measures": {"type": "array", "items": {"$ref": "#/$defs/measure"}},
+        "methods": {"type": "array", "items": {"anyOf": [TEXT, {"$ref": "#/$defs/method"}]}},
+        "measures": {"type": "array", "items": {"anyOf": [TEXT, {"$ref": "#/$defs/measure"}]}},
+        "columns": {"type": "object", "additionalProperties": {"type": "array", "items": TEXT, "minItems": 1}},
+        "steps": {"type": "object", "additionalProperties": {"type": "array", "items": {"$ref": "#/$defs/method"}}},
         "replicates": {"type": "integer", "minimum": 1, "maximum": MAX_REPLICATES},
         "risk": TEXTS,
         "limits": {"anyOf": [{"type": "array", "items": number}, {"type": "object", "additionalProperties": limit}]},
@@ -105,8 +108,13 @@ def _one_of(classes: Iterable[type[Value]]) -> JSONSchema:
 
 
 def _class(cls: type[Value]) -> JSONSchema:
-    """Return the schema of one class; required fields of a method may be in its grid instead."""
+    """Return the schema of one class: several strengths may be given as a list, and those of a method as a grid."""
     table = _table(cls)
+    if issubclass(cls, Method | Measure):
+        kinds = field_types(cls)
+        table["properties"] |= {
+            n: _or_list(part) for n, part in table["properties"].items() if is_strength(kinds.get(n))
+        }
     table["description"] = docstring(cls).summary
     table["properties"] = {"type": {"const": type_name(cls)}, "revision": {"type": "integer"}, **table["properties"]}
     if issubclass(cls, Method):
@@ -114,6 +122,12 @@ def _class(cls: type[Value]) -> JSONSchema:
         table["properties"] = {"name": TEXT} | table["properties"] | {"grid": axes}
         table["if"], table["then"] = {"not": {"required": ["grid"]}}, {"required": table.pop("required")}
     return table
+
+
+def _or_list(part: JSONSchema) -> JSONSchema:
+    """Return the schema of a parameter that may also be a list of strengths."""
+    own = {name: given for name, given in part.items() if name != "description"}
+    return {"description": part["description"], "anyOf": [own, {"type": "array", "items": own, "minItems": 1}]}
 
 
 def _table(cls: type[Value], sentences: Mapping[str, str] = MappingProxyType({})) -> JSONSchema:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -51,18 +52,21 @@ MAX_LISTED_CATEGORIES = 100  # with more categories, the rare ones are too many 
 SAMPLE_TARGETS_ABOVE = 5000  # records; in larger files each candidate is attacked on a sample of targets ...
 TARGET_SAMPLE_SIZE = 2000  # ... of this size; the release checks attack more
 MAX_SUPPRESSED_KEYS = 8  # keys of a local suppression; with more, nearly every value would be suppressed
-PRAM_AND_RANK_STRENGTHS = (
-    (0.9, 0.05),
-    (0.7, 0.15),
-    (0.5, 0.3),
-    (0.3, 0.5),
-    (0.15, 0.8),
-)  # PRAM's stay, and the rank window
+FEW_BINS = 5  # of a column that is recoded first
+PRAM_AND_RANK_STRENGTHS = ((0.9, 0.05), (0.5, 0.3), (0.15, 0.8))  # PRAM's stay, and the rank window
+MIN_NAMED_COLUMNS = 3  # in a set of columns that the plan names
 MIN_RECORDS_PER_NUMBER = 5  # numbers are averaged over so many records before ranks are swapped
-LEAF_SIZES = (5, 20, 100, 200)  # records per leaf of the synthesizing trees
+LEAF_SIZES = (50, 100, 200, 500)  # records per leaf of synthesizing regressions
+SYNTHESES: tuple[tuple[Literal["regressions", "trees", "forest", "adversarial forest"], int], ...] = (
+    *(("regressions", leaf) for leaf in LEAF_SIZES),
+    ("trees", 20),
+    ("trees", 100),
+    ("forest", 50),
+    ("adversarial forest", 20),
+)  # models of fully synthetic files, and their records per leaf
 MIN_RECORDS_PER_KEY_COMBINATION = (20, 50)  # of the keys that a partly synthetic file leaves unmasked
 MAX_RARE_SHARE = 0.1  # with more records in nearly unique categories, a column is recoded before synthesis
-GROUP_SIZES = (5, 10, 25, 50)  # of microaggregation over all columns
+GROUP_SIZES = (5, 25)  # of microaggregation over all columns
 MIN_RECORDS_PER_WEIGHT = 25
 WEIGHT_COUNTS = (50, 20, 10, 5, 2)  # numbers of distinct weights to try, until they do not reveal categories
 MAX_INFERENCE_GAIN = 0.5  # largest tolerated gain in guessing a category from the weight
@@ -75,7 +79,7 @@ def starting_plan(
     formulas: Mapping[str, str] | None = None,
     tables: Sequence[str] = (),
 ) -> Plan:
-    """Return a plan of about 30 candidates for a file whose roles are stated or proposed.
+    """Return a plan of about 20 candidates for a file whose roles are stated or proposed.
 
     Every chain masks all columns that others could know, and recomputes the columns in `formulas`. Utility is the error of
     users' analyses; changed conclusions, and errors of counts, of tables of the keys and of the distributions of the
@@ -99,6 +103,8 @@ def starting_plan(
         derive=derived,
         data=source,
         profile=adapted,
+        columns=columns.sets,
+        steps=columns.named_steps,
     )
 
 
@@ -177,24 +183,46 @@ class Columns:
         if self.amounts:
             yield KolmogorovSmirnov(on=self.amounts)
 
+    @cached_property
+    def sets(self) -> dict[str, tuple[str, ...]]:
+        """The sets of columns that the plan names."""
+        drawn = (*self._synthesis_order, *([] if self.data.weight is None else [self.data.weight]))
+        sets = {"categories": self.categories, "amounts": self.numbers, "keys": self.keys}
+        sets |= {"knowable": self.data.knowable, "drawn": drawn}
+        named: dict[str, tuple[str, ...]] = {}
+        for name, own in sets.items():
+            if len(own) >= MIN_NAMED_COLUMNS and own not in named.values():
+                named[f"{name}_columns" if name in self.data.names else name] = own
+        return named
+
+    @cached_property
+    def named_steps(self) -> dict[str, tuple[Method, ...]]:
+        """The steps that the plan names."""
+        steps = {
+            "coarsen": self._recode_fine(FEW_BINS), "coarsen_rare": self._coarsen_rare, "mask_missing": self.missing_steps,
+            "protect_tails": self._protect_tails, "average_weights": self.weight_steps,
+        }  # fmt: skip
+        named: dict[str, tuple[Method, ...]] = {}
+        for name, own in steps.items():
+            if own and tuple(own) not in named.values():
+                named[name] = tuple(own)
+        return named
+
     # ---- chains -----------------------------------------------------------------------------------------------
     def methods(self) -> Iterator[Method]:
         """Yield methods from weak to strong. Each masks every column, except for some keys in partly synthetic files."""
-        # Perturbation: PRAM for categories and rank swapping for numbers, after a moderate or a strong recode.
-        for bins, strengths in ((10, PRAM_AND_RANK_STRENGTHS[::2]), (5, PRAM_AND_RANK_STRENGTHS)):
-            coarse = self._recode_fine(bins)
-            for stay, window in strengths:
-                yield self._chain(coarse, self._pram(stay), self._rank_swap(window))
+        coarse = self._recode_fine(FEW_BINS)
+        # Perturbation: PRAM for categories and rank swapping for numbers, after a recode.
+        for stay, window in PRAM_AND_RANK_STRENGTHS:
+            yield self._chain(coarse, self._pram(stay), self._rank_swap(window))
         # Grouping: local suppression of keys and microaggregation of numbers.
         for size in (3, 10):
             yield self._chain(coarse, self._suppress(size), self._microaggregate(size))
         # PRAM with additive noise instead of rank swapping.
-        for stay, variance in ((0.5, 0.5), (0.3, 2.0)):
-            yield self._chain(coarse, self._pram(stay), self._add_noise(variance))
+        yield self._chain(coarse, self._pram(0.3), self._add_noise(2.0))
         if self.categories and self.numbers:
-            for stay in (0.5, 0.3):
-                synthesis = Synthesize(self.numbers, given=self.categories)  # derived columns are recomputed later
-                yield self._chain(coarse, self._pram(stay), [synthesis])
+            synthesis = Synthesize(self.numbers, given=self.categories, model="regressions", leaf=LEAF_SIZES[0])
+            yield self._chain(coarse, self._pram(0.3), [synthesis])  # derived columns are recomputed later
         yield from self._microaggregated()
         yield from self._partly_synthetic()
         yield from self._synthetic()
@@ -213,8 +241,9 @@ class Columns:
             unmasked = self._unmasked_keys(least)
             drawn = tuple(name for name in self._synthesis_order if name not in (*unmasked, *self.derived))
             if unmasked and drawn:
-                for leaf in LEAF_SIZES[2:]:
-                    yield self._chain(self._coarsen_rare, [Synthesize(drawn, given=unmasked, leaf=leaf)])
+                yield self._chain(
+                    self._coarsen_rare, [Synthesize(drawn, given=unmasked, model="regressions", leaf=100)]
+                )
 
     def _unmasked_keys(self, least: int) -> tuple[str, ...]:
         """Return keys, those with few categories first, whose occurring combinations all have at least `least` records."""
@@ -231,8 +260,9 @@ class Columns:
         """Yield fully synthetic files, whose rows do not correspond to people."""
         drawn = (*self._synthesis_order, *([] if self.data.weight is None else [self.data.weight]))
         if len(self._synthesis_order) > 1:
-            for leaf in LEAF_SIZES:
-                yield self._chain(self._coarsen_rare, [Synthesize(drawn, leaf=leaf)])
+            for model, leaf in SYNTHESES:
+                if 2 * leaf <= len(self.data):  # with fewer records nothing is split
+                    yield self._chain(self._coarsen_rare, [Synthesize(drawn, model=model, leaf=leaf)])
             yield self._chain(self._coarsen_rare, [Synthesize(drawn, model="copula")])
 
     @cached_property

@@ -37,6 +37,7 @@ from sdcmap.errors import MAX_PROBLEMS_SHOWN, quote_text
 from sdcmap.files.reader import Source
 from sdcmap.methods import Chain, Derive, Identity, Repair
 from sdcmap.study.candidate_names import name_draw, name_methods, name_problems, read_stated_names, split_names
+from sdcmap.study.plan_layout import ALL_RISKS, PlanLayout, expand, format_plan
 from sdcmap.study.profiles import DEFAULT_RISK_CLASSES, Profile, default_risk, to_profile
 from sdcmap.study.search_settings import Search
 from sdcmap.study.stated_analyses import name_without_models, read_analyses, split_analyses
@@ -105,6 +106,10 @@ class Plan:
         where the plan states none, and a release must meet them.
     policy : the other numbers that can refuse a release (see `ReleasePolicy`); a changed one needs a reason.
     search : how a search is run (see `Search`).
+    columns, steps : sets of columns and of methods with a name, for short plan files: {"keys": ["age", "sex"]} makes
+        `on = "keys"` stand for both, and `on = ["keys", "-sex"]` for the first; {"coarsen": [Recode(...)]} makes "coarsen"
+        a step of a chain. In TOML a list of strengths, `leaf = [20, 100]`, is one method for each. Numbers do not depend
+        on how a plan is written.
     search_methods : methods that a search proposed, one draw each; they are stored in the study, not in the plan's file.
     seed : the secret behind every random number, 256 random bits unless stated. It is in no repr, TOML, digest or
         comparison, and `release` refuses one below 128 bits. An existing study keeps its own seed: the plan with that
@@ -132,6 +137,8 @@ class Plan:
     profile: Profile | None
     policy: ReleasePolicy
     search: Search | None
+    columns: Mapping[str, tuple[str, ...]] = field(repr=False, compare=False)
+    steps: Mapping[str, tuple[Method, ...]] = field(repr=False, compare=False)
     search_methods: tuple[Method, ...] = field(repr=False)
     seed: int = field(repr=False, compare=False)
     seed_stated: bool = field(init=False, repr=False, compare=False)
@@ -143,6 +150,7 @@ class Plan:
         names: Mapping[Any, str] | None = None, seed: int | None = None, derive: Mapping[str, str] | Sequence[Derive] = (),
         profile: Profile | str | Mapping[str, Any] | None = None, policy: ReleasePolicy | None = None,
         edits: str | Sequence[str] = (), search: Search | Mapping[str, Any] | None = None,
+        columns: Mapping[str, Sequence[str]] | None = None, steps: Mapping[str, Sequence[Method]] | None = None,
         search_methods: Iterable[Method] = (),
     ) -> None:  # fmt: skip
         every: tuple[Measure, ...] = _as_tuple(measures)
@@ -157,6 +165,8 @@ class Plan:
             limits=_read_limits(limits or _profile_limits(limits_by, known), named, known), profile=limits_by,
             policy=policy or DEFAULT_POLICY,
             search=Search(**search) if isinstance(search, Mapping) else search, edits=_read_edits(edits),
+            columns={name: tuple(own) for name, own in (columns or {}).items()},
+            steps={name: tuple(own) for name, own in (steps or {}).items()},
             derive=_read_derive(derive), names={str(method): name for method, name in (names or {}).items()},
             seed=secrets.randbits(256) if seed is None else seed, seed_stated=seed is not None,
         )  # fmt: skip
@@ -383,9 +393,23 @@ class Plan:
 
     # ---- TOML -------------------------------------------------------------------------------------------------
     def toml(self) -> str:
-        """Return the plan as a person would write it, without the seed."""
-        import tomli_w
+        """Return the plan as a person would write it, without the seed: short, with the names of `columns` and `steps`."""
+        layout = PlanLayout(self.columns, self.steps)
+        table = self._table()
+        risks = [measure.text for measure in self.measures if measure.axis == "risk"]
+        everything = len(risks) > 1 and list(self.risk) == risks
+        table["risk"] = ALL_RISKS if everything else [layout.name_text(name, self.measures) for name in self.risk]
+        table["utility"] = layout.name_text(table["utility"], self.measures)
+        if "limits" in table:
+            table["limits"] = {layout.name_text(n, self.measures): limit for n, limit in table["limits"].items()}
+        table["methods"] = layout.tables_of(self.methods, self.names)
+        table["measures"] = [layout.measure_table(own) for own in table["measures"]]
+        named = {"columns": {name: list(own) for name, own in self.columns.items()}, "steps": layout.step_tables()}
+        start = {name: table[name] for name in ("replicates", "risk", "utility")}
+        return format_plan(start | {name: part for name, part in named.items() if part} | table)
 
+    def _table(self) -> dict[str, Any]:
+        """Return the plan in full as TOML values."""
         utility = name_without_models(self.utility, self.measures)
         table: dict[str, Any] = {"replicates": self.replicates, "risk": list(self.risk), "utility": utility}
         if self.profile is not None:
@@ -403,12 +427,14 @@ class Plan:
         table["methods"] = [entry.spec() | ({"name": name} if name else {}) for entry, name in pairs]
         table["analyses"], table["measures"] = split_analyses([measure.spec() for measure in self.measures])
         optional = ("limits", "edits", "derive", "analyses")
-        return tomli_w.dumps({name: part for name, part in table.items() if part or name not in optional})
+        return {name: part for name, part in table.items() if part or name not in optional}
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the TOML: the plan without its seed."""
-        return hashlib.sha256(self.toml().encode()).hexdigest()
+        """SHA-256 of the plan in full as TOML, without its seed; it does not depend on `columns` and `steps`."""
+        import tomli_w
+
+        return hashlib.sha256(tomli_w.dumps(self._table()).encode()).hexdigest()
 
     def write(self, path: str | Path) -> Path:
         """Write the plan as TOML, whole or not at all, without the seed."""
@@ -426,10 +452,11 @@ class Plan:
     @staticmethod
     def from_toml(text: str, *, seed: int | None = None) -> Plan:
         """Return the plan in a TOML text, or raise PlanError with every problem."""
-        table = read_table(text)
+        problems: list[str] = []
+        table = expand(read_table(text), problems)
         parts = [f.name for f in fields(Plan) if f.name not in ("names", "search_methods", "seed", "seed_stated")]
         unknown = [name for name in table if name not in (*parts, "analyses")][:MAX_PROBLEMS_SHOWN]
-        problems = [f"a plan has no part {quote_text(name)}.{suggest_name(name, parts)}" for name in unknown]
+        problems += [f"a plan has no part {quote_text(name)}.{suggest_name(name, parts)}" for name in unknown]
         given: dict[str, Any] = {name: table[name] for name in table if name in parts}
         if "analyses" in table:
             given["measures"] = read_analyses(table["analyses"], given.get("measures", []), problems)
@@ -437,6 +464,12 @@ class Plan:
         for name, base in (("methods", Method), ("measures", Measure)):
             given[name] = _decode_list(name, given.get(name, []), base, problems)
         given["names"] = read_stated_names(given["methods"], names, problems)
+        given["steps"] = {
+            name: _decode_list(f"steps.{name}", steps, Method, problems)
+            for name, steps in given.get("steps", {}).items()
+        }
+        if given.get("risk") == ALL_RISKS:
+            given["risk"] = [own.text for own in given["measures"] if isinstance(own, Measure) and own.axis == "risk"]
         for name, part_base in (("rule", Rule), ("data", Source), ("policy", ReleasePolicy), ("search", Search)):
             if name in given:
                 if name != "rule" and isinstance(given[name], Mapping):

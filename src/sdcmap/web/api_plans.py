@@ -31,6 +31,7 @@ from sdcmap.explore.plan_differences import plan_differences
 from sdcmap.files.dialect import explicit_fields
 from sdcmap.risk import RISKS
 from sdcmap.study.plan import Plan
+from sdcmap.study.plan_layout import expand
 from sdcmap.study.plan_remarks import remarks
 from sdcmap.utility import UTILITIES
 from sdcmap.web.api_files import Codes, FileDescription, Name, Roles
@@ -342,12 +343,12 @@ def check(bench: Bench, draft: PlanDraft) -> CheckedPlan:
 
 
 def _parse_table(text: str) -> dict[str, Any] | None:
-    """Return the table of a TOML text, or None if the text is not TOML.
+    """Return the table of a TOML text in full, or None if the text is not TOML.
 
     Dates and infinite numbers become text, which JSON supports; nested values written as text become tables.
     """
     try:
-        table: dict[str, Any] = _to_json_value(read_table(text))
+        table: dict[str, Any] = _to_json_value(expand(read_table(text), []))
     except PlanError:
         return None
     # The editor shows nested values as forms, so values written as text are parsed.

@@ -38,6 +38,7 @@ from sdcmap.map import RUMap
 from sdcmap.study.cost import Cost, estimate_cost
 from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
+from sdcmap.study.plan_layout import expand
 from sdcmap.study.search_settings import Proposal
 from sdcmap.web.response_models import Floor, Map, MapAxes, MapCurve, MapMeasure, Means, Points
 from sdcmap.web.workspace import Workspace
@@ -100,7 +101,7 @@ class Views:
     def plan(self, text: str) -> Plan:
         """Return the plan in a TOML text; it must not be too large, and may only name files of the workspace."""
         # Count the candidates before the plan is built: a grid of a few lines can stand for millions of methods.
-        table = read_table(text)
+        table = expand(read_table(text), [])
         methods = table.get("methods", [])
         listed = methods if isinstance(methods, list) else []
         count = sum(count_members(method) for method in listed if isinstance(method, dict))
