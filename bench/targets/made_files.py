@@ -7,7 +7,7 @@ draw: the one with the largest value of the file's main amount. Nobody else come
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ import polars as pl
 
 import sdcmap as sm
 from sdcmap.explore.starting_plan import starting_plan
-from sdcmap.methods import PRAM, Synthesize
+from sdcmap.methods import PRAM, Chain, Synthesize
 from sdcmap.study.profiles import find_profile
 
 Columns: TypeAlias = dict[str, np.ndarray]
@@ -133,15 +133,17 @@ FILES = (
 
 
 def default_synthesis(data: sm.Microdata) -> sm.Method:
-    """Return the fully synthetic file of the starting plan whose trees have the default leaf size."""
-    leaf = next(field.default for field in Synthesize.__dataclass_fields__.values() if field.name == "leaf")
+    """Return a fully synthetic file of the starting plan, with the default model and leaf size of `Synthesize` instead."""
     methods = starting_plan(data, find_profile("public-use")).all_methods
-    return next(method for method in methods if (step := fully_synthetic(method, data)) and step.leaf == leaf)
+    method = next(method for method in methods if fully_synthetic(method, data))
+    defaults = {own.name: own.default for own in fields(Synthesize) if own.name in ("model", "leaf")}
+    steps = [replace(step, **defaults) if isinstance(step, Synthesize) else step for step in method.steps]
+    return Chain(steps)
 
 
 def fully_synthetic(method: sm.Method, data: sm.Microdata) -> Synthesize | None:
     """Return the step that makes a file fully synthetic; None if there is none."""
-    steps = (step for step in method.steps if isinstance(step, Synthesize) and step.model == "trees")
+    steps = (step for step in method.steps if isinstance(step, Synthesize) and step.model != "copula")
     return next((step for step in steps if not step.keeps_pairs(data)), None)
 
 

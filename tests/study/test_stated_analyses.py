@@ -32,9 +32,7 @@ def test_models_are_stated_once_for_all_measures() -> None:
     assert measures_of(plan) == {"AnalysisError": MODELS, "ChangedConclusions": MODELS}
     assert plan.utility.startswith("AnalysisError(models=")
     text = plan.toml()
-    assert [line.strip(" ,") for line in text.splitlines() if "model" in line] == [
-        f'{{ model = "{m}" }}' for m in MODELS
-    ]
+    assert [line.strip(" ,") for line in text.splitlines() if "model" in line] == [f'model = "{m}"' for m in MODELS]
     assert sm.Plan.from_toml(text, seed=1) == plan
 
 

@@ -23,6 +23,7 @@ PLAN_PACKAGES = (
     "sdcmap.risk",
     "sdcmap.utility",
     "sdcmap.choose",
+    "sdcmap.recordwise",
 )  # of the values that a plan may name
 CHART_PACKAGE = "sdcmap.charts"
 T = TypeVar("T")

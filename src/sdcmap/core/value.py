@@ -302,7 +302,7 @@ def parse(text: str, base: type[V]) -> V:
         raise PlanError(f"{quote_text(text)} cannot be read as {_with_article(base)}: write {example}.") from None
 
 
-def spec_of_text(text: str) -> Any:
+def spec_of_text(text: str) -> object:
     """Return the spec that a text such as `SmallCells(n=5)` describes, or the text itself if it describes none."""
     try:
         return _spec_of(ast.parse(text.strip(), mode="eval").body) if len(text) <= MAX_PLAN_CHARACTERS else text

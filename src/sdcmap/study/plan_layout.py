@@ -177,8 +177,14 @@ def _count_parts(spec: Any) -> int:
 
 def _kinds_of(spec: Table) -> Mapping[str, object]:
     """Return the annotations of the class that a table names; empty for an unknown one, which is reported later."""
-    cls = find_class(spec["type"]) if isinstance(spec.get("type"), str) else None
-    return field_types(cls) if cls is not None and issubclass(cls, Value) else {}
+    cls = _class_of(spec)
+    return {} if cls is None else field_types(cls)
+
+
+def _class_of(spec: Table) -> type[Value] | None:
+    named = spec.get("type")
+    cls = find_class(named) if isinstance(named, str) else None
+    return cls if cls is not None and issubclass(cls, Value) else None
 
 
 def _is_list_of(kind: object, item: type) -> bool:
@@ -304,7 +310,7 @@ class PlanLayout:
             yield steps[at] if name is None else name
             at += 1 if name is None else len(self.steps[name])
 
-    def name_columns(self, given: Any) -> Any:
+    def name_columns(self, given: object) -> object:
         """Return a list of columns as the name of a set, or as a set without a few columns, where it is one."""
         if not isinstance(given, list) or len(given) < 2 or not all(isinstance(own, str) for own in given):
             return given
@@ -319,7 +325,7 @@ class PlanLayout:
 
     def _short(self, table: Table) -> dict[str, Any]:
         """Return a table without the fields that have their default."""
-        cls = find_class(table["type"])
+        cls = _class_of(table)
         defaults = {} if cls is None else {own.name: own.default for own in fields(cls) if own.default is not MISSING}
         short: dict[str, Any] = {"type": table["type"]}
         for name, given in table.items():
