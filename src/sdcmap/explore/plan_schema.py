@@ -24,7 +24,7 @@ from sdcmap.methods import METHODS
 from sdcmap.risk import RISKS
 from sdcmap.study.plan import MAX_REPLICATES, Plan
 from sdcmap.study.plan_layout import is_strength
-from sdcmap.study.profiles import PROFILES, Profile
+from sdcmap.study.profiles import NO_LIMIT, PROFILES, Profile
 from sdcmap.study.search_settings import Search
 from sdcmap.utility import UTILITIES
 
@@ -88,10 +88,24 @@ def _parts() -> dict[str, JSONSchema]:
         "edits": TEXTS,
         "derive": {"type": "object", "additionalProperties": TEXT},
         "data": _table(Source, parameter_sentences(read)),
-        "profile": {"anyOf": [{"enum": [*PROFILES]}, _table(Profile)]},
+        "profile": {"anyOf": [{"enum": [*PROFILES]}, _profile_table()]},
         "policy": _table(ReleasePolicy),
         "search": _table(Search),
     }
+
+
+def _profile_table() -> JSONSchema:
+    """Return the schema of a profile, whose optional limits may be switched off."""
+    table = _table(Profile)
+    for name, kind in field_types(Profile).items():
+        if type(None) in (
+            kind,
+            *typing.get_args(kind),
+            *(a for k in typing.get_args(kind) for a in typing.get_args(k)),
+        ):
+            own = table["properties"][name]
+            table["properties"][name] = {"description": own.pop("description"), "anyOf": [own, {"const": NO_LIMIT}]}
+    return table
 
 
 def _exact_table(parts: Mapping[str, JSONSchema]) -> JSONSchema:

@@ -46,6 +46,7 @@ from sdcmap.risk.published_tables import MAX_COMBINATIONS
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import Profile
 from sdcmap.utility import AnalysisError, ChangedConclusions, KolmogorovSmirnov, QueryError, TableError
+from sdcmap.utility.analysis_change import MIN_CLEAR_FINDINGS, count_clear_findings
 
 MAX_FINE_CATEGORIES = 12  # a column with more categories is recoded first
 MAX_LISTED_CATEGORIES = 100  # with more categories, the rare ones are too many to list in a recode
@@ -92,12 +93,15 @@ def starting_plan(
         raise PlanError("the data have no keys and no numeric variables: state their roles when reading the file.")
     # Chains that coincide, or do not fit the data, are dropped.
     methods = [m for m in dict.fromkeys(columns.methods()) if next(m.incompatibilities(data), None) is None]
+    utilities = list(columns.utilities())
     adapted = profile.for_rows(len(data))
+    if not any(_can_limit(measure, data) for measure in utilities):
+        adapted = replace(adapted, conclusions=None)
     risks = [_sample_targets(measure, len(data)) for measure in adapted.measures(data).limits]
     risks += [published_tables_attack(data, tables)] if tables else []
     return Plan(
         methods,
-        [*risks, *columns.utilities()],
+        [*risks, *utilities],
         risk=tuple(measure.text for measure in risks),
         rule=Threshold(risk=1.0),
         derive=derived,
@@ -105,6 +109,14 @@ def starting_plan(
         profile=adapted,
         columns=columns.sets,
         steps=columns.named_steps,
+    )
+
+
+def _can_limit(measure: Measure, data: Microdata) -> bool:
+    """Return whether a measure counts changed conclusions, and a file has enough clear ones for a limit."""
+    return (
+        isinstance(measure, ChangedConclusions)
+        and count_clear_findings(data, measure.half, measure.models) >= MIN_CLEAR_FINDINGS
     )
 
 

@@ -15,6 +15,8 @@ from sdcmap.methods.recode import Recode
 from sdcmap.study.cost import count_refits
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import explain_unmeasured
+from sdcmap.utility import ChangedConclusions
+from sdcmap.utility.analysis_change import MIN_CLEAR_FINDINGS, count_clear_findings
 
 
 def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
@@ -36,6 +38,7 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
         if broken := int(parse_edit(text).violations(data).sum()):
             yield f"{broken:,} original records violate the edit rule {text!r}. Only masked values are repaired."
     yield from _find_idle_merges(data, plan)
+    yield from _explain_unlimited_conclusions(data, plan)
     if refits := count_refits(data, plan):
         why = "Attacks on synthetic and shuffled files compare people inside with people outside"
         yield f"{why}: {refits:,} more releases (refits) are made, each without some of the people."
@@ -43,6 +46,16 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
     free = [name for name in risks if name not in plan.limits and name not in plan.risk]
     if plan.limits and free:
         yield f"No limit is stated for {', '.join(free)}: measured, but not compared with a limit."
+
+
+def _explain_unlimited_conclusions(data: Microdata, plan: Plan) -> Iterator[str]:
+    """Yield a remark on changed conclusions that have no limit because the file has too few clear ones."""
+    for measure in plan.measures:
+        if plan.profile is not None and isinstance(measure, ChangedConclusions) and measure.text not in plan.limits:
+            clear = count_clear_findings(data, measure.half, measure.models)
+            if clear < MIN_CLEAR_FINDINGS:
+                few = f"the file has only {clear} clear findings, so a single one would decide"
+                yield f"{measure.text} has no limit: {few}."
 
 
 def _find_limits_below_prior(data: Microdata, plan: Plan) -> Iterator[str]:

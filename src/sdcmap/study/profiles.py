@@ -1,4 +1,4 @@
-"""Profiles: limits on the risk of a file by its intended use; and the risk measures of a plan that names none.
+"""Profiles: limits on the risk of a file and on what it changes, by its intended use; and the default risk measures.
 
 No number here is law. They are our own starting points; docs/profiles.md explains each of them, and what agencies
 publish.
@@ -125,7 +125,7 @@ class MeasureLimits(NamedTuple):
 
 @dataclass(frozen=True)
 class Profile(Value):
-    """Limits on the risk of a file, by its intended use. Each limit is the largest tolerable value.
+    """Limits on the risk of a file and on what it changes, by its intended use. Each is the largest tolerable value.
 
     Parameters
     ----------
@@ -147,6 +147,8 @@ class Profile(Value):
         toss; None: not measured.
     outlier_detection : share of outlying people who are recognized as members at 1 % false positives, where a sweep has
         1,000 scores of people outside; None: not measured.
+    conclusions : share of users' clear conclusions that the file may change, beyond chance, where the plan measures
+        ChangedConclusions; None: no limit.
     largest : share of the ten largest units that is re-identified; None: not measured.
     p, totals : at most a share `totals` of the totals, by the categories of each key, may reveal the largest unit within
         p % to the second largest; None: not measured.
@@ -178,6 +180,7 @@ class Profile(Value):
     membership: Annotated[float, Range(0.5, 1, "(]")] = 0.6
     outlier_membership: Annotated[float | None, Range(0.5, 1, "(]")] = 0.7
     outlier_detection: Annotated[float | None, Range(0, 1, "(]")] = 0.1
+    conclusions: Annotated[float | None, Range(0, 1, "(]")] = 0.1
     largest: Annotated[float | None, Range(0, 1, "(]")] = None
     p: Annotated[float, Range(0, 100, "()")] = 10.0
     totals: Annotated[float | None, Range(0, 1, "(]")] = None
@@ -286,11 +289,11 @@ LIMIT_FIELDS = {
     "WorstLinkage": "reidentification", "PublishedTables": "reidentification", "SpecialUniques": "special",
     "AttributeInference": "inference", "ClosestRecord": "membership", "OutlierMembership": "outlier_membership",
     "LargestUnits": "largest", "RecordRisk": "record", "PPercent": "totals", "SurestLinks": "surest",
-    "ExtremeValues": "extremes", "Reconstruction": "reconstruction",
+    "ExtremeValues": "extremes", "Reconstruction": "reconstruction", "ChangedConclusions": "conclusions",
 }  # fmt: skip
 LIMITS = (
     "reidentification", "surest", "people", "record", "subgroup", "k", "small", "special", "inference", "reconstruction",
-    "extremes", "membership", "outlier_membership", "outlier_detection", "largest", "p", "totals",
+    "extremes", "membership", "outlier_membership", "outlier_detection", "conclusions", "largest", "p", "totals",
 )  # fmt: skip
 _PROFILE_LIMITS: dict[str, dict[str, Any]] = {  # limits that are not those of "public-use"
     "public-use": {},
@@ -298,7 +301,7 @@ _PROFILE_LIMITS: dict[str, dict[str, Any]] = {  # limits that are not those of "
     | {"people": None, "record": None, "subgroup": 0.4, "membership": 1.0,
        "surest": 0.8, "reconstruction": 0.2, "extremes": 0.4, "outlier_membership": None, "outlier_detection": None},
     "teaching": {"reidentification": 0.02, "people": 100, "record": 0.2, "subgroup": 0.05, "k": 5,
-                 "special": 0.02, "membership": 0.55, "surest": 0.3},
+                 "special": 0.02, "membership": 0.55, "surest": 0.3, "conclusions": 0.2},
     "business": {"largest": 0.05, "totals": 0.05},
 }  # fmt: skip
 PROFILES = {name: Profile(name, **changed) for name, changed in _PROFILE_LIMITS.items()}

@@ -15,12 +15,9 @@ from sdcmap.utility.analyses import Analysis, FileView, Findings
 from sdcmap.utility.battery import propose_battery
 from sdcmap.utility.stated_model import parse_model
 
-CLEAR_T, LOST_T, REVERSED_T, NULL_T = (
-    3.0,
-    1.64,
-    2.0,
-    1.0,
-)  # sizes of t of clear findings, of lost and reversed ones, of nulls
+CLEAR_T, LOST_T, REVERSED_T = 3.0, 1.64, 2.0  # sizes of t of clear findings, of lost and of reversed ones
+NULL_T = 1.0  # of clear nulls
+MIN_CLEAR_FINDINGS = 20  # with fewer, a single one would decide whether a limit on changed conclusions holds
 HALF_OF_CAP = 5.0  # a difference of so many standard errors counts as half of the largest possible one
 Half = Literal["all", "search", "report"]
 
@@ -89,11 +86,16 @@ def compare_analyses(
     """Return the analyses of the original with the estimates from both files."""
     analyses = find_analyses(original, half, models)
     before = original.remember(("findings", "original"), dict[Analysis, Findings])
-    after = masked.remember(("findings", "released"), dict[Analysis, Findings])
+    after = before if masked is original else masked.remember(("findings", "released"), dict[Analysis, Findings])
     views = FileView(original, original), FileView(masked, original)
     for view, found in zip(views, (before, after), strict=True):
         found.update({analysis: analysis.find(view) for analysis in analyses if analysis not in found})
     return [Comparison(analysis, before[analysis], after[analysis]) for analysis in analyses]
+
+
+def count_clear_findings(data: Microdata, half: Half = "all", models: Sequence[str] = ()) -> int:
+    """Return how many estimates of the analyses of a file are clear findings."""
+    return sum(int(one.conclusions.clear.sum()) for one in compare_analyses(data, data, half, models))
 
 
 def select_half(battery: Sequence[Analysis], half: Half) -> tuple[Analysis, ...]:
