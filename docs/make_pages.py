@@ -92,8 +92,33 @@ use `Plan.read` and `Plan.write`. A plan file never contains the seed.
 
 Each method is a `[[methods]]` table, each measure a `[[measures]]` table. `type` is the class, and the other keys are its
 parameters (each class has a page in the [reference](README.md)). A method may have a `name` for maps, reports and the
-method note. Without one, its title is used, such as "income rank swapped 10 %". `grid.PARAMETER = [...]` in the table of a
-method adds one method for each value. `{{subsets = [...], sizes = [1, 2]}}` adds one for each set of one or two names.
+method note. Without one, its title is used, such as "income rank swapped 10 %".
+
+Plans stay short by names and lists:
+
+```toml
+[columns]
+answers = ["sex", "age", "region", "income"]
+
+[steps]
+coarsen = [{{type = "Recode", on = "age", width = 10}}, {{type = "Recode", on = "region", prefix = 2}}]
+
+[[methods]]
+type = "Chain"
+methods = ["coarsen", {{type = "Synthesize", on = ["answers", "-sex"], given = "sex", leaf = [20, 100]}}]
+```
+
+- `[columns]` names sets of columns. `on = "answers"` stands for all of them, `["answers", "-sex"]` for all but one, in
+  methods, measures, axes and limits.
+- `[steps]` names steps of methods. A chain uses them by name; a step is stated once.
+- A list where a method or measure has one number or text is one method for each: the example is two methods, with 20 and
+  with 100 records per leaf. Lists of one entry go together, the first values with the first, so they must be equally
+  long. Where a parameter is a number or a list of numbers, such as `p` of RankSwap, strengths are lists: `[[0.05], [0.1]]`.
+- `grid.PARAMETER = [...]` in the table of a method makes every combination of the values. `{{subsets = [...], sizes = [1,
+  2]}}` adds one for each set of one or two names.
+- `risk = "all"` puts every risk measure of the plan on the axis.
+
+Scores, seeds and digests do not depend on how a plan is written.
 
     sdcmap schema -o plan.schema.json
 
@@ -118,12 +143,15 @@ def example_plan() -> Plan:
 
 def kind_words(schema: dict[str, Any]) -> str:
     """Describe what a part of the schema allows."""
+    if "const" in schema:
+        return f'`"{schema["const"]}"`'
     if "enum" in schema:
         return ", ".join(f'`"{choice}"`' for choice in schema["enum"])
     if "$ref" in schema:
         return f"a {schema['$ref'].rpartition('/')[2]}"
     if "anyOf" in schema:
-        kinds = dict.fromkeys(kind_words(part) for part in schema["anyOf"])
+        # every single value may be a list of strengths, which the page says once
+        kinds = dict.fromkeys(kind_words(part) for part in schema["anyOf"] if "minItems" not in part)
         return " or ".join(kinds)
     if schema.get("type") == "array":
         return f"list of {kind_words(schema['items'])}" if "items" in schema else "list"

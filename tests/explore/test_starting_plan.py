@@ -9,10 +9,13 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
+from commands import sdcmap
 from samples import SEED
 from sdcmap.errors import PlanError
 from sdcmap.explore.starting_plan import starting_plan
+from sdcmap.study.plan_remarks import remarks
 from sdcmap.study.profiles import PROFILES, find_profile
+from sdcmap.utility import ChangedConclusions
 from sizes import SOAK
 
 
@@ -117,3 +120,30 @@ def test_respondent_only_columns_are_not_masked() -> None:
 def test_starting_plan_rejects_file_without_keys_and_numbers() -> None:
     with pytest.raises(PlanError, match="no keys and no numeric"):
         starting_plan(sm.read(pl.DataFrame({"w": [1.0, 2.0]}), weight="w"), PROFILES["public-use"])
+
+
+def test_plan_of_fifty_columns_can_be_edited(tmp_path: Path) -> None:
+    """At most 160 lines beside the comments, and the same plan when it is read again."""
+    rng = np.random.default_rng(5)
+    columns: dict[str, object] = {f"question_{i:02}": rng.choice(list("abcdefgh")[: 2 + i % 7], 400) for i in range(20)}
+    columns |= {f"score_{i:02}": rng.integers(1, 8, 400) for i in range(15)}
+    columns |= {f"amount_{i:02}": np.round(rng.lognormal(8, 1, 400), 2) for i in range(15)}
+    pl.DataFrame(columns).write_csv(tmp_path / "wide.csv")
+    sdcmap("look", tmp_path / "wide.csv", "-o", tmp_path / "plan.toml")
+    text = (tmp_path / "plan.toml").read_text(encoding="utf-8")
+    assert sum(not line.startswith("#") for line in text.splitlines()) <= 160
+    plan = sm.Plan.from_toml(text)
+    assert 15 <= plan.count <= 25 and sm.Plan.from_toml(plan.toml()) == plan
+    full = plan._table()
+    assert sum(str(own).count("question_00") for own in full["methods"]) >= plan.count - 5, "every candidate masks it"
+
+
+@pytest.mark.parametrize(("rows", "limited"), [(100, False), (600, True)])
+def test_changed_conclusions_have_a_limit_where_a_file_has_enough(rows: int, limited: bool) -> None:
+    data = sm.demo.population(rows, seed=7)
+    plan = starting_plan(data, find_profile("public-use"))
+    (measure,) = (own for own in plan.measures if isinstance(own, ChangedConclusions))
+    assert (plan.limits.get(measure.text) == 0.1) == limited
+    said = [line for line in remarks(data, plan, plan) if "has no limit: the file has only" in line]
+    assert len(said) == (not limited)
+    assert sm.Plan.from_toml(plan.toml()).limits == plan.limits

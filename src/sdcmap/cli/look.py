@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sdcmap.explore.first_look import ColumnSummary, Look
 
 MAX_COLUMNS_SHOWN = 60  # in the table of columns; --json lists all
+MAX_COLUMNS_EXPLAINED = 20  # one by one in a plan; the columns of a larger file are grouped by the reason of their role
 MAX_CODES_SHOWN = 20  # codes that look like missing values, and columns with mixed values
 
 
@@ -208,13 +210,26 @@ def _header(overview: Look, rules: Sequence[str]) -> str:
 def _proposal_comments(overview: Look) -> str:
     """Return a comment for each proposed role: how sure it is, why it was made, and what the values show."""
     proposed = [column for column in overview.variables if not column.stated]
-    width = min(30, max((len(column.name) for column in proposed), default=0))
-    lines = [f"#   {c.name:{width}}  {c.role:10}  {_explain_role(c)}" for c in proposed[:MAX_COLUMNS_SHOWN]]
-    if len(proposed) > MAX_COLUMNS_SHOWN:
-        lines.append(f"#   and {len(proposed) - MAX_COLUMNS_SHOWN:,} more columns; sdcmap look --json lists them all")
+    lines = [f"#   {line}" for line in _explain_roles(proposed)]
     lines += [f"# {line}" for line in _what_is_left_out(overview)]
-    head = "# Proposed roles, how sure each is, why, and what its values show:"
+    head = "# Proposed roles, how sure each is, and why:"
     return "\n".join(map(_on_one_line, [head, *lines, "#"])) + "\n" if proposed else ""
+
+
+def _explain_roles(proposed: Sequence[ColumnSummary]) -> Iterator[str]:
+    """Yield a line for each column and what its values show; in a file of many columns, a line for each reason."""
+    if len(proposed) <= MAX_COLUMNS_EXPLAINED:
+        width = min(30, max((len(column.name) for column in proposed), default=0))
+        yield from (f"{column.name:{width}}  {column.role:10}  {_explain_role(column)}" for column in proposed)
+        return
+    alike: dict[tuple[str, str], list[str]] = {}
+    for column in proposed:
+        why = _explain_role(column if column.formula or column.safe_harbor else replace(column, evidence=""))
+        alike.setdefault((column.role, why), []).append(column.name)
+    for (role, why), names in alike.items():
+        listed = [_on_one_line(name) for name in names[:MAX_COLUMNS_SHOWN]]
+        more = f" and {len(names) - MAX_COLUMNS_SHOWN:,} more" if len(names) > MAX_COLUMNS_SHOWN else ""
+        yield from textwrap.wrap(f"{role}, {why}: {', '.join(listed)}{more}", 115, subsequent_indent="  ")
 
 
 def _on_one_line(comment: str) -> str:
@@ -229,6 +244,8 @@ _PLAN_HEADER = """\
 #   [rule]     The smallest loss among candidates within every limit. The risk axis is the largest share of a limit.
 #              The loss is the error of users' analyses: regressions, tables, means and distributions chosen by the roles.
 #              Add your own, once for all measures: [[analyses]] model = "log(wage) ~ age + sex"
+#   [columns]  Sets of columns with a name: `on = "keys"` stands for all of them, `on = ["keys", "-sex"]` for all but one.
+#   [steps]    Steps of methods with a name, stated once. A list of strengths, `leaf = [50, 100]`, is a method for each.
 #   [data]     Roles of columns in `proposed` are guesses. Remove a name from `proposed` once its role is right.
 #              What only respondents know, with the reason: known_by = ["q1,q2=respondent only: an opinion, asked once"]
 # Then: sdcmap sweep plan.toml -o study; sdcmap choose study; sdcmap release study --confirm-roles

@@ -199,8 +199,12 @@ class Columns:
     def sets(self) -> dict[str, tuple[str, ...]]:
         """The sets of columns that the plan names."""
         drawn = (*self._synthesis_order, *([] if self.data.weight is None else [self.data.weight]))
-        sets = {"categories": self.categories, "amounts": self.numbers, "keys": self.keys}
-        sets |= {"knowable": self.data.knowable, "drawn": drawn}
+        first_keys = self.keys[:MAX_SUPPRESSED_KEYS]
+        others = tuple(name for name in self.categories if name not in first_keys)
+        sets = {"amounts": self.numbers}
+        if first_keys != self.data.keys:
+            sets |= {"first_keys": first_keys, "other_categories": others}
+        sets |= {"keys": self.data.keys, "categories": self.categories, "knowable": self.data.knowable, "drawn": drawn}
         named: dict[str, tuple[str, ...]] = {}
         for name, own in sets.items():
             if len(own) >= MIN_NAMED_COLUMNS and own not in named.values():

@@ -394,8 +394,8 @@ class Plan:
     # ---- TOML -------------------------------------------------------------------------------------------------
     def toml(self) -> str:
         """Return the plan as a person would write it, without the seed: short, with the names of `columns` and `steps`."""
-        layout = PlanLayout(self.columns, self.steps)
         table = self._table()
+        layout = PlanLayout(self.columns, self.steps).without_names_of_columns(table)
         risks = [measure.text for measure in self.measures if measure.axis == "risk"]
         everything = len(risks) > 1 and list(self.risk) == risks
         table["risk"] = ALL_RISKS if everything else [layout.name_text(name, self.measures) for name in self.risk]
@@ -404,7 +404,9 @@ class Plan:
             table["limits"] = {layout.name_text(n, self.measures): limit for n, limit in table["limits"].items()}
         table["methods"] = layout.tables_of(self.methods, self.names)
         table["measures"] = [layout.measure_table(own) for own in table["measures"]]
-        named = {"columns": {name: list(own) for name, own in self.columns.items()}, "steps": layout.step_tables()}
+        if "data" in table:
+            table["data"] = layout.data_table(table["data"])
+        named = {"columns": layout.column_tables(), "steps": layout.step_tables()}
         start = {name: table[name] for name in ("replicates", "risk", "utility")}
         return format_plan(start | {name: part for name, part in named.items() if part} | table)
 

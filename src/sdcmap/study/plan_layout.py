@@ -29,15 +29,25 @@ from sdcmap.core.catalog import find_class
 from sdcmap.core.grid import Grid
 from sdcmap.core.value import Value, field_types, spec_of_text, text_of, to_plain, type_name
 from sdcmap.errors import quote_text
+from sdcmap.files.reader import Source
 from sdcmap.methods import Chain
 
 Table: TypeAlias = Mapping[str, Any]
 ALL_RISKS = "all"  # as `risk`: every risk measure of the plan
-LINE_WIDTH = 110
-MAX_EXCLUDED_COLUMNS = 3  # a set without so many columns is written as ["all", "-wage"]
+LINE_WIDTH = 120
+MAX_EXCLUDED_COLUMNS = 5  # a set without so many columns is written as ["all", "-wage"]
+MIN_NAMED_COLUMNS = 3  # a part of a list with fewer is not written as the name of a set
 MAX_STRENGTHS = 1000  # of one entry
 MAX_EXPANDED_PARTS = 1_000_000  # columns and steps in all, after names are replaced
-TEXT_FIELDS = ("labels", "edits", "tables", "sha256", "models")  # lists of texts that are no columns
+TEXT_FIELDS = (
+    "labels",
+    "edits",
+    "tables",
+    "sha256",
+    "models",
+    "missing",
+    "known_by",
+)  # lists of texts that are no columns
 
 
 # ---- reading ----------------------------------------------------------------------------------------------------
@@ -56,6 +66,8 @@ def expand(table: Table, problems: list[str]) -> dict[str, Any]:
             full[part] = [spec for entry in listed for spec in expander.expand_entry(entry, part)]
     for part in ("risk", "utility"):
         full |= {part: expander.expand_name(full[part])} if part in full else {}
+    if isinstance(data := full.get("data"), Mapping):
+        full["data"] = expander.expand_roles(data)
     if isinstance(limits := full.get("limits"), Mapping):
         full["limits"] = {expander.expand_name(name): limit for name, limit in limits.items()}
     return full
@@ -75,7 +87,7 @@ class _Expander:
             if not isinstance(listed, list) or not listed or not all(isinstance(own, str) for own in listed):
                 problems.append(f"columns.{quote_text(name)} must be a list of column names.")
             else:
-                self.columns[name] = listed
+                self.columns[name] = self.select(listed)
         members = {own for listed in self.columns.values() for own in listed}
         problems += [
             f"columns.{quote_text(name)} is also the name of a column: choose another name for the set."
@@ -143,17 +155,23 @@ class _Expander:
             ]
         if _is_value(kind) and isinstance(given, str | Mapping):
             return self._expand_step(given)[0]
-        return self._select(given) if _is_list_of(kind, str) and name not in TEXT_FIELDS else given
+        return self.select(given) if _is_list_of(kind, str) and name not in TEXT_FIELDS else given
 
-    def _select(self, given: Any) -> Any:
-        """Return the columns of a list that names sets, each once, without those that are excluded by "-name"."""
-        listed = list(dict.fromkeys([given] if isinstance(given, str) else given)) if _is_texts(given) else []
-        if not any(name in self.columns for name in listed):
+    def select(self, given: Any) -> Any:
+        """Return the columns of a list that names sets; any other thing as it is."""
+        if not _is_texts(given):
             return given
+        listed = list(dict.fromkeys([given] if isinstance(given, str) else given))
         self._spend(sum(len(self.columns.get(name, ())) for name in listed))
-        selected = dict.fromkeys(own for name in listed for own in self.columns.get(name, (name,)))
-        excluded = {name for name in listed if name[:1] == "-" and name[1:] in selected}
-        return [own for own in selected if own not in excluded and f"-{own}" not in excluded]
+        return _select(listed, self.columns) if any(name in self.columns for name in listed) else given
+
+    def expand_roles(self, data: Table) -> dict[str, Any]:
+        """Return the `[data]` part with the columns of each role."""
+        kinds = field_types(Source)
+        return {
+            name: self.select(given) if _is_list_of(kinds.get(name), str) and name not in TEXT_FIELDS else given
+            for name, given in data.items()
+        }
 
     def expand_name(self, name: Any) -> Any:
         """Return the text of a measure with its sets of columns replaced; a plain name and any other thing as they are."""
@@ -162,6 +180,13 @@ class _Expander:
         if not isinstance(name, str) or "(" not in name or not isinstance(spec := spec_of_text(name), Mapping):
             return name
         return text_of(self._expand_step(spec)[0])
+
+
+def _select(listed: Sequence[str], sets: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the columns of a list that names sets, each once, without those that are excluded by "-name"."""
+    selected = dict.fromkeys(own for name in listed for own in sets.get(name, (name,)))
+    excluded = {name for name in listed if name[:1] == "-" and name[1:] in selected}
+    return [own for own in selected if own not in excluded and f"-{own}" not in excluded]
 
 
 def _is_texts(given: Any) -> bool:
@@ -268,6 +293,11 @@ class PlanLayout:
     columns: Mapping[str, tuple[str, ...]]
     steps: Mapping[str, tuple[Method, ...]]
 
+    def without_names_of_columns(self, table: object) -> PlanLayout:
+        """Return the layout without sets whose name is also that of a column of the plan, which would be ambiguous."""
+        used = set(_texts_in_lists([table, *map(list, self.columns.values()), self.step_tables()]))
+        return PlanLayout({name: own for name, own in self.columns.items() if name not in used}, self.steps)
+
     def tables_of(self, methods: Sequence[Method | Grid[Any]], names: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return the tables of methods, with neighbors that differ only in strengths as one. A named one is on its own."""
         tables: list[dict[str, Any]] = []
@@ -278,7 +308,7 @@ class PlanLayout:
                 continue
             full, name = self._full(method), names.get(method.text)
             merged = None if name or not group or len(group) == MAX_STRENGTHS else _merge([*group, full])
-            if merged is None:
+            if merged is None or merged is group[0]:  # the same method twice stays two entries
                 tables, group = [*tables, self._short(full) | ({"name": name} if name else {})], [] if name else [full]
             else:
                 tables[-1], group = self._short(merged), [*group, full]
@@ -311,17 +341,40 @@ class PlanLayout:
             at += 1 if name is None else len(self.steps[name])
 
     def name_columns(self, given: object) -> object:
-        """Return a list of columns as the name of a set, or as a set without a few columns, where it is one."""
+        """Return a list of columns with the names of sets, where it is one, one without a few columns, or contains some."""
         if not isinstance(given, list) or len(given) < 2 or not all(isinstance(own, str) for own in given):
             return given
-        for name, own in self.columns.items():
-            if list(own) == given:
-                return name
+        short = next(self._short_lists(given), given)
+        return short if _select([short] if isinstance(short, str) else short, self.columns) == given else given
+
+    def _short_lists(self, given: list[str]) -> Iterator[str | list[str]]:
+        yield from (name for name, own in self.columns.items() if list(own) == given)
         for name, own in self.columns.items():
             left = [column for column in own if column not in set(given)]
             if len(left) <= MAX_EXCLUDED_COLUMNS < len(given) and [c for c in own if c not in left] == given:
-                return [name, *(f"-{column}" for column in left)]
-        return given
+                yield [name, *(f"-{column}" for column in left)]
+        # the longest set that begins at each column
+        longest = sorted(self.columns.items(), key=lambda item: -len(item[1]))
+        short, at = list[str](), 0
+        while at < len(given):
+            found = ((name, len(own)) for name, own in longest if list(own) == given[at : at + len(own)])
+            name, length = next((pair for pair in found if pair[1] >= MIN_NAMED_COLUMNS), (given[at], 1))
+            short, at = [*short, name], at + length
+        if len(short) < len(given):
+            yield short
+
+    def column_tables(self) -> dict[str, object]:
+        """Return the named sets, later ones by the names of earlier ones."""
+        names = list(self.columns)
+        return {
+            name: given if isinstance(given := earlier.name_columns(list(self.columns[name])), list) else [given]
+            for i, name in enumerate(names)
+            for earlier in [PlanLayout({own: self.columns[own] for own in names[:i]}, {})]  # no set names itself
+        }
+
+    def data_table(self, data: Table) -> dict[str, object]:
+        """Return the `[data]` part, with sets of columns by their names."""
+        return {name: given if name in TEXT_FIELDS else self.name_columns(given) for name, given in data.items()}
 
     def _short(self, table: Table) -> dict[str, Any]:
         """Return a table without the fields that have their default."""
@@ -358,8 +411,20 @@ class PlanLayout:
         return text if table is None or "(" not in text else text_of(self.measure_table(table))
 
 
+def _texts_in_lists(table: object) -> Iterator[str]:
+    """Yield the texts in the lists of a table, among them the names of all columns."""
+    if isinstance(table, Mapping):
+        yield from (text for own in table.values() for text in _texts_in_lists(own))
+    elif isinstance(table, list):
+        yield from (own for own in table if isinstance(own, str))
+        yield from (text for own in table for text in _texts_in_lists(own))
+
+
 def _merge(tables: Sequence[Any]) -> Any:
-    """Return tables that differ only in numbers as one, with the numbers as `_Several`; None if they differ otherwise."""
+    """Return tables that differ only in strengths as one, with these as `_Several`; None if they differ otherwise.
+
+    A text is a strength only where it differs in each table: a list that repeats it is harder to read than two entries.
+    """
     first = tables[0]
     if all(type(own) is type(first) and own == first for own in tables):
         return first
@@ -380,11 +445,17 @@ def _merge(tables: Sequence[Any]) -> Any:
         elif all(isinstance(own, int | float) and not isinstance(own, bool) for own in values):
             is_listed = _is_scalar_or_list(kinds.get(name))
             merged[name] = _Several([own] for own in values) if is_listed else _Several(values)
+        elif _are_different_texts(values) and _is_scalar(kinds.get(name)):
+            merged[name] = _Several(values)
         elif (nested := _merge(values)) is not None:
             merged[name] = nested
         else:
             return None
     return merged
+
+
+def _are_different_texts(values: Sequence[object]) -> bool:
+    return all(isinstance(own, str) for own in values) and len(set(values)) == len(values)
 
 
 # ---- TOML ---------------------------------------------------------------------------------------------------------
@@ -400,6 +471,7 @@ def format_plan(table: Table) -> str:
     [part]
     on = ["x", "y"]
     """
+    table = {name: _Inline(given) if name == "rule" and given else given for name, given in table.items()}
     plain = {name: given for name, given in table.items() if not _is_table(given) and not _is_list_of_tables(given)}
     lines = [_line(name, given) for name, given in plain.items()]
     for name, given in table.items():
@@ -413,8 +485,12 @@ def format_plan(table: Table) -> str:
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
+class _Inline(dict[str, Any]):
+    """A short table that is written on a line."""
+
+
 def _is_table(given: Any) -> bool:
-    return isinstance(given, Mapping)
+    return isinstance(given, Mapping) and not isinstance(given, _Inline)
 
 
 def _is_list_of_tables(given: Any) -> bool:
