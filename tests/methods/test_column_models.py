@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import sdcmap as sm
 from sdcmap.core.streams import Stream
 from sdcmap.kernels.arrays import Array
+from sdcmap.kernels.statistics import regression
 from sdcmap.kernels.statistics.network import MAX_PARENT_GROUPS, MAX_PARENTS, find_parents, group_bins
-from sdcmap.kernels.statistics.regression import Design, ridge_regression
+from sdcmap.kernels.statistics.regression import Design, logit, logit_slopes, ridge_regression
 from sdcmap.kernels.statistics.trees import grow
 from sdcmap.methods._adversarial_forest import _Columns, _draw_rows, _tell_apart
 from sdcmap.methods._column_models import RegressionModel, Sample
@@ -112,6 +113,43 @@ def test_ridge_regression_equals_its_formula(rows: int, columns: int, ridge: flo
     slopes = ridge_regression(design, y, ridge)
     assert np.allclose(slopes, np.linalg.solve(full.T @ full + penalty, full.T @ y), rtol=1e-8, atol=1e-10)
     assert np.allclose(design.predict(slopes), full @ slopes)
+
+
+@given(
+    rows=st.integers(60, 300),
+    columns=st.integers(0, 6),
+    classes=st.integers(2, 5),
+    spread=st.sampled_from([0.1, 1.0, 5.0]),
+    ridge=st.sampled_from([0.5, 2.0]),
+    seed=st.integers(0, 1000),
+)
+def test_fast_logits_agree_with_newtons_method(
+    rows: int, columns: int, classes: int, spread: float, ridge: float, seed: int
+) -> None:
+    """Slopes differ by less than 0.02 standard errors, also for rare classes and columns that separate them."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, columns))
+    noise = rng.gumbel(size=(rows, classes)) + np.linspace(0, 2, classes)
+    codes = np.argmax(noise + spread * (x @ rng.normal(size=(columns, classes))), axis=1)
+    design = Design(tuple(x.T), ((), *((j,) for j in range(columns))), rows)
+    known = [own for own in range(classes) if 0 < (codes == own).sum() < rows]
+    fast = logit_slopes(design, codes, known, ridge) if known else []
+    for own, slopes in zip(known, fast, strict=True):
+        one = (codes == own).astype(np.float64)
+        exact = logit(design, one, 1 - one, ridge)
+        assert exact is not None
+        assert (np.abs(slopes - exact[0].slopes) <= 0.02 * np.sqrt(np.diag(exact[0].covariance))).all()
+
+
+def test_fast_logits_need_no_design_matrix_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(500, 3))
+    codes = (x[:, 0] + rng.normal(size=500) > 0.5).astype(np.int64)
+    design = Design(tuple(x.T), ((), (0,), (1,), (2,)), 500)
+    whole = logit_slopes(design, codes, [1], 1.0)
+    monkeypatch.setattr(regression, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(regression, "CACHED_CELLS", 0)
+    assert np.allclose(logit_slopes(design, codes, [1], 1.0), whole, rtol=0, atol=1e-10)
 
 
 def test_parents_are_the_columns_that_explain_most() -> None:

@@ -88,7 +88,7 @@ def _tell_apart(columns: _Columns, drawn: Array, leaf: int, rng: Generator) -> t
         bag, seed = rng.integers(2 * n, size=2 * n), int(rng.integers(2**62))
         tree = grow(bins[bag], columns.sizes, columns.ordered, is_original[bag], 2, leaf, tried, seed)
         forest.append(own := _OriginalTree.of(tree, bag, n))
-        left = np.setdiff1d(np.arange(2 * n), bag)
+        left = np.flatnonzero(np.bincount(bag, minlength=2 * n) == 0)
         nodes = find_leaves(tree, bins[left])
         votes[left] += own.size[nodes] / tree.size[nodes]
         asked[left] += 1

@@ -16,7 +16,7 @@ from sdcmap.core import Array, Generator
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.masking.granularity import snap_to_grid
 from sdcmap.kernels.statistics.network import MAX_PARENT_GROUPS, find_parents, group_bins
-from sdcmap.kernels.statistics.regression import Design, logit, ridge_regression
+from sdcmap.kernels.statistics.regression import Design, logit_slopes, ridge_regression
 from sdcmap.kernels.statistics.trees import MAX_BINS, Tree, assign_bins, bin_edges, draw_from_leaves, find_leaves, grow
 
 MIN_CATEGORY_RECORDS = 10  # a category with fewer is no regressor, and has no regression: it would describe its people
@@ -186,10 +186,9 @@ class RegressionModel:
         if len(regressed) == 2 and count[regressed].sum() == len(y):
             regressed = regressed[:1]  # the other one is its complement
         fitted, asked = x.design()
-        for code in regressed:
-            own = (y == code).astype(np.float64)
-            if (fit := logit(fitted, own, 1 - own, SHRINKAGE)) is not None:
-                p[:, code], new_p[:, code] = fit[1], _logistic(asked.predict(fit[0].slopes))
+        if regressed:
+            slopes = logit_slopes(fitted, y, regressed, SHRINKAGE).T
+            p[:, regressed], new_p[:, regressed] = _logistic(fitted.predict(slopes)), _logistic(asked.predict(slopes))
         rest = np.setdiff1d(np.arange(classes), regressed)
         for each in (p, new_p):  # what one category leaves is shared by the others
             if len(regressed) == 1 and count[rest].sum():

@@ -5,7 +5,7 @@ The memory needed is that of the columns, never that of the whole design matrix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +15,10 @@ from sdcmap.kernels.arrays import Array
 BLOCK_ROWS = 1 << 14  # rows of the design matrix at a time
 RIDGE = 1e-6  # in records; keeps the slopes of a logit finite where a term separates the two groups perfectly
 MAX_NEWTON_STEPS = 60
+CACHED_CELLS = 1 << 24  # a design matrix of at most so many cells is kept in memory over the steps of Newton's method
+SMALL_STEP = 1e-4  # twice the log-likelihood that is still to gain: every slope is within 0.01 standard errors
+TINY = 1e-300  # a probability of 0 is rounding
+SLOW_PROGRESS = 0.4  # a step that leaves more of this gain needs a new Hessian matrix
 CANCELLATION = 1e-12  # a sum that is at most this share of its terms' sizes is rounding and counts as 0
 
 
@@ -59,8 +63,8 @@ class Design(NamedTuple):
         return len(self.terms)
 
     def predict(self, slopes: Array) -> Array:
-        """Return the linear predictor of each row."""
-        predicted = np.empty(self.rows)
+        """Return the linear predictor of each row, for one vector of slopes or for each column of a matrix of them."""
+        predicted = np.empty((self.rows, *slopes.shape[1:]))
         for at, x in self.blocks():
             predicted[at] = x @ slopes
         return predicted
@@ -128,6 +132,82 @@ def ridge_regression(design: Design, y: Array, ridge: float) -> Array:
         moment += x.T @ y[at]
     gram[np.arange(1, k), np.arange(1, k)] += ridge
     return np.asarray(np.linalg.solve(gram, moment))
+
+
+def logit_slopes(design: Design, codes: Array, classes: Sequence[int], ridge: float) -> Array:
+    """Return the slopes of a logistic regression for each of these classes against all others, to 0.01 standard errors.
+
+    As `logit` with the same ridge, but many times faster. The first step of Newton's method needs the same matrix X'X for
+    all classes, later steps keep a Hessian matrix as long as they make progress (the chord method), and all classes are
+    evaluated together.
+    """
+    blocks = list(design.blocks()) if design.rows * design.width <= CACHED_CELLS else design
+    gram = sum((x.T @ x for _, x in _each(blocks)), np.zeros((design.width, design.width)))
+    own = np.asarray(classes)
+    share = np.array([(codes == one).mean() for one in classes])
+    fits = [_LogitFit(one, ridge, gram) for one in share.tolist()]
+    active = list(range(len(fits)))
+    for _ in range(MAX_NEWTON_STEPS):
+        slopes = np.array([fits[i].slopes for i in active])
+        values, gradients, chances = np.zeros(len(active)), np.zeros(slopes.shape), list[Array]()
+        for at, x in _each(blocks):
+            eta, is_own = x @ slopes.T, codes[at, np.newaxis] == own[active]
+            chances.append(chance := 0.5 * (1 + np.tanh(0.5 * eta)))
+            values += np.log(np.maximum(np.where(is_own, chance, 1 - chance), TINY)).sum(axis=0)
+            gradients += (is_own - chance).T @ x
+        left = []
+        for row, i in enumerate(active):
+            if fits[i].needs_hessian(values[row], gradients[row]):
+                information = np.zeros_like(gram)
+                for (_, x), p in zip(_each(blocks), chances, strict=True):
+                    information += products(x, p[:, row] * (1 - p[:, row]))
+                fits[i].set_hessian(information)
+            left += [] if fits[i].step() else [i]
+        active = left
+        if not active:
+            break
+    return np.array([fit.slopes for fit in fits])
+
+
+def _each(blocks: Design | list[tuple[slice, Array]]) -> Iterable[tuple[slice, Array]]:
+    return blocks if isinstance(blocks, list) else blocks.blocks()
+
+
+class _LogitFit:
+    """The state of the fit of one class: its slopes, its Hessian matrix and what the last evaluation found."""
+
+    def __init__(self, share: float, ridge: float, gram: Array) -> None:
+        self.penalty = np.full(len(gram), ridge)
+        self.penalty[0] = 0.0
+        self.slopes, self._last = np.zeros(len(gram)), np.zeros(len(gram))
+        self.slopes[0] = np.log(share / (1 - share))
+        self._best, self._gain, self._is_too_far = -np.inf, np.inf, False
+        self.set_hessian(share * (1 - share) * gram)
+
+    def set_hessian(self, information: Array) -> None:
+        self._inverse = np.linalg.inv(information + np.diag(self.penalty))
+
+    def needs_hessian(self, value: float, gradient: Array) -> bool:
+        """Store an evaluation of the log-likelihood, and return whether the Hessian matrix makes too little progress."""
+        value = value - 0.5 * float(self.penalty @ self.slopes**2)
+        self._gradient = gradient - self.penalty * self.slopes
+        self._is_too_far = value < self._best - 1e-9 * abs(self._best)
+        if self._is_too_far:
+            return False
+        self._best = value
+        return float(self._gradient @ self._inverse @ self._gradient) > SLOW_PROGRESS * self._gain
+
+    def step(self) -> bool:
+        """Go a step, or back half of the last one where it went too far; return whether nothing is left to gain."""
+        if self._is_too_far:
+            self.slopes, self._gain = (self.slopes + self._last) / 2, 0.0
+            return False
+        step = self._inverse @ self._gradient
+        self._gain, self._last = float(self._gradient @ step), self.slopes
+        if self._gain <= SMALL_STEP:
+            return True
+        self.slopes = self.slopes + step
+        return False
 
 
 def _cancel_rounding(sums: Array, size: Array) -> Array:
