@@ -8,7 +8,8 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.charts.estimate_pairs import EstimatePair, draw_estimate_pairs
-from sdcmap.reports.changed_analyses import ANALYSES_SHOWN, describe_analyses, find_showable
+from sdcmap.reports.changed_analyses import ANALYSES_SHOWN, describe_analyses
+from sdcmap.utility.changed_findings import find_showable
 from sdcmap.utility.stated_model import parse_model
 
 MODEL = "log(wage) ~ educ + minority"

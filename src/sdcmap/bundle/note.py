@@ -14,7 +14,7 @@ import sdcmap
 from sdcmap.bundle.checks import check_label
 from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.bundle.procedure import Try, TryFacts, describe_try
-from sdcmap.core import Measure, Method, Microdata, SdcmapError
+from sdcmap.core import Measure, Method, Microdata, PlanError, SchemaError, SdcmapError
 from sdcmap.core.formatting import format_percent, split_class_name
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.value import Spec
@@ -23,6 +23,8 @@ from sdcmap.files.formats import format_named
 from sdcmap.files.missing_codes import parse_codes
 from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.public_view import PublicView
+from sdcmap.utility.analysis_change import compare_analyses
+from sdcmap.utility.changed_findings import CLEARLY_WEAKER, ChangedRelation, find_changed_relations, summarize
 
 FOR_WHOM = {
     "public-use": "This is a public-use file. Anybody may use it.",
@@ -49,6 +51,12 @@ CLAIM = """A few candidates were fixed in advance, drawn and measured anew, in t
 limits. This procedure writes a file above a limit in at most {error} of studies."""
 
 
+RELATIONS = """The agency repeated regressions, tables, means and distributions with the original and with this file. \
+They were chosen from the roles of the columns before anything was masked."""
+MAX_RELATIONS = 20  # listed in a note, the most serious first
+_RELATION_NUMBERS = "share", "original", "error"
+
+
 class Amount(TypedDict):
     """The value of one utility measure: how much masking distorted."""
 
@@ -58,6 +66,25 @@ class Amount(TypedDict):
     unit: str
     status: str
     reading: str
+
+
+class Relation(TypedDict):
+    """A relation that the file weakens, reverses or invents; numbers are null where the original must stay secret."""
+
+    model: str
+    term: str
+    change: str
+    share: float | None  # the released coefficient as a share of the original one
+    original: float | None
+    error: float | None
+
+
+class Relations(TypedDict):
+    """What the file does to the findings of users."""
+
+    summary: str
+    changed: list[Relation]
+    left_out: int  # changed relations beyond those listed
 
 
 class Note(TypedDict):
@@ -74,6 +101,7 @@ class Note(TypedDict):
     kept_exactly: str
     distorted: str
     distorted_by: list[Amount]
+    relations: Relations | None
     rounded_like_the_original: list[str]
     renumbered_at_random: list[str]
     rows_shuffled: bool
@@ -107,6 +135,7 @@ class SearchEffort(NamedTuple):
 def method_note(
     view: PublicView, method: Method, prepared: Prepared, profile: str, effort: SearchEffort,
     losses: Sequence[tuple[Measure, ScoreRow]] = (), overrides: Sequence[dict[str, str]] = (), tries: Sequence[Try] = (),
+    relations: Relations | None = None,
 ) -> Note:  # fmt: skip
     """Return the note of a release, with its method, name and measures in their public form."""
     data, public = prepared.data, view.method(method.text)
@@ -123,6 +152,7 @@ def method_note(
         "kept_exactly": public.kept,
         "distorted": public.distorted,
         "distorted_by": [_amount(view.texts[measure.text], measure, score) for measure, score in losses],
+        "relations": relations,
         "rounded_like_the_original": numeric,
         "renumbered_at_random": list(prepared.renumbered),
         "rows_shuffled": True,
@@ -142,6 +172,29 @@ def method_note(
         "missing_codes": [str(code) for code in parse_codes(codes_in(data))],
         "overrides": list(overrides),
     }
+
+
+def describe_relations(data: Microdata, released: Microdata, models: Sequence[str]) -> Relations | None:
+    """Return what a released file does to the regressions of users; None where none can be made with the original."""
+    shared = [name for name in data.names if name in released.names]
+    original = data if len(shared) == len(data.names) else data.only(shared)
+    try:
+        compared = [one for one in compare_analyses(original, released, "all", models) if len(one.differences)]
+    except (PlanError, SchemaError):  # a stated model of a column that is not released
+        return None
+    if not compared:
+        return None
+    changed = find_changed_relations(compared, original)
+    return {
+        "summary": summarize(compared),
+        "changed": [_relation(one) for one in changed[:MAX_RELATIONS]],
+        "left_out": max(0, len(changed) - MAX_RELATIONS),
+    }
+
+
+def _relation(one: ChangedRelation) -> Relation:
+    numbers = {name: None if (own := getattr(one, name)) is None else two_digits(own) for name in _RELATION_NUMBERS}
+    return {"model": one.model, "term": one.term, "change": one.change, **numbers}  # type: ignore[typeddict-item]
 
 
 def _amount(text: str, measure: Measure, score: ScoreRow) -> Amount:
@@ -234,6 +287,7 @@ def note_text(note: Note) -> str:
         value = f"not tested ({measure['status']})" if measure["value"] is None else f"{measure['value']:g}"
         name = f"{measure['label']}: `{measure['measure']}`"
         lines.append(f"| {name} | {value} | {measure['unit']} | {measure['reading']} |")
+    lines += _relation_lines(note["relations"])
     if note["overrides"]:
         lines += ["", "## Release checks that the agency overrode", ""]
         lines += ["The file failed these checks. The agency released it for the reason stated.", ""]
@@ -245,6 +299,28 @@ def note_text(note: Note) -> str:
         about = "To estimate means, covariances and regressions without the added noise:"
         lines += [about, "", *_code(note["correction"])]
     return "\n".join(lines)
+
+
+def _relation_lines(relations: Relations | None) -> list[str]:
+    """Return which relations between columns the file weakens, and by how much."""
+    if relations is None:
+        return []
+    lines = ["", "## Relations that masking changes", "", f"{RELATIONS} {relations['summary']}", ""]
+    if not relations["changed"]:
+        return [
+            *lines,
+            f"No clear coefficient of a regression is smaller by more than {CLEARLY_WEAKER:g} standard errors.",
+        ]
+    lines += ["Do not publish a result about these relations from this file alone:", ""]
+    lines += ["| regression | coefficient of | change | released, of the original | original (standard error) |"]
+    lines += ["|---|---|---|---:|---:|"]
+    for one in relations["changed"]:
+        share = "-" if one["share"] is None else format_percent(one["share"])
+        value = "-" if one["original"] is None else f"{one['original']:g} ({one['error']:g})"
+        lines.append(f"| `{one['model']}` | `{one['term']}` | {one['change']} | {share} | {value} |")
+    if relations["left_out"]:
+        lines += ["", f"{_count(relations['left_out'], 'more coefficient')} changed."]
+    return lines
 
 
 def _try_lines(tries: Sequence[TryFacts], error: float) -> list[str]:

@@ -23,7 +23,7 @@ from sdcmap.bundle.earlier_releases import History, check_earlier, check_joint, 
 from sdcmap.bundle.ledger import Ledger, find_other_ledgers
 from sdcmap.bundle.limit_checks import check_limits, score_file
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_other_releases, find_parent
-from sdcmap.bundle.note import SearchEffort, method_note, note_text
+from sdcmap.bundle.note import Relations, SearchEffort, describe_relations, method_note, note_text
 from sdcmap.bundle.pattern_check import check_missing_patterns
 from sdcmap.bundle.prepared_file import Prepared, as_written, in_format
 from sdcmap.bundle.procedure import (
@@ -49,6 +49,7 @@ from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.profiles import PROFILES, Profile, to_profile
 from sdcmap.study.public_view import PublicView
+from sdcmap.utility.analysis_change import stated_models
 
 
 class _CheckedBundle(NamedTuple):
@@ -331,7 +332,8 @@ class Release:
         results, overrides = [*results, *measured], [*overrides, *more]
         passed = all(check.passed for check in results)
         tries = [*attempt.before, Try(attempt.number, attempt.name, attempt.error, passed, method=draw.method.text)]
-        self._explain(part, draw.prepared, effort, losses, [*attempt.overrides, *overrides], tries)
+        relations = describe_relations(self.data, draw.released, stated_models(plan.measures))
+        self._explain(part, draw.prepared, effort, losses, [*attempt.overrides, *overrides], tries, relations)
         rows = {**dict(losses), **draw.scores, **pooled}
         skipped = _skipped_attacks(draw.scores.values(), 1 - attempt.error)
         return _CheckedBundle(results, overrides, True, [*rows.values()], skipped)
@@ -422,7 +424,7 @@ class Release:
 
     def _explain(
         self, part: Path, prepared: Prepared, effort: SearchEffort, losses: Sequence[tuple[Measure, ScoreRow]],
-        overrides: Sequence[dict[str, str]], tries: Sequence[Try],
+        overrides: Sequence[dict[str, str]], tries: Sequence[Try], relations: Relations | None = None,
     ) -> None:  # fmt: skip
         """Write the documents beside the data: README, codebook, method note, citation and checksums."""
         title = self.title or prepared.data.schema.title or "Microdata"
@@ -430,7 +432,7 @@ class Release:
         method, view = self.candidate.method, PublicView.of(self.plan, self.data)
         public = view.method(method.text)
         published = [entry for entry in overrides if checks.CHECK_KINDS[entry["check"]].is_published]
-        note = method_note(view, method, prepared, self.profile.name, effort, losses, published, tries)
+        note = method_note(view, method, prepared, self.profile.name, effort, losses, published, tries, relations)
         entries = codebook(prepared, method, public)
         texts = {
             "README.md": readme(about, entries, prepared, public, note),

@@ -284,3 +284,9 @@ def _mean_of_shares(findings: Sequence[float], nulls: Sequence[float]) -> float:
     if not kinds:
         raise Undefined("the analyses of the original have neither a clear finding nor a clear null.")
     return sum(float(np.mean(own)) for own in kinds) / len(kinds)
+
+
+def stated_models(measures: Sequence[Measure]) -> tuple[str, ...]:
+    """Return the regressions that measures name."""
+    own = [measure for measure in measures if isinstance(measure, AnalysisError | ChangedConclusions)]
+    return tuple(dict.fromkeys(model for measure in own for model in measure.models))
