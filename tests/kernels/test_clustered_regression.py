@@ -84,10 +84,25 @@ def test_units_change_order_and_codes_without_effect(sample: Arrays) -> None:
     assert second.errors == pytest.approx(first.errors, rel=1e-9)
 
 
-def test_separated_groups_give_finite_coefficients() -> None:
-    x = np.column_stack([np.ones(60), np.r_[np.zeros(30), np.ones(30)]])
-    found = clustered_logit(x, x[:, 1], np.ones(60), np.arange(60))
-    assert np.isfinite(found.values).all() and found.values[1] > 5
+@pytest.mark.parametrize("contradicting", [0, 1])
+def test_column_that_separates_the_groups_has_no_coefficient(contradicting: int) -> None:
+    rng = np.random.default_rng(8)
+    n = 600
+    number, indicator = rng.normal(size=n), np.arange(n) < 60
+    y = (rng.random(n) < 1 / (1 + np.exp(-number))).astype(float)
+    y[indicator] = np.arange(60) < contradicting  # one record is enough for an estimate
+    x = np.column_stack([np.ones(n), number, indicator])
+    for weight in (1.0, 250.0):
+        found = clustered_logit(x, y, np.full(n, weight), np.arange(n))
+        assert np.isfinite(found.values[2]) == np.isfinite(found.errors[2]) == bool(contradicting)
+        assert found.values[1] == pytest.approx(1.0, abs=0.4) and 0.05 < found.errors[1] < 0.2
+
+
+def test_exact_relation_has_no_error() -> None:
+    rng = np.random.default_rng(9)
+    x = np.column_stack([np.ones(90), rng.normal(50, 10, 90), rng.exponential(1000, 90)])
+    found = clustered_least_squares(x, 3 + x[:, 1] + x[:, 2], np.ones(90), np.arange(90))
+    assert found.values == pytest.approx([3, 1, 1], rel=1e-6) and (found.errors == 0).all()
 
 
 def test_nothing_is_fitted_without_variation_or_records() -> None:

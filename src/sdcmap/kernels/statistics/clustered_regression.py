@@ -1,6 +1,7 @@
 """Linear and logistic regression with standard errors that count units, such as households, and not records.
 
-Columns that are linearly dependent on earlier ones are left out: their coefficients are NaN.
+Columns that are linearly dependent on earlier ones are left out: their coefficients are NaN. So are those of columns that
+separate the two groups of a logistic regression, whose best coefficient is infinite.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from sdcmap.kernels.arrays import Array
 MIN_OWN_VARIATION = 1e-8  # share of a column's variation that earlier columns do not explain; else it is dependent
 MAX_NEWTON_STEPS = 30
 NEWTON_TOLERANCE = 1e-10  # of the step, in standard errors
-RIDGE = 1e-6  # in records; keeps coefficients finite where a column separates the groups
+RIDGE = 1e-6  # in records; keeps the fit finite where a column separates the groups
+# Where a column separates the groups, its records say almost nothing about the size of the coefficient, and the sandwich,
+# made of their vanishing residuals, is far smaller than the error that the information gives. Without separation the two
+# agree, but for the clusters.
+SEPARATED = 5.0  # times the sandwich
+EXACT_FIT = 1e-12  # share of the variation that is rounding if it remains; nothing is uncertain then, and the errors are 0
 
 
 class Coefficients(NamedTuple):
@@ -42,6 +48,8 @@ def clustered_least_squares(x: Array, y: Array, weights: Array, units: Array) ->
     inverse = np.linalg.inv(gram[np.ix_(kept, kept)])
     slopes = inverse @ (own.T @ (weights * y))
     residuals = y - own @ slopes
+    if float(weights @ residuals**2) <= EXACT_FIT * float(weights @ (y - np.average(y, weights=weights)) ** 2):
+        return _expand(kept, slopes, np.zeros(len(kept)), x.shape[1])
     return _expand(kept, slopes, _errors(own, weights * residuals, inverse, units), x.shape[1])
 
 
@@ -67,8 +75,11 @@ def clustered_logit(x: Array, y: Array, weights: Array, units: Array) -> Coeffic
     p = 0.5 * (1 + np.tanh(0.5 * (z @ slopes)))
     information = z.T @ (z * (weights * p * (1 - p))[:, None])
     information[np.diag_indices_from(information)] += RIDGE
-    errors = _errors(z, weights * (y - p), np.linalg.inv(information), units)
-    return _expand(kept, slopes / scale, errors / scale, x.shape[1])
+    inverse = np.linalg.inv(information)
+    errors = _errors(z, weights * (y - p), inverse, units)
+    separates = np.sqrt(np.diag(inverse) * weights.mean()) > SEPARATED * errors
+    slopes, errors = (np.where(separates, np.nan, own / scale) for own in (slopes, errors))
+    return _expand(kept, slopes, errors, x.shape[1])
 
 
 def independent_columns(gram: Array) -> Array:
