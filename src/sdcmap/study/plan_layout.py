@@ -139,7 +139,9 @@ class _Expander:
             if step in self.steps:
                 self._spend(sum(_count_parts(own) for own in self.steps[step]))
                 return list(self.steps[step])
-            step = spec_of_text(step)
+            spec = spec_of_text(step)
+            # the text of an unknown class stays as it is written, so that the error names it
+            step = spec if isinstance(spec, Mapping) and _class_of(spec) is not None else step
         if not isinstance(step, Mapping):
             return [step]
         self._spend(1)

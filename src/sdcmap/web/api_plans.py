@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-import tomli_w
 from fastapi import APIRouter
 from pydantic import BaseModel, Field, StringConstraints
 
@@ -31,7 +30,7 @@ from sdcmap.explore.plan_differences import plan_differences
 from sdcmap.files.dialect import explicit_fields
 from sdcmap.risk import RISKS
 from sdcmap.study.plan import Plan
-from sdcmap.study.plan_layout import expand
+from sdcmap.study.plan_layout import expand, format_plan
 from sdcmap.study.plan_remarks import remarks
 from sdcmap.utility import UTILITIES
 from sdcmap.web.api_files import Codes, FileDescription, Name, Roles
@@ -317,14 +316,13 @@ def state_roles(bench: Bench, name: str, stated: StatedRoles) -> SavedPlan:
 @router.post("/plans")
 def check(bench: Bench, draft: PlanDraft) -> CheckedPlan:
     """Return all problems of a plan, its number of candidates, and the plan as text and as a table."""
-    try:
-        text = draft.toml if draft.toml is not None else tomli_w.dumps(draft.table or {})
-    except (TypeError, ValueError, AttributeError):
-        raise PlanError("the table contains a value that TOML does not support, such as null.") from None
+    text = draft.toml if draft.toml is not None else format_plan(draft.table or {})
     # Fill in as much as is valid: the editor shows columns and counts even if the plan has problems.
     checked = CheckedPlan(text, _parse_table(text))
     try:
         written = bench.views.plan(text)
+        if draft.toml is None:  # the text follows the forms, as short as a person would write it
+            checked.toml = text = written.toml()
         checked.candidates, checked.measures = written.count, [m.text for m in written.measures]
         checked.axes = Axes(written.risk, written.utility)
         data = bench.views.data_of(written, draft.study)
