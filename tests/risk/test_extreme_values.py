@@ -17,8 +17,8 @@ from sdcmap.core.refits import EveryoneIn, HalfIn, refit_without
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
-from sdcmap.risk import ExtremeValues
-from sdcmap.risk._outlying_units import LargestRecords
+from sdcmap.risk import ExtremeValues, OutlierMembership
+from sdcmap.risk._outlying_units import LargestRecords, OutlyingUnits, WatchedUnits
 from sdcmap.risk.extreme_values import ERRORS_TO_CHOOSE, Hits, hits_by_rank, shrink_gains
 from sizes import SOAK
 
@@ -88,13 +88,34 @@ def test_gain_without_masking_is_by_hand() -> None:
 
 
 def test_half_of_the_largest_units_are_in_each_refit_and_everyone_else_in_all() -> None:
-    data = firms()
-    refits = refit_without(data, sm.Identity(), Stream.of_seed(1, "test"), HalfIn(6, LargestRecords((), 10)))
+    data, outlying = firms(), OutlyingUnits(fewest=30)
+    refits = refit_without(data, sm.Identity(), Stream.of_seed(1, "test"), HalfIn(6, WatchedUnits(outlying)))
     outside = np.array([refit.outside for refit in refits])
     assert (outside[:, :10].sum(axis=0) == 3).all() and (outside[:, 20:30].sum(axis=0) == 3).all()
-    assert not outside[:, 10:20].any() and not outside[:, 30:].any()
+    others = np.r_[10:20, 30 : len(data)]
+    also = np.intersect1d(others, np.flatnonzero(outlying(data) >= 0))
+    assert len(also) and (outside[:, also].sum(axis=0) == 3).all()
+    assert not outside[:, np.setdiff1d(others, also)].any()
     everyone = refit_without(data, sm.Identity(), Stream.of_seed(1, "test"), HalfIn(2, EveryoneIn()))
     assert not any(refit.outside.any() for refit in everyone)
+
+
+def test_no_two_largest_units_are_in_opposite_refits() -> None:
+    """An outlying unit may be opposite to a largest one, and to another outlying one, but not two largest ones."""
+    data = firms()
+    unit, largest = WatchedUnits()(data), LargestRecords()(data) >= 0
+    assert len(np.unique(unit[unit >= 0])) == (unit >= 0).sum() and (unit[largest] % 2 == 0).all()
+    assert (unit >= 0).sum() == len(np.union1d(np.flatnonzero(largest), np.flatnonzero(OutlyingUnits()(data) >= 0)))
+
+
+def test_measures_of_the_few_share_their_refits() -> None:
+    method, masked = sm.methods.Synthesize(on=("turnover", "staff")), firms()
+    largest, outlying = (
+        measure.for_informed_attacker(method) for measure in (ExtremeValues(times=20), OutlierMembership(times=20))
+    )
+    unpaired = replace(masked, paired=False)
+    assert largest.refits(unpaired) == outlying.refits(unpaired)
+    assert largest.release_variant().refits(unpaired) == outlying.release_variant().refits(unpaired)
 
 
 def test_households_of_the_largest_units_leave_together() -> None:

@@ -289,7 +289,7 @@ METHODS = {
 @pytest.mark.parametrize("name", METHODS if SOAK else ["noise"])
 def test_stated_membership_is_that_of_shadow_models(name: str) -> None:
     data = people(600 if SOAK else 300, seed=4)
-    units = OutlyingUnits((), 0.01, 30, 0.1)
+    units = OutlyingUnits()
     shadow = shadow_auc(data, METHODS[name], units.targets(data).tolist(), 400 if SOAK else 80, seed=1)
     result = stated(data, METHODS[name], replace(MEASURE, times=100 if SOAK else 40))
     assert abs(result.value - shadow) < 0.05

@@ -1,4 +1,4 @@
-"""The outlying people of a file: how outlying each record is, and the few units (people or households) to attack."""
+"""The few people who stand out: how outlying each record is, and the units (people or households) that are attacked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import TypeAlias
 import numpy as np
 
 from sdcmap.core import Array, Microdata
-from sdcmap.data.cells import cells
 from sdcmap.kernels.tables.coding import compress
 
 ROBUST_SD = 1.4826  # times the median absolute deviation: the standard deviation of a normal variable
@@ -19,6 +18,7 @@ ORDINARY_SDS = 3.0  # a number within so many robust standard deviations of the 
 MAX_UNITS = 1_000  # in large files, so that the cost grows with the records alone
 MAX_SHARE_OF_LARGEST = 0.1  # of the file; smaller files have fewer largest units
 SUBJECTS_PER_PERSON = 3  # numbers, and categories or pairs of them, by which a person is most outlying
+MIN_RELEASE_REFITS, MAX_RELEASE_REFITS = 40, 100  # with and without the watched units; twice those of a sweep
 MAX_PAIRED_CATEGORIES = 20  # so many categorical columns, the first ones, are also taken in pairs
 
 
@@ -92,10 +92,10 @@ class OutlyingUnits:
     most : the largest share of the people who may belong to these units.
     """
 
-    names: tuple[str, ...]
-    share: float
-    fewest: int
-    most: float
+    names: tuple[str, ...] = ()
+    share: float = 0.01
+    fewest: int = 30
+    most: float = 0.1
 
     def __call__(self, data: Microdata) -> Array:
         """Return the number of each record's unit, in the order of outlyingness; -1 for all other records."""
@@ -129,7 +129,7 @@ class OutlyingUnits:
         return numbers, categories
 
     def _find(self, data: Microdata) -> tuple[Array, Array]:
-        code = np.arange(len(data)) if data.household is None else data.view(cells, (data.household,)).code
+        code = _units_of(data)
         # the records, most outlying first; the first record of a unit represents it
         order = np.argsort(-outlyingness(data, self.names or data.knowable), kind="stable")
         _, first, unit, size = np.unique(code[order], return_index=True, return_inverse=True, return_counts=True)
@@ -155,25 +155,53 @@ def _rank_subjects(bits: dict[tuple[str, ...], Array]) -> list[Subjects]:
 
 @dataclass(frozen=True)
 class LargestRecords:
-    """The records with the `largest` values of each amount, with their households, as a choice of `HalfIn`.
+    """The records with the `largest` values of each amount, with their households.
 
     on : the amounts; empty: every numeric variable.
     """
 
-    on: tuple[str, ...]
-    largest: int
+    on: tuple[str, ...] = ()
+    largest: int = 10
+
+    def __call__(self, data: Microdata) -> Array:
+        """Return the number of each record's unit; -1 for all other records."""
+        rows = [find_largest(data.numbers(name), self.largest) for name in self.on or data.numeric]
+        code, unit = _units_of(data), np.full(len(data), -1)
+        chosen = np.isin(code, code[np.concatenate([np.empty(0, dtype=np.int64), *rows])])
+        unit[chosen] = np.unique(code[chosen], return_inverse=True)[1]
+        return unit
+
+
+@dataclass(frozen=True)
+class WatchedUnits:
+    """The outlying units and those with the largest values, as a choice of `HalfIn`.
+
+    The two measures of the few have the same choice, so that they share their refits, which are the largest part of the
+    cost of a synthetic candidate.
+    """
+
+    outlying: OutlyingUnits = OutlyingUnits()
+    largest: LargestRecords = LargestRecords()
 
     def __call__(self, data: Microdata) -> Array:
         """Return the number of each record's unit; -1 for all other records.
 
-        The numbers are even: `draw_half_in` gives units 2j and 2j + 1 opposite refits, but whether a unit is in must not
-        tell which others are, because they determine its rank.
+        `draw_half_in` gives units 2j and 2j + 1 opposite refits. Two units with largest values are never such a pair:
+        whether one of them is in must not tell which others are, because these determine its rank.
         """
-        rows = [find_largest(data.numbers(name), self.largest) for name in self.on or data.numeric]
-        code, unit = _units_of(data), np.full(len(data), -1)
-        chosen = np.isin(code, code[np.concatenate([np.empty(0, dtype=np.int64), *rows])])
-        unit[chosen] = 2 * np.unique(code[chosen], return_inverse=True)[1]
-        return unit
+        unit = _units_of(data)
+        outlying, largest = (np.unique(unit[choose(data) >= 0]) for choose in (self.outlying, self.largest))
+        others = np.setdiff1d(outlying, largest)
+        partners, rest = np.split(others, [min(len(largest), len(others))])
+        number = np.full(int(unit.max(initial=-1)) + 1, -1)
+        number[largest], number[partners] = 2 * np.arange(len(largest)), 2 * np.arange(len(partners)) + 1
+        number[rest] = 2 * len(largest) + np.arange(len(rest))
+        return np.asarray(number[unit])
+
+
+def count_release_refits(times: int) -> int:
+    """Return how many refits with and without the watched units a release makes, where a sweep makes `times`."""
+    return max(times, min(MAX_RELEASE_REFITS, max(MIN_RELEASE_REFITS, 2 * times)))
 
 
 def find_largest(x: Array, largest: int) -> Array:

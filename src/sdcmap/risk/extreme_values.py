@@ -12,9 +12,14 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.core.refits import HalfIn, Refit, RefitRequest
 from sdcmap.risk._control import NO_CONTROL
-from sdcmap.risk._outlying_units import MAX_SHARE_OF_LARGEST, LargestRecords, find_largest
+from sdcmap.risk._outlying_units import (
+    MAX_SHARE_OF_LARGEST,
+    LargestRecords,
+    WatchedUnits,
+    count_release_refits,
+    find_largest,
+)
 
-MIN_RELEASE_REFITS, MAX_RELEASE_REFITS = 40, 100  # of the release checks, twice those of a sweep
 CHANCE_HITS = 0.25  # share of the largest values of skewed amounts that are estimated within 10 % by chance (simulated)
 ERRORS_TO_CHOOSE = 2.0  # the amount counts whose gain plus so many errors is largest
 SECONDS_PER_VALUE = 2e-7  # to sort the released values
@@ -77,8 +82,9 @@ class ExtremeValues(RiskMeasure):
     largest : how many units of each amount are attacked, at least 1; at most a tenth of the file.
     p : how close is too close, in percent of the true value, above 0.
     times : the number of refits in a sweep, even and at least 4; the release checks make twice as many, from 40 to 100.
-    control : "refits": the method is run again without a random half of the largest units, and with everyone else. "best":
-        for a method whose rows depend on their own person alone, the unit's row is removed from the masked file instead.
+    control : "refits": the method is run again without a random half of the largest units and of the outlying people, whom
+        `OutlierMembership` attacks in the same refits. "best": for a method whose rows depend on their own person alone,
+        the unit's row is removed from the masked file instead.
     amounts : "together": the gains of several amounts are shrunk towards their mean, as far as they differ by chance alone
         (empirical Bayes). This orders candidates, but understates an amount that is the only one to leak. "each": the gain
         of a single amount, as the release checks use it; its upper limit covers the largest gain of all amounts.
@@ -114,6 +120,7 @@ class ExtremeValues(RiskMeasure):
     missing: ClassVar[str] = "a missing value has no rank"
     households: ClassVar[str] = "units are attacked one by one; refits leave out whole households"
     columns_by_default: ClassVar = "numeric"
+    revision: ClassVar[int] = 2  # 2: the refits also lack half of the outlying people, as those of OutlierMembership
     omitted_from_title: ClassVar[tuple[str, ...]] = ("times",)
     can_be_spared: ClassVar[bool] = True
 
@@ -149,19 +156,14 @@ class ExtremeValues(RiskMeasure):
     def refits(self, masked: Microdata) -> RefitRequest | None:
         if self.method is None or (self.control == "best" and masked.paired and not self.method.mixes_records):
             return None
-        return HalfIn(self.times, LargestRecords(self.on, self.largest))
+        return HalfIn(self.times, WatchedUnits(largest=LargestRecords(self.on, self.largest)))
 
     def release_variant(self) -> Measure:
-        return replace(self, control="refits", amounts="each", times=self._release_times)
+        return replace(self, control="refits", amounts="each", times=count_release_refits(self.times))
 
     def release_error(self, estimate: Estimate) -> float:
         error = estimate.parts["standard error of one amount"]
-        return error * math.sqrt(estimate.parts["refits"] / self._release_times)
-
-    @property
-    def _release_times(self) -> int:
-        """The number of refits at release, which is even."""
-        return max(self.times, min(MAX_RELEASE_REFITS, max(MIN_RELEASE_REFITS, 2 * self.times)))
+        return error * math.sqrt(estimate.parts["refits"] / count_release_refits(self.times))
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         parts = []

@@ -24,11 +24,15 @@ from sdcmap.risk._half_in_scores import (
     weigh_splits,
     worst_person,
 )
-from sdcmap.risk._outlying_units import OutlyingUnits, Subjects, robust_spread
+from sdcmap.risk._outlying_units import (
+    OutlyingUnits,
+    Subjects,
+    WatchedUnits,
+    count_release_refits,
+    robust_spread,
+)
 from sdcmap.risk.worst_membership import FALSE_POSITIVE_RATE, LOG_OFFSET, MIN_CONTROLS, median_width
 
-MIN_RELEASE_REFITS, MAX_RELEASE_REFITS = 40, 100  # of the release checks ...
-RELEASE_FACTOR = 5 / 3  # ... and times those of a sweep: an attacker learns more from more files that they made
 ATTACKS = 5.0  # the cost of all attacks, in comparisons of a person with all records
 SECONDS_PER_SCORE = 4e-4  # to judge a person in a refit, on one core
 FEW_NEIGHBORS, MANY_NEIGHBORS = 5, 25  # records whose mean distance is a score
@@ -45,8 +49,9 @@ class OutlierMembership(RiskMeasure):
 
     An average over all people hides the few who stand out: the largest incomes, rare categories, unusual combinations. The
     most outlying people are chosen from the original. The method is run again several times, each time without a random
-    half of them. The attacker knows everything about a person and everybody else, and knows how the released files with
-    and without this person look. At 0.5 they learn nothing. In a census everyone is a member, so the measure is off.
+    half of them and of the people with the largest values, whom `ExtremeValues` attacks in the same refits. The attacker
+    knows everything about a person and everybody else, and knows how the released files with and without this person look.
+    At 0.5 they learn nothing. In a census everyone is a member, so the measure is off.
 
     Parameters
     ----------
@@ -55,7 +60,7 @@ class OutlierMembership(RiskMeasure):
     most : the largest share of the records that may be left out of refits, in (0, 1].
     statistic : "auc": the probability that a member has a higher score than a non-member; "detection": the share of
         members who are recognized at 1 % false positives, which needs 1,000 scores of non-members.
-    times : the number of refits in a sweep, even and at least 4. A release uses 5/3 as many, from 40 to 100.
+    times : the number of refits in a sweep, even and at least 4. A release uses twice as many, from 40 to 100.
     method : how the file was made; a sweep or release fills it in.
 
     Formula: the AUC of ln p(s | in) - ln p(s | out), both normal with one covariance, for the scores s of a person in one
@@ -97,6 +102,7 @@ class OutlierMembership(RiskMeasure):
     texts_in_title: ClassVar[tuple[str, ...]] = ("on", "statistic")
     omitted_from_title: ClassVar[tuple[str, ...]] = ("times",)
     can_be_spared: ClassVar[bool] = True
+    revision: ClassVar[int] = 2  # 2: the refits also lack half of the largest units, as those of ExtremeValues
     households: ClassVar[str] = "left out of refits as a whole; the most outlying person of each is attacked"
 
     on: tuple[str, ...] = ()
@@ -131,19 +137,13 @@ class OutlierMembership(RiskMeasure):
         return CLUSTERED_ERROR * math.sqrt((2 * pairs + 1) / (12 * pairs**2))
 
     def release_variant(self) -> Measure:
-        return replace(self, times=self._release_times)
-
-    @property
-    def _release_times(self) -> int:
-        """The number of refits at release, which is even."""
-        more = 2 * round(RELEASE_FACTOR * self.times / 2)
-        return max(self.times, min(MAX_RELEASE_REFITS, max(MIN_RELEASE_REFITS, more)))
+        return replace(self, times=count_release_refits(self.times))
 
     def release_error(self, estimate: Estimate) -> float:
         """Return the error with the refits of a release: only the part between people does not shrink."""
         fixed = estimate.parts.get(BETWEEN_PEOPLE, 0.0) ** 2
         rest = max(0.0, (estimate.se or 0.0) ** 2 - fixed)
-        return math.sqrt(fixed + rest * self.times / self._release_times)
+        return math.sqrt(fixed + rest * self.times / count_release_refits(self.times))
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if data.schema.census:
@@ -169,7 +169,11 @@ class OutlierMembership(RiskMeasure):
         return self.times * people * (ATTACKS * comparisons + SECONDS_PER_SCORE)
 
     def refits(self, masked: Microdata) -> HalfIn | None:
-        return None if self.method is None else HalfIn(self.times, self._units)
+        return None if self.method is None else self._request
+
+    @property
+    def _request(self) -> HalfIn:
+        return HalfIn(self.times, WatchedUnits(self._units))
 
     @property
     def _units(self) -> OutlyingUnits:
@@ -179,7 +183,7 @@ class OutlierMembership(RiskMeasure):
         if self.method is None:
             raise Undefined(NO_METHOD)
         self.check_variables(original)
-        refits = refit_without(original, self.method, Stream(rng.bytes(32)), HalfIn(self.times, self._units))
+        refits = refit_without(original, self.method, Stream(rng.bytes(32)), self._request)
         return self.score_refits(original, refits, rng)
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:

@@ -112,7 +112,6 @@ NO_LIMIT = "none"  # what a plan states for a limit of the profile that it switc
 RANKED_UNITS = 10  # the largest units, such as the firms of a ranking
 # Few people have a large error, and in a small file more refits are cheap. So a sweep makes as many as give
 OUTLIER_SCORES = 1_800  # scores of outlying people: the error of an AUC that reveals nothing is then about 0.018
-UNIT_SCORES = 2_000  # scores of the largest units: the error of their gain is then about 0.02
 MIN_REFITS_OF_FEW, MAX_REFITS_OF_FEW = 20, 60
 
 
@@ -251,9 +250,7 @@ class Profile(Value):
         scores = OUTLIER_SCORES / max(outliers.fewest, outliers.share * len(data))
         refits = min(MAX_REFITS_OF_FEW, max(MIN_REFITS_OF_FEW, 2 * math.ceil(scores / 2)))
         if self.extremes is not None and data.numeric:
-            units = len(data.numeric) * min(RANKED_UNITS, max(1, len(data) // 10))
-            wanted = 2 * math.ceil(UNIT_SCORES / units / 2)
-            yield risk.ExtremeValues(times=min(refits, max(MIN_REFITS_OF_FEW, wanted)))
+            yield risk.ExtremeValues(times=refits)  # the same refits
         outliers = replace(outliers, times=refits)
         if self.outlier_membership is not None:
             yield outliers

@@ -20,7 +20,9 @@ RIDGE = 1e-6  # in records; keeps the fit finite where a column separates the gr
 # made of their vanishing residuals, is far smaller than the error that the information gives. Without separation the two
 # agree, but for the clusters.
 SEPARATED = 5.0  # times the sandwich
-EXACT_FIT = 1e-12  # share of the variation that is rounding if it remains; nothing is uncertain then, and the errors are 0
+EXACT_FIT = (
+    1e-12  # share of the variation that is rounding if it remains; nothing is uncertain then, and the errors are 0
+)
 
 
 class Coefficients(NamedTuple):
