@@ -28,7 +28,7 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
     Example: sdcmap check plan.toml
     """
     from sdcmap.errors import PlanError
-    from sdcmap.study.cost import estimate_seconds
+    from sdcmap.study.cost import PATIENT_SECONDS, estimate_seconds
     from sdcmap.study.limits_at_size import describe_limits, limits_at_size, nothing_can_pass
     from sdcmap.study.plan import limits_of_plan
     from sdcmap.study.plan_remarks import remarks
@@ -48,7 +48,7 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
         else:
             print(f"{plan} has {len(problems)} problem{'' if len(problems) == 1 else 's'}:", *problems, sep="\n- ")
         raise Exit(2)
-    seconds, notes = estimate_seconds(data, parsed), list(remarks(data, parsed, written))
+    seconds, notes = estimate_seconds(data, parsed, PATIENT_SECONDS), list(remarks(data, parsed, written))
     if as_json:
         policy = {"reason": parsed.policy.reason, **parsed.policy.numbers}
         facts = {"candidates": parsed.count, "seconds": seconds, "remarks": notes, "policy": policy}

@@ -57,12 +57,11 @@ FEW_BINS = 5  # of a column that is recoded first
 PRAM_AND_RANK_STRENGTHS = ((0.9, 0.05), (0.7, 0.15), (0.4, 0.4), (0.15, 0.8))  # PRAM's stay, and the rank window
 MIN_NAMED_COLUMNS = 3  # in a set of columns that the plan names
 MIN_RECORDS_PER_NUMBER = 5  # numbers are averaged over so many records before ranks are swapped
-LEAF_SIZES = (50, 100, 300)  # records per leaf of synthesizing regressions
-SYNTHESES: tuple[tuple[Literal["regressions", "trees", "forest", "adversarial forest"], int], ...] = (
+LEAF_SIZES = (100, 300)  # records per leaf of synthesizing regressions
+SYNTHESES: tuple[tuple[Literal["regressions", "trees", "adversarial forest"], int], ...] = (
     *(("regressions", leaf) for leaf in LEAF_SIZES),
     ("trees", 20),
     ("trees", 100),
-    ("forest", 50),
     ("adversarial forest", 20),
 )  # models of fully synthetic files, and their records per leaf
 MIN_RECORDS_PER_KEY_COMBINATION = (20, 50)  # of the keys that a partly synthetic file leaves unmasked

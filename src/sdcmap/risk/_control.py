@@ -342,7 +342,8 @@ def distance_inputs(
 ) -> DistanceInputs:
     """Return numbers and codes of the targets and the released records, with the weight of each variable.
 
-    Labels of several depths ("37" and "(35, 40]") are compared at the depth of the released label.
+    Labels of several depths ("37" and "(35, 40]") are compared at the depth of the released label. The values of a column
+    lie together in memory, as the kernels need them.
     """
     weigh = dict(zip(names, relative_weights(importance, len(names)), strict=True))
     amounts = [n for n in names if n in ranges and released.column(n).levels is None]
@@ -353,7 +354,8 @@ def distance_inputs(
     x, c = (np.column_stack(kind) if kind else np.empty((len(targets) + len(released), 0)) for kind in (numbers, each))
     x, c = np.where(np.isfinite(x), x, np.nan), c.astype(np.int64)
     cut = len(targets)
-    return x[:cut], c[:cut], x[cut:], c[cut:], np.array(weight, dtype=np.float64)
+    y, d = np.asfortranarray(x[cut:]), np.asfortranarray(c[cut:])
+    return x[:cut], c[:cut], y, d, np.array(weight, dtype=np.float64)
 
 
 def _codes(targets: Microdata, released: Microdata, name: str) -> list[Array]:

@@ -1,4 +1,9 @@
-"""Distances between records, and what an attacker infers from the nearest records."""
+"""Distances between records, and what an attacker infers from the nearest records.
+
+The distances of a target are computed column by column, in blocks of records. Each step is then one operation on many
+records, which uses vector lanes where the values of a column lie together in memory (Fortran order). Every record's sum is
+added up in the same order, so the numbers do not depend on the lanes of the processor.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ from sdcmap.kernels.tables.coding import compress
 
 TIE_TOLERANCE = 1e-12  # distances that differ by at most this are equal
 ANY = -1  # code of a record that matches every code of a target
+BLOCK = 1_024  # records whose distances stay in the cache while the columns are added
 
 
 def attribution_probabilities(key: Array, pair: Array, key_in: Array, pair_in: Array) -> Array:
@@ -54,28 +60,16 @@ def nearest(
 def _nearest(
     x: Array, c: Array, y: Array, d: Array, weight: Array, secret: Array, guess: Array, times: Array, tolerance: float
 ) -> tuple[Array, Array]:
-    numbers = x.shape[1]
-    distance = np.empty(len(x))
-    right = np.empty(len(x))
+    distance, right = np.empty(len(x)), np.empty(len(x))
+    away = np.empty(len(y))
     for t in range(len(x)):
+        gower_distances(x[t], c[t], y, d, weight, away)
         least, ties, hits = np.inf, 0, 0
         for r in range(len(y)):
-            # Stop adding up as soon as a record is farther than the nearest one so far.
-            total = 0.0
-            for j in range(c.shape[1]):
-                if c[t, j] != d[r, j] and d[r, j] != ANY:
-                    total += weight[numbers + j]
-            for j in range(numbers):
-                if total > least + TIE_TOLERANCE:
-                    break
-                gap = abs(x[t, j] - y[r, j])
-                if np.isnan(gap):
-                    gap = 0.0 if np.isnan(x[t, j]) and np.isnan(y[r, j]) else 1.0
-                total += weight[j] * min(gap, 1.0)
-            if total > least + TIE_TOLERANCE:
+            if away[r] > least + TIE_TOLERANCE:
                 continue
-            if total < least - TIE_TOLERANCE:
-                least, ties, hits = total, 0, 0
+            if away[r] < least - TIE_TOLERANCE:
+                least, ties, hits = away[r], 0, 0
             ties += times[r]
             if abs(guess[r] - secret[t]) <= tolerance * abs(secret[t]):
                 hits += times[r]
@@ -88,17 +82,32 @@ def _nearest(
 def gower_distances(x: Array, c: Array, y: Array, d: Array, weight: Array, out: Array) -> None:
     """Write the distances of one target (numbers x, codes c) to each record: Gower's, times the sum of the weights."""
     numbers = len(x)
-    for r in range(len(y)):
-        total = 0.0
+    for start in range(0, len(y), BLOCK):
+        total = out[start : start + BLOCK]
+        total[:] = 0.0
         for j in range(len(c)):
-            if c[j] != d[r, j] and d[r, j] != ANY:
-                total += weight[numbers + j]
+            add_codes(c[j], d[start : start + BLOCK, j], weight[numbers + j], total)
         for j in range(numbers):
-            gap = abs(x[j] - y[r, j])
-            if np.isnan(gap):
-                gap = 0.0 if np.isnan(x[j]) and np.isnan(y[r, j]) else 1.0
-            total += weight[j] * min(gap, 1.0)
-        out[r] = total
+            add_numbers(x[j], y[start : start + BLOCK, j], weight[j], total)
+
+
+@inner_jit
+def add_codes(code: int, codes: Array, weight: float, total: Array) -> None:
+    """Add the distance of a code to each of several: `weight` where they differ, else 0."""
+    for r in range(len(total)):
+        total[r] += weight if (codes[r] != code) & (codes[r] != ANY) else 0.0
+
+
+@inner_jit
+def add_numbers(number: float, numbers: Array, weight: float, total: Array) -> None:
+    """Add the distance of a number to each of several: at most `weight`, as from a missing one; 0 between missing ones."""
+    if np.isnan(number):
+        for r in range(len(total)):
+            total[r] += 0.0 if np.isnan(numbers[r]) else weight
+    else:
+        for r in range(len(total)):
+            gap = abs(number - numbers[r])
+            total[r] += weight * (gap if gap < 1.0 else 1.0)
 
 
 @jit
@@ -153,19 +162,21 @@ def describe_neighborhoods(
     if len(y) == 0:
         return described
     few, many = min(few, len(y)), min(many, len(y))
-    away, apart = np.empty(len(y)), np.empty(len(y))
+    away, apart, differing = np.empty(len(y)), np.empty(len(y)), np.empty(len(y), dtype=np.int64)
     for t in range(len(x)):
         gower_distances(x[t], c[t], y, d, weight, away)
+        apart[:], differing[:] = 0.0, 0
+        for j in range(c.shape[1]):
+            codes, code, cost = d[:, j], c[t, j], weight[x.shape[1] + j]
+            for r in range(len(y)):
+                differs = (codes[r] != code) & (codes[r] != ANY)
+                differing[r] += differs
+                apart[r] += cost if differs else 0.0
         same, similar = 0, 0
         for r in range(len(y)):
-            differing, weighted = 0, 0.0
-            for j in range(c.shape[1]):
-                if c[t, j] != d[r, j] and d[r, j] != ANY:
-                    differing += 1
-                    weighted += weight[x.shape[1] + j]
-            same += differing == 0
-            similar += differing <= 1
-            apart[r] = away[r] - weighted
+            same += differing[r] == 0
+            similar += differing[r] <= 1
+            apart[r] = away[r] - apart[r]
         near = np.sort(np.partition(away, many - 1)[:many])
         described[t, 0], described[t, 1], described[t, 2] = near[0], near[:few].mean(), near.mean()
         near = np.sort(np.partition(apart, few - 1)[:few])

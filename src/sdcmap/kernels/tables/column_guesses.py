@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.jit import inner_jit, jit
-from sdcmap.kernels.tables.attribution import ANY, TIE_TOLERANCE
+from sdcmap.kernels.jit import jit
+from sdcmap.kernels.tables.attribution import TIE_TOLERANCE, add_codes, add_numbers
 
 
 @jit
@@ -22,20 +22,20 @@ def nearest_without_column(
     truth, guess : (target or record, guessed column) codes; a guess is right where they are equal; -1: no value.
     """
     right = np.zeros((len(x), len(guessed)))
-    total, own = np.empty(len(y)), np.empty((len(guessed), len(y)))
+    total, own, unused = np.empty(len(y)), np.empty((len(guessed), len(y))), np.empty(len(y))
     for t in range(len(x)):
         # the distance over all fields, and the part of each guessed column
         total[:], own[:] = 0.0, 0.0
         for f in range(len(column)):
-            index = -1
+            part = unused
             for g in range(len(guessed)):
                 if guessed[g] == column[f]:
-                    index = g
-            for r in range(len(y)):
-                cost = _field_distance(x, c, y, d, t, r, f)
-                total[r] += cost
-                if index >= 0:
-                    own[index, r] += cost
+                    part = own[g]
+            for sums in (total, part):
+                if f < x.shape[1]:
+                    add_numbers(x[t, f], y[:, f], 1.0, sums)
+                else:
+                    add_codes(c[t, f - x.shape[1]], d[:, f - x.shape[1]], 1.0, sums)
         for g in range(len(guessed)):
             if truth[t, g] < 0:
                 continue
@@ -50,16 +50,3 @@ def nearest_without_column(
                 hits += truth[t, g] == guess[r, g]
             right[t, g] = hits / ties
     return right
-
-
-@inner_jit
-def _field_distance(x: Array, c: Array, y: Array, d: Array, t: int, r: int, f: int) -> float:
-    """Return the distance of a target and a record in one field, between 0 and 1."""
-    numbers = x.shape[1]
-    if f >= numbers:
-        code = d[r, f - numbers]
-        return 1.0 if c[t, f - numbers] != code and code != ANY else 0.0
-    gap = abs(x[t, f] - y[r, f])
-    if np.isnan(gap):
-        return 0.0 if np.isnan(x[t, f]) and np.isnan(y[r, f]) else 1.0
-    return float(min(gap, 1.0))
