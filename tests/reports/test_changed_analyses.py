@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
 
 import sdcmap as sm
 from sdcmap.charts.estimate_pairs import EstimatePair, draw_estimate_pairs
-from sdcmap.reports.changed_analyses import ANALYSES_SHOWN, describe_analyses
+from sdcmap.reports.changed_analyses import ANALYSES_SHOWN, describe_analyses, summarize_choice
 from sdcmap.utility.changed_findings import find_showable
 from sdcmap.utility.stated_model import parse_model
 
@@ -104,3 +107,16 @@ def test_names_with_quotes_are_labels() -> None:
     """A category may contain anything; the label must stay a text of the picture."""
     chart = draw_estimate_pairs([EstimatePair('job=o\'brien "x" \\', 4.0, 1.96, 1.0, 2.5)])
     assert "o'brien" in chart.svg()
+
+
+def test_choice_says_how_many_analyses_lead_to_another_conclusion(frame: pl.DataFrame, tmp_path: Path) -> None:
+    """The sentence is that of the chosen file, and a plan that does not measure analyses has none."""
+    data, plan = read(frame), replace(plan_with(MODEL), rule=sm.Threshold(risk=1.0))
+    without = replace(plan, measures=(sm.SmallCells(on=["region"]), sm.IL1s("wage")), utility="")
+    for number, own in enumerate((plan, without)):
+        sm.sweep(data, own, tmp_path / str(number))
+        with sm.Study.open(tmp_path / str(number)) as study:
+            choice = sm.workflow.choose(study)
+            found = describe_analyses(own, data, study.plan.make(data, choice))
+            assert found is not None
+            assert summarize_choice(study, choice) == ("" if number else found.sentence)

@@ -10,6 +10,9 @@ import pytest
 
 import sdcmap as sm
 from samples import PROFILE_OVERRIDES
+from sdcmap.reports.changed_analyses import TABLE_HEAD
+from sdcmap.utility.analysis_change import compare_analyses
+from sdcmap.utility.changed_findings import summarize
 from web_workspace import ok, sweep_decision_study, sweep_study
 
 
@@ -27,6 +30,22 @@ def made(folder: Path, study: str, words: str) -> tuple[str, sm.Microdata, sm.Mi
         plan, data = opened.plan, opened.data
     candidate = next(one for one in plan.candidates if words in one.method.text)
     return candidate.id, data, plan.make(data, candidate)
+
+
+def test_candidate_shows_the_analyses_that_changed_most(client: httpx.Client, folder: Path) -> None:
+    name, data, masked = made(folder, "known", "Noise")
+    found = ok(client.get(f"/api/studies/known/candidates/{name}/analyses"))
+    compared = [one for one in compare_analyses(data, masked, "report") if len(one.differences)]
+    assert found["sentence"] == summarize(compared) and "standard errors from zero" in found["rules"]
+    table = found["table"]
+    assert tuple(table["head"]) == TABLE_HEAD and 0 < len(table["rows"]) <= 10
+    analyses = {one.analysis.title: one for one in compared}
+    for title, term, before, after, _ in table["rows"]:
+        place = analyses[title].analysis.labels.index(term)
+        for text, one in ((before, analyses[title].before), (after, analyses[title].after)):
+            assert float(text.split(" (")[0].replace(",", "")) == pytest.approx(one.values[place], rel=6e-3)
+    drawn = [row for part in found["chart"]["layer"] for row in part["data"]["values"] if "file" in row]
+    assert {row["file"] for row in drawn} == {"original", "release"}
 
 
 def test_changes_use_densities_and_heat_maps(client: httpx.Client, folder: Path) -> None:

@@ -233,7 +233,8 @@ def choose(
 ) -> None:
     """Choose a candidate by a rule, and print the reason.
 
-    The rule is the plan's, or one given here. Runners-up are listed as well. The exit code is 3 if no candidate can be
+    The rule is the plan's, or one given here. Runners-up are listed as well, and how many of the users' analyses lead to
+    another conclusion, where the plan measures that. The exit code is 3 if no candidate can be
     released.
 
     Example: sdcmap choose cps-study --max-risk 0.012
@@ -243,6 +244,7 @@ def choose(
     Example: sdcmap choose cps-study --max-risk 0.012 --limit Hellinger=0.05
     """
     import sdcmap as sm
+    from sdcmap.reports.changed_analyses import summarize_choice
     from sdcmap.workflow import choose as choose_in
     from sdcmap.workflow import open_map
 
@@ -252,6 +254,7 @@ def choose(
         if min_error is not None and not (min_error > 0 and all(ru.scores.values[n].error_variable for n in ru.risk)):
             raise sm.errors.PlanError("--min-error needs an error above 0, and a risk that is 1 over a squared error.")
         choice = choose_in(opened, rule, on=ru)
+        analyses = summarize_choice(opened, choice)
         if keep and choice.candidate:
             note(str(opened.keep(opened.plan.make(opened.data, choice), choice.candidate)))
     if as_json:
@@ -260,9 +263,15 @@ def choose(
             "searched", "runners_up", "no_masking_needed",
         )  # fmt: skip
         limits = [verdict.facts for verdict in choice.verdicts]
-        print_json({fact: getattr(choice, fact) for fact in facts} | {"rule": choice.rule.text, "limits": limits})
+        more = {"rule": choice.rule.text, "limits": limits, "analyses": analyses}
+        print_json({fact: getattr(choice, fact) for fact in facts} | more)
     else:
-        print(choice.reason, *(f"  runner-up: {runner}" for runner in choice.runners_up), sep="\n")
+        print(
+            choice.reason,
+            *([analyses] if analyses else []),
+            *(f"  runner-up: {runner}" for runner in choice.runners_up),
+            sep="\n",
+        )
         if choice.candidate:
             print(f'Next: sdcmap release {study} "{choice.name}" -o public/')
     if choice.candidate is None:

@@ -7,15 +7,29 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.charts.estimate_pairs import EstimatePair
-from sdcmap.core import Microdata, PlanError, SchemaError
+from sdcmap.core import Choice, Microdata, PlanError, SchemaError
 from sdcmap.core.audience import format_significant
+from sdcmap.study.folder import Study
 from sdcmap.study.plan import Plan
 from sdcmap.utility.analyses import Regression
-from sdcmap.utility.analysis_change import Comparison, compare_analyses, saturate, stated_models
+from sdcmap.utility.analysis_change import (
+    AnalysisError,
+    ChangedConclusions,
+    Comparison,
+    compare_analyses,
+    saturate,
+    stated_models,
+)
 from sdcmap.utility.changed_findings import find_showable, order_by_change, summarize
 from sdcmap.utility.stated_model import parse_model
 
 ANALYSES_SHOWN = 10
+TABLE_HEAD = ("analysis", "estimate", "original", "release", "in the release")
+CONCLUSION_RULES = (
+    "A finding is clear if it is at least 3 standard errors from zero in the original. It is lost below 1.64 in the "
+    "release; it appears if it is below 1 in the original and at least 3 in the release. Stated models are always shown, "
+    "then the analyses that changed most. Each row is the estimate that changed most, with its standard error."
+)
 INTERVAL = 1.96  # standard errors on each side of an estimate, for 95 %
 
 
@@ -54,6 +68,17 @@ def describe_analyses(plan: Plan, original: Microdata, masked: Microdata) -> Cha
     worst = [(one, int(np.argmax(np.where(own, order_by_change(one), -1.0)))) for one, own in shown if own.any()]
     drawn = [(one, index) for one, index in worst if one.before.has_null]  # means and shares are far from 0
     return ChangedAnalyses(summarize(compared), [_describe(*pair) for pair in worst], [_draw(*pair) for pair in drawn])
+
+
+def summarize_choice(study: Study, choice: Choice) -> str:
+    """Return how many analyses lead to another conclusion in the chosen file; "" where the plan does not measure it."""
+    plan = study.plan
+    if choice.candidate is None or not any(
+        isinstance(own, AnalysisError | ChangedConclusions) for own in plan.measures
+    ):
+        return ""
+    found = describe_analyses(plan, study.data, plan.make(study.data, choice))
+    return "" if found is None else found.sentence
 
 
 def _severity(one: Comparison) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from sdcmap.recordwise.neighborhood import Unsafe
 from sdcmap.recordwise.table import records as record_table
 from sdcmap.reports import report_tables
 from sdcmap.reports.audience_view import View, external_view, internal_view
-from sdcmap.reports.changed_analyses import describe_analyses
+from sdcmap.reports.changed_analyses import CONCLUSION_RULES, TABLE_HEAD, describe_analyses
 from sdcmap.reports.decision import (
     TESTED,
     decision_sentences,
@@ -211,6 +211,8 @@ def _release_sections(study: Study, choice: Choice | None, view: View, rule: Uns
     analyses = describe_analyses(plan, data, masked)
     return page | {
         "analyses": analyses,
+        "analysis_head": TABLE_HEAD,
+        "conclusion_rules": CONCLUSION_RULES,
         "analysis_chart": draw_estimate_pairs(analyses.pairs).svg() if analyses else "",
         # What a step preserves, a later step may change, so this is shown for single methods only.
         "preserved": method.kept if len(method.steps) == 1 else "",

@@ -13,9 +13,11 @@ import sdcmap as sm
 from sdcmap.bundle.prepared_file import masked_names
 from sdcmap.charts import draw_table_change
 from sdcmap.charts.change_charts import draw_change, draw_correlations, draw_density_change, has_density
+from sdcmap.charts.estimate_pairs import draw_estimate_pairs
 from sdcmap.core.audience import Audience
 from sdcmap.core.formatting import join_names
 from sdcmap.core.rule import Rule
+from sdcmap.reports.changed_analyses import CONCLUSION_RULES, TABLE_HEAD, describe_analyses
 from sdcmap.reports.masked_columns import Table, change_tables
 from sdcmap.reports.report_tables import MeasureRow, MethodStep, method_steps, score_table
 from sdcmap.web.response_models import Columns, ResponseModel
@@ -57,6 +59,18 @@ class Changes(ResponseModel):
 
     tables: list[Table]
     charts: dict[str, dict[str, Any]]
+
+
+class Analyses(ResponseModel):
+    """How many analyses of users lead to another conclusion, and the estimates that changed most, as a table and a chart.
+
+    sentence : why there is nothing, if `table` is null. rules : when a finding is clear, lost or new.
+    """
+
+    sentence: str
+    rules: str = ""
+    table: Table | None = None
+    chart: dict[str, Any] | None = None
 
 
 class Records(ResponseModel):
@@ -147,6 +161,20 @@ def changes(bench: Bench, name: str, candidate: str) -> Changes:
         draw = draw_density_change if has_density(data, masked, variable) else draw_change
         charts[variable] = draw(data, masked, variable).to_dict()
     return Changes(change_tables(data, masked, names, Audience("internal", len(data))), charts)
+
+
+@router.get("/candidates/{candidate}/analyses")
+def analyses(bench: Bench, name: str, candidate: str) -> Analyses:
+    """Return what users of the file will find: the regressions, tables and means that masking changed most."""
+    plan, data, masked, _ = remake_candidate(bench, name, candidate)
+    found = describe_analyses(plan, data, masked)
+    if found is None:
+        return Analyses(
+            "This file has no column with two values or more, each in at least 30 records: nothing to analyze."
+        )
+    rows = tuple(tuple(row) for row in found.rows)
+    chart = draw_estimate_pairs(found.pairs).to_dict() if found.pairs else None
+    return Analyses(found.sentence, CONCLUSION_RULES, Table("Estimates that changed most", TABLE_HEAD, rows), chart)
 
 
 def remake_candidate(bench: Workbench, name: str, candidate: str) -> RemadeCandidate:
