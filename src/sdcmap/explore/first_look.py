@@ -242,7 +242,7 @@ def look(source: Microdata | Source | str | Path, before: Look | None = None, *,
     >>> [(v.name, v.role, v.stated) for v in seen.variables][-2:]
     [('household', 'household', True), ('weight', 'weight', True)]
     >>> seen.plan("people.csv").count
-    18
+    17
     """
     known = None if isinstance(source, Microdata) else source if isinstance(source, Source) else Source(str(source))
     known = None if known is None else known.with_dialect()

@@ -64,7 +64,7 @@ SYNTHESES: tuple[tuple[Literal["regressions", "trees", "adversarial forest"], in
     ("trees", 100),
     ("adversarial forest", 20),
 )  # models of fully synthetic files, and their records per leaf
-MIN_RECORDS_PER_KEY_COMBINATION = (20, 50)  # of the keys that a partly synthetic file leaves unmasked
+MIN_RECORDS_PER_KEY_COMBINATION = 50  # of the keys that a partly synthetic file leaves unmasked
 MAX_RARE_SHARE = 0.1  # with more records in nearly unique categories, a column is recoded before synthesis
 GROUP_SIZES = (5, 25)  # of microaggregation over all columns
 MIN_RECORDS_PER_WEIGHT = 25
@@ -251,14 +251,11 @@ class Columns:
                     yield self._chain(self._protect_tails, [Microaggregate(names, size, method="gower")])
 
     def _partly_synthetic(self) -> Iterator[Method]:
-        """Yield partly synthetic files: some keys stay unmasked, every other column is drawn given these."""
-        for least in MIN_RECORDS_PER_KEY_COMBINATION:
-            unmasked = self._unmasked_keys(least)
-            drawn = tuple(name for name in self._synthesis_order if name not in (*unmasked, *self.derived))
-            if unmasked and drawn:
-                yield self._chain(
-                    self._coarsen_rare, [Synthesize(drawn, given=unmasked, model="regressions", leaf=100)]
-                )
+        """Yield a partly synthetic file: some keys stay unmasked, every other column is drawn given these."""
+        unmasked = self._unmasked_keys(MIN_RECORDS_PER_KEY_COMBINATION)
+        drawn = tuple(name for name in self._synthesis_order if name not in (*unmasked, *self.derived))
+        if unmasked and drawn:
+            yield self._chain(self._coarsen_rare, [Synthesize(drawn, given=unmasked, model="regressions", leaf=100)])
 
     def _unmasked_keys(self, least: int) -> tuple[str, ...]:
         """Return keys, those with few categories first, whose occurring combinations all have at least `least` records."""

@@ -25,7 +25,7 @@ from sdcmap.risk.linkage.stated_columns import replay_deterministic_steps
 
 NO_CONTROL = "a synthetic file needs a control file of people who were not in the original, or the method that made it."
 MIN_RELEASE_REFITS = 20  # of a method, when its release is measured
-SECONDS_PER_COMPARISON = 2e-9  # of one variable of one person with one record, on one core
+SECONDS_PER_COMPARISON = 1e-9  # of one variable of one person with one record, on one core
 
 
 Units: TypeAlias = tuple[Array, Array]  # the units (households) of members and of non-members, as common codes

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from sdcmap.core import Measure, Method, Microdata, SdcmapError, Stream
 from sdcmap.core.refits import RefitRequest, refit_without
@@ -18,7 +19,7 @@ from sdcmap.study.plan import Plan
 T = TypeVar("T")
 TIMED_RECORDS = 1_000  # each method and measure is timed on a sample of this size
 WARM_UP_RECORDS = 150
-MOST_RECORDS, CHEAP_SECONDS = 16_000, 0.3  # a method that took less is timed again on four times as many records
+MOST_RECORDS, CHEAP_SECONDS = 16_000, 0.6  # a method that took less is timed again on four times as many records
 TIMING_STREAM = Stream.of_seed(0, "cost")
 MAX_TIMING_SECONDS = 2.0  # for everything; whatever was not timed gets the mean of the others
 PATIENT_SECONDS = 8.0  # the same, where a person asks for the estimate alone
@@ -52,16 +53,19 @@ def estimate_cost(data: Microdata, plan: Plan, limit: float = MAX_TIMING_SECONDS
     """Estimate the cost of a sweep on one core, in not much more than `limit` seconds.
 
     One method of each family of the plan is timed on a few records, and each measure that applies to what it makes. What
-    takes t seconds on m records takes t (n / m)^growth on n. The class states its growth: 1 where
-    each record is processed on its own, 2 where each pair is. An expensive measure predicts its seconds by a formula
-    instead (`Measure.seconds`). Refits that measures request are counted with the method.
+    takes t seconds on m records takes t (n / m)^growth on n. The class states its growth: 1 where each record is processed
+    on its own, 2 where each pair is. An expensive measure predicts its seconds by a formula instead (`Measure.seconds`).
+    Refits that measures request are counted with the method.
     """
+    with threadpool_limits(1):  # as in a sweep
+        return _time_plan(data, plan, limit)
+
+
+def _time_plan(data: Microdata, plan: Plan, limit: float) -> Cost:
     ends, few = time.process_time() + limit, _take_evenly(data)
     masking, counts = list[float](), list[int]()
-    examples: dict[
-        bool, tuple[Microdata, Method]
-    ] = {}  # a masked file whose rows belong to people, and one without such
-    pairs: dict[bool, int] = {}  # number of candidates of each kind
+    # a masked file whose rows belong to people, and one whose rows do not; and the number of candidates of each kind
+    examples, pairs = dict[bool, tuple[Microdata, Method]](), dict[bool, int]()
     for method, count in _count_families(plan):
         if examples and time.process_time() > ends - limit / 3:
             break
