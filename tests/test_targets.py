@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import demo_refusals
+import kept_relations
 import largest_value
 import measure_errors
 import resumable_runs
@@ -27,7 +28,15 @@ from sdcmap.core import Estimate, Stream
 from sdcmap.methods import Identity, Synthesize
 from sdcmap.risk import ClosestRecord
 
-SCRIPTS = (largest_value, shadow_models, simulated_studies, measure_errors, within_limits, demo_refusals)
+SCRIPTS = (
+    largest_value,
+    shadow_models,
+    simulated_studies,
+    measure_errors,
+    within_limits,
+    demo_refusals,
+    kept_relations,
+)
 
 
 # ---- runs that can be continued -------------------------------------------------------------------------------
@@ -160,3 +169,33 @@ def test_a_demo_is_run_up_to_its_release() -> None:
     assert [figure.is_met for figure in demo_refusals.find_figures([line])] == [True]
     assert [figure.is_met for figure in demo_refusals.find_figures([line, {"refused": True}])] == [False]
     assert Stream.of_seed(resumable_runs.plan_seed(1)) and resumable_runs.plan_seed(1).bit_length() > 128
+
+
+# ---- relations that users study -------------------------------------------------------------------------------
+def test_plain_regressions_find_the_relations_of_made_files() -> None:
+    """The slopes of the wage equation and of the deaths are those that the files are drawn with, within 4 errors."""
+    rng = np.random.default_rng(3)
+    wages, patients = kept_relations.draw_wages(20_000, rng), kept_relations.draw_patients(20_000, rng)
+    for frame, response, name, truth in (
+        (wages, "log(wage)", "minority=yes", -0.14),
+        (patients, "died=yes", "group=treated", -1.9),
+    ):
+        case = next(case for case in kept_relations.MADE if response in case.models)
+        columns = [kept_relations.read_column(frame, each) for each in (response, *case.models[response])]
+        x = np.column_stack([np.ones(len(frame)), *columns[1:]])
+        slopes, errors, r2 = (kept_relations.fit_logit if "=" in response else kept_relations.fit_line)(x, columns[0])
+        place = 1 + case.models[response].index(name)
+        assert abs(slopes[place] - truth) < 4 * errors[place] < 0.5 and 0.1 < r2 < 0.6
+
+
+def test_turned_coefficients_are_counted() -> None:
+    frame = kept_relations.draw_wages(2_000, np.random.default_rng(4))
+    mirrored = frame.with_columns(minority=frame["minority"].replace_strict({"yes": "no", "no": "yes"}))
+    regressors = kept_relations.MADE[0].models["log(wage)"]
+    assert kept_relations.compare(frame, frame, "log(wage)", regressors)["turned"] == []
+    turned = kept_relations.compare(frame, mirrored, "log(wage)", regressors)
+    facts = {"file": "wages", "changed": 0.3, "changed before": 0.4, "models": {"log(wage)": turned}}
+    assert turned["turned"] == ["minority=yes"]
+    signs, r2, changed = kept_relations.find_figures([facts])
+    assert (signs.value, signs.runs, signs.is_met) == (1, 4, False)
+    assert r2.is_met and (changed.limit, changed.is_met) == (0.2, False)

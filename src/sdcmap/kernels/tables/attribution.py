@@ -16,7 +16,7 @@ from sdcmap.kernels.tables.coding import compress
 
 TIE_TOLERANCE = 1e-12  # distances that differ by at most this are equal
 ANY = -1  # code of a record that matches every code of a target
-BLOCK = 1_024  # records whose distances stay in the cache while the columns are added
+BLOCK_RECORDS = 1_024  # records whose distances stay in the cache while the columns are added
 
 
 def attribution_probabilities(key: Array, pair: Array, key_in: Array, pair_in: Array) -> Array:
@@ -82,13 +82,13 @@ def _nearest(
 def gower_distances(x: Array, c: Array, y: Array, d: Array, weight: Array, out: Array) -> None:
     """Write the distances of one target (numbers x, codes c) to each record: Gower's, times the sum of the weights."""
     numbers = len(x)
-    for start in range(0, len(y), BLOCK):
-        total = out[start : start + BLOCK]
+    for start in range(0, len(y), BLOCK_RECORDS):
+        total = out[start : start + BLOCK_RECORDS]
         total[:] = 0.0
         for j in range(len(c)):
-            add_codes(c[j], d[start : start + BLOCK, j], weight[numbers + j], total)
+            add_codes(c[j], d[start : start + BLOCK_RECORDS, j], weight[numbers + j], total)
         for j in range(numbers):
-            add_numbers(x[j], y[start : start + BLOCK, j], weight[j], total)
+            add_numbers(x[j], y[start : start + BLOCK_RECORDS, j], weight[j], total)
 
 
 @inner_jit
