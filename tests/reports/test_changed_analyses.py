@@ -120,3 +120,12 @@ def test_choice_says_how_many_analyses_lead_to_another_conclusion(frame: pl.Data
             found = describe_analyses(own, data, study.plan.make(data, choice))
             assert found is not None
             assert summarize_choice(study, choice) == ("" if number else found.sentence)
+
+
+def test_chosen_file_that_was_made_elsewhere_has_no_sentence(frame: pl.DataFrame, tmp_path: Path) -> None:
+    """No method of the plan makes it again, so that choosing it must not fail."""
+    data, plan = read(frame), replace(plan_with(MODEL), rule=sm.Threshold(risk=1.0))
+    sm.sweep(data, plan, tmp_path / "study")
+    with sm.Study.open(tmp_path / "study") as study:
+        elsewhere = replace(sm.workflow.choose(study), candidate="0123456789ab")
+        assert summarize_choice(study, elsewhere) == ""

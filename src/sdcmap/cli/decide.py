@@ -234,8 +234,7 @@ def choose(
     """Choose a candidate by a rule, and print the reason.
 
     The rule is the plan's, or one given here. Runners-up are listed as well, and how many of the users' analyses lead to
-    another conclusion, where the plan measures that. The exit code is 3 if no candidate can be
-    released.
+    another conclusion, where the plan measures that. The exit code is 3 if no candidate can be released.
 
     Example: sdcmap choose cps-study --max-risk 0.012
 
@@ -266,12 +265,8 @@ def choose(
         more = {"rule": choice.rule.text, "limits": limits, "analyses": analyses}
         print_json({fact: getattr(choice, fact) for fact in facts} | more)
     else:
-        print(
-            choice.reason,
-            *([analyses] if analyses else []),
-            *(f"  runner-up: {runner}" for runner in choice.runners_up),
-            sep="\n",
-        )
+        runners_up = [f"  runner-up: {runner}" for runner in choice.runners_up]
+        print(*filter(None, [choice.reason, analyses, *runners_up]), sep="\n")
         if choice.candidate:
             print(f'Next: sdcmap release {study} "{choice.name}" -o public/')
     if choice.candidate is None:

@@ -71,11 +71,13 @@ def describe_analyses(plan: Plan, original: Microdata, masked: Microdata) -> Cha
 
 
 def summarize_choice(study: Study, choice: Choice) -> str:
-    """Return how many analyses lead to another conclusion in the chosen file; "" where the plan does not measure it."""
+    """Return how many analyses lead to another conclusion in the chosen file.
+
+    Return "" where the plan does not measure it, or the file was made elsewhere and cannot be made again.
+    """
     plan = study.plan
-    if choice.candidate is None or not any(
-        isinstance(own, AnalysisError | ChangedConclusions) for own in plan.measures
-    ):
+    is_measured = any(isinstance(own, AnalysisError | ChangedConclusions) for own in plan.measures)
+    if not is_measured or all(own.id != choice.candidate for own in plan.candidates):
         return ""
     found = describe_analyses(plan, study.data, plan.make(study.data, choice))
     return "" if found is None else found.sentence

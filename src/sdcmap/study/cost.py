@@ -18,7 +18,7 @@ from sdcmap.study.plan import Plan
 
 T = TypeVar("T")
 TIMED_RECORDS = 1_000  # each method and measure is timed on a sample of this size
-WARM_UP_RECORDS = 150
+WARM_UP_RECORDS = 150  # of a first run, which compiles
 MOST_RECORDS, CHEAP_SECONDS = 16_000, 0.6  # a method that took less is timed again on four times as many records
 TIMING_STREAM = Stream.of_seed(0, "cost")
 MAX_TIMING_SECONDS = 2.0  # for everything; whatever was not timed gets the mean of the others
@@ -57,11 +57,6 @@ def estimate_cost(data: Microdata, plan: Plan, limit: float = MAX_TIMING_SECONDS
     on its own, 2 where each pair is. An expensive measure predicts its seconds by a formula instead (`Measure.seconds`).
     Refits that measures request are counted with the method.
     """
-    with threadpool_limits(1):  # as in a sweep
-        return _time_plan(data, plan, limit)
-
-
-def _time_plan(data: Microdata, plan: Plan, limit: float) -> Cost:
     ends, few = time.process_time() + limit, _take_evenly(data)
     masking, counts = list[float](), list[int]()
     # a masked file whose rows belong to people, and one whose rows do not; and the number of candidates of each kind
@@ -179,7 +174,8 @@ def _take_evenly(data: Microdata, records: int = TIMED_RECORDS) -> Microdata:
 
 
 def _time_run(run: Callable[[], T]) -> tuple[T, float]:
-    """Return a result and the processor seconds that it took."""
-    start = time.process_time()
-    result = run()
-    return result, time.process_time() - start
+    """Return a result and the processor seconds that it took, on one thread as in a sweep."""
+    with threadpool_limits(1):
+        start = time.process_time()
+        result = run()
+        return result, time.process_time() - start
