@@ -27,6 +27,10 @@ FRAME = pl.DataFrame(
         ("age >= 0 -> `net pay` >= 0 and `net pay` < 4.5", [1, 2]),
         ('age = 10 -> marital = "and -> never"', [0]),
         ("age > -1e2 -> age < 1e3", []),
+        ("age < 15 -> marital is missing", [0, 1]),
+        ("marital is missing -> age >= 10", [5]),
+        ("marital is not missing -> age is  not missing", [4]),
+        ('age is missing and marital = "married" -> `net pay` = 2', [4]),
     ],
 )
 def test_violations_marks_the_records_that_violate_a_rule(text: str, broken: list[int]) -> None:
@@ -39,7 +43,10 @@ def test_violations_marks_the_records_that_violate_a_rule(text: str, broken: lis
 @pytest.mark.parametrize(
     "text",
     ["", "age < 15", "age < 15 ->", "-> age < 15", "age < b -> age = 1", 'age < "a" -> age = 1', "age << 1 -> age = 1",
-     "age = 1 and -> age = 2", "age = 1 or age = 2 -> age = 3", "age = 1 -> age = 2 and", "x" * 400 + " = 1 -> age = 1"],
+     "age = 1 and -> age = 2", "age = 1 or age = 2 -> age = 3",
+     "age is missing", "age is -> age = 1", "age is nothing -> age = 1", "age missing -> age = 1",
+     "age = missing -> age = 1",
+     "age = 1 -> age = 2 and", "x" * 400 + " = 1 -> age = 1"],
 )  # fmt: skip
 def test_parse_edit_rejects_invalid_rules(text: str) -> None:
     with pytest.raises(PlanError, match="an edit rule reads"):

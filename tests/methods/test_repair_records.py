@@ -99,6 +99,45 @@ def test_missing_values_are_neither_replaced_nor_donated() -> None:
     assert (repaired.missing("age") == data.missing("age")).all()
 
 
+def earners() -> sm.Microdata:
+    """Return people of whom children have no wage, for a reason that the file states."""
+    frame = (
+        family()
+        .frame()
+        .with_columns(wage=pl.when(pl.col("age") < 18).then(-8.0).otherwise(1000.0 + pl.int_range(pl.len())))
+    )
+    return sm.read(
+        frame, keys=["sex", "marital", "pregnant", "region"], numeric=["age", "wage"], missing="wage=-8 (a child)"
+    )
+
+
+def test_values_that_must_be_missing_are_removed() -> None:
+    """Ages are exchanged, so a child may have a wage: it is removed, since wages were masked too."""
+    data, rule = earners(), "age < 18 -> wage is missing"
+    swap = sm.RankSwap(on=["age", "wage"], p=0.4)
+    masked, repaired = after(data, swap, rule)
+    broken = parse_edit(rule).violations(masked)
+    assert broken.sum() > 50 and not parse_edit(rule).violations(repaired).any()
+    removed = broken & (masked["wage"] != data["wage"])  # the others keep their wage and get another age
+    assert removed.sum() > 50 and (repaired.missing("wage") == (masked.missing("wage") | removed)).all()
+    assert repaired.columns["wage"].reasons is None, "a new missing value has no reason, which would mark it"
+    assert (repaired["age"] == masked["age"])[~broken | removed].all()
+    kept, _ = after(data, sm.Noise(on="wage"), rule)
+    assert Repair((rule,)).mask(kept, np.random.default_rng(1)).columns["wage"].reasons is not None
+
+
+def test_values_that_must_not_be_missing_are_donated() -> None:
+    """Only the age was masked: an adult who became a child gets the age of somebody without a wage, and reversely."""
+    data, rules = earners(), ("age < 18 -> wage is missing", "age >= 18 -> wage is not missing")
+    noisy, repaired = after(data, sm.Noise(on="age", variance=0.3), *rules)
+    broken = [parse_edit(rule).violations(noisy).sum() for rule in rules]
+    assert min(broken) > 20 and (repaired.missing("wage") == data.missing("wage")).all()
+    whole = repaired.change(None, {"age": np.rint(repaired.numbers("age"))})
+    assert not any(parse_edit(rule).violations(whole).any() for rule in rules)
+    drawn = sm.mask(data, sm.Chain([sm.Synthesize(["age", "wage"], given="sex", leaf=50), Repair(rules)]), seed=1)
+    assert not any(parse_edit(rule).violations(drawn).any() for rule in rules)
+
+
 def test_rules_on_recoded_columns_are_skipped() -> None:
     bands, swaps = sm.Recode(on=["age"], width=10), sm.Swap(on=["marital"], rate=0.3)
     masked, repaired = after(family(), sm.Chain([bands, swaps]), *RULES)
@@ -119,6 +158,8 @@ def test_chain_with_repair_obeys_the_laws() -> None:
     swaps = [sm.Swap(on="marital", rate=0.1), sm.Swap(on="sex", rate=0.1)]
     check_method(sm.Chain([*swaps, Repair(RULES)]), family(200))
     check_method(sm.Chain([sm.Noise(on="age"), Repair(RULES[:1])]), family(200))
+    missing = "age < 18 -> wage is missing", "age >= 18 -> wage is not missing"
+    check_method(sm.Chain([sm.RankSwap(on=["age", "wage"]), Repair(missing)]), earners().take(np.arange(200)))
 
 
 @pytest.mark.parametrize("edits", [[], ["age < 15"], "age ! 3 -> age = 1"])

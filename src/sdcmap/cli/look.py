@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -125,7 +124,7 @@ def look(
     file: options.File,
     given: dict[str, Any],
     census: Annotated[bool, Option("--census", help="The file contains the whole population.")] = False,
-    edits: Annotated[bool, Option("--edits", help="Propose edit rules; they contain values of the file.")] = False,
+    edits: Annotated[bool, Option("--edits", help="Show the edit rules that a starting plan would state.")] = False,
     known_by: Annotated[list[str], Option(help='Who can know columns: "q1,q2=respondent only: the reason".')] = [],  # noqa: B006
     profile: Annotated[
         str, Option(help="Release profile: public-use, scientific-use, teaching or business.")
@@ -172,7 +171,6 @@ def look(
         source if not has_all else sm.read(file, **given, census=census, known_by=known_by, ddi=source.ddi)
     )
     overview = overview if overview.source is not None else replace(overview, source=source)
-    rules = propose_edits(overview.data) if edits and overview.data is not None else []
     limits, off = overview.limits(release_profile), overview.limits_off(release_profile)
     if as_json:
         print_json(overview.facts | {"limits": limits, "limits_off": off})
@@ -180,12 +178,12 @@ def look(
         show(file.name, overview)
         print(f"Limits of the profile {release_profile.words}, with the roles above:")
         print(*(f"- {line}" for line in (*describe_limits(limits, overview.rows), *off.values())), sep="\n")
-        if edits:
-            head = "Rules that every record satisfies (for `edits` in the plan; check each):"
-            print(head, *(rules or ["none."]), sep="\n  ")
+        if edits and overview.data is not None:
+            head = "Rules that every record satisfies (a starting plan repairs what breaks them; check each):"
+            print(head, *(propose_edits(overview.data) or ["none."]), sep="\n  ")
     if out is not None:
         plan = overview.plan(file.resolve(), release_profile, [table.resolve() for table in tables])
-        write_atomically(out, _header(overview, rules) + plan.toml())
+        write_atomically(out, _header(overview) + plan.toml())
         # A plan with one candidate masks nothing: explain why.
         is_empty = plan.count == 1 and plan.data is not None and overview.data is not None
         problems = plan.problems_with(plan.data.apply_to(overview.data)) if is_empty else []  # type: ignore[union-attr, arg-type]
@@ -197,13 +195,11 @@ def look(
         note(f"{out} contains a starting plan with {plan.count} candidates for {release_profile.words}. {advice}")
 
 
-def _header(overview: Look, rules: Sequence[str]) -> str:
+def _header(overview: Look) -> str:
     """Return the comment at the top of a starting plan: what to do, and what was noticed but not applied."""
     text = _PLAN_HEADER + _proposal_comments(overview)
     if codes := ", ".join(f'"{code}"' for code in overview.codes[:MAX_CODES_SHOWN]):
         text += f"# These values look like codes for missing values. State those that are: missing = [{codes}]\n#\n"
-    if lines := "".join(f"#   {json.dumps(rule, ensure_ascii=False)},\n" for rule in rules):
-        text += f"# Every record satisfies these rules. State those that must hold: edits = [\n{lines}# ]\n#\n"
     return text + "\n"
 
 
@@ -244,6 +240,7 @@ _PLAN_HEADER = """\
 #   [rule]     The smallest loss among candidates within every limit. The risk axis is the largest share of a limit.
 #              The loss is the error of users' analyses: regressions, tables, means and distributions chosen by the roles.
 #              Add your own, once for all measures: [[analyses]] model = "log(wage) ~ age + sex"
+#   edits      Rules that every record satisfies; masked records that break one are repaired. Remove what holds by chance.
 #   [columns]  Sets of columns with a name: `on = "keys"` stands for all of them, `on = ["keys", "-sex"]` for all but one.
 #   [steps]    Steps of methods with a name, stated once. A list of strengths, `leaf = [50, 100]`, is a method for each.
 #   [data]     Roles of columns in `proposed` are guesses. Remove a name from `proposed` once its role is right.

@@ -19,34 +19,42 @@ from sdcmap.errors import PlanError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
 
 MAX_RULE_CHARACTERS = 300  # a longer text is a mistake, and slow to parse
-SYNTAX = 'an edit rule reads age < 15 and sex = "f" -> marital = "never", with < <= > >= = !='
+SYNTAX = """an edit rule reads age < 15 and sex = "f" -> marital = "never", with < <= > >= = !=; or age < 15 -> \
+wage is missing"""
 
 _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 _COMPARISON = re.compile(
-    r"""\s*(?:`(?P<quoted>[^`]+)`|(?P<name>\w+))\s*(?P<sign><=|>=|!=|=|<|>)\s*
-    (?:"(?P<text>[^"]*)"|(?P<number>[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d{1,3})?))\s*(?P<more>and\b|$)""",
+    r"""\s*(?:`(?P<quoted>[^`]+)`|(?P<name>\w+))\s*(?:(?P<missing>is\s+(?:not\s+)?missing\b)|(?P<sign><=|>=|!=|=|<|>)\s*
+    (?:"(?P<text>[^"]*)"|(?P<number>[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d{1,3})?)))\s*(?P<more>and\b|$)""",
     re.VERBOSE,
 )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A column compared with a number, or (= and !=) with a text."""
+    """A column compared with a number, or (= and !=) with a text or with "missing" (None)."""
 
     name: str
     sign: str
-    value: float | str
+    value: float | str | None
 
     def holds(self, data: Microdata) -> Array:
-        """Return for each record whether the comparison is true. It is false where the value is missing."""
+        """Return for each record whether the comparison is true. A missing value is only equal to "missing"."""
+        if self.value is None:
+            return np.asarray(data.missing(self.name) == (self.sign == "="))
         if isinstance(self.value, float):
             return np.asarray(_COMPARE[self.sign](amounts(data, self.name), self.value)) & ~data.missing(self.name)
         column = data.column(self.name)
         assert column.levels is not None
         same = (column.levels.cast(pl.String) == self.value).fill_null(False).to_numpy()[column.values]
         return (same if self.sign == "=" else ~same) & ~data.missing(self.name)
+
+    def fails(self, data: Microdata) -> Array:
+        """Return for each record whether the comparison is false; with a number or text, no missing value fails."""
+        wrong = ~self.holds(data)
+        return wrong if self.value is None else np.asarray(wrong & ~data.missing(self.name))
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         if self.name not in data.schema:
@@ -76,12 +84,10 @@ class EditRule:
     def violations(self, data: Microdata) -> Array:
         """Return for each record whether it violates the rule.
 
-        A missing value neither triggers the rule nor violates it.
+        A missing value neither triggers the rule nor violates it, unless the rule says what is missing.
         """
         triggered = np.logical_and.reduce([comparison.holds(data) for comparison in self.when])
-        # `holds` is false for a missing value, which must not count as a violation
-        wrong = np.logical_or.reduce([~c.holds(data) & ~data.missing(c.name) for c in self.then])
-        return np.asarray(triggered & wrong)
+        return np.asarray(triggered & np.logical_or.reduce([comparison.fails(data) for comparison in self.then]))
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Yield every reason why the rule does not fit these data, one sentence each."""
@@ -131,8 +137,11 @@ def _comparisons(text: str) -> tuple[Comparison, ...]:
         match = _COMPARISON.match(text, position)
         if match is None or (match["text"] is not None and match["sign"] not in ("=", "!=")):
             return ()
-        value = match["text"] if match["text"] is not None else float(match["number"])
-        comparisons.append(Comparison(match["quoted"] or match["name"], match["sign"], value))
+        name, value = match["quoted"] or match["name"], match["text"]
+        if match["missing"]:
+            comparisons.append(Comparison(name, "!=" if "not" in match["missing"].split() else "=", None))
+        else:
+            comparisons.append(Comparison(name, match["sign"], float(match["number"]) if value is None else value))
         position, more = match.end(), bool(match["more"])
     return tuple(comparisons)
 
@@ -144,12 +153,14 @@ class EditMeasure(Measure):
     Parameters
     ----------
     edits : the rules, such as `age < 15 -> marital = "never"`: columns compared with numbers (< <= > >= = !=) or
-        with texts in double quotes (= !=), joined by `and`; other names are written in `backticks`. `sdcmap look --edits`
-        proposes some.
+        with texts in double quotes (= !=), or `is missing`, `is not missing`; joined by `and`. Other names are written in
+        `backticks`. `sdcmap look --edits` proposes some.
     """
 
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    missing: ClassVar[str] = "a missing value neither triggers a rule nor violates it"
+    missing: ClassVar[str] = (
+        "a missing value neither triggers a rule nor violates it, unless the rule says `is missing` or `is not missing`"
+    )
 
     edits: tuple[str, ...]
 

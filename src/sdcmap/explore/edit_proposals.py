@@ -2,101 +2,208 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 
 from sdcmap.core import Array, Microdata
+from sdcmap.core.edit_rule import parse_edit
 from sdcmap.data.amounts import amounts, has_numbers
 
 MIN_SUPPORT_SHARE = 0.01  # share of the records that meet the condition of a rule, at the least ...
 MIN_SUPPORT_RECORDS = 30  # ... and their number
 MIN_EXPECTED_VIOLATIONS = 20.0  # expected if the two columns were independent: fewer could be chance
 MAX_LEVELS = 50  # categories of a column; a rule about one of many categories is rarely useful
+MIN_CONSTANT_SHARE = 0.05  # share of the records that have one number, such as 0 hours of work
+STEPS_OF_BOUNDS = 100  # between the ends of a column: coarser bounds reveal less of single values
+MAX_RULES_OF_PAIR = 6  # proposed for two columns, such as a district and its region
 MAX_RULES = 20  # proposed, those with the most expected violations first; more nobody would review
+MAX_RECORDS = 20_000  # on which rules are looked for; they must hold in all records
 
 
-def propose_edits(data: Microdata) -> list[str]:
-    """Return rules of two columns for a person to review: a category, or a bound on a number, that implies a category.
+class _Proposed(NamedTuple):
+    """A rule, how many records would violate it if its columns were independent, and the columns.
+
+    records : that meet its condition. is_skip : whether it says that a value is missing, or one number.
+    forbidden : the pairs of states that no record may have; none if the condition divides a state.
+    """
+
+    expected: float
+    records: int
+    text: str
+    names: frozenset[str]
+    is_skip: bool
+    forbidden: frozenset[frozenset[tuple[str, int]]]
+
+
+def propose_edits(data: Microdata, derived: Collection[str] = ()) -> tuple[str, ...]:
+    """Return rules of two columns: a category, or a bound on a number, that implies a category, a number or no value.
+
+    derived : columns that are computed from others after the repair, so that no rule is proposed for them.
 
     At least 30 records and 1 % of the file meet the condition of a rule, no record violates it, and at least 20 would if
-    its columns were independent. A bound is a value of the file, so proposals must not be published.
+    its columns were independent. Bounds are rounded, so that they are no values of single records. No rule implies the
+    category of a sensitive column, since it would tell this category of all who meet the condition.
 
     >>> from sdcmap import read
     >>> import polars as pl
     >>> ages = list(range(10, 70)) * 10
     >>> frame = pl.DataFrame({"age": ages, "marital": ["never" if age < 18 or age % 2 else "married" for age in ages]})
     >>> propose_edits(read(frame, keys="marital", numeric="age"))
-    ['age < 18 -> marital = "never"']
+    ('age < 18 -> marital = "never"',)
     """
-    names = [v.name for v in data.schema.variables if v.role in ("key", "sensitive", "other", None)]
-    categorical = [
-        name for name in names if data.column(name).levels is not None and data.level_count(name) <= MAX_LEVELS
-    ]
-    least = max(MIN_SUPPORT_RECORDS, MIN_SUPPORT_SHARE * len(data))
-    rules: list[tuple[float, str]] = []
-    for name, implied in combinations([name for name in categorical if not has_numbers(data.column(name))], 2):
-        table = _count_known(data, name, implied)
-        rules += [*_by_category(data, name, implied, table, least), *_by_category(data, implied, name, table.T, least)]
-    for name in names:
-        if has_numbers(data.column(name)):
-            rules += [
-                rule for implied in categorical if implied != name for rule in _by_bound(data, name, implied, least)
-            ]
-    rules.sort(key=lambda rule: -rule[0])
-    return [text for _, text in rules[:MAX_RULES]]
+    sample = data.take(np.arange(0, len(data), math.ceil(len(data) / MAX_RECORDS))) if len(data) > MAX_RECORDS else data
+    roles = ("key", "sensitive", "other", None)
+    names = [v.name for v in data.schema.variables if v.role in roles and v.name not in derived]
+    columns = [_Column(sample, name) for name in names]
+    least = max(MIN_SUPPORT_RECORDS, MIN_SUPPORT_SHARE * len(sample))
+    proposed: list[_Proposed] = []
+    for condition, implied in permutations(columns, 2):
+        find = _by_bound if condition.is_ordered else _by_category
+        proposed += find(condition, implied, least)
+    # Where two rules say the same, values are to be skipped again, and not the reason for which they were.
+    proposed.sort(key=lambda rule: (not rule.is_skip, -round(rule.expected, 6), -rule.records))
+    return tuple(_select(proposed, data))
 
 
-def _count_known(data: Microdata, name: str, other: str) -> Array:
-    """Return the table of two columns with the counts of missing values set to 0."""
-    shape = data.level_count(name), data.level_count(other)
-    cells = data.codes(name).astype(np.int32) * np.int32(shape[1]) + data.codes(other)
-    table = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-    for column, axis in ((name, table), (other, table.T)):
-        levels = data.column(column).levels
-        if levels is not None and levels.null_count():
-            axis[levels.is_null().to_numpy()] = 0
-    return table
+def _select(proposed: Iterable[_Proposed], data: Microdata) -> Iterator[str]:
+    """Yield the first rules that hold in all records, and say something that those before them do not."""
+    count, forbidden = Counter[frozenset[str]](), set[frozenset[tuple[str, int]]]()
+    for rule in proposed:
+        if count.total() == MAX_RULES:
+            return
+        is_said = bool(rule.forbidden) and rule.forbidden <= forbidden
+        if not is_said and count[rule.names] < MAX_RULES_OF_PAIR and not parse_edit(rule.text).violations(data).any():
+            count[rule.names] += 1
+            forbidden |= rule.forbidden
+            yield rule.text
 
 
-def _by_category(data: Microdata, name: str, implied: str, table: Array, least: float) -> Iterator[tuple[float, str]]:
-    """Yield rules "category of one column -> category of the other", each with its expected violations."""
-    rows, shares = table.sum(axis=1), table.sum(axis=0) / max(table.sum(), 1)
-    for code in np.flatnonzero((rows >= least) & ((table > 0).sum(axis=1) == 1)).tolist():
-        only = int(table[code].argmax())
-        expected = rows[code] * (1 - shares[only])
-        if expected >= MIN_EXPECTED_VIOLATIONS:
-            yield float(expected), f"{_format_equality(data, name, code)} -> {_format_equality(data, implied, only)}"
+@dataclass(frozen=True)
+class _Column:
+    """A column as the condition of a rule, or as what it implies."""
+
+    data: Microdata
+    name: str
+
+    @cached_property
+    def missing(self) -> Array:
+        return self.data.missing(self.name)
+
+    @cached_property
+    def is_ordered(self) -> bool:
+        """Whether conditions are bounds: it has more than two numbers, which are no codes of nominal categories."""
+        if not has_numbers(self.data.column(self.name)) or self.data.schema[self.name].kind == "nominal":
+            return False
+        return len(np.unique(self.numbers[~self.missing])) > 2
+
+    @property
+    def has_categories(self) -> bool:
+        return self.data.column(self.name).levels is not None
+
+    @cached_property
+    def numbers(self) -> Array:
+        return amounts(self.data, self.name)
+
+    @cached_property
+    def step(self) -> float:
+        """Bounds are multiples of this number."""
+        known = self.numbers[~self.missing]
+        span = float(known.max() - known.min()) / STEPS_OF_BOUNDS if len(known) else 0.0
+        return 10.0 ** math.ceil(math.log10(span)) if span > 0 else 1.0
+
+    @cached_property
+    def states(self) -> tuple[str, ...]:
+        """What a rule may imply, as it is written: categories, or frequent numbers, and at last that it is missing."""
+        return self._states[0]
+
+    @cached_property
+    def codes(self) -> Array:
+        """The state of each record; the number of states for any other number."""
+        return self._states[1]
+
+    @cached_property
+    def _states(self) -> tuple[tuple[str, ...], Array]:
+        column, name = self.data.column(self.name), _quote(self.name)
+        texts: tuple[str, ...] = ()
+        codes = np.full(len(self.data), -1)
+        if column.levels is None:
+            numbers, count = np.unique(self.numbers[~self.missing], return_counts=True)
+            frequent = numbers[count >= max(MIN_SUPPORT_RECORDS, MIN_CONSTANT_SHARE * len(self.data))]
+            texts = tuple(f"{name} = {number:.15g}" for number in frequent.tolist())
+            codes = np.where(np.isin(self.numbers, frequent), np.searchsorted(frequent, self.numbers), -1)
+        elif len(column.levels) <= MAX_LEVELS:
+            known = column.levels.is_not_null().to_numpy()
+            values = column.levels.drop_nulls().to_list()
+            is_number = has_numbers(column)
+            texts = tuple(f"{name} = {float(v):.15g}" if is_number else f'{name} = "{v}"' for v in values)
+            codes = (np.cumsum(known) - 1)[column.values]
+        codes = np.where(self.missing, len(texts), np.where(codes < 0, len(texts) + 1, codes))
+        return (*texts, f"{name} is missing"), codes
+
+    def may_imply(self, state: int) -> bool:
+        """Return whether a rule may say this of a record: of a sensitive column, only that it is missing or 0."""
+        if state >= len(self.states):
+            return False
+        is_empty = state == len(self.states) - 1 or self.states[state].endswith("= 0")
+        return is_empty or self.data.schema[self.name].role != "sensitive"
 
 
-def _by_bound(data: Microdata, name: str, implied: str, least: float) -> Iterator[tuple[float, str]]:
-    """Yield rules "number below (above) a bound -> category", each with its expected violations."""
-    known = ~(data.missing(name) | data.missing(implied))
-    x, code = amounts(data, name)[known], data.codes(implied)[known].astype(np.int64)
-    count = np.bincount(code, minlength=1)
-    if (count > 0).sum() < 2:
+def _by_category(condition: _Column, implied: _Column, least: float) -> Iterator[_Proposed]:
+    """Yield rules "category of one column -> state of the other"."""
+    width, size = len(implied.states) + 1, len(condition.states) + 1
+    table = np.bincount(condition.codes * width + implied.codes, minlength=size * width).reshape(size, width)
+    for code, row in enumerate(table[:-2]):  # without "missing" and other numbers
+        yield from _propose(condition, implied, row, condition.states[code], [code], least)
+
+
+def _by_bound(condition: _Column, implied: _Column, least: float) -> Iterator[_Proposed]:
+    """Yield rules "number below (above) a bound -> state of the other"."""
+    known = ~condition.missing
+    x, codes, own = condition.numbers[known], implied.codes[known], condition.codes[known]
+    is_missing = codes == len(implied.states) - 1
+    for state in np.unique(codes).tolist():
+        # a missing value violates no rule about a category
+        others = x[(codes != state) & (~is_missing | (state == len(implied.states) - 1))]
+        if len(others):
+            lower = math.floor(float(others.min()) / condition.step) * condition.step
+            upper = math.ceil(float(others.max()) / condition.step) * condition.step
+            for sign, bound, meets in (("<", lower, x < lower), (">", upper, x > upper)):
+                row = np.bincount(codes[meets], minlength=len(implied.states) + 1)
+                text = f"{_quote(condition.name)} {sign} {bound:.15g}"
+                whole = np.setdiff1d(own[meets], own[~meets]).tolist()
+                cut = len(np.intersect1d(own[meets], own[~meets]))
+                yield from _propose(condition, implied, row, text, [] if cut else whole, least)
+
+
+def _propose(
+    condition: _Column, implied: _Column, row: Array, text: str, met: Sequence[int], least: float
+) -> Iterator[_Proposed]:  # fmt: skip
+    """Yield the rule that a condition implies a state, if there is one.
+
+    row : the number of records of each state that meet the condition. met : the states of the condition's column that are
+    the condition; none if it divides one.
+    """
+    total = np.bincount(implied.codes, minlength=len(row))
+    state, missing = int(row.argmax()), len(row) - 2
+    ignored = [] if state == missing else [missing]  # a missing value violates no rule about a category
+    counted, everyone = np.delete(row, ignored), np.delete(total, ignored)
+    if row[state] < least or counted.sum() > row[state] or not implied.may_imply(state):
         return
-    ranked = np.sort(x)
-    for sign, side in (("<", 1.0), (">", -1.0)):
-        # The category with the most extreme value reaches beyond all others; the bound is the extreme of the others.
-        extreme = np.full(len(count), np.inf)
-        np.minimum.at(extreme, code, side * x)
-        first = int(extreme.argmin())
-        bound = side * np.delete(extreme, first).min()
-        support = np.searchsorted(ranked, bound) if side > 0 else len(x) - np.searchsorted(ranked, bound, side="right")
-        expected = float(support * (1 - count[first] / len(x)))
-        if support >= least and expected >= MIN_EXPECTED_VIOLATIONS:
-            yield expected, f"{_quote(name)} {sign} {bound:.15g} -> {_format_equality(data, implied, first)}"
+    expected = float(row[state] * (1 - total[state] / everyone.sum()))
+    if expected >= MIN_EXPECTED_VIOLATIONS:
+        others = [k for k in np.flatnonzero(total).tolist() if k not in (state, *ignored)]
+        forbidden = frozenset(frozenset({(condition.name, code), (implied.name, k)}) for code in met for k in others)
+        is_skip = state == missing or not implied.has_categories
+        rule, names = f"{text} -> {implied.states[state]}", frozenset({condition.name, implied.name})
+        yield _Proposed(expected, int(row[state]), rule, names, is_skip, forbidden)
 
 
 def _quote(name: str) -> str:
     return name if name.isidentifier() else f"`{name}`"
-
-
-def _format_equality(data: Microdata, name: str, code: int) -> str:
-    """Return a comparison with a category as a rule writes it: texts in quotes, numbers not."""
-    column = data.column(name)
-    assert column.levels is not None
-    level = column.levels[code]
-    return f"{_quote(name)} = " + (f"{float(level):.15g}" if has_numbers(column) else f'"{level}"')

@@ -23,6 +23,7 @@ from sdcmap.core import Array, Floats, Measure, Method, Microdata, PlanError, Ro
 from sdcmap.data.amounts import has_numbers
 from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
+from sdcmap.explore.edit_proposals import propose_edits
 from sdcmap.files.reader import Source
 from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
 from sdcmap.methods import (
@@ -81,10 +82,11 @@ def starting_plan(
 ) -> Plan:
     """Return a plan of about 20 candidates for a file whose roles are stated or proposed.
 
-    Every chain masks all columns that others could know, and recomputes the columns in `formulas`. Utility is the error of
-    users' analyses; changed conclusions, and errors of counts, of tables of the keys and of the distributions of the
-    numbers, are measured too. Risk is the worst of the profile's measures, each as a share of its limit; it must be at most
-    1. If tables about the same people were published (`tables`: paths), an attack that uses them is added.
+    Every chain masks all columns that others could know, repairs records that break a rule which every record of the file
+    satisfies, and recomputes the columns in `formulas`. Utility is the error of users' analyses; changed conclusions, and
+    errors of counts, of tables of the keys and of the distributions of the numbers, are measured too. Risk is the worst of
+    the profile's measures, each as a share of its limit; it must be at most 1. If tables about the same people were
+    published (`tables`: paths), an attack that uses them is added.
     """
     derived = tuple(_derive_steps(data, formulas or {}))
     columns = Columns(data, tuple(step.on for step in derived), profile.k)
@@ -103,6 +105,7 @@ def starting_plan(
         [*risks, *utilities],
         risk=tuple(measure.text for measure in risks),
         rule=Threshold(risk=1.0),
+        edits=propose_edits(data, columns.derived),
         derive=derived,
         data=source,
         profile=adapted,

@@ -10,6 +10,7 @@ import numpy as np
 
 from sdcmap.core import Array, Fields, Generator, Infeasible, Method, Microdata, Roles, Trials
 from sdcmap.core.edit_rule import Comparison, EditRule, edit_problems, parse_edit
+from sdcmap.data.microdata import without_reasons
 from sdcmap.kernels.masking.granularity import granularity, round_to_decimals
 
 MAX_ROUNDS = 3  # repairing one rule may violate another, which the next round repairs
@@ -25,16 +26,17 @@ class Repair(Method):
     Parameters
     ----------
     edits : the rules, such as `age < 15 -> marital = "never"`: columns compared with numbers (< <= > >= = !=) or with
-        texts in double quotes (= !=), joined by `and`; unusual names are put in `backticks`. `sdcmap look --edits`
-        proposes rules.
+        texts in double quotes (= !=), or `is missing`, `is not missing`; joined by `and`. Unusual names are put in
+        `backticks`. `sdcmap look` proposes rules.
 
     In a record that violates a rule, one value that an earlier step changed is replaced: first in the columns after the
     arrow, then in those before it. The new value comes from a random donor whose value satisfies the rule, preferably one
     that meets the same comparisons on the other columns. Values that no step changed are never replaced. A record that
     needs several changes at once, or has no donor, stays in violation, and the release reports how many do. Rules are
     checked in order, up to three times, on numbers rounded as in the release. A rule on a recoded column is skipped.
-    A missing value never violates a rule; it is neither replaced nor donated. Weights and households are not used:
-    every donor counts once. The method has no likelihood of its own.
+    A missing value is neither replaced nor donated, except by rules such as `age < 15 -> wage is missing`; the reasons for
+    missing numbers are dropped where such a rule changes which are missing. Weights and households are not used: every
+    donor counts once. The method has no likelihood of its own.
     Reference: donors as in Fellegi and Holt (1976), Journal of the American Statistical Association 71, 17-35, section 6.
 
     Examples
@@ -46,6 +48,7 @@ class Repair(Method):
     label: ClassVar[str] = "Repair of impossible records"
     description: ClassVar[str] = "Records that masking made impossible, such as a married child, are repaired."
 
+    missing: ClassVar[str] = "category"
     mixes_records: ClassVar[bool] = True
     needs_original: ClassVar[bool] = True
     kept: ClassVar[str] = "the edit rules, wherever a suitable donor exists"
@@ -117,11 +120,14 @@ def repair_records(rule: EditRule, data: Microdata, rng: Generator) -> Microdata
         return data
     for name in dict.fromkeys(c.name for c in (*rule.then, *rule.when)):
         seen = _as_released(data, rule.names)
-        rows = np.flatnonzero(rule.violations(seen) & _is_changed(data, name))
+        rows = np.flatnonzero(rule.violations(seen) & _is_changed(data, name, with_missing=_names_missing(rule, name)))
         donors = _donors(rule, seen, name, rows, rng)
         rows, donors = rows[donors >= 0], donors[donors >= 0]
         if len(rows):
+            before = data.missing(name)[rows]
             data = data.change(rows, {name: data.column(name).values[donors]})
+            if (data.missing(name)[rows] != before).any():
+                data = without_reasons(data, (name,))
     return data
 
 
@@ -137,8 +143,13 @@ def _as_released(data: Microdata, names: Sequence[str]) -> Microdata:
     return data.change(None, new) if new else data
 
 
-def _is_changed(data: Microdata, name: str) -> Array:
-    """Return where an earlier step changed a value.
+def _names_missing(rule: EditRule, name: str) -> bool:
+    """Return whether the rule says that this column is, or is not, missing."""
+    return any(own.name == name and own.value is None for own in (*rule.when, *rule.then))
+
+
+def _is_changed(data: Microdata, name: str, *, with_missing: bool) -> Array:
+    """Return where an earlier step changed a value; missing ones are left out, or count if the original knew them.
 
     In a fully synthetic file, every value of a changed column counts as changed.
     """
@@ -150,8 +161,11 @@ def _is_changed(data: Microdata, name: str) -> Array:
         comparable = column.levels is before.levels
     else:
         comparable = column.levels.equals(before.levels)
-    is_other = column.values != before.values if data.paired and comparable else True
-    return np.asarray(~data.missing(name) & is_other)
+    missing, is_paired = data.missing(name), data.paired and comparable
+    is_other = column.values != before.values if is_paired else np.ones(len(data), dtype=bool)
+    if not with_missing:
+        return np.asarray(~missing & is_other)
+    return np.asarray(is_other & ~(missing & data.base.missing(name))) if data.paired else is_other
 
 
 def _donors(rule: EditRule, data: Microdata, name: str, rows: Array, rng: Generator) -> Array:
@@ -161,9 +175,9 @@ def _donors(rule: EditRule, data: Microdata, name: str, rows: Array, rng: Genera
         return chosen
     # A value repairs the record if the condition no longer applies ("escapes") or the consequence holds ("obeys").
     conditions, consequences = [c for c in rule.when if c.name == name], [c for c in rule.then if c.name == name]
-    known = ~data.missing(name)
-    escapes = known & ~_all_hold(conditions, data) if conditions else np.zeros(len(data), dtype=bool)
-    obeys = escapes | (known & _all_hold(consequences, data)) if consequences else escapes
+    usable = ~data.missing(name) | _names_missing(rule, name)
+    escapes = usable & ~_all_hold(conditions, data) if conditions else np.zeros(len(data), dtype=bool)
+    obeys = escapes | (usable & _all_hold(consequences, data)) if consequences else escapes
     enough = _all_hold([c for c in rule.then if c.name != name], data)  # the other consequences hold
     # Records are alike if they meet the same comparisons on the other columns of the rule; these are the best donors.
     alike = np.zeros(len(data), dtype=np.int64)
@@ -179,6 +193,6 @@ def _donors(rule: EditRule, data: Microdata, name: str, rows: Array, rng: Genera
 
 
 def _all_hold(comparisons: Sequence[Comparison], data: Microdata) -> Array:
-    """Return where every comparison holds or its value is missing."""
-    met = [comparison.holds(data) | data.missing(comparison.name) for comparison in comparisons]
-    return np.asarray(np.logical_and.reduce(met)) if met else np.ones(len(data), dtype=bool)
+    """Return where no comparison fails."""
+    wrong = [comparison.fails(data) for comparison in comparisons]
+    return ~np.asarray(np.logical_or.reduce(wrong)) if wrong else np.ones(len(data), dtype=bool)
