@@ -109,6 +109,22 @@ def test_starting_plan_handles_unique_keys() -> None:
     assert plan.problems_with(data) == [] and first.level_count("street") <= 4
 
 
+@pytest.mark.parametrize("known", [2, 4, 12, 30])
+def test_no_candidate_is_planned_that_cannot_be_made(known: int) -> None:
+    """A bonus that few persons have is too rare for some windows of ranks and some groups."""
+    rng = np.random.default_rng(0)
+    bonus = np.where(rng.permutation(400) < known, rng.lognormal(6, 1, 400).round(1), np.nan)
+    numbers = {"age": rng.integers(18, 90, 400), "wage": rng.lognormal(8, 0.5, 400).round(2)}
+    frame = pl.DataFrame({"sex": rng.choice(["f", "m"], 400), "region": rng.choice(list("abcd"), 400), **numbers})
+    frame = frame.with_columns(bonus=pl.Series(bonus).fill_nan(None))
+    data = sm.read(frame, keys=["sex", "region"], numeric=["age", "wage", "bonus"])
+    methods = starting_plan(data, find_profile("public-use")).all_methods
+    kinds = {type(step).__name__ for method in methods for step in method.steps}
+    assert ("RankSwap" in kinds) == (known > 4) and {"Microaggregate", "Synthesize"} <= kinds
+    for method in methods:
+        sm.mask(data, method, seed=1)
+
+
 def test_respondent_only_columns_are_not_masked() -> None:
     data = sm.read(survey(100), identifiers="id", keys=["age", "sex", "region", "education"], numeric=["income", "rent"],
                    weight="weight", other="trust", kinds={"trust": "ordinal"},

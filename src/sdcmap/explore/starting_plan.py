@@ -11,6 +11,7 @@ amount.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from sdcmap.choose import Threshold
-from sdcmap.core import Array, Floats, Measure, Method, Microdata, PlanError, Roles, SchemaError
+from sdcmap.core import Array, Floats, Infeasible, Measure, Method, Microdata, PlanError, Roles, SchemaError, Stream
 from sdcmap.data.amounts import has_numbers
 from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
@@ -69,6 +70,8 @@ MIN_RECORDS_PER_KEY_COMBINATION = 50  # of the keys that a partly synthetic file
 MAX_RARE_SHARE = 0.1  # with more records in nearly unique categories, a column is recoded before synthesis
 GROUP_SIZES = (5, 25)  # of microaggregation over all columns
 MIN_RECORDS_PER_WEIGHT = 25
+MAX_TRIAL_RECORDS = 5_000  # a method is tried on; if it fails, it is not planned
+MIN_SURE_RECORDS = 200  # with more, and no missing numbers, no trial is needed
 WEIGHT_COUNTS = (50, 20, 10, 5, 2)  # numbers of distinct weights to try, until they do not reveal categories
 MAX_INFERENCE_GAIN = 0.5  # largest tolerated gain in guessing a category from the weight
 
@@ -92,8 +95,9 @@ def starting_plan(
     columns = Columns(data, tuple(step.on for step in derived), profile.k)
     if not columns.categories and not columns.numbers:
         raise PlanError("the data have no keys and no numeric variables: state their roles when reading the file.")
-    # Chains that coincide, or do not fit the data, are dropped.
-    methods = [m for m in dict.fromkeys(columns.methods()) if next(m.incompatibilities(data), None) is None]
+    # Chains that coincide, do not fit the data or cannot mask them are dropped.
+    fitting = [m for m in dict.fromkeys(columns.methods()) if next(m.incompatibilities(data), None) is None]
+    methods = [method for method in fitting if columns.can_be_made(method)]
     utilities = list(columns.utilities())
     adapted = profile.for_rows(len(data))
     if not any(_can_limit(measure, data) for measure in utilities):
@@ -183,6 +187,26 @@ class Columns:
     @cached_property
     def keys(self) -> tuple[str, ...]:
         return tuple(name for name in self.data.keys if name in self.categories)
+
+    def can_be_made(self, method: Method) -> bool:
+        """Return whether a method can mask the file: by a trial, where a column could have too few numbers for it."""
+        if not self._few_numbers or any(isinstance(step, Synthesize) for step in method.steps):
+            return True
+        try:
+            method.apply(self._few_records, Stream.of_seed(0, "trial"))
+        except Infeasible:
+            return False
+        return True
+
+    @cached_property
+    def _few_records(self) -> Microdata:
+        step = math.ceil(len(self.data) / MAX_TRIAL_RECORDS)
+        return self.data if step < 2 else self.data.take(np.arange(0, len(self.data), step))
+
+    @cached_property
+    def _few_numbers(self) -> bool:
+        """Return whether values of a number are missing, or the file is small."""
+        return len(self.data) < MIN_SURE_RECORDS or any(self.data.missing(name).any() for name in self.numbers)
 
     def utilities(self) -> Iterator[Measure]:
         """Yield the utility measures: the error of users' analyses first, for the map.

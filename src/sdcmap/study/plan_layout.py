@@ -504,6 +504,9 @@ def _key(name: str) -> str:
 
 
 def _text(text: str) -> str:
+    """Return a text in quotes: in single ones where it contains double ones, as edit rules do."""
+    if '"' in text and "'" not in text and text.isprintable():
+        return f"'{text}'"
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
