@@ -18,9 +18,9 @@ import sdcmap as sm
 from sdcmap.bundle.note import correction
 from sdcmap.cli import app
 from sdcmap.core.added_noise import noise_strata, undo_rescaling
+from sdcmap.core.formula import parse_formula, parse_nested_formula
 from sdcmap.core.streams import Stream
 from sdcmap.corrections.estimates import Group, Records, estimate_moments
-from sdcmap.corrections.formula import parse_formula, parse_nested_formula
 from sdcmap.corrections.wick_polynomials import Wick
 from sizes import size
 

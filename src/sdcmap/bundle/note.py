@@ -25,6 +25,7 @@ from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.public_view import PublicView
 from sdcmap.utility.analysis_change import compare_analyses
 from sdcmap.utility.changed_findings import CLEARLY_WEAKER, ChangedRelation, find_changed_relations, summarize
+from sdcmap.utility.stated_model import parse_model
 
 FOR_WHOM = {
     "public-use": "This is a public-use file. Anybody may use it.",
@@ -174,19 +175,26 @@ def method_note(
     }
 
 
-def describe_relations(data: Microdata, released: Microdata, models: Sequence[str]) -> Relations | None:
-    """Return what a released file does to the regressions of users; None where none can be made with the original."""
+def describe_relations(
+    data: Microdata, released: Microdata, models: Sequence[str], kept: Sequence[str] = ()
+) -> Relations | None:
+    """Return what a released file does to the regressions of users; None where none can be made with the original.
+
+    kept : models that a method was told to keep; they are listed where they changed, but not counted.
+    """
     shared = [name for name in data.names if name in released.names]
     original = data if len(shared) == len(data.names) else data.only(shared)
     try:
-        compared = [one for one in compare_analyses(original, released, "all", models) if len(one.differences)]
+        every = compare_analyses(original, released, "all", (*models, *kept))
+        compared = [one for one in every if len(one.differences)]
+        not_counted = {parse_model(text, original) for text in kept}
     except (PlanError, SchemaError):  # a stated model of a column that is not released
         return None
     if not compared:
         return None
     changed = find_changed_relations(compared, original)
     return {
-        "summary": summarize(compared),
+        "summary": summarize([one for one in compared if one.analysis not in not_counted]),
         "changed": [_relation(one) for one in changed[:MAX_RELATIONS]],
         "left_out": max(0, len(changed) - MAX_RELATIONS),
     }

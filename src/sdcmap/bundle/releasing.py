@@ -332,7 +332,8 @@ class Release:
         results, overrides = [*results, *measured], [*overrides, *more]
         passed = all(check.passed for check in results)
         tries = [*attempt.before, Try(attempt.number, attempt.name, attempt.error, passed, method=draw.method.text)]
-        relations = describe_relations(self.data, draw.released, stated_models(plan.measures))
+        models = stated_models(plan.measures)
+        relations = describe_relations(self.data, draw.released, models, plan.kept_models)
         self._explain(part, draw.prepared, effort, losses, [*attempt.overrides, *overrides], tries, relations)
         rows = {**dict(losses), **draw.scores, **pooled}
         skipped = _skipped_attacks(draw.scores.values(), 1 - attempt.error)

@@ -208,6 +208,11 @@ class Method(Value):
         return steps[0]
 
     @property
+    def kept_models(self) -> tuple[str, ...]:
+        """The regressions whose coefficients it was told to keep; they are shown, but do not count as utility."""
+        return ()
+
+    @property
     def masked_names(self) -> tuple[str, ...]:
         """Names of the variables that this method may change."""
         return tuple(getattr(self, "on", ()))

@@ -13,9 +13,10 @@ import polars as pl
 
 from sdcmap.core import Array, Method, Microdata, SchemaError, Undefined, did_you_mean
 from sdcmap.core.added_noise import AddedNoise, Stratum, noise_strata, undo_rescaling
+from sdcmap.core.formula import Formula, parse_nested_formula
 from sdcmap.core.value import decode, parse
 from sdcmap.corrections.estimates import Corrected, Group, Records, estimate_moments, estimate_regression
-from sdcmap.corrections.formula import Formula, Predictors, build_predictors, check_linear, parse_nested_formula
+from sdcmap.corrections.formula_columns import Predictors, build_predictors, check_linear
 from sdcmap.data.cells import rows_by_cell
 from sdcmap.data.readable import Readable
 from sdcmap.files.reader import read

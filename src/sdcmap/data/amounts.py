@@ -10,10 +10,22 @@ from sdcmap.errors import SchemaError
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.masking.granularity import align_changes_to_grid
 
+MIN_DISTINCT_AMOUNTS = 10  # values of a column that is explained as an amount, or whose ordered categories are one
+
 
 def has_numbers(column: Column) -> bool:
     """Return whether the values of a column, or its categories, are numbers."""
     return column.levels is None or column.levels.dtype.is_numeric()
+
+
+def is_amount(data: Microdata, name: str) -> bool:
+    """Return whether analysts use a column as an amount: numbers, or ordered categories that are many numbers, as ages."""
+    column = data.column(name)
+    if column.levels is None:
+        return True
+    return (
+        data.schema[name].kind == "ordinal" and has_numbers(column) and data.level_count(name) >= MIN_DISTINCT_AMOUNTS
+    )
 
 
 def amounts(data: Microdata, name: str) -> Array:

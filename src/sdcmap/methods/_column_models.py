@@ -6,9 +6,10 @@ A model is fitted to the original columns and asked for the new ones. It draws t
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -30,9 +31,21 @@ MAX_SKEWNESS, MAX_KURTOSIS = 1.5, 9.0  # beyond these, numbers are replaced by t
 FOREST_TREES = 10
 MIN_TRIED_PREDICTORS = 3  # at each node of a forest, or half of them; with fewer, strong relations are lost
 
+Scaling: TypeAlias = Literal["automatic", "numbers", "logarithm"]
+
+
+class KeptTerms(NamedTuple):
+    """The terms of a regression that is kept, for the original and the new records, and the scale of its response."""
+
+    regressors: tuple[tuple[Array, Array], ...]
+    scale: Scaling
+
 
 class Sample(NamedTuple):
-    """The predictors of the records that a model is fitted to, and of those it is asked for."""
+    """The predictors of the records that a model is fitted to, and of those it is asked for.
+
+    scale : of the response: that of a model that is kept, or "automatic".
+    """
 
     bins: Array
     new_bins: Array
@@ -40,6 +53,7 @@ class Sample(NamedTuple):
     ordered: Array
     regressors: tuple[Array, ...]
     new_regressors: tuple[Array, ...]
+    scale: Scaling = "automatic"
 
     def add_bins(self, x: Array, new: Array) -> Sample:
         """Return the sample with one more predictor of trees, a number."""
@@ -154,7 +168,7 @@ class RegressionModel:
     has_frequent_numbers = True
 
     def draw_numbers(self, y: Array, x: Sample, rng: Generator) -> Array:
-        scale = _Scale.of(y)
+        scale = _Scale.of(y, x.scale)
         z = scale.scores(y)
         fitted, asked = x.design()
         slopes = ridge_regression(fitted, z, SHRINKAGE)
@@ -214,6 +228,13 @@ class Predictors:
         self._sizes: list[int] = []
         self._ordered: list[bool] = []
         self._regressors: list[tuple[Array, Array]] = []
+        self._scale: Scaling = "automatic"
+
+    def with_terms(self, kept: KeptTerms) -> Predictors:
+        """Return the predictors of a column of which a regression is kept."""
+        same = copy(self)
+        same._regressors, same._scale = [*self._regressors, *kept.regressors], kept.scale
+        return same
 
     def add(self, name: str, values: Array, new: Array) -> None:
         """Add a column with its original and its new values."""
@@ -236,7 +257,7 @@ class Predictors:
         sizes, ordered = np.array(self._sizes, dtype=np.int64), np.array(self._ordered, dtype=np.bool_)
         return Sample(
             bins[rows], new_bins[asked], sizes, ordered,
-            tuple(x[rows] for x, _ in self._regressors), tuple(x[asked] for _, x in self._regressors),
+            tuple(x[rows] for x, _ in self._regressors), tuple(x[asked] for _, x in self._regressors), self._scale,
         )  # fmt: skip
 
 
@@ -280,12 +301,17 @@ def _frequent_numbers(known: Array, records: int) -> Array:
 
 @dataclass(frozen=True)
 class _Scale:
-    """The scale on which a number is modeled: its own, or normal scores if it is skewed or has heavy tails."""
+    """The scale on which a number is modeled: its own, its logarithm, or normal scores if it is skewed or heavy-tailed."""
 
-    known: Array  # sorted; empty: its own scale
+    known: Array  # sorted; empty: no normal scores
+    is_logged: bool = False
 
     @staticmethod
-    def of(values: Array) -> _Scale:
+    def of(values: Array, scale: Scaling = "automatic") -> _Scale:
+        if scale == "numbers":
+            return _Scale(np.empty(0))
+        if scale == "logarithm" and values.min() > 0:
+            return _Scale(np.empty(0), is_logged=True)
         centered = values - values.mean()
         spread = float(centered.std())
         if spread == 0:
@@ -301,11 +327,13 @@ class _Scale:
         return values, self._mid_rank_scores(values)
 
     def scores(self, x: Array) -> Array:
+        if self.is_logged:
+            return np.log(x)
         return self._mid_rank_scores(x) if len(self.known) else x
 
     def values(self, scores: Array) -> Array:
         if not len(self.known):
-            return scores
+            return np.exp(scores) if self.is_logged else scores
         values, own = self.distinct
         return np.asarray(np.interp(scores, own, values))
 

@@ -17,6 +17,7 @@ from sdcmap.kernels.masking.tails import MIN_UNITS_BEYOND, Tails, replace_tails
 from sdcmap.methods import shuffle
 from sdcmap.methods._adversarial_forest import draw_by_adversarial_forest
 from sdcmap.methods._column_models import MODELS, Predictors, draw_column
+from sdcmap.methods._kept_models import kept_incompatibilities, kept_problems, kept_terms
 from sdcmap.methods._latent_variables import latent_scores, values_of_latent
 from sdcmap.methods.protect_tails import tails_of, units_of
 
@@ -52,6 +53,8 @@ class Synthesize(Method):
         "copula": all at once, from a normal regression between latent normal variables.
     leaf : the minimum number of records in a leaf, or that share the parents, at least 1. A value is drawn from at least
         that many. Not used by "copula".
+    keep : regressions whose coefficients are kept, such as "log(wage) ~ educ + sex + educ:sex"; their terms join the model
+        that the response is drawn from. The predictors come before the response. Only with "regressions".
     tails : numbers beyond the value of the `tails`-th largest (smallest) unit are drawn from a model of the tail, as by
         `ProtectTails`; at least 10. A unit is a household, by its extreme value, or a record if there are none.
 
@@ -109,11 +112,17 @@ class Synthesize(Method):
     model: Literal["trees", "regressions", "forest", "adversarial forest", "network", "copula"] = "trees"
     leaf: Annotated[int, Range(1)] = 5
     tails: Annotated[int, Range(MIN_UNITS_BEYOND)] = MIN_UNITS_BEYOND
+    keep: tuple[str, ...] = ()
+
+    @property
+    def kept_models(self) -> tuple[str, ...]:
+        return self.keep
 
     @property
     def action(self) -> str:
         least = "" if self.model == "copula" else f", at least {self.leaf} records per leaf"
-        return f"synthesized ({MODEL_LABELS[self.model]}{least})"
+        kept = f", keeps {len(self.keep)} stated model{'s' if len(self.keep) > 1 else ''}" if self.keep else ""
+        return f"synthesized ({MODEL_LABELS[self.model]}{least}{kept})"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -130,6 +139,9 @@ class Synthesize(Method):
         yield from shuffle.name_problems(self.on, self.given, "replaced")
         if self.model == "adversarial forest" and self.given:
             yield '.given must be empty with model = "adversarial forest", which draws all variables together.'
+        if self.keep and self.model != "regressions":
+            yield f'.keep needs model = "regressions"; model = "{self.model}" has no terms that could be kept.'
+        yield from kept_problems(self.keep, self.on)
 
     def _columns(self) -> tuple[str, ...]:
         return (*super()._columns(), *self.given)
@@ -139,6 +151,7 @@ class Synthesize(Method):
         for name in self.given:
             if name in data.schema and data.schema[name].role in NO_PREDICTOR:
                 yield f"Synthesize.given must not name {name!r}: it is the file's {data.schema[name].role}."
+        yield from kept_incompatibilities(self.keep, data, (*self._predictors(data), *self.on))
         if self.model == "copula":
             yield from shuffle.predictor_problems(data, self, self._predictors(data))
 
@@ -213,7 +226,9 @@ class Synthesize(Method):
         for name in (*self._predictors(data), *self.on):
             values = data.column(name).values
             if name in self.on:
-                drawn[name] = draw_column(model, data, name, predictors, rng)
+                kept = kept_terms(self.keep, name, data, data.change(None, drawn))
+                own = predictors if kept is None else predictors.with_terms(kept)
+                drawn[name] = draw_column(model, data, name, own, rng)
             predictors.add(name, values, drawn.get(name, values))
         return drawn
 

@@ -52,22 +52,28 @@ class ChangedAnalyses(NamedTuple):
 
 
 def describe_analyses(plan: Plan, original: Microdata, masked: Microdata) -> ChangedAnalyses | None:
-    """Return what the release does to stated models and to the half of the analyses that no search has seen."""
-    models = stated_models(plan.measures)
+    """Return what the release does to stated models and to the half of the analyses that no search has seen.
+
+    Models that a method was told to keep are shown, but not counted.
+    """
+    models = (*stated_models(plan.measures), *plan.kept_models)
     try:
         compared = [one for one in compare_analyses(original, masked, "report", models) if len(one.differences)]
+        stated = {parse_model(text, original) for text in models}
+        kept = {parse_model(text, original) for text in plan.kept_models}
     except (PlanError, SchemaError):  # columns that only an older plan had
         return None
     if not compared:
         return None
-    stated = {parse_model(text, original) for text in models}
     first = [one for one in compared if one.analysis in stated]
     others = sorted((one for one in compared if one.analysis not in stated), key=_severity, reverse=True)
     listed = [*first, *others[: max(0, ANALYSES_SHOWN - len(first))]]
     shown = [(one, find_showable(one.analysis, original)) for one in listed]
     worst = [(one, int(np.argmax(np.where(own, order_by_change(one), -1.0)))) for one, own in shown if own.any()]
     drawn = [(one, index) for one, index in worst if one.before.has_null]  # means and shares are far from 0
-    return ChangedAnalyses(summarize(compared), [_describe(*pair) for pair in worst], [_draw(*pair) for pair in drawn])
+    rows = [_describe(one, index, is_kept=one.analysis in kept) for one, index in worst]
+    counted = [one for one in compared if one.analysis not in kept]
+    return ChangedAnalyses(summarize(counted), rows, [_draw(*pair) for pair in drawn])
 
 
 def summarize_choice(study: Study, choice: Choice) -> str:
@@ -88,12 +94,14 @@ def _severity(one: Comparison) -> tuple[float, float]:
     return float(order_by_change(one).max()), float(saturate(one.differences).mean())
 
 
-def _describe(one: Comparison, index: int) -> ChangedEstimate:
+def _describe(one: Comparison, index: int, *, is_kept: bool) -> ChangedEstimate:
     conclusions = one.conclusions
     words = {"opposite sign": conclusions.reversed, "lost": conclusions.lost, "appears": conclusions.new}
     conclusion = next((word for word, mask in words.items() if mask[index]), "no other conclusion")
     if not np.isfinite(one.after.values[index]):
         conclusion = "cannot be estimated"
+    if is_kept:
+        conclusion += " (kept by the method, not counted)"
     before, after = (_format(each.values[index], each.errors[index]) for each in (one.before, one.after))
     return ChangedEstimate(one.analysis.title, one.analysis.labels[index], before, after, conclusion)
 

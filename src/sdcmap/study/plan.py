@@ -40,7 +40,7 @@ from sdcmap.study.candidate_names import name_draw, name_methods, name_problems,
 from sdcmap.study.plan_layout import ALL_RISKS, PlanLayout, expand, format_plan
 from sdcmap.study.profiles import DEFAULT_RISK_CLASSES, Profile, default_risk, to_profile
 from sdcmap.study.search_settings import Search
-from sdcmap.study.stated_analyses import name_without_models, read_analyses, split_analyses
+from sdcmap.study.stated_analyses import kept_model_problems, name_without_models, read_analyses, split_analyses
 
 MAX_REPLICATES = 1_000_000
 OTHER_SEED = """the choice was made among candidates of another seed than this plan's: use the plan with the seed of \
@@ -170,7 +170,8 @@ class Plan:
             derive=_read_derive(derive), names={str(method): name for method, name in (names or {}).items()},
             seed=secrets.randbits(256) if seed is None else seed, seed_stated=seed is not None,
         )  # fmt: skip
-        if problems := list(self._problems()):
+        # methods are expanded only where there is no other problem
+        if problems := [*self._problems()] or [*kept_model_problems(self.kept_models, self.measures)]:
             raise PlanError(problems)
 
     def __repr__(self) -> str:
@@ -235,6 +236,12 @@ class Plan:
         for method in (*map(self.append_last_steps, self.stated_methods), *self.search_methods):
             methods.setdefault(method.digest, method)
         return tuple(methods.values())
+
+    @cached_property
+    def kept_models(self) -> tuple[str, ...]:
+        """The regressions that a method was told to keep: the report shows them, and no measure counts them."""
+        steps = [step for method in self.all_methods for step in method.steps]
+        return tuple(dict.fromkeys(model for step in steps for model in step.kept_models))
 
     @cached_property
     def _single_draw_digests(self) -> frozenset[str]:

@@ -45,6 +45,7 @@ TEXT_FIELDS = (
     "tables",
     "sha256",
     "models",
+    "keep",
     "missing",
     "known_by",
 )  # lists of texts that are no columns

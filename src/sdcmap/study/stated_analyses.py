@@ -6,10 +6,11 @@ model = "log(wage) ~ educ + exper + union"
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sdcmap.core import Measure
+from sdcmap.errors import quote_text
 
 MEASURES = "AnalysisError", "ChangedConclusions"  # types of the measures that repeat analyses
 EXPECTED = 'analyses must be a list of tables with one text each, such as [[analyses]] model = "wage ~ age + sex".'
@@ -54,6 +55,17 @@ def name_without_models(text: str, measures: Sequence[Measure]) -> str:
     types = {measure.text: type(measure).__name__ for measure in measures}
     own = types.get(text)
     return own if own in MEASURES and list(types.values()).count(own) == 1 else text
+
+
+def kept_model_problems(kept: Sequence[str], measures: Sequence[Measure]) -> Iterator[str]:
+    """Yield a sentence for each model that a method keeps and that a measure counts: it would count as utility."""
+    counted = {model for own in measures if type(own).__name__ in MEASURES for model in getattr(own, "models", ())}
+    for model in kept:
+        if model in counted:
+            yield (
+                f"a method keeps the model {quote_text(model)}, so it does not count as utility: remove it from the "
+                "analyses. The report shows it all the same."
+            )
 
 
 def _is_model(table: object) -> bool:

@@ -26,7 +26,6 @@ from sdcmap.kernels.statistics.clustered_regression import (
 )
 
 MIN_RECORDS = 10  # for an estimate; with fewer its standard error means nothing
-MIN_DISTINCT_AMOUNTS = 10  # values of a column that is explained as an amount, or whose ordered categories are one
 
 
 class Findings(NamedTuple):
@@ -92,16 +91,6 @@ class FileView:
         if own is None or sum(code == own for code in groups.values()) > 1:
             return None
         return np.where(codes < 0, np.nan, (codes == own).astype(np.float64))
-
-
-def is_amount(data: Microdata, name: str) -> bool:
-    """Return whether analysts use a column as an amount: numbers, or ordered categories that are many numbers, as ages."""
-    column = data.column(name)
-    if column.levels is None:
-        return True
-    return (
-        data.schema[name].kind == "ordinal" and has_numbers(column) and data.level_count(name) >= MIN_DISTINCT_AMOUNTS
-    )
 
 
 def _read_numbers(data: Microdata, name: str) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, PlanError, SchemaError, Undefined
-from sdcmap.corrections.formula import parse_nested_formula
+from sdcmap.core.formula import parse_nested_formula
 from sdcmap.utility.analyses import Analysis, FileView, Findings
 from sdcmap.utility.battery import propose_battery
 from sdcmap.utility.stated_model import parse_model

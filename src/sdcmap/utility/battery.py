@@ -13,9 +13,8 @@ from typing import TypeVar
 import numpy as np
 
 from sdcmap.core import Array, Microdata, Roles
-from sdcmap.data.amounts import amounts
+from sdcmap.data.amounts import MIN_DISTINCT_AMOUNTS, amounts, is_amount
 from sdcmap.utility.analyses import (
-    MIN_DISTINCT_AMOUNTS,
     Amount,
     Analysis,
     Categories,
@@ -24,7 +23,6 @@ from sdcmap.utility.analyses import (
     Regression,
     SubgroupMeans,
     TwoWayTable,
-    is_amount,
 )
 
 MAX_REGRESSIONS = 24

@@ -9,7 +9,8 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Estimate, Generator, Microdata, PlanError, Undefined
-from sdcmap.corrections.formula import Formula, build_predictors, parse_formula
+from sdcmap.core.formula import Formula, parse_formula
+from sdcmap.corrections.formula_columns import build_predictors
 from sdcmap.kernels.statistics.moments import mean_and_variance
 from sdcmap.kernels.statistics.precision import NORMAL_95
 from sdcmap.kernels.statistics.regression import Design, Fit, least_squares, logit, products

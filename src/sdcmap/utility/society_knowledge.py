@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Method, Microdata, Range
+from sdcmap.core.formula import parse_nested_formula
 from sdcmap.core.named_files import verify_file
 from sdcmap.corrections.correction import correct
-from sdcmap.corrections.formula import build_predictors, check_linear, parse_nested_formula
+from sdcmap.corrections.formula_columns import build_predictors, check_linear
 from sdcmap.errors import PlanError, SchemaError, Undefined, did_you_mean
 from sdcmap.files.reader import read
 from sdcmap.kernels.statistics.beliefs import normal_divergence, normal_posterior

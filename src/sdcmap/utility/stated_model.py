@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from sdcmap.core import Microdata, SchemaError, did_you_mean
-from sdcmap.corrections.formula import parse_nested_formula
-from sdcmap.utility.analyses import Amount, Categories, Category, Predictor, Regression, is_amount
+from sdcmap.core.formula import parse_nested_formula, split_logarithm
+from sdcmap.data.amounts import is_amount
+from sdcmap.utility.analyses import Amount, Categories, Category, Predictor, Regression
 
 MAX_STATED_CATEGORIES = 50  # of a predictor; a model with more has hardly a record for each
-LOGARITHM = re.compile(r"log\((.+)\)")
 
 
 def parse_model(text: str, data: Microdata) -> Regression:
@@ -29,13 +27,12 @@ def parse_model(text: str, data: Microdata) -> Regression:
 
 def _amount(term: str, data: Microdata, text: str) -> Amount | None:
     """Return a numeric column or its logarithm; None for a column with categories."""
-    logged = LOGARITHM.fullmatch(term)
-    name = logged[1].strip() if logged else term
+    name, logged = split_logarithm(term)
     if name not in data.content_columns:
         hint = did_you_mean(name, data.content_columns)
         raise SchemaError(f"the model {text!r} names {name!r}, which is no released column.{hint}")
     if is_amount(data, name):
-        return Amount(name, logged is not None)
+        return Amount(name, logged)
     if logged:
         raise SchemaError(f"the model {text!r} takes the logarithm of {name!r}, which has categories.")
     return None

@@ -1,69 +1,17 @@
-"""Regression formulas such as "y ~ x1 + x2 + x1:x2", and their design columns in a file."""
+"""The predictors of regression formulas as design columns in a file."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 
-from sdcmap.core import Array, Microdata, PlanError, SchemaError, did_you_mean
+from sdcmap.core import Array, Microdata, SchemaError, did_you_mean
+from sdcmap.core.formula import Formula
 from sdcmap.corrections.wick_polynomials import Term
 from sdcmap.kernels.statistics.regression import Design
-
-SYNTAX = "a formula has the form 'y ~ x1 + x2 + x1:x2', where x1*x2 is short for x1 + x2 + x1:x2"
-
-
-@dataclass(frozen=True)
-class Formula:
-    """A response and products of predictors. The empty product is the intercept."""
-
-    response: str
-    products: tuple[tuple[str, ...], ...]
-
-    @property
-    def predictors(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for factors in self.products for name in factors))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.response, *self.predictors
-
-
-def parse_formula(text: str) -> Formula:
-    """Parse a formula.
-
-    >>> parse_formula("y ~ a*b + c").products
-    ((), ('a',), ('b',), ('a', 'b'), ('c',))
-    """
-    left, tilde, right = text.partition("~")
-    response = left.strip()
-    products: dict[tuple[str, ...], None] = {(): None}
-    for part in right.split("+") if right.strip() else []:
-        factors = tuple(factor.strip() for factor in re.split("[:*]", part))
-        if not all(factors):
-            raise PlanError(f"{text!r} cannot be read: {SYNTAX}.")
-        sizes = range(1, len(factors) + 1) if "*" in part else [len(factors)]
-        products |= dict.fromkeys(tuple(sorted(some)) for size in sizes for some in combinations(factors, size))
-    formula = Formula(response, tuple(products))
-    if not tilde or not response or len(products) == 1 or response in formula.predictors:
-        raise PlanError(f"{text!r} cannot be read: {SYNTAX}.")
-    return formula
-
-
-def parse_nested_formula(text: str) -> Formula:
-    """Parse a formula in which every product comes with its factors.
-
-    Otherwise the coefficients would depend on the zero point of a variable.
-    """
-    formula = parse_formula(text)
-    for factors in formula.products:
-        parts = combinations(factors, len(factors) - 1) if len(factors) > 1 else []
-        if missing := [":".join(part) for part in parts if part not in formula.products]:
-            raise PlanError(f"{':'.join(factors)} needs {' and '.join(missing)} in the formula too.")
-    return formula
 
 
 @dataclass(frozen=True)
