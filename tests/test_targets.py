@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import demo_refusals
@@ -18,6 +19,8 @@ import kept_relations
 import largest_value
 import measure_errors
 import resumable_runs
+import rival_syntheses
+import sdcmap as sm
 import shadow_models
 import simulated_studies
 import toy_runs
@@ -36,6 +39,7 @@ SCRIPTS = (
     within_limits,
     demo_refusals,
     kept_relations,
+    rival_syntheses,
 )
 
 
@@ -199,3 +203,46 @@ def test_turned_coefficients_are_counted() -> None:
     signs, r2, changed = kept_relations.find_figures([facts])
     assert (signs.value, signs.runs, signs.is_met) == (1, 4, False)
     assert r2.is_met and (changed.limit, changed.is_met) == (0.2, False)
+
+
+# ---- synthetic files of other tools ---------------------------------------------------------------------------
+def test_families_draw_files_of_the_same_form_and_the_copied_file_is_recognized() -> None:
+    """Every family gives the columns and categories of the file. A released copy tells all members apart."""
+    frame = rival_syntheses.fill_gaps(kept_relations.draw_wages(300, np.random.default_rng(5)))
+    data = sm.read(frame, keys=["region", "minority", "union"], numeric=["educ", "exper", "wage"])
+    for name, (family, strengths) in rival_syntheses.FAMILIES.items():
+        drawn = family(data, strengths[1], 1)
+        assert drawn.columns == frame.columns and len(drawn) == len(frame), name
+        assert set(drawn["region"].cast(pl.String)) <= set(frame["region"])
+        assert kept_relations.read_column(drawn, "wage").max() < 2 * kept_relations.read_column(frame, "wage").max()
+        assert family(data, strengths[1], 1).equals(drawn), "the seed decides"
+    values = rival_syntheses.Coded(frame).values
+    ranges, categories = np.ptp(values, axis=0), rival_syntheses.Coded(frame).is_category
+    inside, outside = values[:150], values[150:]
+    assert rival_syntheses.attack(inside, outside, inside, ranges, categories) > 0.95
+    assert rival_syntheses.attack(inside, outside, outside, ranges, categories) < 0.05
+    assert len(rival_syntheses.find_outlying(inside, ranges, categories)) == 30
+
+
+def test_plain_formulas_of_rivals_keep_what_they_should() -> None:
+    """Small leaves of CART keep the slope of education, and a copula without correlations loses it."""
+    frame = kept_relations.draw_wages(3_000, np.random.default_rng(6))
+    data = sm.read(frame, keys=["region", "minority", "union"], numeric=["educ", "exper", "wage"])
+
+    def slope_t(file: pl.DataFrame) -> float:
+        return float(kept_relations.regress(file, "log(wage)", ("educ", "exper"))[0][0])
+
+    assert slope_t(rival_syntheses.by_cart(data, 5, 1)) > 0.5 * slope_t(frame) > 10
+    assert slope_t(rival_syntheses.by_copula(data, 1.0, 1)) > 0.5 * slope_t(frame)
+    assert abs(slope_t(rival_syntheses.by_copula(data, 0.0, 1))) < 5
+
+
+def test_losses_are_compared_where_the_risk_meets_its_limit() -> None:
+    curve = np.array([[[0.65, 0.1], [0.55, 0.2], [0.45, 0.4]]])
+    assert rival_syntheses.loss_at_limit(curve, 0.5) == pytest.approx(0.3)
+    assert rival_syntheses.loss_at_limit(curve, 0.7) == 0.1 and np.isnan(rival_syntheses.loss_at_limit(curve, 0.4))
+    above, below = [[0.7, 0.5]] * 5, [[0.5, 0.3]] * 5
+    lines = [{"file": "a", rival_syntheses.OURS: below, "CART": [[0.5, 0.2]] * 5, "copula": above}] * 3
+    worse, cart, copula = rival_syntheses.find_figures(lines)
+    assert (worse.name, worse.value, worse.is_met) == ("a: loss beyond CART, lower end", pytest.approx(0.1), False)
+    assert (cart.value, copula.value, copula.note) == (3, 2, "1 files"), "a rival that cannot reach the risk is worse"
