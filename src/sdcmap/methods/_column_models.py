@@ -5,7 +5,7 @@ A model is fitted to the original columns and asked for the new ones. It draws t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ from sdcmap.core import Array, Generator
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.masking.granularity import snap_to_grid
 from sdcmap.kernels.statistics.network import MAX_PARENT_GROUPS, find_parents, group_bins
-from sdcmap.kernels.statistics.regression import Design, logit_slopes, ridge_regression
+from sdcmap.kernels.statistics.regression import CACHED_CELLS, Design, logit_slopes, ridge_regression
 from sdcmap.kernels.statistics.trees import MAX_BINS, Tree, assign_bins, bin_edges, draw_from_leaves, find_leaves, grow
 
 MIN_CATEGORY_RECORDS = 10  # a category with fewer is no regressor, and has no regression: it would describe its people
@@ -54,6 +54,7 @@ class Sample(NamedTuple):
     regressors: tuple[Array, ...]
     new_regressors: tuple[Array, ...]
     scale: Scaling = "automatic"
+    matrices: tuple[Array | None, Array | None] = (None, None)
 
     def add_bins(self, x: Array, new: Array) -> Sample:
         """Return the sample with one more predictor of trees, a number."""
@@ -68,7 +69,11 @@ class Sample(NamedTuple):
     def design(self) -> tuple[Design, Design]:
         """Return the terms of a regression, an intercept first, for both sets of records."""
         terms = ((), *((j,) for j in range(len(self.regressors))))
-        return Design(self.regressors, terms, len(self.bins)), Design(self.new_regressors, terms, len(self.new_bins))
+        fitted, asked = self.matrices
+        return (
+            Design(self.regressors, terms, len(self.bins), fitted),
+            Design(self.new_regressors, terms, len(self.new_bins), asked),
+        )
 
 
 class ColumnModel(Protocol):
@@ -219,6 +224,27 @@ MODELS: dict[str, Callable[[int], ColumnModel]] = {
 }
 
 
+class GrowingDesign:
+    """The terms of a regression as rows of a matrix, an intercept first; regressors are added from column to column."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows, self._width, self._terms = rows, 1, np.ones((1, rows))
+
+    def extend(self, regressors: Sequence[Array]) -> Array | None:
+        """Return the terms of these regressors, of which the first ones are here already; None if they are too many."""
+        width = 1 + len(regressors)
+        if width * self.rows > CACHED_CELLS:
+            return None
+        if width > len(self._terms):
+            larger = np.empty((2 * width, self.rows))
+            larger[: self._width] = self._terms[: self._width]
+            self._terms = larger
+        for j in range(self._width, width):
+            self._terms[j] = regressors[j - 1]
+        self._width = max(width, self._width)
+        return self._terms[:width]
+
+
 class Predictors:
     """The columns that a variable is drawn from: the predictors, and the columns drawn before."""
 
@@ -229,11 +255,13 @@ class Predictors:
         self._ordered: list[bool] = []
         self._regressors: list[tuple[Array, Array]] = []
         self._scale: Scaling = "automatic"
+        self._matrices = GrowingDesign(len(data)), GrowingDesign(len(data))
 
     def with_terms(self, kept: KeptTerms) -> Predictors:
         """Return the predictors of a column of which a regression is kept."""
         same = copy(self)
         same._regressors, same._scale = [*self._regressors, *kept.regressors], kept.scale
+        same._matrices = GrowingDesign(len(self.data)), GrowingDesign(len(self.data))
         return same
 
     def add(self, name: str, values: Array, new: Array) -> None:
@@ -258,7 +286,16 @@ class Predictors:
         return Sample(
             bins[rows], new_bins[asked], sizes, ordered,
             tuple(x[rows] for x, _ in self._regressors), tuple(x[asked] for _, x in self._regressors), self._scale,
+            self._design_rows(rows, asked),
         )  # fmt: skip
+
+    def _design_rows(self, rows: Array | slice, asked: Array | slice) -> tuple[Array | None, Array | None]:
+        """Return these rows of the terms of both designs, where they fit into memory."""
+        both = []
+        for i, (matrix, at) in enumerate(zip(self._matrices, (rows, asked), strict=True)):
+            terms = matrix.extend([pair[i] for pair in self._regressors]) if self._needs_regressors else None
+            both.append(None if terms is None else terms[:, at])
+        return both[0], both[1]
 
 
 def draw_column(model: ColumnModel, data: Microdata, name: str, predictors: Predictors, rng: Generator) -> Array:

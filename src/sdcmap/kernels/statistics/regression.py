@@ -17,7 +17,8 @@ RIDGE = 1e-6  # in records; keeps the slopes of a logit finite where a term sepa
 MAX_NEWTON_STEPS = 60
 CACHED_CELLS = 1 << 24  # a design matrix of at most so many cells is kept in memory over the steps of Newton's method
 SMALL_STEP = 1e-4  # twice the log-likelihood that is still to gain: every slope is within 0.01 standard errors
-TINY = 1e-300  # a probability of 0 is rounding
+TINY = 1e-30  # a smaller probability is rounding
+MULTIPLIED = 8  # probabilities before a logarithm; their product stays above the smallest number
 SLOW_PROGRESS = 0.4  # a step that leaves more of this gain needs a new Hessian matrix
 CANCELLATION = 1e-12  # a sum that is at most this share of its terms' sizes is rounding and counts as 0
 
@@ -36,11 +37,15 @@ class Regressors(Protocol):
 
 
 class Design(NamedTuple):
-    """The columns of a regression, and its terms, each a product of columns; () is the intercept."""
+    """The columns of a regression, and its terms, each a product of columns; () is the intercept.
+
+    matrix : the terms as they are computed from the columns, terms x rows, where somebody keeps them.
+    """
 
     columns: tuple[Array, ...]
     terms: tuple[tuple[int, ...], ...]
     rows: int
+    matrix: Array | None = None
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield the design matrix in blocks of rows."""
@@ -50,6 +55,8 @@ class Design(NamedTuple):
 
     def block(self, at: slice) -> Array:
         """Return these rows of the design matrix."""
+        if self.matrix is not None:
+            return self.matrix[:, at].T
         base = [column[at].astype(np.float64) for column in self.columns]
         x = np.empty((len(self.terms), at.stop - at.start))
         for row, term in zip(x, self.terms, strict=True):
@@ -153,8 +160,9 @@ def logit_slopes(design: Design, codes: Array, classes: Sequence[int], ridge: fl
         for at, x in _each(blocks):
             eta, is_own = x @ slopes.T, codes[at, np.newaxis] == own[active]
             chances.append(chance := 0.5 * (1 + np.tanh(0.5 * eta)))
-            values += np.log(np.maximum(np.where(is_own, chance, 1 - chance), TINY)).sum(axis=0)
-            gradients += (is_own - chance).T @ x
+            residual = is_own - chance
+            gradients += residual.T @ x
+            values += _sum_of_logarithms(1 - np.abs(residual))
         left = []
         for row, i in enumerate(active):
             if fits[i].needs_hessian(values[row], gradients[row]):
@@ -167,6 +175,12 @@ def logit_slopes(design: Design, codes: Array, classes: Sequence[int], ridge: fl
         if not active:
             break
     return np.array([fit.slopes for fit in fits])
+
+
+def _sum_of_logarithms(chances: Array) -> Array:
+    """Return the sum of the logarithms of each column, from products of a few numbers, since logarithms are slow."""
+    starts = np.arange(0, len(chances), MULTIPLIED)
+    return np.asarray(np.log(np.multiply.reduceat(np.maximum(chances, TINY), starts, axis=0)).sum(axis=0))
 
 
 def _each(blocks: Design | list[tuple[slice, Array]]) -> Iterable[tuple[slice, Array]]:
