@@ -15,7 +15,7 @@ from numpy.random import Generator
 import sdcmap as sm
 from sdcmap.core.measure import Estimate, Measure
 from sdcmap.core.method import Method
-from sdcmap.core.refits import Folds, assign_folds, refit_without
+from sdcmap.core.refits import EveryoneIn, Folds, HalfIn, assign_folds, refit_without
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
@@ -277,6 +277,18 @@ def test_refits_leave_out_different_people_and_report_members() -> None:
         assert sorted(refit.released["wage"]) == sorted(data["wage"][~refit.outside])
     again = refit_without(data, shuffle, stream, Folds(1, 0.25))[0]
     np.testing.assert_array_equal(again.released["wage"], refits[0].released["wage"])  # more folds move none
+
+
+@pytest.mark.parametrize("request_", [Folds(5, 0.25), HalfIn(6, EveryoneIn())])
+def test_refits_do_not_depend_on_the_number_of_threads(request_: Folds | HalfIn) -> None:
+    data, stream = people(300), Stream.of_seed(1, "test")
+    method = sm.Synthesize(on=("wage", "rent"), model="regressions", leaf=20)
+    one, four = (refit_without(data, method, stream, request_, threads) for threads in (1, 4))
+    assert len(one) == len(four) == request_.times
+    for ours, theirs in zip(one, four, strict=True):
+        assert ours.released.frame().equals(theirs.released.frame()) and (ours.outside == theirs.outside).all()
+    with pytest.raises(sm.errors.Undefined, match="cannot be refitted"):
+        refit_without(data.take(np.arange(3)), sm.Microaggregate(on="wage", size=3), stream, Folds(3, 0.3), 2)
 
 
 def test_refit_leaves_out_few_people() -> None:

@@ -11,6 +11,7 @@ from sdcmap.core import Measure, Method, Microdata, SchemaError, Stream, Undefin
 from sdcmap.core.estimate import Bound, Estimate
 from sdcmap.core.limit import Absent, EfficiencyLimit, Limit, Verdict, axis_scales, format_limit, strictest
 from sdcmap.core.rule import Rule
+from sdcmap.kernels.machine import cores
 from sdcmap.study.jobs import UNUSED_RNG, ScoreRow, absent_row, estimate_row, make_refitter, score_row
 from sdcmap.study.plan import Plan
 
@@ -63,7 +64,7 @@ def score_file(
 
     alone : the file was made by `method`, so refits are possible; several releases together cannot be made again.
     """
-    make = make_refitter(original, method, stream) if method is not None and alone else None
+    make = make_refitter(original, method, stream, cores()) if method is not None and alone else None
     rows = [score_row(measure.release_variant(), original, released, stream, method, make) for measure in measures]
     return [row._replace(measure_id=m.id, measure=m.text) for m, row in zip(measures, rows, strict=True)]
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
+from threadpoolctl import threadpool_limits
 
 from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
@@ -21,6 +25,8 @@ from sdcmap.data.cells import cells
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import Infeasible, SchemaError, Undefined
 from sdcmap.kernels.arrays import Array
+
+MAX_CELLS_AT_ONCE = 100_000_000  # of the files that are refitted at the same time
 
 
 class Folds(NamedTuple):
@@ -81,30 +87,48 @@ def count_folds(held_out: float) -> int:
     return max(2, round(min(1 / held_out, 2**53)))
 
 
-def refit_without(data: Microdata, method: Method, stream: Stream, request: RefitRequest) -> tuple[Refit, ...]:
-    """Return the refits of a method, each with its own stream below `stream`; raise Undefined where one is not possible."""
+def refit_without(
+    data: Microdata, method: Method, stream: Stream, request: RefitRequest, threads: int = 1
+) -> tuple[Refit, ...]:
+    """Return the refits of a method, each with its own stream below `stream`; raise Undefined where one is not possible.
+
+    threads : that make refits at the same time; results do not depend on their number. A large file is refitted by fewer.
+    """
     if isinstance(request, HalfIn):
-        return _refit_half_in(data, method, stream, request)
+        parts = _plan_half_in(data, stream, request)
+    else:
+        parts = _plan_folds(data, method, stream, request)
+    make = partial(_refit, data, method)
+    threads = min(threads, len(parts), MAX_CELLS_AT_ONCE // max(1, len(data) * len(data.names)))
+    if threads < 2:
+        return tuple(make(*part) for part in parts)
+    # each thread has one core, so the libraries that a method calls take no other
+    with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+        running = [pool.submit(copy_context().run, partial(make, *part)) for part in parts]
+        return tuple(refit.result() for refit in running)
+
+
+def _plan_folds(data: Microdata, method: Method, stream: Stream, request: Folds) -> list[tuple[Stream, Array]]:
+    """Return the stream of each refit, and who is left out of it."""
     own = stream.child(f"makings without {request.held_out!r}")
     # the folds respect the strata of the file and of the method, so that no refit lacks a whole stratum
     strata = tuple(dict.fromkeys((*data.schema.of_role("stratum"), *(n for step in method.steps for n in step.within))))
     count = count_folds(request.held_out)
     streams = [own, *(own.child(f"deal {number}") for number in range(1, math.ceil(request.times / count)))]
     deals = [assign_folds(data, request.held_out, strata, deal.rng()) for deal in streams]
-    outside = [deals[k // count] == k % count for k in range(request.times)]
-    return tuple(_refit(data, method, own.child(f"fold {k}"), out) for k, out in enumerate(outside))
+    return [(own.child(f"fold {k}"), deals[k // count] == k % count) for k in range(request.times)]
 
 
-def _refit_half_in(data: Microdata, method: Method, stream: Stream, request: HalfIn) -> tuple[Refit, ...]:
+def _plan_half_in(data: Microdata, stream: Stream, request: HalfIn) -> list[tuple[Stream, Array]]:
     own = stream.child(f"half in: {request.choose!r}")
     unit = request.choose(data)
     inside = draw_half_in(int(unit.max(initial=-1)) + 1, request.times, own.rng())
-    refits = []
+    parts = []
     for k in range(request.times):
         outside = np.zeros(len(data), dtype=bool)
         outside[unit >= 0] = ~inside[unit[unit >= 0], k]
-        refits.append(_refit(data, method, own.child(f"refit {k}"), outside))
-    return tuple(refits)
+        parts.append((own.child(f"refit {k}"), outside))
+    return parts
 
 
 def draw_half_in(units: int, times: int, rng: Generator) -> Array:

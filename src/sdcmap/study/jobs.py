@@ -157,9 +157,9 @@ def row_id(candidate: Candidate, kind: Kind) -> str:
 Refitter = Callable[[RefitRequest], tuple[Refit, ...]]
 
 
-def make_refitter(data: Microdata, method: Method, stream: Stream) -> Refitter:
+def make_refitter(data: Microdata, method: Method, stream: Stream, threads: int = 1) -> Refitter:
     """Return a function that refits the method without some of the people. Measures of one release share its results."""
-    return cache(partial(refit_without, data, method, stream))
+    return cache(partial(refit_without, data, method, stream, threads=threads))
 
 
 def score_row(
