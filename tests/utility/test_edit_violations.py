@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sdcmap as sm
 from sdcmap.core.edit_rule import parse_edit
@@ -117,6 +119,33 @@ def test_rules_must_hold_in_all_records() -> None:
     not_sampled = int(rows[rows % 3 == 1][0])
     frame = frame.with_columns(wage=pl.when(pl.int_range(pl.len()) == not_sampled).then(9.0).otherwise("wage"))
     assert not any("wage is missing" in r for r in propose_edits(sm.read(frame, keys="work", numeric=["age", "wage"])))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), rows=st.integers(1, 400))
+def test_proposed_rules_hold_in_any_file(seed: int, rows: int) -> None:
+    """Names and categories with quotes, dates, truth values, gaps and empty columns give no error and no wrong rule."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.integers(0, 3, rows)
+    gaps = rng.random(rows) < 0.2
+    days = np.array(["2020-01-01", "2021-06-30", "2022-12-31"]).astype("datetime64[D]")
+    frame = pl.DataFrame({
+        'say "x"': np.array(['a "b"', "c`d", "e"])[hidden], "the `y`": hidden * 1.5, "is": hidden > 0,
+        "empty": pl.Series([None] * rows, dtype=pl.Float64), "day": days[hidden],
+        "and": np.where(gaps | (hidden == 1), np.nan, rng.normal(0, 1e6, rows)),
+        "missing": pl.Series([None if gap else "x" for gap in gaps], dtype=pl.String),
+    }).with_columns(pl.col("and").fill_nan(None))  # fmt: skip
+    data = sm.read(frame, keys=['say "x"', "is", "day", "missing"], numeric=["the `y`", "and"])
+    rules = propose_edits(data)
+    assert not any(parse_edit(rule).violations(data).any() for rule in rules)
+    if rows == 400:
+        assert any("day" in rule for rule in rules)
+
+
+def test_categories_that_are_no_texts_are_written_as_they_are_read() -> None:
+    flag = np.arange(600) % 3 == 0
+    frame = pl.DataFrame({"flag": flag, "kind": np.where(flag, "new", np.where(np.arange(600) % 2, "old", "older"))})
+    assert 'flag = "true" -> kind = "new"' in propose_edits(sm.read(frame, keys=["flag", "kind"]))
 
 
 def test_small_file_proposes_no_rules() -> None:

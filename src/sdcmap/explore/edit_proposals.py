@@ -11,8 +11,9 @@ from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
-from sdcmap.core import Array, Microdata
+from sdcmap.core import Array, Microdata, PlanError
 from sdcmap.core.edit_rule import parse_edit
 from sdcmap.data.amounts import amounts, has_numbers
 
@@ -79,10 +80,18 @@ def _select(proposed: Iterable[_Proposed], data: Microdata) -> Iterator[str]:
         if count.total() == MAX_RULES:
             return
         is_said = bool(rule.forbidden) and rule.forbidden <= forbidden
-        if not is_said and count[rule.names] < MAX_RULES_OF_PAIR and not parse_edit(rule.text).violations(data).any():
+        if not is_said and count[rule.names] < MAX_RULES_OF_PAIR and _holds(rule.text, data):
             count[rule.names] += 1
             forbidden |= rule.forbidden
             yield rule.text
+
+
+def _holds(text: str, data: Microdata) -> bool:
+    """Return whether every record satisfies a rule, and the rule can be written: names and categories may have quotes."""
+    try:
+        return not parse_edit(text).violations(data).any()
+    except PlanError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -140,9 +149,11 @@ class _Column:
             codes = np.where(np.isin(self.numbers, frequent), np.searchsorted(frequent, self.numbers), -1)
         elif len(column.levels) <= MAX_LEVELS:
             known = column.levels.is_not_null().to_numpy()
-            values = column.levels.drop_nulls().to_list()
-            is_number = has_numbers(column)
-            texts = tuple(f"{name} = {float(v):.15g}" if is_number else f'{name} = "{v}"' for v in values)
+            values = column.levels.drop_nulls()
+            if has_numbers(column):
+                texts = tuple(f"{name} = {float(value):.15g}" for value in values)
+            else:
+                texts = tuple(f'{name} = "{value}"' for value in values.cast(pl.String))
             codes = (np.cumsum(known) - 1)[column.values]
         codes = np.where(self.missing, len(texts), np.where(codes < 0, len(texts) + 1, codes))
         return (*texts, f"{name} is missing"), codes

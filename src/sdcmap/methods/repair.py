@@ -13,7 +13,7 @@ from sdcmap.core.edit_rule import Comparison, EditRule, edit_problems, parse_edi
 from sdcmap.data.microdata import without_reasons
 from sdcmap.kernels.masking.granularity import granularity, round_to_decimals
 
-MAX_ROUNDS = 3  # repairing one rule may violate another, which the next round repairs
+MAX_ROUNDS = 10  # repairing one rule may violate another, which the next round repairs
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Repair(Method):
     arrow, then in those before it. The new value comes from a random donor whose value satisfies the rule, preferably one
     that meets the same comparisons on the other columns. Values that no step changed are never replaced. A record that
     needs several changes at once, or has no donor, stays in violation, and the release reports how many do. Rules are
-    checked in order, up to three times, on numbers rounded as in the release. A rule on a recoded column is skipped.
+    checked in order, up to ten times, on numbers rounded as in the release. A rule on a recoded column is skipped.
     A missing value is neither replaced nor donated, except by rules such as `age < 15 -> wage is missing`; the reasons for
     missing numbers are dropped where such a rule changes which are missing. Weights and households are not used: every
     donor counts once. The method has no likelihood of its own.
@@ -48,6 +48,7 @@ class Repair(Method):
     label: ClassVar[str] = "Repair of impossible records"
     description: ClassVar[str] = "Records that masking made impossible, such as a married child, are repaired."
 
+    revision: ClassVar[int] = 2  # 2: up to ten rounds
     missing: ClassVar[str] = "category"
     mixes_records: ClassVar[bool] = True
     needs_original: ClassVar[bool] = True
