@@ -104,8 +104,8 @@ class Synthesize(Method):
     searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
 
     # 2: no values of one or two records, weights drawn; 3: no rare numbers; 4: grid; 5: eigenvectors; 6: tails; 7: units;
-    # 8: nominal variables in a copula
-    revision: ClassVar[int] = 8
+    # 8: nominal variables in a copula; 9: `keep`, which changes no file without it
+    revision: ClassVar[int] = 9
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
