@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import sdcmap as sm
 from samples import SEED, release_with_overrides
+from sdcmap.charts.method_names import label_methods, short_names
 from sdcmap.core.edit_rule import parse_edit
 from sdcmap.methods import Repair
 from sdcmap.study.plan import Candidate
@@ -172,6 +174,15 @@ def test_invalid_rules_are_rejected(edits: list[str]) -> None:
 def plan_of(**parts: object) -> sm.Plan:
     measures = [sm.SmallCells(), sm.risk.MarkedRecords(RULES), sm.utility.EditViolations(RULES)]
     return sm.Plan(SWAPS, measures, rule=sm.Threshold(risk=0.9), seed=SEED, **parts)  # type: ignore[arg-type]
+
+
+def test_the_repair_that_every_candidate_ends_with_is_in_no_name() -> None:
+    """It tells no candidate from another, and would take the place of what does."""
+    assert plan_of(edits=RULES).name_of_method(SWAPS) == plan_of().name_of_method(SWAPS) == SWAPS.title
+    assert "repaired by 2 edit rules" in REPAIRED.title
+    plan = replace(plan_of(edits=RULES), methods=(SWAPS, sm.Swap(on="region", rate=0.3)))
+    labels = label_methods([method.text for method in plan.all_methods], sm.sweep(family(300), plan))
+    assert not any("repaired" in name for name in short_names(labels).values())
 
 
 def test_plan_applies_its_edit_rules() -> None:

@@ -88,7 +88,8 @@ def groups_of(rows: Sequence[MethodLabel], by: str) -> dict[str, str]:
 def short_names(rows: Sequence[MethodLabel]) -> dict[str, str]:
     """Return a short name for each method text: the stated name, or a short title.
 
-    Variables that all methods of a class mask are left out. Methods that would have the same name get their full name.
+    Variables that all methods of a class mask are left out, and last steps that all candidates share. Methods that would
+    have the same name get their full name.
 
     >>> from sdcmap import RankSwap, Swap
     >>> methods = [Swap(on=["Age", "Sex"], rate=0.05), Swap(on="Age", rate=0.01), RankSwap("wage"), RankSwap("wage", 0.2)]
@@ -101,16 +102,18 @@ def short_names(rows: Sequence[MethodLabel]) -> dict[str, str]:
         for step in _steps(row.method):
             subjects.setdefault(type(step), set()).add((*step.masked_names, *step.within))
     bare = frozenset(cls for cls, masked in subjects.items() if len(masked) == 1)
-    short = {row.text: _shorten(row, bare) for row in rows}
+    texts = [tuple(step.text for step in _steps(row.method)) for row in rows if row.kind == "candidate" and row.method]
+    shared = _count_shared_last_steps(texts)
+    short = {row.text: _shorten(row, bare, shared if row.kind == "candidate" else 0) for row in rows}
     # Equal short names would be ambiguous on the map, so these methods get their full names.
     counts = Counter(short.values())
     return {row.text: short[row.text] if counts[short[row.text]] == 1 else _cut(row.display_name) for row in rows}
 
 
-def _shorten(row: MethodLabel, bare: frozenset[type]) -> str:
+def _shorten(row: MethodLabel, bare: frozenset[type], shared: int) -> str:
     if row.method is None or row.is_stated:
         return _cut(row.display_name)
-    steps = row.method.steps
+    steps = row.method.steps[: len(row.method.steps) - shared]
     whole = [step.action if type(step) in bare and step.masked_names else step.title for step in steps]
     actions = [step.action if step.masked_names else step.title for step in steps]
     names = ["; ".join(dict.fromkeys(parts)) for parts in (whole, actions)]

@@ -15,8 +15,10 @@ from sdcmap.errors import PlanError, quote_text
 MAX_SUFFIX_CHARACTERS = 40  # characters
 
 
-def name_methods(methods: Iterable[Method], stated: Mapping[str, str]) -> dict[str, str]:
-    """Return method text -> its name: the stated one, or its title.
+def name_methods(
+    methods: Iterable[Method], stated: Mapping[str, str], last_steps: Sequence[Method] = ()
+) -> dict[str, str]:
+    """Return method text -> its name: the stated one, or its title without the last steps, which every candidate ends with.
 
     Equal names get a suffix that says how the methods differ, or a number.
 
@@ -28,12 +30,18 @@ def name_methods(methods: Iterable[Method], stated: Mapping[str, str]) -> dict[s
     alike: defaultdict[str, list[Method]] = defaultdict(list)
     names: dict[str, str] = {}
     for method in methods:
-        names[method.text] = stated.get(method.text) or method.title
+        names[method.text] = stated.get(method.text) or _title_without(method, last_steps)
         alike[names[method.text]].append(method)
     for name, several in alike.items():
         if len(several) > 1:
             names |= _disambiguate(name, several, set(alike))
     return names
+
+
+def _title_without(method: Method, last_steps: Sequence[Method]) -> str:
+    own = method.steps[: len(method.steps) - len(last_steps)]
+    is_followed = own and last_steps and method.steps[len(own) :] == tuple(last_steps)
+    return method.with_steps(own).title if is_followed else method.title
 
 
 def _disambiguate(shared: str, methods: Sequence[Method], taken: set[str]) -> dict[str, str]:

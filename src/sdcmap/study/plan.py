@@ -274,7 +274,7 @@ class Plan:
     @cached_property
     def method_names(self) -> Mapping[str, str]:
         """Method text -> its name for people, each different: the stated one, or the method's title."""
-        return name_methods(self.all_methods, self.stated_names)
+        return name_methods(self.all_methods, self.stated_names, self.last_steps)
 
     @cached_property
     def stated_names(self) -> Mapping[str, str]:
