@@ -68,17 +68,17 @@ def test_proposed_rules_match_generator() -> None:
 
 
 def workers(rows: int = 3000) -> pl.DataFrame:
-    """Return people of whom children have no wage, the unemployed have no hours, and a district lies in one region."""
+    """Return people of whom children have no wage and no hours, others without work no hours, and districts one region."""
     rng = np.random.default_rng(2)
     age, work = rng.integers(0, 90, rows), rng.choice(["employed", "unemployed", "retired"], rows)
     district = rng.integers(0, 8, rows).astype(str)
     wage = np.where(age < 16, np.nan, rng.lognormal(8, 0.5, rows).round(2))
-    hours = np.where(work == "employed", rng.integers(5, 60, rows), 0)
+    hours = np.where(age < 16, np.nan, np.where(work == "employed", rng.integers(5, 60, rows), 0))
     region = np.array(["North", "South", "West"])[district.astype(int) % 3]
     illness = np.where(work == "retired", "yes", rng.choice(["yes", "no"], rows))
     numbers = {"age": age, "hours": hours, "amount": rng.normal(0, 1, rows)}
     frame = pl.DataFrame(numbers | {"work": work, "district": district, "region": region, "illness": illness})
-    return frame.with_columns(wage=pl.Series(wage).fill_nan(None))
+    return frame.with_columns(wage=pl.Series(wage).fill_nan(None), hours=pl.Series(hours).fill_nan(None))
 
 
 def read_workers() -> sm.Microdata:
@@ -90,8 +90,9 @@ def read_workers() -> sm.Microdata:
 def test_values_that_are_missing_for_a_reason_are_proposed() -> None:
     data = read_workers()
     rules = propose_edits(data)
-    assert "age < 16 -> wage is missing" in rules
+    assert {"age < 16 -> wage is missing", "age < 16 -> hours is missing"} <= set(rules)
     assert {'work = "unemployed" -> hours = 0', 'work = "retired" -> hours = 0'} <= set(rules)
+    assert len(set(rules)) == len(rules)
     assert not any(rule.startswith("hours") for rule in rules), "the rules on work say it already"
     assert sum("region" in rule for rule in rules) == 6, "at most six rules on two columns"
     assert not any("-> illness" in rule for rule in rules), "all retired persons are ill, which is no rule to enforce"

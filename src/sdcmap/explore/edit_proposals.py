@@ -190,7 +190,8 @@ def _by_bound(condition: _Column, implied: _Column, least: float) -> Iterator[_P
                 text = f"{_quote(condition.name)} {sign} {bound:.15g}"
                 whole = np.setdiff1d(own[meets], own[~meets]).tolist()
                 cut = len(np.intersect1d(own[meets], own[~meets]))
-                yield from _propose(condition, implied, row, text, [] if cut else whole, least)
+                if row.argmax() == state:
+                    yield from _propose(condition, implied, row, text, [] if cut else whole, least)
 
 
 def _propose(
