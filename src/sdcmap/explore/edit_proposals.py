@@ -183,8 +183,8 @@ def _by_bound(condition: _Column, implied: _Column, least: float) -> Iterator[_P
         # a missing value violates no rule about a category
         others = x[(codes != state) & (~is_missing | (state == len(implied.states) - 1))]
         if len(others):
-            lower = math.floor(float(others.min()) / condition.step) * condition.step
-            upper = math.ceil(float(others.max()) / condition.step) * condition.step
+            lower = math.floor(float(others.min()) / condition.step) * condition.step + 0.0  # no -0
+            upper = math.ceil(float(others.max()) / condition.step) * condition.step + 0.0
             for sign, bound, meets in (("<", lower, x < lower), (">", upper, x > upper)):
                 row = np.bincount(codes[meets], minlength=len(implied.states) + 1)
                 text = f"{_quote(condition.name)} {sign} {bound:.15g}"
