@@ -157,7 +157,6 @@ def look(
     """
     import sdcmap as sm
     from sdcmap.data.private_folder import write_atomically
-    from sdcmap.explore.edit_proposals import propose_edits
     from sdcmap.explore.first_look import look as look_at
     from sdcmap.study.limits_at_size import describe_limits, nothing_can_pass
     from sdcmap.study.profiles import to_profile
@@ -178,11 +177,13 @@ def look(
         show(file.name, overview)
         print(f"Limits of the profile {release_profile.words}, with the roles above:")
         print(*(f"- {line}" for line in (*describe_limits(limits, overview.rows), *off.values())), sep="\n")
-        if edits and overview.data is not None:
-            head = "Rules that every record satisfies (a starting plan repairs what breaks them; check each):"
-            print(head, *(propose_edits(overview.data) or ["none."]), sep="\n  ")
+    if not edits and out is None:
+        return
+    plan = overview.plan(file.resolve(), release_profile, [table.resolve() for table in tables])
+    if edits and not as_json:
+        head = "Rules that every record satisfies (a starting plan repairs what breaks them; check each):"
+        print(head, *(plan.edits or ["none."]), sep="\n  ")
     if out is not None:
-        plan = overview.plan(file.resolve(), release_profile, [table.resolve() for table in tables])
         write_atomically(out, _header(overview) + plan.toml())
         # A plan with one candidate masks nothing: explain why.
         is_empty = plan.count == 1 and plan.data is not None and overview.data is not None

@@ -22,7 +22,8 @@ MIN_SUPPORT_RECORDS = 30  # ... and their number
 MIN_EXPECTED_VIOLATIONS = 20.0  # expected if the two columns were independent: fewer could be chance
 MAX_LEVELS = 50  # categories of a column; a rule about one of many categories is rarely useful
 MIN_CONSTANT_SHARE = 0.05  # share of the records that have one number, such as 0 hours of work
-STEPS_OF_BOUNDS = 100  # between the ends of a column: coarser bounds reveal less of single values
+STEPS_OF_BOUNDS = 100  # between the ends of a column, at most
+MIN_UNITS_AT_BOUND = 10  # persons or households within a step beyond a bound: it tells nobody's value
 MAX_RULES_OF_PAIR = 6  # proposed for two columns, such as a district and its region
 MAX_RULES = 20  # proposed, those with the most expected violations first; more nobody would review
 MAX_RECORDS = 20_000  # on which rules are looked for; they must hold in all records
@@ -49,8 +50,9 @@ def propose_edits(data: Microdata, derived: Collection[str] = ()) -> tuple[str, 
     derived : columns that are computed from others after the repair, so that no rule is proposed for them.
 
     At least 30 records and 1 % of the file meet the condition of a rule, no record violates it, and at least 20 would if
-    its columns were independent. Bounds are rounded, so that they are no values of single records. No rule implies the
-    category of a sensitive column, since it would tell this category of all who meet the condition.
+    its columns were independent. Bounds are rounded, and at least ten persons or households are within a step beyond a
+    bound, so that it tells nobody's value: a release states the rules in its note. No rule implies the category of a
+    sensitive column, since it would tell this category of all who meet the condition.
 
     >>> from sdcmap import read
     >>> import polars as pl
@@ -66,9 +68,9 @@ def propose_edits(data: Microdata, derived: Collection[str] = ()) -> tuple[str, 
     least = max(MIN_SUPPORT_RECORDS, MIN_SUPPORT_SHARE * len(sample))
     proposed: list[_Proposed] = []
     for condition, implied in permutations(columns, 2):
-        find = _by_bound if condition.is_ordered else _by_category
+        find = _propose_by_bound if condition.is_ordered else _propose_by_category
         proposed += find(condition, implied, least)
-    # Where two rules say the same, values are to be skipped again, and not the reason for which they were.
+    # Of two rules that say the same, the one that empties a value comes first: why it is empty should stay.
     proposed.sort(key=lambda rule: (not rule.is_skip, -round(rule.expected, 6), -rule.records))
     return tuple(_select(proposed, data))
 
@@ -166,35 +168,39 @@ class _Column:
         return is_empty or self.data.schema[self.name].role != "sensitive"
 
 
-def _by_category(condition: _Column, implied: _Column, least: float) -> Iterator[_Proposed]:
+def _propose_by_category(condition: _Column, implied: _Column, least: float) -> Iterator[_Proposed]:
     """Yield rules "category of one column -> state of the other"."""
     width, size = len(implied.states) + 1, len(condition.states) + 1
     table = np.bincount(condition.codes * width + implied.codes, minlength=size * width).reshape(size, width)
     for code, row in enumerate(table[:-2]):  # without "missing" and other numbers
-        yield from _propose(condition, implied, row, condition.states[code], [code], least)
+        yield from _propose_rule(condition, implied, row, condition.states[code], [code], least)
 
 
-def _by_bound(condition: _Column, implied: _Column, least: float) -> Iterator[_Proposed]:
+def _propose_by_bound(condition: _Column, implied: _Column, least: float) -> Iterator[_Proposed]:
     """Yield rules "number below (above) a bound -> state of the other"."""
     known = ~condition.missing
     x, codes, own = condition.numbers[known], implied.codes[known], condition.codes[known]
+    units = condition.data.units[known]
     is_missing = codes == len(implied.states) - 1
     for state in np.unique(codes).tolist():
         # a missing value violates no rule about a category
-        others = x[(codes != state) & (~is_missing | (state == len(implied.states) - 1))]
-        if len(others):
-            lower = math.floor(float(others.min()) / condition.step) * condition.step + 0.0  # no -0
-            upper = math.ceil(float(others.max()) / condition.step) * condition.step + 0.0
+        is_other = (codes != state) & (~is_missing | (state == len(implied.states) - 1))
+        if is_other.any():
+            lower = math.floor(float(x[is_other].min()) / condition.step) * condition.step + 0.0  # no -0
+            upper = math.ceil(float(x[is_other].max()) / condition.step) * condition.step + 0.0
             for sign, bound, meets in (("<", lower, x < lower), (">", upper, x > upper)):
+                near = is_other & (np.abs(x - bound) < condition.step)
+                if len(np.unique(units[near])) < MIN_UNITS_AT_BOUND:
+                    continue
                 row = np.bincount(codes[meets], minlength=len(implied.states) + 1)
                 text = f"{_quote(condition.name)} {sign} {bound:.15g}"
                 whole = np.setdiff1d(own[meets], own[~meets]).tolist()
                 cut = len(np.intersect1d(own[meets], own[~meets]))
                 if row.argmax() == state:
-                    yield from _propose(condition, implied, row, text, [] if cut else whole, least)
+                    yield from _propose_rule(condition, implied, row, text, [] if cut else whole, least)
 
 
-def _propose(
+def _propose_rule(
     condition: _Column, implied: _Column, row: Array, text: str, met: Sequence[int], least: float
 ) -> Iterator[_Proposed]:  # fmt: skip
     """Yield the rule that a condition implies a state, if there is one.
