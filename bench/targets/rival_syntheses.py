@@ -105,7 +105,8 @@ def by_cart(data: sm.Microdata, leaf: int, seed: int) -> pl.DataFrame:
         kind = DecisionTreeClassifier if is_code[j] else DecisionTreeRegressor
         tree = kind(min_samples_leaf=leaf, random_state=seed)
         fitted, asked = (_one_hot(values[:, before], coded, before) for values in (coded.values, drawn))
-        own = tree.fit(fitted, y).apply(fitted)
+        labels = np.unique(y, return_inverse=True)[1] if is_code[j] else y
+        own = tree.fit(fitted, labels).apply(fitted)
         by_leaf = {node: y[own == node] for node in np.unique(own).tolist()}
         drawn[:, j] = [rng.choice(by_leaf[node]) for node in tree.apply(asked).tolist()]
     return coded.decode(drawn)
