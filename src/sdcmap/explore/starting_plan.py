@@ -97,7 +97,7 @@ def starting_plan(
         raise PlanError("the data have no keys and no numeric variables: state their roles when reading the file.")
     # Chains that coincide, do not fit the data or cannot mask them are dropped.
     fitting = [m for m in dict.fromkeys(columns.methods()) if next(m.incompatibilities(data), None) is None]
-    methods = [method for method in fitting if columns.can_be_made(method)]
+    methods = [method for method in fitting if columns.can_make(method)]
     utilities = list(columns.utilities())
     adapted = profile.for_rows(len(data))
     if not any(_can_limit(measure, data) for measure in utilities):
@@ -188,7 +188,7 @@ class Columns:
     def keys(self) -> tuple[str, ...]:
         return tuple(name for name in self.data.keys if name in self.categories)
 
-    def can_be_made(self, method: Method) -> bool:
+    def can_make(self, method: Method) -> bool:
         """Return whether a method can mask the file: by a trial, where a column could have too few numbers for it."""
         if not self._few_numbers or any(isinstance(step, Synthesize) for step in method.steps):
             return True

@@ -226,7 +226,7 @@ class Synthesize(Method):
         for name in (*self._predictors(data), *self.on):
             values = data.column(name).values
             if name in self.on:
-                kept = kept_terms(self.keep, name, data, data.change(None, drawn))
+                kept = kept_terms(self.keep, name, data, data.change(None, drawn)) if self.keep else None
                 own = predictors if kept is None else predictors.with_terms(kept)
                 drawn[name] = draw_column(model, data, name, own, rng)
             predictors.add(name, values, drawn.get(name, values))

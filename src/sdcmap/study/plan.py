@@ -240,7 +240,7 @@ class Plan:
     @cached_property
     def kept_models(self) -> tuple[str, ...]:
         """The regressions that a method was told to keep: the report shows them, and no measure counts them."""
-        steps = [step for method in self.all_methods for step in method.steps]
+        steps = [step for method in (*self.stated_methods, *self.search_methods) for step in method.steps]
         return tuple(dict.fromkeys(model for step in steps for model in step.kept_models))
 
     @cached_property
