@@ -77,6 +77,7 @@ EXAMPLES: dict[str, tuple[sm.Method, ...]] = {
     "Recode": (m.Recode(on="wage", width=50),),
     "RecodeLocally": (m.RecodeLocally((m.Recode(on="wage", width=20), m.Recode(on="wage", width=80))),),
     "Repair": (m.Repair("wage < 5 -> rent < 9"),),
+    "RestoreMoments": (m.RestoreMoments(on=("wage", "rent"), of="variance"),),
     "Round": (m.Round(on="wage", base=20),),
     "Sample": (m.Sample(rate=1.0),),
     "Shuffle": (m.Shuffle(on="wage", given=["sex"]),),

@@ -61,6 +61,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {  # of classes that need some; the ot
     "RankSwap": {"on": ["wage"], "p": 0.3},
     "Recode": {"on": ["wage"], "bins": 3},
     "RecodeLocally": {"steps_up": [sm.Recode(on="wage", width=10), sm.Recode(on="wage", width=40)]},
+    "RestoreMoments": {"on": NUMBERS},
     "Round": {"on": ["wage"], "base": 5, "unbiased": True},
     "Sample": {"rate": 0.5},
     "Shuffle": {"on": ["wage"], "given": ["sex"]},

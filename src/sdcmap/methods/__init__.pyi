@@ -21,6 +21,7 @@ from .rank_swap import RankSwap as RankSwap
 from .recode import Recode as Recode
 from .recode_locally import RecodeLocally as RecodeLocally
 from .repair import Repair as Repair
+from .restore_moments import RestoreMoments as RestoreMoments
 from .round import Round as Round
 from .sample import Sample as Sample
 from .shuffle import Shuffle as Shuffle
