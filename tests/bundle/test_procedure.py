@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import polars as pl
 import pytest
 
 import sdcmap as sm
 from samples import KEYS, PROFILE_OVERRIDES, ROLES, SEED, people, plan_of
 from sdcmap.bundle import releasing
+from sdcmap.bundle.ledger import Ledger
 from sdcmap.bundle.procedure import Try, digest_without_roles, errors_left, release_draw, run_tries
 from sdcmap.core import Estimate, Measure, Method, Microdata
 from sdcmap.core.estimate import SampledShare
@@ -242,6 +244,25 @@ def test_another_seed_plan_or_role_renews_no_try(small: Microdata, tmp_path: Pat
     reason = {"tries": "the board accepts a chance of 6 %"}
     folder = prepare(small, plan, Candidate(SWAP), override=reason).write(tmp_path / "fourth")
     assert reason["tries"] in (folder / "note.md").read_text()
+
+
+def test_same_records_read_in_another_way_renew_no_try(small: Microdata, tmp_path: Path, ledger: Path) -> None:
+    """Another kind, a missing code, a column less or a few people less do not make other data of a file."""
+    with pytest.raises(sm.errors.Refused, match="above the limit of 0.5"):
+        prepare(small, plan_with(methods=[NOISE])).write(tmp_path / "first")
+    frame = people(80)
+    variants = {
+        "kind": sm.read(frame, **{**ROLES, "kinds": {"age": "nominal"}}),
+        "column": sm.read(frame.drop("region"), **{**ROLES, "keys": ["age", "sex"]}),
+        "people": sm.read(frame[3:], **ROLES),
+        "values": sm.read(frame.with_columns(income=pl.col("income").replace(frame["income"][0], None)), **ROLES),
+    }
+    recorded = Ledger.open_readonly(ledger)
+    for name, data in variants.items():
+        assert digest_without_roles(data) != digest_without_roles(small)
+        assert len(recorded.procedures(digest_without_roles(data), data)) == 1, name
+    others = sm.read(people(80, seed=99), **ROLES)
+    assert recorded.procedures(digest_without_roles(others), others) == [], "tries of other people are their own"
 
 
 @dataclass(frozen=True)

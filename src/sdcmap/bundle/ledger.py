@@ -11,7 +11,9 @@ killed in between, the next use of the ledger resolves the entry. If the bundle 
 released and the entry is deleted; otherwise the file may have been seen and the entry stays.
 
 The ledger also remembers each release procedure: which candidates were fixed before the first of them was drawn anew, and
-which tries have begun. A try counts from its beginning, however it ends. Ledgers of earlier versions have no procedures.
+which tries have begun. A try counts from its beginning, however it ends. A procedure has sketches of its original records,
+so that the same data with other roles, kinds, codes or a few other records do not count as other data. Ledgers of earlier
+versions have no procedures.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ from typing import TextIO
 import numpy as np
 from filelock import FileLock
 
-from sdcmap.bundle.sketch import People, Sketch, recognition_columns
+from sdcmap.bundle.sketch import People, Sketch, recognition_columns, recognize
 from sdcmap.core import Microdata, SdcmapError
+from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.core.value import Spec
 from sdcmap.data.private_folder import CLAIMED_NAME
 from sdcmap.study.plan import Candidate, Plan
@@ -47,10 +50,14 @@ TABLES = (
     "create table if not exists promise (entry integer, part text)",
     # candidates: [[digest of the method, number of the new draw], ...]; identity: digest of all that determines the figures
     "create table if not exists procedure (made text, data blob, profile text, identity blob, candidates text)",
+    "create table if not exists procedure_sketch (entry integer, form text, width integer, names text, rows integer, "
+    "singles integer, pairs integer, prints blob)",
     "create table if not exists try (procedure integer, candidate integer, error real, made text, outcome text)",
 )
 COLUMNS = "data, seed, method, digest, replicate, columns"  # of table release that are read
 LOCK_TIMEOUT_SECONDS = 60.0  # a release writes its entry in far less
+# Two files are the same data if they share this much of the smaller one's fingerprints in any set of columns.
+SAME_DATA = ReleasePolicy(overlap_share=0.9, reason="the same data, and not only some people in common")
 
 
 @dataclass(frozen=True)
@@ -144,7 +151,7 @@ class Ledger:
         try:
             with self._connect() as connection:
                 rows = connection.execute(f"select rowid, {COLUMNS} from release order by rowid").fetchall()
-                sketches = _read_sketches(connection)
+                sketches = _read_sketches(connection, "sketch")
             return [
                 LedgerEntry(
                     data, seed, json.loads(method), digest, replicate, tuple(json.loads(names)), tuple(sketches[entry])
@@ -169,33 +176,48 @@ class Ledger:
             return connection.execute(same, ours).fetchone() is not None
 
     # ---- procedures -------------------------------------------------------------------------------------------
-    def procedures(self, data: str) -> list[ProcedureEntry]:
-        """Return the procedures of a data set, oldest first."""
+    def procedures(self, data: str, records: Microdata | None = None) -> list[ProcedureEntry]:
+        """Return the procedures of a data set, oldest first.
+
+        data : its digest. records : with it, procedures of nearly the same records count too, whatever their roles, kinds
+        and missing codes were.
+        """
         if not self.exists:
             return []
         with self._connect() as connection:
             if not _has_table(connection, "procedure"):  # a ledger of an earlier version
                 return []
-            query = "select rowid, profile, identity, candidates from procedure where data = ? order by rowid"
-            rows = connection.execute(query, (self.fingerprint(data),)).fetchall()
+            same = self._procedures_of_records(connection, records) if records is not None else set()
+            query = "select rowid, data, profile, identity, candidates from procedure order by rowid"
             tries = "select candidate, error from try where procedure = ? order by rowid"
             return [
                 ProcedureEntry(
                     row, profile, own, _draws(candidates), dict(connection.execute(tries, (row,)).fetchall())
                 )
-                for row, profile, own, candidates in rows
+                for row, digest, profile, own, candidates in connection.execute(query).fetchall()
+                if digest == self.fingerprint(data) or row in same
             ]
 
+    def _procedures_of_records(self, connection: sqlite3.Connection, records: Microdata) -> set[int]:
+        """Return the rows of the procedures whose original records are nearly the same as these."""
+        sketches = _read_sketches(connection, "procedure_sketch")
+        if not sketches:
+            return set()
+        matches = recognize([*sketches.values()], People(records, self.key), SAME_DATA)
+        return {row for row, is_same in zip(sketches, matches, strict=True) if is_same}
+
     def record_procedure(
-        self, data: str, profile: str, identity: str, draws: Sequence[tuple[str, int]]
+        self, data: str, profile: str, identity: str, draws: Sequence[tuple[str, int]], records: Microdata | None = None
     ) -> ProcedureEntry:
-        """Record the candidates of a release before the first of them is drawn anew."""
+        """Record the candidates of a release before the first of them is drawn anew; records : the original ones."""
         candidates, own = json.dumps(draws), self.fingerprint(identity)
         row = _now(), self.fingerprint(data), profile, own, candidates
+        sketches = [] if records is None else [*People(records, self.key).sketches()]
         with self._connect() as connection:
-            entry = connection.execute("insert into procedure values (?,?,?,?,?)", row).lastrowid
+            entry = connection.execute("insert into procedure values (?,?,?,?,?)", row).lastrowid or 0
+            _insert_sketches(connection, "procedure_sketch", entry, sketches)
             connection.commit()
-        return ProcedureEntry(entry or 0, profile, own, _draws(candidates), {})
+        return ProcedureEntry(entry, profile, own, _draws(candidates), {})
 
     def replace_draw(self, procedure: int, candidate: int, digest: str, number: int) -> None:
         """Record another draw of a candidate, whose draw before could not be made."""
@@ -240,11 +262,7 @@ class Ledger:
         with self._connect() as connection:
             insert = f"insert into release ({COLUMNS}, made, profile, folder) values (?,?,?,?,?,?,?,?,?)"
             entry = connection.execute(insert, row).lastrowid
-            facts = [
-                (entry, s.form, s.width, json.dumps(s.names), s.rows, s.singles, s.pairs, s.prints.tobytes())
-                for s in sketches
-            ]
-            connection.executemany("insert into sketch values (?,?,?,?,?,?,?,?)", facts)
+            _insert_sketches(connection, "sketch", entry or 0, sketches)
             (part.parent / CLAIMED_NAME).touch(mode=0o600)  # from now on only the ledger removes this folder
             connection.execute("insert into promise values (?,?)", (entry, str(part)))
             connection.commit()
@@ -310,14 +328,21 @@ def _open_private(path: Path) -> TextIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a")
 
 
-def _read_sketches(connection: sqlite3.Connection) -> Mapping[int, list[Sketch]]:
-    """Return the sketches of each entry; a ledger of version 0.1 has no table of them."""
+def _read_sketches(connection: sqlite3.Connection, table: str) -> Mapping[int, list[Sketch]]:
+    """Return the sketches of each entry; a ledger of an earlier version may not have the table."""
     sketches: dict[int, list[Sketch]] = defaultdict(list)
-    if _has_table(connection, "sketch"):
-        for entry, form, width, names, rows, singles, pairs, prints in connection.execute("select * from sketch"):
+    if _has_table(connection, table):
+        for entry, form, width, names, rows, singles, pairs, prints in connection.execute(f"select * from {table}"):
             fingerprints = np.frombuffer(prints, dtype="<u8")
             sketches[entry].append(Sketch(form, width, tuple(json.loads(names)), rows, singles, pairs, fingerprints))
     return sketches
+
+
+def _insert_sketches(connection: sqlite3.Connection, table: str, entry: int, sketches: Sequence[Sketch]) -> None:
+    facts = [
+        (entry, s.form, s.width, json.dumps(s.names), s.rows, s.singles, s.pairs, s.prints.tobytes()) for s in sketches
+    ]
+    connection.executemany(f"insert into {table} values (?,?,?,?,?,?,?,?)", facts)
 
 
 def _has_table(connection: sqlite3.Connection, name: str) -> bool:

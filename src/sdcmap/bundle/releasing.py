@@ -194,7 +194,7 @@ class Release:
         # The candidates are fixed before the first of them is drawn.
         entry = procedure.entry or ledger.record_procedure(
             digest_without_roles(self._people), self.profile.name, self._identity,
-            [(draw.method.digest, draw.replicate) for draw in procedure.draws],
+            [(draw.method.digest, draw.replicate) for draw in procedure.draws], self._people,
         )  # fmt: skip
         tries = self._earlier_tries(procedure, places[0])
         bundles: list[_CheckedBundle] = []
@@ -249,8 +249,8 @@ class Release:
         candidates = (self.candidate, *self.alternatives)
         names = [self.plan.name_of(candidate) for candidate in candidates]
         return plan_procedure(
-            candidates, names, ledgers, digest_without_roles(self._people), self.profile.name, self._identity,
-            self.plan.policy, is_overridden="tries" in self.override,
+            candidates, names, ledgers, self._people, self.profile.name, self._identity, self.plan.policy,
+            is_overridden="tries" in self.override,
         )  # fmt: skip
 
     def _earlier_tries(self, procedure: Procedure, first: int) -> list[Try]:
