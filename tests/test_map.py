@@ -206,9 +206,11 @@ def test_rules_choose_what_is_within_the_limit_of_every_measure() -> None:
     assert "nearest miss" in sm.RUMap(scores, "R", "U", {"M": 0.3}).choose(sm.Threshold(risk=0.01)).reason
     higher = with_measure(plain, "K", {"A-0": 2.0, "B-0": 5.0}, direction="higher")
     assert sm.RUMap(higher, "R", "U", {"K": 3}).choose(rule).method == "B"
-    for wrong, words in (({"M": 0.0}, "must be above 0"), ({"N": 1.0}, "no measure 'N'")):
+    for wrong, words in (({"M": -0.1}, "must be at least 0"), ({"N": 1.0}, "no measure 'N'")):
         with pytest.raises(sm.errors.PlanError, match=words):
             sm.RUMap(scores, "R", "U", wrong)
+    strict = sm.RUMap(scores, "R", "U", {"M": 0}).choose(rule)
+    assert strict.candidate is None, "a limit of 0 is met by 0 alone"
 
 
 def test_synthetic_file_is_judged_by_applicable_measures() -> None:

@@ -210,7 +210,7 @@ def test_share_exceeds_1_exactly_where_limit_is_exceeded() -> None:
 
 @pytest.mark.parametrize(
     ("measure", "value", "words"),
-    [(IEK[0], 0.0, "must be below 0"), (IEK[0], 0.2, "must be below 0"), (sm.SmallCells(), -0.1, "must be above 0")],
+    [(IEK[0], 0.0, "must be below 0"), (IEK[0], 0.2, "must be below 0"), (sm.SmallCells(), -0.1, "must be at least 0")],
 )
 def test_limits_outside_the_range_of_a_measure_are_rejected(measure: Measure, value: float, words: str) -> None:
     assert words in limit_problem(measure.bounds, value)

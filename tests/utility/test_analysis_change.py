@@ -10,6 +10,9 @@ import pytest
 
 import sdcmap as sm
 from sdcmap.core import Microdata
+from sdcmap.core.limit import Limit
+from sdcmap.explore.starting_plan import starting_plan
+from sdcmap.study.profiles import find_profile, to_profile
 from sdcmap.utility import AnalysisError, ChangedConclusions
 from sdcmap.utility.analyses import (
     Amount,
@@ -164,6 +167,30 @@ def test_reversed_sign_is_found(people: Microdata) -> None:
     assert result.parts["reversed"] >= 1 and result.value > 0
     rest = ChangedConclusions().score(people, replaced(people, shoe=people.numbers("shoe") + 1), RNG)
     assert rest.parts["reversed"] == rest.parts["lost"] == rest.parts["new findings"] == rest.value == 0
+
+
+def test_file_that_reverses_a_finding_is_over_its_limit(people: Microdata) -> None:
+    """The share of changed conclusions alone allows it: one finding of many."""
+    wage, minority = people.numbers("wage"), people.numbers("minority") == 1
+    moved = replaced(people, wage=np.where(minority, wage * np.exp(0.5), wage))
+    share, count = ChangedConclusions(), ChangedConclusions(statistic="reversed")
+    assert count.score(people, moved, RNG).value >= 1 and count.score(people, people, RNG).value == 0
+    assert share.title != count.title and share.digest != count.digest
+    profile = find_profile("public-use")
+    assert profile.limit_of(share) == 0.1 and profile.limit_of(count) == 0
+    limit = Limit(count, 0.0)
+    assert limit.judge(count.score(people, people, RNG), 0.97).status == "met"
+    verdict = limit.judge(count.score(people, moved, RNG), 0.97)
+    assert verdict.status == "exceeded" and limit.share(verdict.end) == np.inf and limit.share(0.0) == 0
+    off = to_profile({"name": "public-use", "reversed": "none"})
+    assert off.limit_of(count) is None and to_profile(off.table()) == off and to_profile(profile.table()) == profile
+    one = to_profile({"name": "public-use", "reversed": 1})
+    assert to_profile(one.table()) == one
+
+
+def test_starting_plan_limits_reversed_findings(people: Microdata) -> None:
+    plan = starting_plan(people, find_profile("public-use"))
+    assert plan.limits[ChangedConclusions(statistic="reversed").text] == 0
 
 
 def test_lost_and_new_findings_are_counted(people: Microdata) -> None:

@@ -236,13 +236,15 @@ def share_of_limit(value: Array | float, limit: float, *, is_upper: bool) -> Arr
     """Return values as shares of a limit; more than 1 exceeds it.
 
     A negative limit belongs to a measure that is never above 0. There -0.4 exceeds an upper limit of -0.5: its share is
-    1.25. A value of 0 is infinitely far above such a limit.
+    1.25. A value of 0 is infinitely far above such a limit. An upper limit of 0 is met by 0 alone, with a share of 0.
 
     >>> float(share_of_limit(-0.4, -0.5, is_upper=True)), float(share_of_limit(0.4, 0.5, is_upper=True))
     (1.25, 0.8)
     """
     numbers = np.asarray(value, dtype=float) + 0.0  # turns -0.0 into 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
+        if limit == 0 and is_upper:
+            return np.asarray(np.where(numbers == 0, 0.0, numbers / limit))
         if limit >= 0 or not is_upper:
             return np.asarray(numbers / limit if is_upper == (limit >= 0) else limit / numbers)
         return np.asarray(np.where(numbers < 0, limit / numbers, np.where(np.isnan(numbers), np.nan, np.inf)))
@@ -261,9 +263,9 @@ def limit_problem(bounds: tuple[float | None, float | None], value: float) -> st
     low, high = bounds
     if high is not None and high <= 0:
         return "" if value < 0 else f"must be below 0, because the measure is never above 0. Got {value:g}."
-    if value > 0 or (value < 0 and (low is None or low < 0)):
+    if value >= 0 or (value < 0 and (low is None or low < 0)):
         return ""
-    return f"must be above 0. Got {value:g}."
+    return f"must be at least 0. Got {value:g}."
 
 
 def axis_scales(risk: Sequence[str], limits: Mapping[str, float]) -> tuple[float, ...]:

@@ -119,9 +119,10 @@ def starting_plan(
 
 
 def _can_limit(measure: Measure, data: Microdata) -> bool:
-    """Return whether a measure counts changed conclusions, and a file has enough clear ones for a limit."""
+    """Return whether a measure is the share of changed conclusions, and a file has enough clear ones for a limit."""
     return (
         isinstance(measure, ChangedConclusions)
+        and measure.statistic == "share"
         and count_clear_findings(data, measure.half, measure.models) >= MIN_CLEAR_FINDINGS
     )
 
@@ -213,7 +214,8 @@ class Columns:
 
         The other half of these analyses tells which conclusions change, so that no candidate is preferred by what it shows.
         """
-        analyses = AnalysisError(half="search"), ChangedConclusions(half="report")
+        changed = ChangedConclusions(half="report"), ChangedConclusions(statistic="reversed")
+        analyses = AnalysisError(half="search"), *changed
         yield from (measure for measure in analyses if next(measure.incompatibilities(self.data), None) is None)
         yield QueryError(on=(*self.categories, *self.amounts), queries=2000)
         if len(self.keys) > 1:

@@ -51,7 +51,9 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
 def _explain_unlimited_conclusions(data: Microdata, plan: Plan) -> Iterator[str]:
     """Yield a remark on changed conclusions that have no limit because the file has too few clear ones."""
     for measure in plan.measures:
-        if plan.profile is not None and isinstance(measure, ChangedConclusions) and measure.text not in plan.limits:
+        if not isinstance(measure, ChangedConclusions) or measure.statistic != "share":
+            continue
+        if plan.profile is not None and measure.text not in plan.limits:
             clear = count_clear_findings(data, measure.half, measure.models)
             if clear < MIN_CLEAR_FINDINGS:
                 few = f"the file has only {clear} clear findings, so a single one would decide"

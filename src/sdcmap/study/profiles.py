@@ -148,6 +148,7 @@ class Profile(Value):
         1,000 scores of people outside; None: not measured.
     conclusions : share of users' clear conclusions that the file may change, beyond chance, where the plan measures
         ChangedConclusions; None: no limit.
+    reversed : number of users' clear findings to which the file may give the opposite sign; None: no limit.
     largest : share of the ten largest units that is re-identified; None: not measured.
     p, totals : at most a share `totals` of the totals, by the categories of each key, may reveal the largest unit within
         p % to the second largest; None: not measured.
@@ -180,6 +181,7 @@ class Profile(Value):
     outlier_membership: Annotated[float | None, Range(0.5, 1, "(]")] = 0.7
     outlier_detection: Annotated[float | None, Range(0, 1, "(]")] = 0.1
     conclusions: Annotated[float | None, Range(0, 1, "(]")] = 0.1
+    reversed: Annotated[int | None, Range(0)] = 0
     largest: Annotated[float | None, Range(0, 1, "(]")] = None
     p: Annotated[float, Range(0, 100, "()")] = 10.0
     totals: Annotated[float | None, Range(0, 1, "(]")] = None
@@ -266,9 +268,8 @@ class Profile(Value):
         """Return the limit of a measure, or None where the profile has none for its class."""
         if type(measure).__name__ == "ExactMatch":
             return self.small if getattr(measure, "k", 2) > 2 else self.reidentification
-        if getattr(measure, "statistic", "") == "detection":
-            return self.outlier_detection
-        return getattr(self, LIMIT_FIELDS.get(type(measure).__name__, ""), None)
+        names = type(measure).__name__, getattr(measure, "statistic", "")
+        return getattr(self, LIMIT_FIELDS_OF_STATISTICS.get(names) or LIMIT_FIELDS.get(names[0], ""), None)
 
     def for_rows(self, rows: int) -> Profile:
         """Return the profile for a file of this size: its share of re-identified records within its number of people."""
@@ -279,7 +280,7 @@ class Profile(Value):
         """Return every limit, as a plan states it."""
         own, usual = ({f.name: getattr(one, f.name) for f in fields(self)} for one in (self, PROFILES[self.name]))
         off = {name: NO_LIMIT for name, value in own.items() if value is None and usual[name] is not None}
-        return {name: value for name, value in own.items() if value} | off
+        return {name: value for name, value in own.items() if value or value != usual[name]} | off
 
 
 LIMIT_FIELDS = {
@@ -288,9 +289,13 @@ LIMIT_FIELDS = {
     "LargestUnits": "largest", "RecordRisk": "record", "PPercent": "totals", "SurestLinks": "surest",
     "ExtremeValues": "extremes", "Reconstruction": "reconstruction", "ChangedConclusions": "conclusions",
 }  # fmt: skip
+LIMIT_FIELDS_OF_STATISTICS = {
+    ("OutlierMembership", "detection"): "outlier_detection", ("ChangedConclusions", "reversed"): "reversed",
+}  # fmt: skip
 LIMITS = (
     "reidentification", "surest", "people", "record", "subgroup", "k", "small", "special", "inference", "reconstruction",
-    "extremes", "membership", "outlier_membership", "outlier_detection", "conclusions", "largest", "p", "totals",
+    "extremes", "membership", "outlier_membership", "outlier_detection", "conclusions", "reversed", "largest",
+    "p", "totals",
 )  # fmt: skip
 _PROFILE_LIMITS: dict[str, dict[str, Any]] = {  # limits that are not those of "public-use"
     "public-use": {},

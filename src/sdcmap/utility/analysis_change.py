@@ -207,7 +207,12 @@ class AnalysisError(_AnalysisMeasure):
 
 @dataclass(frozen=True)
 class ChangedConclusions(_AnalysisMeasure):
-    """Share of clear conclusions that the released file changes.
+    """Share of clear conclusions that the released file changes, or the number of clear findings that it reverses.
+
+    Parameters
+    ----------
+    models, half : the analyses that are repeated, as in AnalysisError.
+    statistic : "share" of changed conclusions, or "reversed": how many clear findings have the opposite sign.
 
     A clear finding (|t| at least 3 in the original) is lost if the released file has |t| below 1.64, and reversed if it has
     the opposite sign and |t| at least 2. A clear null (|t| below 1) becomes a finding if the released file has |t| at least
@@ -220,6 +225,8 @@ class ChangedConclusions(_AnalysisMeasure):
         "new findings", and "by chance", what is subtracted. The value is exact for one file and these analyses.
     Missing values, weights and households as in AnalysisError. Works for sampled, recoded and synthetic files.
     Releasing nothing loses every finding: 0.5 minus what chance changes.
+    A share hides that one finding is turned into its opposite. With `statistic="reversed"` the value is the number of clear
+    findings that are reversed; in a resample of the original, chance reverses fewer than one of a million.
     Reference: the classes of Barrientos et al. (2018), section 5, with margins; the bootstrap is ours.
 
     Examples
@@ -234,17 +241,32 @@ class ChangedConclusions(_AnalysisMeasure):
     )
 
     unit: ClassVar[str] = "share of conclusions"
-    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
+    texts_in_title: ClassVar[tuple[str, ...]] = ("statistic",)
+
+    statistic: Literal["share", "reversed"] = field(default="share", kw_only=True)
+
+    @property
+    def title(self) -> str:
+        return super().title if self.statistic == "share" else "Reversed findings"
+
+    @property
+    def value_unit(self) -> str:
+        return self.unit if self.statistic == "share" else "findings"
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         compared = self.compare(original, masked)
         counts = np.sum([[part.sum() for part in one.conclusions] for one in compared], axis=0)
-        chance = expect_change(compared)
         names = ("clear findings", "lost", "reversed", "clear nulls", "new findings")
-        parts = dict(zip(names, map(float, counts), strict=True)) | {"by chance": chance}
-        return Estimate(value=max(0.0, measure_change(compared) - chance), parts=parts)
+        parts = dict(zip(names, map(float, counts), strict=True))
+        if self.statistic == "reversed":
+            return Estimate(value=parts["reversed"], parts=parts)
+        chance = expect_change(compared)
+        return Estimate(value=max(0.0, measure_change(compared) - chance), parts=parts | {"by chance": chance})
 
     def baseline(self, original: Microdata) -> float | None:
+        if self.statistic == "reversed":
+            return 0.0
         compared = self.compare(original, original)
         has_finding, has_null = (any(own(one).any() for one in compared) for own in (_clear, _null))
         return max(0.0, has_finding / (has_finding + has_null or 1) - expect_change(compared))
