@@ -241,8 +241,16 @@ def find_figures(lines: Sequence[Facts]) -> Iterator[Figure]:
         turned = sum(len(model["turned"]) for model in models)
         clear = sum(abs(t) > CLEAR_T for model in models for t in model["t"])
         yield Figure(f"{name}: coefficients with another sign", turned, (turned, turned), 0.0, clear, note)
-        gaps = [abs(model["released r2"] / model["r2"] - 1) for model in models]
-        yield Figure(f"{name}: change of R2", float(np.mean(gaps)), mean_band(gaps), MAX_CHANGE_OF_R2, len(gaps))
+        for response in chosen[0]["models"]:
+            fits = [line["models"][response] for line in chosen]
+            gaps = [abs(fit["released r2"] / fit["r2"] - 1) for fit in fits]
+            yield Figure(
+                f"{name}: change of R2 of {response}",
+                float(np.mean(gaps)),
+                mean_band(gaps),
+                MAX_CHANGE_OF_R2,
+                len(gaps),
+            )
         pairs = [(line["changed"], line["changed before"]) for line in chosen if "changed before" in line]
         if pairs:
             now, before = (float(np.mean(side)) for side in zip(*pairs, strict=True))

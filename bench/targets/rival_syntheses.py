@@ -257,9 +257,11 @@ def find_figures(lines: Sequence[Facts]) -> Iterator[Figure]:
             theirs = np.array([line[rival] for line in own])
             losses = loss_at_limit(ours), loss_at_limit(theirs)
             if not np.isfinite(losses).all():
-                missing = OURS if not np.isfinite(losses[0]) else rival
-                print(f"{name}: {missing} cannot reach the risk {RISK_LIMIT:g}.")
-                better[rival] = better.get(rival, 0) + (missing == rival)
+                is_ours = not np.isfinite(losses[0])
+                print(f"{name}: {OURS if is_ours else rival} cannot reach the risk {RISK_LIMIT:g}.")
+                better[rival] = better.get(rival, 0) + (not is_ours)
+                if is_ours and np.isfinite(losses[1]):
+                    yield Figure(f"{name}: risk that {rival} reaches and ours does not", 1, (1, 1), 0.0, len(own))
                 continue
             rng, draws = np.random.default_rng(0), list[float]()
             for _ in range(BAND_DRAWS):
