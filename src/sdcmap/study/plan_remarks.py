@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import polars as pl
 
 from sdcmap.core.edit_rule import parse_edit
@@ -29,10 +28,10 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
         yield f"The plan names no risk measure. These were added: {', '.join(risks)}."
     yield from explain_unmeasured(data, plan.measures, plan.profile)
     if data.case is not None:
-        people = len(np.unique(data.units))
         yield (
-            f"The {len(data):,} records are of {people:,} people ({data.case}): people are held out with all their "
-            "records, and shares count records."
+            f"The {len(data):,} records are of {data.people:,} people ({data.case}): people are held out with all their "
+            "records, and shares count records. So do the group and leaf sizes of methods and k-anonymity: a group may be "
+            "one person, so state sizes larger than the records of a person."
         )
     for text in plan.edits:
         if broken := int(parse_edit(text).violations(data).sum()):

@@ -247,7 +247,7 @@ class Profile(Value):
         if self.membership < 1:
             yield risk.ClosestRecord(on=data.knowable, **outside)
         outliers = risk.OutlierMembership()
-        scores = OUTLIER_SCORES / max(outliers.fewest, outliers.share * len(data))
+        scores = OUTLIER_SCORES / max(outliers.fewest, outliers.share * data.people)
         refits = min(MAX_REFITS_OF_FEW, max(MIN_REFITS_OF_FEW, 2 * math.ceil(scores / 2)))
         if self.extremes is not None and data.numeric:
             yield risk.ExtremeValues(times=refits)  # the same refits
