@@ -53,7 +53,9 @@ def pair_refits(inside: Array, rng: Generator) -> Array:
 def standardize_people(scores: Array) -> Array:
     """Return each person's scores minus their mean, over their standard deviation; 0 where nobody's scores differ.
 
-    The variance is shrunk towards the median variance of the people whose scores differ.
+    The variance is shrunk towards the median variance of the people whose scores differ. All refits count, the judged ones
+    too: which the attacker knows, and no score says who was in. Without a leak the AUC is the same as with the other refits
+    alone (0.000 +- 0.001 simulated); with one it is a little higher, by 0.012 in 8 refits and by 0.002 in 40.
     """
     df = scores.shape[1] - 1
     gap = scores - scores.mean(axis=1, keepdims=True)

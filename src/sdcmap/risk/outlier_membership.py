@@ -102,8 +102,7 @@ class OutlierMembership(RiskMeasure):
     texts_in_title: ClassVar[tuple[str, ...]] = ("on", "statistic")
     omitted_from_title: ClassVar[tuple[str, ...]] = ("times",)
     can_be_spared: ClassVar[bool] = True
-    # 2: the refits also lack half of the largest units, as those of ExtremeValues; 3: people with all their records, and
-    # scores standardized by the other refits
+    # 2: the refits also lack half of the largest units, as those of ExtremeValues; 3: people with all their records
     revision: ClassVar[int] = 3
     households: ClassVar[str] = "left out of refits as a whole; the most outlying person of each is attacked"
 
