@@ -374,6 +374,7 @@ class Release:
         results = [*check_limits(self.limits, single, level, name="loss")]
         results += check_limits(self.limits, list(zip(risks, draw.score(risks), strict=True)), level)
         results += profile_checks.checks()
+        results += _describe_parts(draw.scores)
         # An expectation cannot be judged by one file, so it is pooled over further new draws of the method.
         measures = [*expectations, *(m for m, _ in losses if m.expectation and m in limited)]
         draws = self._draws(self.candidate.stream(plan.seed))
@@ -567,6 +568,13 @@ def _profile_of(plan: Plan, stated: Profile | str | None) -> Profile:
             f"{made_for}, with limits stated before the first score. Make another plan for another profile."
         )
     return plan.profile
+
+
+def _describe_parts(scores: Mapping[Measure, ScoreRow]) -> list[Check]:
+    """Return what measures say of the written file beside the value that has a limit, each sentence once."""
+    estimates = ((measure, row.outcome) for measure, row in scores.items())
+    said = (measure.describe_parts(own) for measure, own in estimates if isinstance(own, Estimate))
+    return [Check("information", True, sentence) for sentence in dict.fromkeys(said) if sentence]
 
 
 def _skipped_attacks(rows: Iterable[ScoreRow], level: float) -> list[str]:

@@ -24,6 +24,8 @@ MIN_REFITS = 4  # two with each person, so that one is left to learn from
 SPLITS = 5  # random pairings of the refits over which results are averaged
 PERMUTATIONS = 200  # of who was in, for the largest success by chance
 CHANCE_LEVEL = 0.95  # quantile of the largest success by chance
+WORST_PERSON = "most recognizable person"
+WORST_BY_CHANCE = "most recognizable person, by chance"
 
 
 class Evidence(NamedTuple):
@@ -215,8 +217,8 @@ def worst_person(attacks: Mapping[str, Array], inside: Array, rng: Generator) ->
     orders = (np.argsort(rng.random(inside.shape), axis=1) for _ in range(PERMUTATIONS))
     chance = [largest(np.take_along_axis(inside, order, axis=1)) for order in orders]
     return {
-        "most recognizable person": largest(inside),
-        "most recognizable person, by chance": float(np.quantile(chance, CHANCE_LEVEL)),
+        WORST_PERSON: largest(inside),
+        WORST_BY_CHANCE: float(np.quantile(chance, CHANCE_LEVEL)),
     }
 
 

@@ -18,6 +18,8 @@ from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._control import SECONDS_PER_COMPARISON, distance_inputs, recode_by_method
 from sdcmap.risk._half_in_scores import (
     MIN_REFITS,
+    WORST_BY_CHANCE,
+    WORST_PERSON,
     detection_rate,
     group_area,
     has_enough_controls,
@@ -147,6 +149,16 @@ class OutlierMembership(RiskMeasure):
         fixed = estimate.parts.get(BETWEEN_PEOPLE, 0.0) ** 2
         rest = max(0.0, (estimate.se or 0.0) ** 2 - fixed)
         return math.sqrt(fixed + rest * self.times / count_release_refits(self.times))
+
+    def describe_parts(self, estimate: Estimate) -> str:
+        worst, chance = (estimate.parts.get(name) for name in (WORST_PERSON, WORST_BY_CHANCE))
+        if worst is None or chance is None or self.statistic != "auc":
+            return ""
+        return (
+            f"The most recognizable of the {estimate.parts['people']:,.0f} outlying people: an attacker who compares a "
+            f"release with this person and one without tells which is which with probability {worst:.2f}. The largest of "
+            f"so many is above {chance:.2f} by chance alone in 5 % of cases. No limit is compared with this number."
+        )
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if data.schema.census:
