@@ -11,6 +11,8 @@ from sdcmap.core import Array, Generator, Method, Microdata, Range, Roles, Trial
 from sdcmap.core.method import Origin
 from sdcmap.kernels.masking.tails import MIN_UNITS_BEYOND, Tails, fit_tails, replace_tails
 
+BIAS_NOT_STATED = "their mean is not kept, and how far it is off is not stated, as that would tell whether the largest unit is in the file"
+
 
 @dataclass(frozen=True)
 class FitTails:
@@ -55,7 +57,8 @@ class ProtectTails(Method):
     ninth, not by how much. The order of the values does not change.
     Where k units or more have the extreme value, nothing changes. Fewer than five units beyond the cut get its value. The
     column's rounding is kept, and its sign: fewer than k zeros or negative values at one end are replaced. The mean of the
-    replaced values is not kept: a mean that contains the largest value would show it.
+    replaced values is not kept: a mean that contains the largest value would show it. Nor is its bias stated: rounded to
+    one digit, and with a p % rule passed, it still told whether the largest unit was in (AUC 0.75 to 0.99 on made files).
     Missing values stay missing. Weights are not used. Equal values of one unit get equal values.
 
     Likelihood: a reader of the method note repeats the step with random numbers of their own. Only steps after it add to
@@ -81,7 +84,7 @@ class ProtectTails(Method):
     kept: ClassVar[str] = "every value up to the cut at each end, the order of the values, their rounding and sign"
     distorted: ClassVar[str] = (
         "the largest and smallest values of each amount, of at least ten units at each end: they are draws from a "
-        "generalized Pareto tail above the cut, or an exponential one, and their mean is not kept"
+        f"generalized Pareto tail above the cut, or an exponential one; {BIAS_NOT_STATED}"
     )
 
     on: tuple[str, ...]

@@ -19,7 +19,7 @@ from sdcmap.methods._adversarial_forest import draw_by_adversarial_forest
 from sdcmap.methods._column_models import MODELS, Predictors, draw_column
 from sdcmap.methods._kept_models import kept_incompatibilities, kept_problems, kept_terms
 from sdcmap.methods._latent_variables import latent_scores, values_of_latent
-from sdcmap.methods.protect_tails import tails_of, units_of
+from sdcmap.methods.protect_tails import BIAS_NOT_STATED, tails_of, units_of
 
 MODEL_LABELS = {
     "trees": "CART",
@@ -99,8 +99,7 @@ class Synthesize(Method):
     )
     distorted: ClassVar[str] = (
         "all relations that the model does not represent; the largest and smallest numbers, of at least ten units at each "
-        "end: they are draws from a generalized Pareto tail beyond the cut, or an exponential one, and their mean is not "
-        "kept"
+        f"end: they are draws from a generalized Pareto tail beyond the cut, or an exponential one; {BIAS_NOT_STATED}"
     )
     searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
 
