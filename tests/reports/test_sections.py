@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.bundle.releasing import _describe_parts
+from sdcmap.bundle.limit_checks import check_parts
 from sdcmap.charts.before_after import RiskChange, draw_before_after
 from sdcmap.charts.change_charts import correlations, draw_correlations
 from sdcmap.core.audience import Audience
@@ -227,5 +227,5 @@ def test_most_recognizable_person_is_stated_without_a_limit(data: sm.Microdata) 
     assert sentence.startswith("The most recognizable of the 30 outlying people: an attacker who compares a release")
     assert "by chance alone in 5 % of cases. No limit is compared with this number." in sentence
     row = estimate_row(outliers, scores.estimates(outliers.text)[own])
-    assert [check.reason for check in _describe_parts({outliers: row, measures[2]: row})] == [sentence]
+    assert [check.reason for check in check_parts({outliers: row, measures[2]: row})] == [sentence]
     assert parts_without_limit(scores, None) == []

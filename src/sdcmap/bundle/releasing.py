@@ -21,7 +21,7 @@ from sdcmap.bundle.codebook import codebook, codebook_text
 from sdcmap.bundle.ddi_codebook import codebook_xml
 from sdcmap.bundle.earlier_releases import History, check_earlier, check_joint, check_ledgers, history
 from sdcmap.bundle.ledger import Ledger, find_other_ledgers
-from sdcmap.bundle.limit_checks import check_limits, score_file
+from sdcmap.bundle.limit_checks import check_limits, check_parts, score_file
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_other_releases, find_parent
 from sdcmap.bundle.note import Relations, SearchEffort, describe_relations, method_note, note_text
 from sdcmap.bundle.pattern_check import check_missing_patterns
@@ -374,7 +374,7 @@ class Release:
         results = [*check_limits(self.limits, single, level, name="loss")]
         results += check_limits(self.limits, list(zip(risks, draw.score(risks), strict=True)), level)
         results += profile_checks.checks()
-        results += _describe_parts(draw.scores)
+        results += check_parts(draw.scores)
         # An expectation cannot be judged by one file, so it is pooled over further new draws of the method.
         measures = [*expectations, *(m for m, _ in losses if m.expectation and m in limited)]
         draws = self._draws(self.candidate.stream(plan.seed))
@@ -568,13 +568,6 @@ def _profile_of(plan: Plan, stated: Profile | str | None) -> Profile:
             f"{made_for}, with limits stated before the first score. Make another plan for another profile."
         )
     return plan.profile
-
-
-def _describe_parts(scores: Mapping[Measure, ScoreRow]) -> list[Check]:
-    """Return what measures say of the written file beside the value that has a limit, each sentence once."""
-    estimates = ((measure, row.outcome) for measure, row in scores.items())
-    said = (measure.describe_parts(own) for measure, own in estimates if isinstance(own, Estimate))
-    return [Check("information", True, sentence) for sentence in dict.fromkeys(said) if sentence]
 
 
 def _skipped_attacks(rows: Iterable[ScoreRow], level: float) -> list[str]:

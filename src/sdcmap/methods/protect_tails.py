@@ -11,7 +11,9 @@ from sdcmap.core import Array, Generator, Method, Microdata, Range, Roles, Trial
 from sdcmap.core.method import Origin
 from sdcmap.kernels.masking.tails import MIN_UNITS_BEYOND, Tails, fit_tails, replace_tails
 
-BIAS_NOT_STATED = "their mean is not kept, and how far it is off is not stated, as that would tell whether the largest unit is in the file"
+BIAS_NOT_STATED = (
+    "their mean is not kept, and how far it is off is not stated: it would tell whether the largest unit is in the file"
+)
 
 
 @dataclass(frozen=True)
