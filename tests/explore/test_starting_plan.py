@@ -163,3 +163,17 @@ def test_changed_conclusions_have_a_limit_where_a_file_has_enough(rows: int, lim
     said = [line for line in remarks(data, plan, plan) if "has no limit: the file has only" in line]
     assert len(said) == (not limited)
     assert sm.Plan.from_toml(plan.toml()).limits == plan.limits
+
+
+def test_check_names_candidates_that_keep_extremes() -> None:
+    """Of a plan without ProtectTails, those that only change or exchange amounts; of a starting plan, none."""
+    data = sm.demo.population(300, seed=2)
+    swaps = [sm.RankSwap(["wage", "total"], p) for p in (0.1, 0.2)]
+    guarded = sm.Chain([sm.methods.ProtectTails("wage"), sm.Noise("wage", 0.1)])
+    methods = [*swaps, sm.Noise("wage", 0.1), guarded, sm.methods.Synthesize(["wage"]), sm.Swap("Age", 0.1)]
+    plan = sm.Plan(methods, [sm.SmallCells(), sm.Hellinger()])
+    (said,) = [line for line in remarks(data, plan, plan) if "largest values" in line]
+    assert said.startswith("3 candidates (with RankSwap, Noise) may release the largest values of wage, total, or")
+    assert "Add ProtectTails on them as the first step of each." in said
+    own = starting_plan(data, find_profile("public-use"))
+    assert not any("largest values" in line for line in remarks(data, own, own))

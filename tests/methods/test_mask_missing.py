@@ -99,7 +99,7 @@ def test_patterns_that_are_shared_are_the_nearest() -> None:
     """By hand, k = 2: of 4 columns, 3 records lack a, 3 lack a and b, 2 lack nothing."""
     a, ab, none = [1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]
     table = np.array([a] * 3 + [ab] * 3 + [none] * 2 + [[1, 1, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]], dtype=bool)
-    after = share_patterns(table, 2).astype(int).tolist()
+    after = share_patterns(table, np.arange(len(table)), 2).astype(int).tolist()
     # c and d are missing for one record each, so they are imputed; then b alone is as near to a and b as to nothing
     assert after[:8] == [a] * 3 + [ab] * 3 + [none] * 2
     assert after[8:] == [ab, ab, none]
@@ -111,9 +111,9 @@ def test_every_pattern_is_shared(seed: int, share: float) -> None:
     rng = np.random.default_rng(seed)
     for k in (2, 3, 7):
         missing = rng.random((40, 6)) < share * rng.random(6)
-        after = share_patterns(missing, k)
+        after = share_patterns(missing, np.arange(40), k)
         assert np.unique(after, axis=0, return_counts=True)[1].min() >= k
-        twice = share_patterns(after, k)
+        twice = share_patterns(after, np.arange(40), k)
         assert (after == twice).all(), "a file whose patterns are shared does not change"
 
 

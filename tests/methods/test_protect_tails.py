@@ -16,7 +16,8 @@ from sdcmap.core.method import Method
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.masking.tails import Tail, fit_excess, fit_tails, replace_tails
-from sdcmap.methods import ProtectTails, RankSwap
+from sdcmap.methods import ProtectTails, RankSwap, Synthesize
+from sdcmap.methods.protect_tails import tails_of
 from sdcmap.testing import check_method
 from sizes import SOAK, size
 
@@ -246,6 +247,25 @@ def test_chain_with_protected_extremes_has_the_likelihood_of_its_other_steps() -
         ProtectTails("amount").log_likelihood(data, masked)
     with pytest.raises(sm.errors.Undefined):
         sm.Chain([ProtectTails("amount"), sm.Swap(on="sex")]).log_likelihood(data, masked)
+
+
+def test_bias_of_the_tail_is_not_stated_because_it_tells_who_is_in() -> None:
+    """The bias of the mean, to one digit and only where the tail passes the p % rule, would tell whether a person is in."""
+    stated = {True: list[float](), False: list[float]()}
+    for seed, with_top in ((seed, has) for seed in range(60) for has in stated):
+        data = people("pareto", 300, seed, with_top=with_top)
+        x, tails = data.numbers("amount"), tails_of(data, "amount", 10)
+        assert tails is not None
+        y = replace_tails(x, tails, np.random.default_rng(seed))
+        largest = np.sort(x[x > tails.high.cut])[::-1]
+        if largest[2:].sum() >= 0.1 * largest[0]:
+            stated[with_top].append(float(f"{(y - x).mean() / x.mean():.0e}"))
+    inside, outside = (np.array(stated[has]) for has in (True, False))
+    assert min(len(inside), len(outside)) >= 30
+    area = (inside[:, np.newaxis] < outside).mean() + (inside[:, np.newaxis] == outside).mean() / 2
+    assert area > 0.6, "a bias that tells nothing could be stated"
+    for method in (ProtectTails("amount"), Synthesize(("amount",))):
+        assert "how far it is off is not stated" in method.distorted
 
 
 def test_laws() -> None:

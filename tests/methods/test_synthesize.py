@@ -345,3 +345,11 @@ def test_drawn_weights_match_values_and_total() -> None:
     assert drawn.weights.sum() == pytest.approx(weight.sum())
     share = [float(d.weights[d.codes("region") == 1].sum() / d.weights.sum()) for d in (data, drawn, own)]
     assert abs(share[1] - share[0]) < 0.03 < abs(share[2] - share[0])
+
+
+def test_trees_without_an_original_record_are_not_drawn_from() -> None:
+    """Of two records, one bag in sixteen has neither."""
+    data = sm.read(pl.DataFrame({"sex": ["f", "f"], "wage": [3.0, 3.0]}), keys="sex", numeric="wage")
+    method = sm.methods.Synthesize(on=("sex", "wage"), model="adversarial forest")
+    for seed in range(20):
+        assert len(method.apply(data, Stream.of_seed(seed))) == 2

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
+from sdcmap.bundle.limit_checks import check_parts
 from sdcmap.charts.before_after import RiskChange, draw_before_after
 from sdcmap.charts.change_charts import correlations, draw_correlations
 from sdcmap.core.audience import Audience
@@ -23,9 +24,10 @@ from sdcmap.reports.masked_columns import (
     column_rows,
     describe_recoverable,
 )
-from sdcmap.reports.report_tables import summarize_search
+from sdcmap.reports.report_tables import parts_without_limit, summarize_search
 from sdcmap.reports.user_questions import answer_questions, worst_subgroups
 from sdcmap.risk import RISKS
+from sdcmap.study.jobs import estimate_row
 from sdcmap.study.scores import Scores
 
 SEED = 1 << 200
@@ -211,3 +213,19 @@ def test_summarize_search_counts_candidates(scores: Scores, chosen: Choice) -> N
     assert lines[0].startswith("3 candidates were tried") and "3 ok" in lines[0]
     assert lines[1] == "The search ended because nothing better was found." and "One random draw" in lines[2]
     assert "40 random draws" in summarize_search(scores, replace(chosen, searched=40), {})[1]
+
+
+def test_most_recognizable_person_is_stated_without_a_limit(data: sm.Microdata) -> None:
+    """The report and the release checks say how well the worst case was recognized, and what chance alone gives."""
+    outliers = sm.risk.OutlierMembership(times=4, most=0.3)
+    measures = [sm.SmallCells(n=10), outliers, replace(outliers, statistic="detection", fewest=500), sm.Hellinger()]
+    noise = sm.Noise("wage", 0.5)
+    scores = sm.sweep(data, sm.Plan([noise], measures[:2] + measures[3:], seed=SEED), workers=1)
+    own = scores.candidate.filter(method=noise.text)["id"][0]
+    choice = Choice(own, noise.text, 0, None, None, sm.Threshold(risk=1.0), "", ())
+    (sentence,) = parts_without_limit(scores, choice)
+    assert sentence.startswith("The most recognizable of the 30 outlying people: an attacker who compares a release")
+    assert "by chance alone in 5 % of cases. No limit is compared with this number." in sentence
+    row = estimate_row(outliers, scores.estimates(outliers.text)[own])
+    assert [check.reason for check in check_parts({outliers: row, measures[2]: row})] == [sentence]
+    assert parts_without_limit(scores, None) == []

@@ -18,7 +18,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
 from sdcmap.data.schema import KINDS
 from sdcmap.risk import ExtremeValues, OutlierMembership
-from sdcmap.risk._outlying_units import LargestRecords, OutlyingUnits, WatchedUnits
+from sdcmap.risk._outlying_units import ExtremeUnits, OutlyingUnits, WatchedUnits
 from sdcmap.risk.extreme_values import ERRORS_TO_CHOOSE, Hits, hits_by_rank, shrink_gains
 from sizes import SOAK
 
@@ -87,6 +87,15 @@ def test_gain_without_masking_is_by_hand() -> None:
     assert estimate.parts["units"] == 18
 
 
+@pytest.mark.parametrize("method", [sm.Identity(), Resample(keep=True)])
+def test_losses_are_attacked_as_gains_are(method: Method) -> None:
+    """Each loss is 1.5 times the next; the gains are near each other, and tell little."""
+    turnover, staff = (firms().numbers(name) for name in ("turnover", "staff"))
+    data = sm.read(pl.DataFrame({"balance": np.where(staff > np.median(staff), 100.0, -turnover)}), numeric="balance")
+    assert score(data, method, ExtremeValues(largest=5, times=20)).value > 0.6
+    assert ExtremeUnits(("balance",), 5)(data).max() == 9
+
+
 def test_half_of_the_largest_units_are_in_each_refit_and_everyone_else_in_all() -> None:
     data, outlying = firms(), OutlyingUnits(fewest=30)
     refits = refit_without(data, sm.Identity(), Stream.of_seed(1, "test"), HalfIn(6, WatchedUnits(outlying)))
@@ -103,7 +112,7 @@ def test_half_of_the_largest_units_are_in_each_refit_and_everyone_else_in_all() 
 def test_no_two_largest_units_are_in_opposite_refits() -> None:
     """An outlying unit may be opposite to a largest one, and to another outlying one, but not two largest ones."""
     data = firms()
-    unit, largest = WatchedUnits()(data), LargestRecords()(data) >= 0
+    unit, largest = WatchedUnits()(data), ExtremeUnits()(data) >= 0
     assert len(np.unique(unit[unit >= 0])) == (unit >= 0).sum() and (unit[largest] % 2 == 0).all()
     assert (unit >= 0).sum() == len(np.union1d(np.flatnonzero(largest), np.flatnonzero(OutlyingUnits()(data) >= 0)))
 
@@ -121,7 +130,7 @@ def test_measures_of_the_few_share_their_refits() -> None:
 def test_households_of_the_largest_units_leave_together() -> None:
     frame = firms(100).frame().with_columns(home=pl.Series(np.arange(100) // 2))
     data = sm.read(frame, numeric=["turnover", "staff"], household="home")
-    unit = LargestRecords(("turnover",), 4)(data)
+    unit = ExtremeUnits(("turnover",), 2)(data)  # the four largest firms are of two units
     assert np.flatnonzero(unit >= 0).tolist() == [6, 7, 8, 9] and unit[6] == unit[7] != unit[8] == unit[9]
 
 

@@ -23,6 +23,7 @@ from sdcmap.risk import (
     SurestLinks,
     WorstLinkage,
 )
+from sdcmap.study.plan_remarks import remarks
 from sdcmap.study.profiles import PROFILES, Profile, find_profile, sample_columns, to_profile
 
 DATA = sm.read(
@@ -50,6 +51,17 @@ def test_limits_for_outlying_people_need_enough_people(rows: int) -> None:
     off = {name: reason for name, reason in held.off.items() if name.startswith("OutlierMembership")}
     assert [*off] == {60: ["OutlierMembership"], 300: ["OutlierMembership (detection)"]}.get(rows, [])
     assert all("records would be needed" in reason for reason in off.values())
+
+
+def test_sensitive_columns_that_are_not_inferred_are_named() -> None:
+    names = [f"s{number}" for number in range(1, 11)]
+    frame = pl.DataFrame({"a": list("xyz") * 20} | {name: range(60) for name in names})
+    said = "Of 10 sensitive columns, the profile infers the first 8, not s9, s10."
+    for columns, expected in ((names, True), (names[:8], False)):
+        data = sm.read(frame, keys="a", sensitive=columns)
+        plan = sm.Plan([sm.Noise("s1")], [*find_profile("public-use").measures(data).limits], profile="public-use")
+        assert any(line.startswith(said) for line in remarks(data, plan, plan)) == expected
+        assert any(why.startswith(said) for why in sm.look(data).limits_off().values()) == expected
 
 
 @pytest.mark.parametrize("name", PROFILES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sdcmap.bundle.checks import Check, list_names
 from sdcmap.choose import Threshold
@@ -135,6 +135,13 @@ def limit_check(name: str, verdict: Verdict, what: str, level: float) -> Check:
         return Check(name, passed, f"{outcome}. The limit is {format_limit(limit.value)}.", verdict=verdict)
     compared = "within" if passed else "above" if limit.is_upper else "below"
     return Check(name, passed, f"{outcome}, {compared} the limit of {format_limit(limit.value)}.", verdict=verdict)
+
+
+def check_parts(scores: Mapping[Measure, ScoreRow]) -> list[Check]:
+    """Return what measures say of the written file beside the value that has a limit, each sentence once."""
+    estimates = ((measure, row.outcome) for measure, row in scores.items())
+    said = (measure.describe_parts(own) for measure, own in estimates if isinstance(own, Estimate))
+    return [Check("information", True, sentence) for sentence in dict.fromkeys(said) if sentence]
 
 
 def check_combined_file(

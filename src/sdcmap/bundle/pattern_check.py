@@ -1,4 +1,4 @@
-"""The release check of missing values: enough records share each pattern of them that an attacker could know."""
+"""The release check of missing values: enough people share each pattern of them that an attacker could know."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ MAX_PATTERNS_COMPARED = 1000  # rare patterns that are compared with all others,
 
 
 def check_missing_patterns(data: Microdata, method: Method, masked: Microdata, profile: Profile) -> Check:
-    """Check that at least k records (of the profile) share each pattern of missing values that is released as it was.
+    """Check that at least k units (of the profile) share each pattern of missing values that is released as it was.
 
+    A unit is a person with all records, where the file has several of a person, else a household, or a record.
     A scientific-use file is only reported on. `masked` is in the order of the method's result, before rows are shuffled.
     """
     if not masked.paired:
@@ -26,21 +27,18 @@ def check_missing_patterns(data: Microdata, method: Method, masked: Microdata, p
         return Check("missing patterns", True, "The columns that others could know have no missing values.")
     visible = np.column_stack([_visible_state(data, method, masked, name) for name in names])
     own = missing_states(data, names)
-    own = own if masked.origin is None else own[masked.origin]
+    own, units = (own, data.units) if masked.origin is None else (own[masked.origin], data.units[masked.origin])
     # where the released column tells no reasons, an attacker does not compare them
     own = np.where(visible.max(axis=0) > 1, own, np.minimum(own, 1))
-    exposed = _find_exposed(
-        own, visible, np.array([_hides_suppressed(data, method, name) for name in names]), profile.k
-    )
+    hides = np.array([_hides_suppressed(data, method, name) for name in names])
+    exposed = _find_exposed(own, visible, units, hides, profile.k)
     unchanged = (own == visible).all(axis=0)
     if unchanged.any():
-        exposed |= _find_exposed(
-            own[:, unchanged], visible[:, unchanged], np.zeros(int(unchanged.sum()), bool), profile.k
-        )
+        hides_none = np.zeros(int(unchanged.sum()), bool)
+        exposed |= _find_exposed(own[:, unchanged], visible[:, unchanged], units, hides_none, profile.k)
+    what = "people" if data.case else "households" if data.household else "records"
     count = f"{int(exposed.sum()):,} of {len(masked):,} records"
-    sentence = (
-        f"{count} have a pattern of missing values, as in the original, that fewer than {profile.k} records share"
-    )
+    sentence = f"{count} have a pattern of missing values, as in the original, that fewer than {profile.k} {what} share"
     if not exposed.any() or profile.name == "scientific-use":
         return Check("missing patterns", True, f"{sentence}.")
     advice = "Mask the patterns (MaskMissing), or drop columns with many missing values."
@@ -58,17 +56,17 @@ def _hides_suppressed(data: Microdata, method: Method, name: str) -> bool:
     return suppresses and name in columns_with_drawn_missings(data, method)
 
 
-def _find_exposed(own: Array, visible: Array, hides: Array, k: int) -> Array:
-    """Return True for records with their own pattern of missing values, if fewer than k records could have had it.
+def _find_exposed(own: Array, visible: Array, units: Array, hides: Array, k: int) -> Array:
+    """Return True for records with their own pattern of missing values, if fewer than k units could have had it.
 
     hides : the columns in which suppressed values look missing, so that a missing value may have been present.
     """
-    patterns, code, count = find_patterns(visible)
+    patterns, code, count = find_patterns(visible, units)
     alike = count.copy()
     if hides.any():
         rare = np.flatnonzero(count < k)[:MAX_PATTERNS_COMPARED]
         for number in rare:
             pattern = patterns[number]
             possible = ((patterns == pattern) | (hides & (patterns == 1) & (pattern == 0))).all(axis=1)
-            alike[number] = count[possible].sum()
+            alike[number] = np.count_nonzero(np.bincount(units[possible[code]]))
     return np.asarray((alike[code] < k) & (own == visible).all(axis=1))

@@ -85,11 +85,11 @@ def _standardize(values: Array) -> Array:
 def _determining_columns(data: Microdata, masked: Sequence[str], unmasked: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield masked columns whose value is the same in all records with the same value of one unmasked column.
 
-    Only one record of each household is used: that members share both columns does not mean that one determines the other.
+    Only one record of each person or household is used: that its records share both columns does not mean that one
+    determines the other.
     """
-    one = np.full(len(data), data.household is None)
-    if data.household is not None:
-        one[np.unique(data.codes(data.household), return_index=True)[1]] = True
+    one = np.zeros(len(data), dtype=np.bool_)
+    one[np.unique(data.units, return_index=True)[1]] = True
     for name, other in product(masked, unmasked):
         both = one & ~(data.missing(name) | data.missing(other))
         if _determines(data.codes(other)[both], data.codes(name)[both]):

@@ -1,9 +1,9 @@
 """How well the mostly unchanged columns of a release predict the original values of a masked column.
 
-A relation is learned on half of the records (households stay whole) and tested on the changed values of the other half, so
-unique combinations predict nothing. The learner knows the original. It stands for an attacker who knows how the columns
-depend on each other (bmi = weight / height^2, a tax table). Each share is compared with a baseline: what the masked column
-itself, or the best single guess, predicts.
+A relation is learned on half of the records (people and households stay whole) and tested on the changed values of the
+other half, so unique combinations predict nothing. The learner knows the original. It stands for an attacker who knows
+how the columns depend on each other (bmi = weight / height^2, a tax table). Each share is compared with a baseline: what
+the masked column itself, or the best single guess, predicts.
 
 The time hardly grows with the records: at most 5,000 are used for training and 5,000 for testing, with at most 40 columns.
 """
@@ -96,7 +96,7 @@ class _Pair(NamedTuple):
     def of(data: Microdata, released: Microdata, ids: Sequence[str]) -> _Pair:
         rows = np.arange(len(released)) if released.origin is None else released.origin
         rng = SPLIT_STREAM.rng()
-        unit = np.arange(len(released)) if data.household is None else data.codes(data.household)[rows]
+        unit = data.units[rows]
         first = rng.random(int(unit.max(initial=0)) + 1)[unit] < 0.5
         order = rng.permutation(len(released))
         pair = _Pair(data, released, rows, (order[first[order]], order[~first[order]]), ())

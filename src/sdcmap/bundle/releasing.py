@@ -21,7 +21,7 @@ from sdcmap.bundle.codebook import codebook, codebook_text
 from sdcmap.bundle.ddi_codebook import codebook_xml
 from sdcmap.bundle.earlier_releases import History, check_earlier, check_joint, check_ledgers, history
 from sdcmap.bundle.ledger import Ledger, find_other_ledgers
-from sdcmap.bundle.limit_checks import check_limits, score_file
+from sdcmap.bundle.limit_checks import check_limits, check_parts, score_file
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_other_releases, find_parent
 from sdcmap.bundle.note import Relations, SearchEffort, describe_relations, method_note, note_text
 from sdcmap.bundle.pattern_check import check_missing_patterns
@@ -374,6 +374,7 @@ class Release:
         results = [*check_limits(self.limits, single, level, name="loss")]
         results += check_limits(self.limits, list(zip(risks, draw.score(risks), strict=True)), level)
         results += profile_checks.checks()
+        results += check_parts(draw.scores)
         # An expectation cannot be judged by one file, so it is pooled over further new draws of the method.
         measures = [*expectations, *(m for m, _ in losses if m.expectation and m in limited)]
         draws = self._draws(self.candidate.stream(plan.seed))

@@ -81,13 +81,18 @@ class EditRule:
     def names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(comparison.name for comparison in (*self.when, *self.then)))
 
+    def meets_condition(self, data: Microdata) -> Array:
+        """Return for each record whether it meets the condition of the rule."""
+        return np.asarray(np.logical_and.reduce([comparison.holds(data) for comparison in self.when]))
+
     def violations(self, data: Microdata) -> Array:
         """Return for each record whether it violates the rule.
 
         A missing value neither triggers the rule nor violates it, unless the rule says what is missing.
         """
-        triggered = np.logical_and.reduce([comparison.holds(data) for comparison in self.when])
-        return np.asarray(triggered & np.logical_or.reduce([comparison.fails(data) for comparison in self.then]))
+        return np.asarray(
+            self.meets_condition(data) & np.logical_or.reduce([comparison.fails(data) for comparison in self.then])
+        )
 
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Yield every reason why the rule does not fit these data, one sentence each."""

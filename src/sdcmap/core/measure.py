@@ -205,6 +205,10 @@ class Measure(Value):
         """
         return 0.0 if estimate.spread is not None else estimate.se or 0.0
 
+    def describe_parts(self, estimate: Estimate) -> str:
+        """Return a sentence for the board about a part that no limit is compared with; empty if there is none."""
+        return ""
+
     def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
         """Return the standard error to expect for a release of these data from which no more than `baseline` is learned.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sdcmap.data.microdata import Microdata
 from sdcmap.kernels.arrays import Array
-from sdcmap.kernels.tables.coding import compress
+from sdcmap.kernels.tables.coding import compress, count_units
 
 
 def missing_state(data: Microdata, name: str) -> Array:
@@ -26,7 +26,11 @@ def missing_states(data: Microdata, names: Sequence[str]) -> Array:
     return np.column_stack([missing_state(data, name) for name in names])
 
 
-def find_patterns(states: Array) -> tuple[Array, Array, Array]:
-    """Return the different rows of `states`, the number of each record's row, and how many records have each row."""
-    code, count = compress([np.zeros(len(states), dtype=np.int64), *states.T])
-    return states[np.unique(code, return_index=True)[1]], code, count
+def find_patterns(states: Array, units: Array) -> tuple[Array, Array, Array]:
+    """Return the different rows of `states`, the number of each record's row, and how many units have each row.
+
+    units : the unit of each record, 0, 1, ...
+    """
+    code, _ = compress([np.zeros(len(states), dtype=np.int64), *states.T])
+    patterns = states[np.unique(code, return_index=True)[1]]
+    return patterns, code, count_units(code, units, len(patterns))

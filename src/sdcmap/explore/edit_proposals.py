@@ -18,7 +18,7 @@ from sdcmap.core.edit_rule import parse_edit
 from sdcmap.data.amounts import amounts, has_numbers
 
 MIN_SUPPORT_SHARE = 0.01  # share of the records that meet the condition of a rule, at the least ...
-MIN_SUPPORT_RECORDS = 30  # ... and their number
+MIN_SUPPORT_RECORDS = 30  # ... and their number; they are of at least so many people
 MIN_EXPECTED_VIOLATIONS = 20.0  # expected if the two columns were independent: fewer could be chance
 MAX_LEVELS = 50  # categories of a column; a rule about one of many categories is rarely useful
 MIN_CONSTANT_SHARE = 0.05  # share of the records that have one number, such as 0 hours of work
@@ -49,7 +49,7 @@ def propose_edits(data: Microdata, derived: Collection[str] = ()) -> tuple[str, 
 
     derived : columns that are computed from others after the repair, so that no rule is proposed for them.
 
-    At least 30 records and 1 % of the file meet the condition of a rule, no record violates it, and at least 20 would if
+    At least 30 people and 1 % of the file meet the condition of a rule, no record violates it, and at least 20 would if
     its columns were independent. Bounds are rounded, and at least ten persons or households are within a step beyond a
     bound, so that it tells nobody's value: a release states the rules in its note. No rule implies the category of a
     sensitive column, since it would tell this category of all who meet the condition.
@@ -89,11 +89,17 @@ def _select(proposed: Iterable[_Proposed], data: Microdata) -> Iterator[str]:
 
 
 def _holds(text: str, data: Microdata) -> bool:
-    """Return whether every record satisfies a rule, and the rule can be written: names and categories may have quotes."""
+    """Return whether every record satisfies a rule, and enough people meet its condition.
+
+    A rule that cannot be written does not count: names and categories may have quotes.
+    """
     try:
-        return not parse_edit(text).violations(data).any()
+        rule = parse_edit(text)
     except PlanError:
         return False
+    if rule.violations(data).any():
+        return False
+    return data.case is None or len(np.unique(data.units[rule.meets_condition(data)])) >= MIN_SUPPORT_RECORDS
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from sdcmap.core.chart import Chart
 from sdcmap.core.formatting import join_names
 from sdcmap.core.method import Method, strength_parameter
 from sdcmap.core.rule import Choice, Rule
-from sdcmap.data.cells import cells
 from sdcmap.data.private_folder import private_folder
 from sdcmap.explore.first_look import ARGUMENT_OF_ROLE, look, open_source
 from sdcmap.files.reader import Source, read
@@ -388,8 +387,8 @@ def _axis_measure(plan: Plan, axis: str, name: str) -> str:
 
 
 def set_aside(data: Microdata, share: float, rng: Generator) -> tuple[Microdata, Microdata]:
-    """Split a random share of the records off, as non-members; return the rest and this part. Households stay whole."""
-    unit = np.arange(len(data)) if data.household is None else data.view(cells, (data.household,)).code
+    """Split a random share of the records off, as non-members; return the rest and this part. Units stay whole."""
+    unit = data.units
     units = rng.permutation(np.unique(unit))
     is_control = np.isin(unit, units[: max(1, round(share * len(units)))])
     if is_control.all():

@@ -100,6 +100,7 @@ def _tell_apart(columns: _Columns, drawn: Array, leaf: int, rng: Generator) -> t
 def _draw_rows(forest: list[_OriginalTree], bins: Array, leaf: int, rng: Generator) -> Array:
     """Return for each new record and column an original record: all are drawn from a leaf, that of a random record."""
     n, p = bins.shape
+    forest = [own for own in forest if len(own.rows)]  # in a tiny file, the bag of a tree may have no original record
     rows, chosen = np.empty((n, p), dtype=np.int64), rng.integers(len(forest), size=n)
     for number, own in enumerate(forest):
         asked = np.flatnonzero(chosen == number)

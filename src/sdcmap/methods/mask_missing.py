@@ -1,4 +1,4 @@
-"""Patterns of missing values that enough records share."""
+"""Patterns of missing values that enough people share."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sdcmap.core.method import Origin
 from sdcmap.data.microdata import without_reasons
 from sdcmap.data.missing_patterns import find_patterns, missing_states
 from sdcmap.data.schema import KINDS
+from sdcmap.kernels.tables.coding import count_units
 from sdcmap.methods.microaggregate import divide_by_range
 from sdcmap.methods.suppress import without_values
 
@@ -22,29 +23,30 @@ RECORDS_PER_BLOCK = 50  # records that are compared with the same donors
 
 
 def find_rare_patterns(data: Microdata, names: Sequence[str], k: int) -> Array:
-    """Return True for the records whose pattern of missing values fewer than k records share."""
+    """Return True for the records whose pattern of missing values fewer than k units share."""
     if not names:
         return np.zeros(len(data), dtype=bool)
-    _, code, count = find_patterns(missing_states(data, names))
+    _, code, count = find_patterns(missing_states(data, names), data.units)
     return np.asarray(count[code] < k)
 
 
-def share_patterns(missing: Array, k: int) -> Array:
-    """Return which values of each record are missing in the release, so that at least k records share each pattern.
+def share_patterns(missing: Array, units: Array, k: int) -> Array:
+    """Return which values of each record are missing in the release, so that at least k units share each pattern.
 
-    A record keeps its pattern if at least k records have it. Otherwise it takes the one of these patterns that differs
-    in the fewest values, or the complete pattern, if that differs in fewer and at least k records then have it.
+    A record keeps its pattern if at least k units have it. Otherwise it takes the one of these patterns that differs
+    in the fewest values, or the complete pattern, if that differs in fewer and at least k units then have it.
     """
     # A column with few known or few missing values would make every pattern rare, so it gets the other state first.
-    known = (~missing).sum(axis=0)
-    released = (missing | (known < k)) & (len(missing) - known >= k)
-    patterns, code, count = find_patterns(released)
+    lacking, known = np.transpose([count_units(1 - column, units, 2) for column in missing.T.astype(np.int64)])
+    released = (missing | (known < k)) & (lacking >= k)
+    patterns, code, count = find_patterns(released, units)
     shared = np.flatnonzero(count >= k)
     shared = shared[np.argsort(-count[shared], kind="stable")][:MAX_SHARED_PATTERNS]
     rare = np.flatnonzero(count < k)
     candidates = np.vstack([patterns[shared], np.zeros((1, missing.shape[1]), dtype=bool)])
     nearest = _nearest_patterns(patterns[rare], candidates)
-    if len(shared) and count[rare[nearest == len(shared)]].sum() < k:
+    completed = np.isin(code, rare[nearest == len(shared)])
+    if len(shared) and len(np.unique(units[completed])) < k:
         nearest = _nearest_patterns(patterns[rare], candidates[:-1])
     after = patterns.copy()
     after[rare] = candidates[nearest]
@@ -82,7 +84,7 @@ def find_donors(compared: Array, nominal: Array, guests: Array, pool: Array) -> 
 
 @dataclass(frozen=True)
 class MaskMissing(Method):
-    """Change which values are missing until at least k records share each pattern of missing values.
+    """Change which values are missing until at least k people share each pattern of missing values.
 
     Someone who knows which questions a person did not answer finds the record with that pattern, whatever other steps did
     to the values. Use it as the first step of a chain, so that later steps mask the new values too.
@@ -90,22 +92,23 @@ class MaskMissing(Method):
     Parameters
     ----------
     on : the variables whose missing values make up the pattern, of any kind: all that an attacker could know.
-    k : the minimum number of records that share a pattern, at least 2.
+    k : the minimum number of units that share a pattern, at least 2. A unit is a person with all records, where the file
+        has several of a person, else a household, or a record.
 
-    Formula: a record with a rare pattern gets the pattern of at least k records that differs from its own in the fewest
+    Formula: a record with a rare pattern gets the pattern of at least k units that differs from its own in the fewest
     values (of equally near ones, the most frequent), or the complete pattern if that is nearer. At most the 1,000 most
-    frequent patterns are compared. Before that, a variable with fewer than k known values becomes missing for all, and
-    one with fewer than k missing values complete. Values that the new pattern lacks become missing. Values that it needs
+    frequent patterns are compared. Before that, a variable that fewer than k units have becomes missing for all, and one
+    that fewer than k units lack complete. Values that the new pattern lacks become missing. Values that it needs
     are taken from the most similar of 100 records that have them, by the sum of differences over ranges and of
-    differing categories. Infeasible for fewer than k records.
-    If any pattern is rare, the reasons for missing values are dropped. Weights and households are not used. It draws no
-    random numbers, so an attacker with the original records can repeat it; k records still share each pattern.
+    differing categories. Infeasible for fewer than k units.
+    If any pattern is rare, the reasons for missing values are dropped. Weights are not used. It draws no random numbers, so
+    an attacker with the original records can repeat it; k units still share each pattern.
     Reference: Andridge and Little (2010) for donors, International Statistical Review 78.
 
     Examples
     --------
     >>> MaskMissing(on=["wage", "rent"], k=5).title
-    'wage, rent: missing values shared by 5 records'
+    'wage, rent: missing values shared by 5 units'
     """
 
     label: ClassVar[str] = "Shared patterns of missing values"
@@ -113,6 +116,8 @@ class MaskMissing(Method):
         "Values are imputed or removed where few people have the same combination of missing values."
     )
 
+    revision: ClassVar[int] = 2  # 2: counts people with several records, and households, once
+    households: ClassVar[str] = "a household counts once among those that share a pattern"
     kinds: ClassVar[tuple[str, ...]] = KINDS
     missing: ClassVar[str] = "category"
     random: ClassVar[bool] = False
@@ -131,7 +136,7 @@ class MaskMissing(Method):
 
     @property
     def action(self) -> str:
-        return f"missing values shared by {self.k} records"
+        return f"missing values shared by {self.k} units"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -143,14 +148,16 @@ class MaskMissing(Method):
             yield ".on must name each variable once."
 
     def mask(self, data: Microdata, rng: Generator) -> Microdata:
-        if len(data) < self.k:
-            raise Infeasible(f"no {self.k} records can share a pattern of missing values: there are only {len(data)}.")
+        units = data.units
+        if (count := len(np.unique(units))) < self.k:
+            what = "units" if data.unit_columns else "records"
+            raise Infeasible(f"no {self.k} {what} can share a pattern of missing values: there are only {count}.")
         if not find_rare_patterns(data, self.on, self.k).any():
             return data.change(None, {})
         plain = without_reasons(data, self.on)
         before = np.column_stack([plain.missing(name) for name in self.on])
         after, has_values = before.copy(), ~before.all(axis=0)
-        after[:, has_values] = share_patterns(before[:, has_values], self.k)
+        after[:, has_values] = share_patterns(before[:, has_values], units, self.k)
         values = self._impute(plain, before, after)
         for j, name in enumerate(self.on):
             removed = np.flatnonzero(after[:, j])
@@ -162,7 +169,7 @@ class MaskMissing(Method):
         """Return the values of each variable; those that a new pattern needs come from donors."""
         values = {name: data.column(name).values.copy() for name in self.on}
         needed = before & ~after
-        patterns, code, _ = find_patterns(needed)
+        patterns, code, _ = find_patterns(needed, data.units)
         nominal = np.array([data.schema[name].kind == "nominal" for name in self.on])
         compared = _comparable(data, self.on, before, nominal)
         for number in np.flatnonzero(patterns.any(axis=1)):

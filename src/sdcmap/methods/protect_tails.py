@@ -11,10 +11,14 @@ from sdcmap.core import Array, Generator, Method, Microdata, Range, Roles, Trial
 from sdcmap.core.method import Origin
 from sdcmap.kernels.masking.tails import MIN_UNITS_BEYOND, Tails, fit_tails, replace_tails
 
+BIAS_NOT_STATED = (
+    "their mean is not kept, and how far it is off is not stated: it would tell whether the largest unit is in the file"
+)
+
 
 @dataclass(frozen=True)
 class FitTails:
-    """Fit the tails beyond k units of a numeric variable. A view; the names are the variable and the household."""
+    """Fit the tails beyond k units of a numeric variable. A view; the names are the variable and the unit columns."""
 
     k: int
 
@@ -23,18 +27,16 @@ class FitTails:
 
 
 def units_of(data: Microdata) -> Array | None:
-    """Return the household of each record, or None if the file has none. Records without a household are units."""
-    if data.household is None:
-        return None
-    units = data.codes(data.household).astype(np.int64)
-    alone = data.missing(data.household)
-    units[alone] = len(data) + np.flatnonzero(alone)
-    return units
+    """Return the unit of each record: its person, where people have several records, else its household.
+
+    None if each record is a unit.
+    """
+    return data.units if data.unit_columns else None
 
 
 def tails_of(data: Microdata, name: str, k: int) -> Tails | None:
     """Return the tails of a numeric variable, computed once per file. None if all its values are missing."""
-    return data.view(FitTails(k), (name,) if data.household is None else (name, data.household))
+    return data.view(FitTails(k), (name, *data.unit_columns))
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class ProtectTails(Method):
     ----------
     on : numeric variables to mask, each independently.
     k : the cut is the value of the k-th largest (smallest) unit, k at least 10; values beyond it are replaced. A unit is a
-        household, by its largest (smallest) value, or a record if the file has no households.
+        person with all records, where the file has several of a person, else a household; it counts by its largest
+        (smallest) value. Without either a unit is a record.
 
     Formula: beyond the cut u, y = u + e, e ~ generalized Pareto: F(e) = 1 - (1 + shape e/scale)^(-1/shape). It is fitted to
     the excesses of up to 10 k units over a lower threshold, by maximum likelihood with a beta prior that shrinks the shape
@@ -56,8 +59,9 @@ class ProtectTails(Method):
     ninth, not by how much. The order of the values does not change.
     Where k units or more have the extreme value, nothing changes. Fewer than five units beyond the cut get its value. The
     column's rounding is kept, and its sign: fewer than k zeros or negative values at one end are replaced. The mean of the
-    replaced values is not kept: a mean that contains the largest value would show it.
-    Missing values stay missing. Weights are not used. Members of a household with equal values get equal values.
+    replaced values is not kept: a mean that contains the largest value would show it. Nor is its bias stated: rounded to
+    one digit, and with a p % rule passed, it still told whether the largest unit was in (AUC 0.75 to 0.99 on made files).
+    Missing values stay missing. Weights are not used. Equal values of one unit get equal values.
 
     Likelihood: a reader of the method note repeats the step with random numbers of their own. Only steps after it add to
     the likelihood.
@@ -74,6 +78,7 @@ class ProtectTails(Method):
         "The largest and smallest values of each amount are replaced by draws from a model of the tail."
     )
 
+    revision: ClassVar[int] = 2  # 2: a person with several records counts once
     mixes_records: ClassVar[bool] = True
     is_simulated: ClassVar[bool] = True
     value_origin: ClassVar[Origin] = "unmasked"
@@ -81,7 +86,7 @@ class ProtectTails(Method):
     kept: ClassVar[str] = "every value up to the cut at each end, the order of the values, their rounding and sign"
     distorted: ClassVar[str] = (
         "the largest and smallest values of each amount, of at least ten units at each end: they are draws from a "
-        "generalized Pareto tail above the cut, or an exponential one, and their mean is not kept"
+        f"generalized Pareto tail above the cut, or an exponential one; {BIAS_NOT_STATED}"
     )
 
     on: tuple[str, ...]
@@ -114,7 +119,7 @@ class ProtectTails(Method):
             return x
         if units is None:
             return replace_tails(x, tails, rng)
-        # Draw one value for all members of a household that have the same value.
+        # Draw one value for all records of a unit that have the same value.
         rows = np.flatnonzero(~tails.inside(x) & ~np.isnan(x))
         pairs, index = np.unique(np.column_stack([units[rows], x[rows]]), axis=0, return_inverse=True)
         replaced = x.copy()

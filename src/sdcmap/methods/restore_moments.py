@@ -35,13 +35,14 @@ class RestoreMoments(Method):
     on : the numeric variables.
     of : "mean": each variable is shifted. "variance": each is shifted and stretched. "covariance": all are mapped together.
     by : categorical variables; moments are restored in each of their combinations that at least 30 persons or households
-        have in both files. The other combinations are one group. By default the file is one group.
+        have in the original, and 30 records in the masked file. The others are one group. By default the file is one group.
     noise : standard deviation of the error of the restored moments, in standard errors of the original's, at least 0.5.
         Exact moments would show the value of a person to somebody who knows those of all others.
 
     Formula: y' = m + (y - mean y) A, with A = 1, sd/sd(y), or the symmetric matrix that takes the covariance matrix of y to
     the target S with the smallest change. m ~ N(mean x, noise^2 Var(x)/n), S = L (1 + noise G/sqrt(n)) L with L the
-    symmetric root of Cov x and G symmetric normal with variances 1, and 2 on the diagonal; n counts households, or records.
+    symmetric root of Cov x and G symmetric normal with variances 1, and 2 on the diagonal; n counts
+    persons, where the file has several records of a person, else households, or records.
     The moments of the original are those of a file whose extremes are replaced by quantiles of their tails, as by
     `ProtectTails`. Zeros stay zero, and variables that are never negative remain so; both can leave a small difference.
     Missing values stay missing and are left out; for covariances, variables must be complete, with less than 1 % zeros.
@@ -62,6 +63,7 @@ class RestoreMoments(Method):
     mixes_records: ClassVar[bool] = True
     needs_original: ClassVar[bool] = True
     value_origin: ClassVar[Origin] = "derived"
+    revision: ClassVar[int] = 2  # 2: a person with several records counts once
     households: ClassVar[str] = "a household counts once in the error of the restored moments"
     kept: ClassVar[str] = (
         "the stated moments up to a stated random error; zeros, and the sign of variables that have one"

@@ -19,7 +19,7 @@ from sdcmap.methods._adversarial_forest import draw_by_adversarial_forest
 from sdcmap.methods._column_models import MODELS, Predictors, draw_column
 from sdcmap.methods._kept_models import kept_incompatibilities, kept_problems, kept_terms
 from sdcmap.methods._latent_variables import latent_scores, values_of_latent
-from sdcmap.methods.protect_tails import tails_of, units_of
+from sdcmap.methods.protect_tails import BIAS_NOT_STATED, tails_of, units_of
 
 MODEL_LABELS = {
     "trees": "CART",
@@ -56,7 +56,8 @@ class Synthesize(Method):
     keep : regressions whose coefficients are kept, such as "log(wage) ~ educ + sex + educ:sex"; their terms join the model
         that the response is drawn from. The predictors come before the response. Only with "regressions".
     tails : numbers beyond the value of the `tails`-th largest (smallest) unit are drawn from a model of the tail, as by
-        `ProtectTails`; at least 10. A unit is a household, by its extreme value, or a record if there are none.
+        `ProtectTails`; at least 10. A unit is a person with all records or a household, by its extreme value; else a
+        record.
 
     Formula: y_j ~ F_j(. | given, y_1, ..., y_(j-1)), F_j by a tree, a forest or a network; by regressions
         y_j = x b + e, e a residual of the leaf, or P(y_j = c) proportional to p_c(x) n_c/sum of p_c in the leaf; or
@@ -98,14 +99,13 @@ class Synthesize(Method):
     )
     distorted: ClassVar[str] = (
         "all relations that the model does not represent; the largest and smallest numbers, of at least ten units at each "
-        "end: they are draws from a generalized Pareto tail beyond the cut, or an exponential one, and their mean is not "
-        "kept"
+        f"end: they are draws from a generalized Pareto tail beyond the cut, or an exponential one; {BIAS_NOT_STATED}"
     )
     searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
 
     # 2: no values of one or two records, weights drawn; 3: no rare numbers; 4: grid; 5: eigenvectors; 6: tails; 7: units;
-    # 8: nominal variables in a copula; 9: `keep`, which changes no file without it
-    revision: ClassVar[int] = 9
+    # 8: nominal variables in a copula; 9: `keep`, which changes no file without it; 10: repeated persons are units
+    revision: ClassVar[int] = 10
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
@@ -244,7 +244,7 @@ def _replace_rare_values(data: Microdata, name: str, drawn: Array, tails: Tails 
 
 
 def _values_of_units(data: Microdata, name: str) -> Array:
-    """Return the values of a column, each once for a household: a value that all its members share belongs to one unit."""
+    """Return the values of a column, each once for a unit: a value that all records of a person share belongs to one."""
     values, units = data.column(name).values, units_of(data)
     if units is None:
         return values

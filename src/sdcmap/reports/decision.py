@@ -135,15 +135,15 @@ def release_measurement(study: Study, scores: Scores, choice: Choice | None) -> 
             continue
         measure, limit = scores.values[row["measure"]], _limits(study.plan).get(row["measure"])
         known = row["value"] is not None
-        end = ""
+        end, note = "", row["reason"]
         if known:
             estimate = Estimate.from_details(row["value"], row["se"], row["details"])
             compared = Limit(measure, 0.0 if limit is None else limit).confidence_limit(estimate, last["level"])
-            end = format_score(compared, measure.value_unit)
+            end, note = format_score(compared, measure.value_unit), measure.describe_parts(estimate)
         rows.append({
             "title": measure.title, "axis": measure.axis, "value": format_score(row["value"], measure.value_unit),
             "compared": end, "limit": "" if limit is None else format_score(limit, measure.value_unit),
-            "reason": "" if known else row["reason"],
+            "note": note,
         })  # fmt: skip
     return {"when": str(last["when"])[:10], "level": last["level"], "tries": last["tries"], "rows": rows}
 

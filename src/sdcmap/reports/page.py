@@ -111,6 +111,7 @@ def _board_sections(study: Study, view: View) -> Page:
         "parent": parent_file(study),
         "search_summary": report_tables.summarize_search(scores, choice, study.manifest.get("search", {})),
         "skipped_attacks": report_tables.skipped_attacks(scores, choice),
+        "parts_without_limit": report_tables.parts_without_limit(scores, choice),
         "missing": report_tables.missing_candidates(scores),
         "releases": [] if view.map.is_expectation else view.map.frontier.to_dicts(),
         **_draw_measure_pairs(view),

@@ -194,6 +194,14 @@ def skipped_attacks(scores: Scores, choice: Choice | None) -> list[str]:
     return lines
 
 
+def parts_without_limit(scores: Scores, choice: Choice | None) -> list[str]:
+    """Return what measures say of the chosen release beside the value that has a limit, a sentence each."""
+    candidate = "" if choice is None else choice.candidate or ""
+    found = ((name, scores.estimates(name).get(candidate)) for name in scores.measure.filter(axis="risk")["name"])
+    said = [scores.values[name].describe_parts(own) for name, own in found if own is not None and name in scores.values]
+    return [sentence for sentence in said if sentence]
+
+
 def missing_candidates(scores: Scores) -> dict[str, ByReason]:
     """Return the candidates that were infeasible or failed, and the measures without a value, by reason."""
     candidates = scores.candidate.with_columns(pl.col("method").replace(dict(scores.names)))

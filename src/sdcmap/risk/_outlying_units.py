@@ -83,7 +83,7 @@ Subjects: TypeAlias = dict[tuple[str, ...], Array]
 
 @dataclass(frozen=True)
 class OutlyingUnits:
-    """The most outlying units of a file: households where there are some, else people.
+    """The most outlying units of a file: people with all their records, else households, else records.
 
     Parameters
     ----------
@@ -101,9 +101,9 @@ class OutlyingUnits:
         """Return the number of each record's unit, in the order of outlyingness; -1 for all other records."""
         return self._choose(data)[0]
 
-    def count_units(self, records: int) -> int:
-        """Return how many units are chosen in a file of so many records, if they are few enough of its people."""
-        return min(max(self.fewest, math.ceil(self.share * records)), max(self.fewest, MAX_UNITS))
+    def count_units(self, people: int) -> int:
+        """Return how many units are chosen in a file of so many people, if they have few enough of its records."""
+        return min(max(self.fewest, math.ceil(self.share * people)), max(self.fewest, MAX_UNITS))
 
     def targets(self, data: Microdata) -> Array:
         """Return the most outlying record of each chosen unit."""
@@ -129,12 +129,11 @@ class OutlyingUnits:
         return numbers, categories
 
     def _find(self, data: Microdata) -> tuple[Array, Array]:
-        code = _units_of(data)
         # the records, most outlying first; the first record of a unit represents it
         order = np.argsort(-outlyingness(data, self.names or data.knowable), kind="stable")
-        _, first, unit, size = np.unique(code[order], return_index=True, return_inverse=True, return_counts=True)
+        _, first, unit, size = np.unique(data.units[order], return_index=True, return_inverse=True, return_counts=True)
         by_first = np.argsort(first)
-        wanted = self.count_units(len(data))
+        wanted = self.count_units(data.people)
         few = np.cumsum(size[by_first]) <= self.most * len(data)
         chosen = by_first[:wanted][few[:wanted]]
         number = np.full(len(size), -1)
@@ -154,8 +153,8 @@ def _rank_subjects(bits: dict[tuple[str, ...], Array]) -> list[Subjects]:
 
 
 @dataclass(frozen=True)
-class LargestRecords:
-    """The records with the `largest` values of each amount, with their households.
+class ExtremeUnits:
+    """The units with the `largest` values of each amount, and with the smallest ones where an amount has negative values.
 
     on : the amounts; empty: every numeric variable.
     """
@@ -165,37 +164,38 @@ class LargestRecords:
 
     def __call__(self, data: Microdata) -> Array:
         """Return the number of each record's unit; -1 for all other records."""
-        rows = [find_largest(data.numbers(name), self.largest) for name in self.on or data.numeric]
-        code, unit = _units_of(data), np.full(len(data), -1)
-        chosen = np.isin(code, code[np.concatenate([np.empty(0, dtype=np.int64), *rows])])
-        unit[chosen] = np.unique(code[chosen], return_inverse=True)[1]
+        amounts = [data.numbers(name) for name in self.on or data.numeric]
+        rows = [find_largest(sign * x, data.units, self.largest) for x in amounts for sign in signs_of_ends(x)]
+        unit = np.full(len(data), -1)
+        chosen = np.isin(data.units, data.units[np.concatenate([np.empty(0, dtype=np.int64), *rows])])
+        unit[chosen] = np.unique(data.units[chosen], return_inverse=True)[1]
         return unit
 
 
 @dataclass(frozen=True)
 class WatchedUnits:
-    """The outlying units and those with the largest values, as a choice of `HalfIn`.
+    """The outlying units and those with extreme values, as a choice of `HalfIn`.
 
     The two measures of the few have the same choice, so that they share their refits, which are the largest part of the
     cost of a synthetic candidate.
     """
 
     outlying: OutlyingUnits = OutlyingUnits()
-    largest: LargestRecords = LargestRecords()
+    extreme: ExtremeUnits = ExtremeUnits()
 
     def __call__(self, data: Microdata) -> Array:
         """Return the number of each record's unit; -1 for all other records.
 
-        `draw_half_in` gives units 2j and 2j + 1 opposite refits. Two units with largest values are never such a pair:
+        `draw_half_in` gives units 2j and 2j + 1 opposite refits. Two units with extreme values are never such a pair:
         whether one of them is in must not tell which others are, because these determine its rank.
         """
-        unit = _units_of(data)
-        outlying, largest = (np.unique(unit[choose(data) >= 0]) for choose in (self.outlying, self.largest))
-        others = np.setdiff1d(outlying, largest)
-        partners, rest = np.split(others, [min(len(largest), len(others))])
+        unit = data.units
+        outlying, extreme = (np.unique(unit[choose(data) >= 0]) for choose in (self.outlying, self.extreme))
+        others = np.setdiff1d(outlying, extreme)
+        partners, rest = np.split(others, [min(len(extreme), len(others))])
         number = np.full(int(unit.max(initial=-1)) + 1, -1)
-        number[largest], number[partners] = 2 * np.arange(len(largest)), 2 * np.arange(len(partners)) + 1
-        number[rest] = 2 * len(largest) + np.arange(len(rest))
+        number[extreme], number[partners] = 2 * np.arange(len(extreme)), 2 * np.arange(len(partners)) + 1
+        number[rest] = 2 * len(extreme) + np.arange(len(rest))
         return np.asarray(number[unit])
 
 
@@ -204,20 +204,25 @@ def count_release_refits(times: int) -> int:
     return max(times, min(MAX_RELEASE_REFITS, max(MIN_RELEASE_REFITS, 2 * times)))
 
 
-def find_largest(x: Array, largest: int) -> Array:
-    """Return the records with the largest finite values, at most so many and a tenth of the file, largest first.
+def signs_of_ends(x: Array) -> tuple[float, ...]:
+    """Return by which signs the extreme amounts are the largest ones: by -1 too where some are negative, as losses are.
 
-    >>> find_largest(np.array([3.0, np.nan, 9.0, 5.0] + 16 * [1.0]), 10)
+    >>> signs_of_ends(np.array([5.0, -3.0])), signs_of_ends(np.array([5.0, 0.0]))
+    ((1.0, -1.0), (1.0,))
+    """
+    return (1.0, -1.0) if (x < 0).any() else (1.0,)
+
+
+def find_largest(x: Array, units: Array, largest: int) -> Array:
+    """Return the record with the largest finite value of each of the largest units, largest first.
+
+    They are at most so many units, and a tenth of all units.
+
+    >>> find_largest(np.array([3.0, np.nan, 9.0, 5.0, 8.0] + 16 * [1.0]), np.array([0, 1, 2, 3, 2, *range(4, 20)]), 10)
     array([2, 3])
     """
     present = np.flatnonzero(np.isfinite(x))
-    count = min(largest, len(present), max(1, math.floor(MAX_SHARE_OF_LARGEST * len(x))))
-    return np.asarray(present[np.argsort(-x[present], kind="stable")[:count]])
-
-
-def _units_of(data: Microdata) -> Array:
-    """Return the household of each record, as codes; a person without a household number is one of their own."""
-    if data.household is None:
-        return np.arange(len(data))
-    codes = data.codes(data.household).astype(np.int64)
-    return np.where(data.missing(data.household), codes.max(initial=0) + 1 + np.arange(len(data)), codes)
+    order = present[np.argsort(-x[present], kind="stable")]
+    first = np.sort(np.unique(units[order], return_index=True)[1])
+    count = min(largest, max(1, math.floor(MAX_SHARE_OF_LARGEST * (int(units.max(initial=-1)) + 1))))
+    return np.asarray(order[first[:count]])

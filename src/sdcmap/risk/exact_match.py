@@ -10,7 +10,7 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Floats, Generator, Microdata, Range, RiskMeasure, Undefined
 from sdcmap.data.cells import common_codes, moves, recode_to_released_categories
 from sdcmap.data.label_matching import numbers_as_labels, possible_matches, spell_out_true_labels
-from sdcmap.kernels.tables.coding import compress, count_cells
+from sdcmap.kernels.tables.coding import compress, count_cells, count_units
 from sdcmap.risk._archive import read_archive
 
 # Look-up of known values: the released records that have them, or whose labels cover them.
@@ -27,7 +27,7 @@ def look_up(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> t
     """Look up the known values of everyone in the release, in the released categories where values were recoded.
 
     Returns the matches on equal values; the matches on labels that cover the values (None unless labels have several
-    depths); and the number of released records that equal each released record.
+    depths); and the number of released records that equal each released record. Equal records of one person count as one.
     """
     known = recode_to_released_categories(original, masked, names)
     origin = np.arange(len(masked)) if masked.origin is None else masked.origin
@@ -38,7 +38,8 @@ def look_up(original: Microdata, masked: Microdata, names: tuple[str, ...]) -> t
         known = numbers_as_labels(known, masked, names)
     cell = compress([common_codes(known, masked, name) for name in names])[0]
     ours, theirs = cell[: len(known)][origin], cell[len(known) :]
-    count = np.bincount(theirs, minlength=int(cell.max(initial=0)) + 1)
+    people = np.arange(len(masked)) if original.case is None else original.units[origin]
+    count = count_units(theirs, people, int(cell.max(initial=0)) + 1)
     return LookUp(count[ours], ours == theirs), covering, count[theirs]
 
 
@@ -62,7 +63,8 @@ class ExactMatch(RiskMeasure):
         than k labels cover their values.
     `parts`: "unique", the share of released records that no other record equals on these variables.
     Missing is a category: a blanked value equals only missing values (linkage attacks let it match any value).
-    Weights and households are not used. Releasing nothing re-identifies nobody: 0.
+    Weights and households are not used. Where the file has several records of a person, those with equal values count as
+    one: k people must match. Releasing nothing re-identifies nobody: 0.
     Reference: the uniques of Bethlehem, Keller, Pannekoek (1990), looked up in the released file.
 
     Examples
@@ -77,7 +79,7 @@ class ExactMatch(RiskMeasure):
     )
 
     columns_by_default: ClassVar = "knowable"
-    revision: ClassVar[int] = 2  # 2: labels of several depths
+    revision: ClassVar[int] = 3  # 2: labels of several depths; 3: equal records of one person count as one
 
     on: tuple[str, ...] = ()
     k: Annotated[int, Range(2)] = 2
@@ -154,8 +156,8 @@ class RecordRisk(RiskMeasure):
     "expected re-identifications", the sum of 1/s over the people whose own record is among their s matches. Recoded
     values are looked up in the released categories. With labels of several depths, the records with equal values match,
     or if there are none, those whose labels cover the values.
-    Missing is a category: a blanked value equals only missing values. Weights and households are not used. Releasing
-    nothing re-identifies nobody: 0.
+    Missing is a category: a blanked value equals only missing values. Weights and households are not used. Where the file
+    has several records of a person, those with equal values count as one match. Releasing nothing re-identifies nobody: 0.
     Reference: "maximum risk" of El Emam (2013), Guide to the De-identification of Personal Health Information, for
     unperturbed files; the extension to perturbed files is ours.
 
@@ -171,7 +173,8 @@ class RecordRisk(RiskMeasure):
     )
 
     unit: ClassVar[str] = "probability"
-    revision: ClassVar[int] = 3  # 2: labels of several depths; 3: expected re-identifications without pooling
+    # 2: labels of several depths; 3: expected re-identifications without pooling; 4: equal records of one person are one
+    revision: ClassVar[int] = 4
 
     on: tuple[str, ...] = ()
     inclusion: Annotated[float, Range(0, 1, "(]")] = 1.0

@@ -14,10 +14,11 @@ from sdcmap.core.refits import HalfIn, Refit, RefitRequest
 from sdcmap.risk._control import NO_CONTROL
 from sdcmap.risk._outlying_units import (
     MAX_SHARE_OF_LARGEST,
-    LargestRecords,
+    ExtremeUnits,
     WatchedUnits,
     count_release_refits,
     find_largest,
+    signs_of_ends,
 )
 
 CHANCE_HITS = 0.25  # share of the largest values of skewed amounts that are estimated within 10 % by chance (simulated)
@@ -33,7 +34,7 @@ def hits_by_rank(size: Array, rank: Array, released: Array, p: float) -> Array:
 
 
 class Hits(NamedTuple):
-    """Whether the attack succeeds on each largest unit of an amount (rows) in each file (columns), and which unit is in."""
+    """Whether the attack succeeds on each extreme unit of an amount (rows) in each file (columns), and which unit is in."""
 
     success: Array
     inside: Array
@@ -73,13 +74,15 @@ class ExtremeValues(RiskMeasure):
     """How much better the largest values of an amount are estimated because the largest units are in the file.
 
     The attacker knows who has the largest income, or which firm is the third largest, and takes the released value at that
-    rank for theirs. They succeed if it is within p % of the truth. Values of the same rank can also be estimated where the
-    unit is not in the file, from the other people; that is statistics, so only the gain from being in the file counts.
+    rank for theirs. They succeed if it is within p % of the truth. Where an amount has negative values, such as losses, the
+    smallest ones are attacked too. Values of the same rank can also be estimated where the unit is not in the file, from
+    the other people; that is statistics, so only the gain from being in the file counts.
 
     Parameters
     ----------
     on : the amounts; by default all numeric variables.
-    largest : how many units of each amount are attacked, at least 1; at most a tenth of the file.
+    largest : how many units of each amount, at each end, are attacked, at least 1; at most a tenth of all units. A unit is
+        a person with all records, where the file has several of a person, else a household, or a record.
     p : how close is too close, in percent of the true value, above 0.
     times : the number of refits in a sweep, even and at least 4; the release checks make twice as many, from 40 to 100.
     control : "refits": the method is run again without a random half of the largest units and of the outlying people, whom
@@ -91,15 +94,16 @@ class ExtremeValues(RiskMeasure):
     method : how the file was made; a sweep and a release fill it in.
 
     Formula: success with the unit in the file minus success without it, the mean over the largest units of an amount. The
-        amount counts whose gain plus two standard errors is largest. Success: |released value at rank r - x| <=
-        p/100 |x|, r the number of records in the file whose value is above x, plus 1. In a refit half of the largest units
-        are absent, so the next value is further away than if one were absent: the gain is rather too high than too low.
+        amount counts whose gain plus two standard errors is largest; its smallest values count as another amount. Success:
+        |released value at rank r - x| <= p/100 |x|, r the number of records in the file whose value is above x, plus 1. In
+        a refit half of the largest units are absent, so the next value is further away than if one were absent: the gain is
+        rather too high than too low.
     Standard error: over the refits; without refits over the units.
     `parts`: "members" and "non-members", the success with the unit and without it, over all amounts; "worst amount", the
         largest gain, not shrunk; "standard error of one amount", the mean over amounts; "largest units", the gain of the
         first unit of each amount; "units" and "refits".
     Missing values have no rank. An amount that was recoded into classes has no released values. Weights are not used: a
-    ranking counts units. Households: refits leave out whole households. Releasing nothing gains 0.
+    ranking counts units, each by its largest value. Refits leave out whole units. Releasing nothing gains 0.
     Reference: Cox (1981) for values within p %; the comparison with refits is ours.
 
     Examples
@@ -118,9 +122,11 @@ class ExtremeValues(RiskMeasure):
     paired: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("numeric",)
     missing: ClassVar[str] = "a missing value has no rank"
-    households: ClassVar[str] = "units are attacked one by one; refits leave out whole households"
+    households: ClassVar[str] = "the largest value of each household is attacked; refits leave out whole households"
     columns_by_default: ClassVar = "numeric"
-    revision: ClassVar[int] = 2  # 2: the refits also lack half of the outlying people, as those of OutlierMembership
+    # 2: the refits also lack half of the outlying people, as those of OutlierMembership; 3: units with all their records,
+    # and the smallest values of amounts that have negative ones
+    revision: ClassVar[int] = 3
     omitted_from_title: ClassVar[tuple[str, ...]] = ("times",)
     can_be_spared: ClassVar[bool] = True
 
@@ -141,7 +147,8 @@ class ExtremeValues(RiskMeasure):
 
     def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
         """Return the error of the gain if CHANCE_HITS of the values are estimated closely, with their units or without."""
-        units = min(self.largest, max(1, math.floor(MAX_SHARE_OF_LARGEST * (rows or len(data)))))
+        people = data.people * (rows or len(data)) / max(1, len(data))
+        units = min(self.largest, max(1, math.floor(MAX_SHARE_OF_LARGEST * people)))
         if self.amounts == "together":
             units *= len(self.variables(data))
         return math.sqrt(4 * CHANCE_HITS * (1 - CHANCE_HITS) / (units * self.times))
@@ -151,12 +158,13 @@ class ExtremeValues(RiskMeasure):
             yield "ExtremeValues needs a numeric variable that has values."
 
     def seconds(self, data: Microdata) -> float | None:
-        return (self.times + self.largest) * len(self.variables(data)) * len(data) * SECONDS_PER_VALUE
+        ends = sum(len(signs_of_ends(data.numbers(name))) for name in self.variables(data))
+        return (self.times + self.largest) * ends * len(data) * SECONDS_PER_VALUE
 
     def refits(self, masked: Microdata) -> RefitRequest | None:
         if self.method is None or (self.control == "best" and masked.paired and not self.method.mixes_records):
             return None
-        return HalfIn(self.times, WatchedUnits(largest=LargestRecords(self.on, self.largest)))
+        return HalfIn(self.times, WatchedUnits(extreme=ExtremeUnits(self.on, self.largest)))
 
     def release_variant(self) -> Measure:
         return replace(self, control="refits", amounts="each", times=count_release_refits(self.times))
@@ -167,12 +175,12 @@ class ExtremeValues(RiskMeasure):
 
     def score_refits(self, original: Microdata, refits: Sequence[Refit], rng: Generator) -> Estimate:
         parts = []
-        for name in self._known_amounts(original):
-            x = original.numbers(name)
-            rows = find_largest(x, self.largest)
+        for name, sign in self._ends(original):
+            x = sign * original.numbers(name)
+            rows = find_largest(x, original.units, self.largest)
             inside = np.column_stack([~refit.outside[rows] for refit in refits])
             success = np.column_stack([
-                hits_by_rank(x[rows], _ranks(x[~refit.outside], x[rows]), _released(refit.released, name), self.p)
+                hits_by_rank(x[rows], _ranks(x[~refit.outside], x[rows]), sign * _released(refit.released, name), self.p)
                 for refit in refits
             ])  # fmt: skip
             parts.append(Hits(success, inside))
@@ -182,24 +190,28 @@ class ExtremeValues(RiskMeasure):
         if not masked.paired or self.control == "refits" or (self.method is not None and self.method.mixes_records):
             raise Undefined(NO_CONTROL)
         origin = np.arange(len(masked)) if masked.origin is None else masked.origin
-        is_released = np.bincount(origin, minlength=len(original)) > 0
+        is_released, units = np.bincount(origin, minlength=len(original)) > 0, original.units
         parts = []
-        for name in self._known_amounts(original):
-            x, y = original.numbers(name), _released(masked, name)
-            rows = find_largest(np.where(is_released, x, np.nan), self.largest)
+        for name, sign in self._ends(original):
+            x, y = sign * original.numbers(name), sign * _released(masked, name)
+            rows = find_largest(np.where(is_released, x, np.nan), units, self.largest)
             rank = _ranks(x[is_released], x[rows])
-            # the same released file with the unit's row and without it
-            without = [hits_by_rank(x[[row]], rank[[i]], y[origin != row], self.p)[0] for i, row in enumerate(rows)]
+            # the same released file with the unit's rows and without them
+            others = [units[origin] != units[row] for row in rows]
+            without = [hits_by_rank(x[[row]], rank[[i]], y[others[i]], self.p)[0] for i, row in enumerate(rows)]
             success = np.column_stack([hits_by_rank(x[rows], rank, y, self.p), np.array(without)])
             parts.append(Hits(success, np.tile([True, False], (len(rows), 1))))
         return self._estimate(parts)
 
-    def _known_amounts(self, original: Microdata) -> tuple[str, ...]:
-        """Return the amounts that have values."""
-        return tuple(n for n in self.check_variables(original) if np.isfinite(original.numbers(n)).any())
+    def _ends(self, original: Microdata) -> Iterator[tuple[str, float]]:
+        """Yield each amount that has values, with 1 for its largest ones, and with -1 for its smallest where negative."""
+        for name in self.check_variables(original):
+            x = original.numbers(name)
+            if np.isfinite(x).any():
+                yield from ((name, sign) for sign in signs_of_ends(x))
 
     def _estimate(self, hits: Sequence[Hits]) -> Estimate:
-        """Return the gain of the worst amount, from the hits on each amount."""
+        """Return the gain of the worst amount, from the hits on each end of each amount."""
         hits = [one for one in hits if len(one.success)]
         if not hits:
             raise Undefined("no unit with a value was released.")

@@ -18,6 +18,8 @@ from sdcmap.kernels.tables.coding import compress
 from sdcmap.risk._control import SECONDS_PER_COMPARISON, distance_inputs, recode_by_method
 from sdcmap.risk._half_in_scores import (
     MIN_REFITS,
+    WORST_BY_CHANCE,
+    WORST_PERSON,
     detection_rate,
     group_area,
     has_enough_controls,
@@ -56,7 +58,7 @@ class OutlierMembership(RiskMeasure):
     Parameters
     ----------
     on : the variables the attacker knows, of any kind; by default every column that other people could know.
-    share, fewest : as many people as this share of the file, but at least `fewest`, are attacked; in (0, 1), at least 4.
+    share, fewest : as many people as this share of all people, but at least `fewest`, are attacked; in (0, 1), at least 4.
     most : the largest share of the records that may be left out of refits, in (0, 1].
     statistic : "auc": the probability that a member has a higher score than a non-member; "detection": the share of
         members who are recognized at 1 % false positives, which needs 1,000 scores of non-members.
@@ -78,8 +80,8 @@ class OutlierMembership(RiskMeasure):
     refits, which has no limit, and the value that such a maximum exceeds by chance with probability 5 %; "people" attacked;
     the part of the standard error that more refits do not reduce. The standard error is clustered by person and by refit.
     The value describes the method on these data; the released file itself is not used. Missing is a category; a missing
-    number has -log2 of the share missing. Weights are not used. Households: a household enters a refit as a whole, and its
-    most outlying person is attacked.
+    number has -log2 of the share missing. Weights are not used. A person with several records enters a refit with all of
+    them, and the most outlying one is attacked. The same holds for households.
     Reference: Carlini et al. (2022); Stadler, Oprisanu, Troncoso (2022); Cameron, Gelbach, Miller (2011) for the error.
 
     Examples
@@ -102,7 +104,8 @@ class OutlierMembership(RiskMeasure):
     texts_in_title: ClassVar[tuple[str, ...]] = ("on", "statistic")
     omitted_from_title: ClassVar[tuple[str, ...]] = ("times",)
     can_be_spared: ClassVar[bool] = True
-    revision: ClassVar[int] = 2  # 2: the refits also lack half of the largest units, as those of ExtremeValues
+    # 2: the refits also lack half of the largest units, as those of ExtremeValues; 3: people with all their records
+    revision: ClassVar[int] = 3
     households: ClassVar[str] = "left out of refits as a whole; the most outlying person of each is attacked"
 
     on: tuple[str, ...] = ()
@@ -129,8 +132,10 @@ class OutlierMembership(RiskMeasure):
 
     def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
         """Return the error if all scores are alike: that of Mann and Whitney, or of a share and the threshold it needs."""
-        count = rows or len(data)
-        people = self._units.count_units(count) if rows else len(self._units.targets(data))
+        if rows is None:
+            people = len(self._units.targets(data))
+        else:
+            people = self._units.count_units(math.ceil(data.people * rows / max(1, len(data))))
         pairs = max(1, people) * self.times / 2  # scores with a person, and as many without one
         if self.statistic == "detection":
             return math.sqrt(2 * FALSE_POSITIVE_RATE * (1 - FALSE_POSITIVE_RATE) / pairs)
@@ -144,6 +149,16 @@ class OutlierMembership(RiskMeasure):
         fixed = estimate.parts.get(BETWEEN_PEOPLE, 0.0) ** 2
         rest = max(0.0, (estimate.se or 0.0) ** 2 - fixed)
         return math.sqrt(fixed + rest * self.times / count_release_refits(self.times))
+
+    def describe_parts(self, estimate: Estimate) -> str:
+        worst, chance = (estimate.parts.get(name) for name in (WORST_PERSON, WORST_BY_CHANCE))
+        if worst is None or chance is None or self.statistic != "auc":
+            return ""
+        return (
+            f"The most recognizable of the {estimate.parts['people']:,.0f} outlying people: an attacker who compares a "
+            f"release with this person and one without tells which is which with probability {worst:.2f}. The largest of "
+            f"so many is above {chance:.2f} by chance alone in 5 % of cases. No limit is compared with this number."
+        )
 
     def other_incompatibilities(self, data: Microdata) -> Iterator[str]:
         if data.schema.census:
@@ -164,7 +179,7 @@ class OutlierMembership(RiskMeasure):
             )
 
     def seconds(self, data: Microdata) -> float | None:
-        people = max(self.fewest, self.share * len(data))
+        people = max(self.fewest, self.share * data.people)
         comparisons = len(data) * len(self.variables(data)) * SECONDS_PER_COMPARISON
         return self.times * people * (ATTACKS * comparisons + SECONDS_PER_SCORE)
 

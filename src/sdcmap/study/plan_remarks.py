@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import polars as pl
 
 from sdcmap.core.edit_rule import parse_edit
+from sdcmap.core.formatting import join_names
 from sdcmap.core.limit import Limit, strictest
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import SchemaError, Undefined
-from sdcmap.methods.recode import Recode
+from sdcmap.methods import ProtectTails, Recode, Synthesize, TopCode, TopCodeJointly
 from sdcmap.study.cost import count_refits
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import explain_unmeasured
 from sdcmap.utility import ChangedConclusions
 from sdcmap.utility.analysis_change import MIN_CLEAR_FINDINGS, count_clear_findings
+
+PROTECTS_EXTREMES = (ProtectTails, Recode, Synthesize, TopCode, TopCodeJointly)  # of the amounts that they mask
 
 
 def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
@@ -29,10 +31,10 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
         yield f"The plan names no risk measure. These were added: {', '.join(risks)}."
     yield from explain_unmeasured(data, plan.measures, plan.profile)
     if data.case is not None:
-        people = len(np.unique(data.units))
         yield (
-            f"The {len(data):,} records are of {people:,} people ({data.case}): people are held out with all their "
-            "records, and shares count records."
+            f"The {len(data):,} records are of {data.people:,} people ({data.case}): people are held out with all their "
+            "records, and shares count records. So do the group and leaf sizes of methods and k-anonymity: a group may be "
+            "one person, so state sizes larger than the records of a person."
         )
     for text in plan.edits:
         if broken := int(parse_edit(text).violations(data).sum()):
@@ -46,6 +48,26 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
     free = [name for name in risks if name not in plan.limits and name not in plan.risk]
     if plan.limits and free:
         yield f"No limit is stated for {', '.join(free)}: measured, but not compared with a limit."
+    yield from _find_kept_extremes(data, plan)
+
+
+def _find_kept_extremes(data: Microdata, plan: Plan) -> Iterator[str]:
+    """Yield a remark on the candidates that change amounts but release their extremes, or values near them."""
+    keeping: dict[str, int] = {}  # how many methods, by the classes of the steps that mask these amounts
+    amounts: dict[str, None] = {}
+    for method in plan.all_methods:
+        protected = {name for step in method.steps if isinstance(step, PROTECTS_EXTREMES) for name in step.masks(data)}
+        steps = {step: set(step.masks(data)) & {*data.numeric} - protected for step in method.steps}
+        if kept := [name for name in data.numeric if any(name in own for own in steps.values())]:
+            amounts |= dict.fromkeys(kept)
+            classes = " and ".join(dict.fromkeys(type(step).__name__ for step, own in steps.items() if own))
+            keeping[classes] = keeping.get(classes, 0) + 1
+    if keeping:
+        count, names = sum(keeping.values()), [name for name in data.numeric if name in amounts]
+        yield (
+            f"{count:,} candidate{'s' if count > 1 else ''} (with {join_names([*keeping])}) may release the largest values "
+            f"of {join_names(names)}, or values near them. Add ProtectTails on them as the first step of each."
+        )
 
 
 def _explain_unlimited_conclusions(data: Microdata, plan: Plan) -> Iterator[str]:

@@ -7,11 +7,12 @@ publish.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 from sdcmap.core import Measure, Microdata, PlanError, Roles, did_you_mean
+from sdcmap.core.formatting import join_names
 from sdcmap.core.limit import Limit
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.renamed_names import suggest_name
@@ -89,6 +90,14 @@ def _explain_if_too_small(data: Microdata, measure: Measure, limit: float) -> st
     return (
         f"{_name_of(measure)} is off: with {len(data):,} records its error alone exceeds the room below the limit of "
         f"{limit:g}. {remedy}."
+    )
+
+
+def _explain_left_out(secrets: Sequence[str], left: Sequence[str]) -> str:
+    """Return which sensitive columns a profile does not infer, because there are many."""
+    return (
+        f"Of {len(secrets)} sensitive columns, the profile infers the first {MAX_INFERRED_COLUMNS}, not "
+        f"{join_names(left)}. State AttributeInference for the others that matter."
     )
 
 
@@ -220,6 +229,8 @@ class Profile(Value):
         of_few = {m: limit for m, limit in limits.items() if m.can_be_spared}
         small = {m: why for m, limit in of_few.items() if (why := _explain_if_too_small(data, m, limit))}
         off |= {_name_of(m): why for m, why in small.items()}
+        if left := data.sensitive[MAX_INFERRED_COLUMNS:]:
+            off |= {"AttributeInference of further columns": _explain_left_out(data.sensitive, left)}
         return MeasureLimits({m: limit for m, limit in limits.items() if m not in small}, off)
 
     def _measures(self, data: Microdata) -> Iterator[Measure]:
@@ -249,7 +260,7 @@ class Profile(Value):
         if self.membership < 1:
             yield risk.ClosestRecord(on=data.knowable, **outside)
         outliers = risk.OutlierMembership()
-        scores = OUTLIER_SCORES / max(outliers.fewest, outliers.share * len(data))
+        scores = OUTLIER_SCORES / max(outliers.fewest, outliers.share * data.people)
         refits = min(MAX_REFITS_OF_FEW, max(MIN_REFITS_OF_FEW, 2 * math.ceil(scores / 2)))
         if self.extremes is not None and data.numeric:
             yield risk.ExtremeValues(times=refits)  # the same refits

@@ -64,7 +64,8 @@ class Tails(NamedTuple):
 def fit_tails(x: Array, units: Array | None, k: int) -> Tails | None:
     """Cut x at the k-th smallest and k-th largest unit, and fit a tail to each side. None if there is no value.
 
-    units : the household of each value, which counts once, by its largest or smallest value; None: each value is a unit.
+    units : the person or household of each value, which counts once, by its largest or smallest value; None: each value
+        is a unit.
     With fewer than 2 k units the cuts are at the median.
     """
     known = np.isfinite(x)

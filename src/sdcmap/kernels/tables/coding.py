@@ -42,6 +42,16 @@ def _add_scaled(cell: Array, code: Array, stride: int) -> None:
         cell[i] += code[i] * stride
 
 
+def count_units(code: Array, units: Array, size: int) -> Array:
+    """Return how many different units have each of the codes 0, 1, ... `size` - 1.
+
+    >>> count_units(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), 2).tolist()
+    [2, 1]
+    """
+    pairs = np.unique(units.astype(np.int64) * size + code)
+    return np.bincount(pairs % size, minlength=size)
+
+
 @jit
 def count_cells(code: Array, size: int) -> Array:
     """Count the records in each of `size` cells, without a copy of the codes in a larger type."""
