@@ -155,6 +155,11 @@ class Microdata:
         """
         return self.view(_unit_codes, self.unit_columns)
 
+    @property
+    def people(self) -> int:
+        """The number of people: each is a record, or all records of a case."""
+        return len(self) if self.case is None else int(self.units.max(initial=-1)) + 1
+
     # ---- values -----------------------------------------------------------------------------------------------
     def column(self, name: str) -> Column:
         """Return the column with changes applied."""

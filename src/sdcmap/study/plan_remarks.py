@@ -28,12 +28,7 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
     if plan is not written:
         yield f"The plan names no risk measure. These were added: {', '.join(risks)}."
     yield from explain_unmeasured(data, plan.measures, plan.profile)
-    if data.case is not None:
-        people = len(np.unique(data.units))
-        yield (
-            f"The {len(data):,} records are of {people:,} people ({data.case}): people are held out with all their "
-            "records, and shares count records."
-        )
+    yield from describe_people(data)
     for text in plan.edits:
         if broken := int(parse_edit(text).violations(data).sum()):
             yield f"{broken:,} original records violate the edit rule {text!r}. Only masked values are repaired."
@@ -46,6 +41,23 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
     free = [name for name in risks if name not in plan.limits and name not in plan.risk]
     if plan.limits and free:
         yield f"No limit is stated for {', '.join(free)}: measured, but not compared with a limit."
+
+
+def describe_people(data: Microdata) -> Iterator[str]:
+    """Yield of how many people the records are; without a case, a remark on each identifier that repeats."""
+    if data.case is not None:
+        yield (
+            f"The {len(data):,} records are of {data.people:,} people ({data.case}): people are held out with all their "
+            "records, and shares count records."
+        )
+        return
+    for name in data.schema.of_role("identifier"):
+        known = data.codes(name)[~data.missing(name)]
+        if (distinct := len(np.unique(known))) < len(known):
+            yield (
+                f"Identifier {name} repeats: {distinct:,} values in {len(known):,} records. If its values are people, "
+                f"state it as case (--case {name}, or `case` in the plan): else their records count as different people."
+            )
 
 
 def _explain_unlimited_conclusions(data: Microdata, plan: Plan) -> Iterator[str]:
