@@ -58,7 +58,7 @@ def test_unsupported_role_fails_with_reason() -> None:
     data = sm.read(frame, **ROLES, replicate="w1", psu="cluster")
     plan = plan_of(SWAP_AND_NOISE)
     reason = failed(release(data, plan, chosen(plan)))["roles"]
-    assert "'w1' is stated as replicate" in reason and "'cluster' is stated as psu" in reason and "as drop" in reason
+    assert "'w1' has the role replicate" in reason and "'cluster' has the role psu" in reason and "as drop" in reason
 
 
 def test_panel_records_are_not_treated_as_people() -> None:

@@ -91,8 +91,8 @@ def test_look_writes_plan_that_passes_check(folder: Path, tmp_path: Path) -> Non
         "numeric",
     )
     assert seen["sizes"]["<3"] > seen["sizes"]["<2"] > 0
-    words = f"{seen['sizes']['<2']:,} of fewer than 2, {seen['sizes']['<3']:,} of fewer than 3"
-    assert f"Records in small combinations: {words}" in " ".join(shown.split())
+    words = f"are unique on the keys; {seen['sizes']['<3']:,} are in combinations of at most 2 records"
+    assert f" {seen['sizes']['<2']:,} of {seen['rows']:,} records {words}" in " ".join(shown.split())
     checked = json.loads(sdcmap("check", plan, "--json").stdout)
     assert checked["problems"] == []
     assert checked["candidates"] == sm.Plan.read(plan).count >= 15

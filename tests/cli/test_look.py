@@ -74,4 +74,44 @@ def test_look_explains_plan_that_cannot_be_swept(tmp_path: Path) -> None:
     rows = [f"{i % 40 + 20},{'fm'[i % 2]},{i % 3 + 1}" for i in range(90)]
     (tmp_path / "x.csv").write_text("\n".join(["age,sex,wave", *rows]))
     said = sdcmap("look", tmp_path / "x.csv", "-o", tmp_path / "plan.toml").stderr
-    assert "cannot be swept yet: 'wave' is stated as wave" in said
+    assert "cannot be swept yet: 'wave' has the role wave" in said
+
+
+def test_panel_can_be_swept_as_it_is_proposed(tmp_path: Path) -> None:
+    """Regression test: the year was proposed as wave, and the plan refused its own proposal."""
+    rows = [
+        f"{100 + i // 3},{2001 + i % 3},{20 + i // 3 % 50 + i % 3},{'fm'[i // 3 % 2]},{i * 37 % 900 + i % 7}.5"
+        for i in range(600)
+    ]
+    (tmp_path / "x.csv").write_text("\n".join(["pid,year,age,sex,wage", *rows]))
+    seen = sdcmap("look", tmp_path / "x.csv", "-o", tmp_path / "plan.toml")
+    assert "600 records are of 200 people (pid)" in seen.stdout and "cannot be swept" not in seen.stderr
+    plan = sm.Plan.read(tmp_path / "plan.toml")
+    assert plan.count > 10 and plan.data is not None and plan.data.case == ("pid",) and "year" in plan.data.keys
+    assert plan.problems_with(plan.data.read(tmp_path)) == []
+
+
+def test_repeated_identifiers_are_named_in_look_and_check(tmp_path: Path) -> None:
+    rows = [f"p{i // 3}@example.org,{20 + i % 50},{'fm'[i % 2]},{i * 37 % 900}" for i in range(300)]
+    (tmp_path / "x.csv").write_text("\n".join(["email,age,sex,wage", *rows]))
+    words = (
+        "Identifier email repeats: 100 values in 300 records. If its values are people, state it as case (--case email"
+    )
+    assert words in " ".join(sdcmap("look", tmp_path / "x.csv", "-o", tmp_path / "plan.toml").stdout.split())
+    assert words in sdcmap("check", tmp_path / "plan.toml").stdout
+
+
+def test_plan_of_one_candidate_is_counted_as_one(tmp_path: Path) -> None:
+    rows = [f"{i % 40 + 20},{'fm'[i % 2]},{i % 3 + 1}" for i in range(90)]
+    (tmp_path / "x.csv").write_text("\n".join(["age,sex,wave", *rows]))
+    said = sdcmap("look", tmp_path / "x.csv", "-o", tmp_path / "plan.toml")
+    assert "with 1 candidate for" in said.stderr
+    assert "name; no column tells which records belong together" in (tmp_path / "plan.toml").read_text()
+
+
+def test_one_statistic_is_off_where_the_other_can_be_shown(tmp_path: Path) -> None:
+    rows = [f"{i * 7 % 60 + 20},{'fm'[i % 2]},{i * 37 % 900},{i * 11 % 500}" for i in range(1000)]
+    (tmp_path / "x.csv").write_text("\n".join(["age,sex,wage,rent", *rows]))
+    said = sdcmap("look", tmp_path / "x.csv").stdout
+    assert "OutlierMembership (limit 0.7)" in said and "- OutlierMembership is off" not in said
+    assert "One statistic of OutlierMembership is off: true positives at 1 %" in said

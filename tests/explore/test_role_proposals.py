@@ -115,7 +115,7 @@ def test_numbers_that_repeat_are_no_identifiers() -> None:
     half = np.repeat(np.arange(N // 2), 2)[rng.permutation(N)]
     panel = {"person_id": np.tile(np.arange(150), 4), "year": np.repeat([2001, 2002, 2003, 2004], 150), "sex": sex}
     seen = look(panel)
-    assert (seen["person_id"].role, seen["year"].role) == ("case", "wave")
+    assert (seen["person_id"].role, seen["year"].role) == ("case", "key")
     assert "no value repeats within a value of year" in seen["person_id"].why
     seen = look({"id": half, "sex": sex})
     assert (seen["id"].role, seen["id"].certainty) == ("household", "possible") and "differ in sex" in seen["id"].why
@@ -221,6 +221,162 @@ def test_every_proposal_says_how_sure_it_is_and_what_it_saw() -> None:
         assert column.why and "distinct value" in column.evidence, name
     stated = sm.look(sm.read(pl.DataFrame(people(13)), keys="plec"), identifying=False)
     assert {v.certainty for v in stated.variables if v.stated} == {"stated"}
+
+
+def shares(seed: int = 14) -> dict[str, Any]:
+    """Return columns of a shuffled household file: numbers far apart, and what the members of a household share."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(N)
+    of_household = {
+        "v9": rng.choice(10**6, 241, replace=False), "rooms": rng.integers(1, 9, 241),
+        "total": rng.lognormal(9, 0.5, 241).round(),
+    }  # fmt: skip
+    return {name: values[HOUSEHOLD][order] for name, values in of_household.items()} | {
+        "age": rng.integers(18, 90, N),
+        "sex": rng.choice(["f", "m"], N),
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["idhog", "folioviv", "hserial", "nquest", "idhh", "num_hog", "dwelling", "HHSERIAL", "id_menage", "haushaltsnr"],
+)
+def test_household_numbers_in_any_order_by_name(name: str) -> None:
+    seen = look({name: shares()["v9"], "age": shares()["age"], "sex": shares()["sex"]})[name]
+    assert (seen.role, seen.certainty) == ("household", "likely")
+
+
+def test_household_and_person_numbers_in_any_order_by_what_their_records_share() -> None:
+    seen = look(shares())
+    assert (seen["v9"].role, seen["v9"].certainty) == ("household", "possible")
+    assert "agree in rooms, total" in seen["v9"].why and "up to 4 of 600 rows" in seen["v9"].evidence
+    rng = np.random.default_rng(15)
+    person = rng.permutation(np.repeat(np.arange(100), 6))
+    own = {"sex": rng.choice(["f", "m"], 100)[person], "born": rng.integers(1940, 2000, 100)[person]}
+    seen = look({"v9": person * 37 + 4000, **own, "wage": rng.lognormal(8, 1, N).round()})
+    assert (seen["v9"].role, seen["v9"].certainty) == ("case", "possible") and "agree in sex, born" in seen["v9"].why
+    wage = rng.integers(10, 400, N) * 100  # an amount determines its tax and its band, but no household has one
+    functions = {"v3": wage, "tax": np.maximum(wage - 5000, 0) // 5, "band": np.digitize(wage, [5000, 10_000, 20_000])}
+    assert roles({**functions, "sex": shares()["sex"]})["v3"] == "numeric"
+
+
+def test_weights_of_surveys_and_of_bodies() -> None:
+    rng = np.random.default_rng(16)
+    weight, kilos = rng.lognormal(5, 0.4, N).round(2), rng.normal(75, 12, N).round(1)
+    for name in ("factor", "FACTOREL", "gew", "wgt"):
+        assert roles({name: weight, "age": shares()["age"]})[name] == "weight", name
+    for name in ("gew_kg", "peso_kg", "body_wgt", "koerpergewicht", "risk_factor", "factor1"):
+        assert roles({name: kilos, "age": shares()["age"]})[name] == "numeric", name
+    assert roles({"gew": kilos, "groesse": rng.normal(172, 9, N).round()})["gew"] == "numeric"
+
+
+def test_inclusion_probability_of_any_scale() -> None:
+    weight = np.random.default_rng(17).lognormal(3, 0.6, N).round(3)
+    assert (50 / weight > 1).any()
+    seen = look({"w": weight, "x": 50 / weight})
+    assert (seen["x"].role, seen["x"].certainty) == ("drop", "certain") and "proportional to 1/w" in seen["x"].why
+    assert seen["w"].role == "weight"
+
+
+REPEATED = np.random.default_rng(18).permutation(np.repeat(np.arange(100), 6)) + 1000
+PERSON_NAMES = (
+    "patient_id", "mrn", "account_no", "ssn", "subject", "person", "idind", "worker", "subjid", "respid", "pat_nr", "pid",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PERSON_NAMES)
+def test_repeated_numbers_of_persons_are_cases(name: str) -> None:
+    """They were plain identifiers, amounts or keys, so that each record counted as another person."""
+    rng = np.random.default_rng(19)
+    others = {"age": rng.integers(18, 90, N), "sex": rng.choice(["f", "m"], N)}
+    seen = look({name: REPEATED, **others})[name]
+    assert (seen.role, seen.certainty) == ("case", "possible") and "up to 6 of 600 rows share one" in seen.evidence
+    for time in ("year", "visit"):
+        panel = look({name: np.repeat(np.arange(100), 6), time: np.tile(np.arange(2001, 2007), 100), **others})
+        assert (panel[name].role, panel[name].certainty) == ("case", "likely")
+        assert f"no value repeats within a value of {time}" in panel[name].why
+        assert (panel[time].role, panel[time].kind) == ("key", "ordinal") and f"because {name} tells" in panel[time].why
+    assert look({name: np.arange(N) + 1000, **others})[name].role == "identifier"
+
+
+def test_one_number_of_persons_is_the_case() -> None:
+    seen = look({"mrn": REPEATED * 7 % 997, "patient_id": [f"P{k}" for k in REPEATED], "age": shares()["age"]})
+    assert (seen["mrn"].role, seen["patient_id"].role) == ("case", "identifier")
+    assert "a further number of persons beside mrn" in seen["patient_id"].why
+    stated = sm.look(sm.read(pl.DataFrame({"pid": REPEATED, "mrn": REPEATED * 3}), case="pid"), identifying=False)
+    assert stated.names_with_role("identifier") == ("mrn",)
+
+
+def test_counts_and_amounts_are_no_identifiers() -> None:
+    rng = np.random.default_rng(20)
+    columns = {
+        "email_count": rng.poisson(20, N), "phone_minutes": rng.integers(0, 300, N),
+        "license_years": rng.integers(0, 50, N), "ip_rate": rng.integers(0, 100, N),
+        "ssn_income": rng.integers(100, 40_000, N) * 10, "phone": rng.integers(0, 40, N),
+        "mobile_usage": rng.normal(50, 9, N).round(1), "patient_age": rng.integers(18, 90, N),
+    }  # fmt: skip
+    seen = look(columns)
+    assert {v.role for v in seen.values()} <= {"numeric", "key"} and seen["ssn_income"].role == "numeric"
+    assert roles({"phone": rng.integers(10**9, 2 * 10**9, N), "license": rng.integers(10**6, 10**7, N)}) == {
+        "phone": "identifier", "license": "identifier",
+    }  # fmt: skip
+
+
+def test_functions_of_an_identifier_are_identifiers() -> None:
+    rng = np.random.default_rng(21)
+    number, a = np.arange(1, N + 1) * 100 + 1, rng.normal(0, 1, N).round(2)
+    seen = look({"person_number": number, "dec": number / 100, "a": a, "hx": (a + 200 * (number / 100)).round(2)})
+    assert (seen["dec"].role, seen["dec"].certainty) == ("identifier", "certain") and not any(
+        v.formula for v in seen.values()
+    )
+    assert "a function of person_number" in seen["dec"].why
+    seen = look({"pid": REPEATED, "dec": REPEATED / 100, "log_pid": np.log(REPEATED), "a": a})
+    assert [seen[name].role for name in ("pid", "dec", "log_pid", "a")] == [
+        "case",
+        "identifier",
+        "identifier",
+        "numeric",
+    ]
+
+
+def test_original_columns_stay_beside_what_is_computed_from_them() -> None:
+    rng = np.random.default_rng(22)
+    age, sex, educ = rng.integers(18, 90, N), rng.choice(["f", "m"], N), rng.integers(8, 18, N)
+    income = rng.lognormal(8, 0.6, N).round(2)
+    hours = np.where(rng.random(N) < 0.4, 0, rng.integers(5, 60, N))
+    columns = {
+        "age": age, "sex": sex, "educ": educ, "income": income, "inter": age * (sex == "f"), "educ_f": educ * (sex == "f"),
+        "log_income": np.log(income), "log_age": np.log(age).round(3), "z": (income - income.mean()) / income.std(),
+        "z_age": ((age - age.mean()) / age.std()).round(3), "exper": age - educ - 6, "hours": hours,
+        "works": (hours > 0) * 1,
+    }  # fmt: skip
+    seen = look(columns)
+    computed = {
+        name: v.why.partition(";")[0].removeprefix("computed: ") for name, v in seen.items() if v.role == "drop"
+    }
+    assert computed == {
+        "inter": "age for some categories of sex, and 0 for the others",
+        "educ_f": "educ for some categories of sex, and 0 for the others",
+        "log_age": "log(age)", "z": "a linear function of income", "z_age": "a linear function of age",
+        "exper": "age - educ - 6",
+    }  # fmt: skip
+    assert {seen[name].certainty for name in computed} == {"certain"} and seen["log_income"].formula == "log(income)"
+    first = {name: columns[name] for name in ("exper", "age", "educ")}
+    assert roles(first) == {"exper": "drop", "age": "key", "educ": "key"}
+
+
+def test_numbers_near_a_line_are_not_computed() -> None:
+    rng = np.random.default_rng(23)
+    x, years = rng.lognormal(8, 0.6, N).round(2), rng.integers(0, 18, N)
+    near = {
+        "x": x,
+        "y": (1.3 * x + rng.normal(0, 5, N)).round(2),
+        "years": years,
+        "grade": years + (rng.random(N) < 0.1),
+    }
+    assert "drop" not in roles(near).values()
+    tiny = {"p": rng.choice([0.001, 0.002, 0.004], N), "k": rng.choice([2, 3, 5], N)}
+    assert "drop" not in roles(tiny).values(), "two decimals of numbers below 0.005 say nothing"
 
 
 @pytest.mark.parametrize(("total", "words"), [(999.4, "999"), (1_250_000, "1.2 million"), (331_449_281, "331 million")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -144,18 +145,73 @@ def test_limit_at_the_value_of_guessing_needs_no_number_of_records() -> None:
     data = sm.read(people(200), keys=["age", "sex", "region"], numeric="income")
     (one,) = limits_at_size(data, [Limit(ClosestRecord(), 0.5)], DEFAULT_POLICY)
     assert one.prospect == "cannot be shown" and one.records_needed is None
-    assert "No number of records would do" in " ".join(describe_limits([one], 200))
+    assert "No number of records would do" in " ".join(describe_limits([one], data))
     (other,) = limits_at_size(data, [Limit(ClosestRecord(targets=20), 0.52)], DEFAULT_POLICY)
-    assert "More people must be attacked" in " ".join(describe_limits([other], 200))
+    assert "More people must be attacked" in " ".join(describe_limits([other], data))
 
 
 def test_sentences_say_what_can_be_promised_instead() -> None:
-    text = " ".join(describe_limits(prospects(103), 103))
-    for words in ("with 103 records", "ClosestRecord (limit 0.6) cannot be shown to hold", "records would be needed",
-                  "k-anonymity (WorstLinkage, ExactMatch, RecordRisk", "scientific-use", "is not offered yet"):  # fmt: skip
+    text = " ".join(describe_limits(prospects(103), sm.read(people(103))))
+    for words in (
+        "with 103 records", "ClosestRecord (limit 0.6) cannot be shown to hold", "records would be needed",
+        "k-anonymity (WorstLinkage, ExactMatch, RecordRisk", "scientific-use", "is not offered yet",
+        "AttributeInference and ClosestRecord were not tested", "their values are exact for this file: WorstLinkage",
+    ):  # fmt: skip
         assert words in text
-    large = list(describe_limits(prospects(8000), 8000))
+    large = list(describe_limits(prospects(8000), sm.read(people(8000))))
     assert len(large) == 2 and "can be shown to hold with 8,000 records: SurestLinks (limit 0.5), Attribute" in large[0]
+
+
+def panel(role: str, persons: int = 100, years: int = 6) -> sm.Microdata:
+    """Return persons with a record in every year; all their records are alike but for the income."""
+    rng = np.random.default_rng(12)
+    number = np.repeat(np.arange(persons), years)
+    income = (people(persons)["income"].to_numpy()[number] * rng.uniform(0.95, 1.05, len(number))).round()
+    frame = people(persons)[number].with_columns(pid=number, income=income)
+    return sm.read(frame, keys=["age", "sex", "region"], numeric="income", **{role: "pid"})  # type: ignore[arg-type]
+
+
+def test_records_of_one_person_count_as_one_person() -> None:
+    data, records = panel("case"), panel("drop")
+    for measure in (
+        ClosestRecord(held_out=0.5, folds=4), sm.risk.Reconstruction(held_out=0.5, folds=4),
+        AttributeInference("income", ("age", "sex", "region"), held_out=0.5, folds=4),
+    ):  # fmt: skip
+        of_people, of_records = measure.error_at_baseline(data), measure.error_at_baseline(records)
+        assert of_people is not None and of_records is not None and of_people > 2 * of_records, measure.text
+        assert measure.error_at_baseline(data, 600) == of_people
+        assert measure.error_at_baseline(data, 3600) == pytest.approx(of_records, rel=0.02), measure.text
+        in_households = measure.error_at_baseline(panel("household"))
+        assert in_households == of_records, "the members of a household are different people"
+
+
+def test_error_with_repeated_persons_is_the_stated_one_where_nothing_is_revealed() -> None:
+    """By records, the predicted error would be less than half of what the measure states."""
+    data, measure = panel("case"), ClosestRecord(on=["age", "sex", "region", "income"], held_out=0.5, folds=4)
+    drawn = panel("case", 700, 1)
+
+    @dataclass(frozen=True)
+    class BlindPanel(sm.Method):
+        kinds: ClassVar[tuple[str, ...]] = KINDS
+        mixes_records: ClassVar[bool] = True
+
+        def mask(self, data: sm.Microdata, rng: np.random.Generator) -> sm.Microdata:
+            return sm.Microdata(data.schema, drawn.take(rng.integers(0, 700, len(data))).columns, paired=False)
+
+    released = sm.mask(data, BlindPanel(), seed=1)
+    draws = [
+        sm.score(data, released, measure, paired=False, method=BlindPanel(), seed=s).popitem()[1] for s in range(4)
+    ]
+    predicted = measure.error_at_baseline(data)
+    assert predicted is not None and 0.65 < np.mean([draw.se or 0.0 for draw in draws]) / predicted < 1.3
+
+
+def test_sentences_count_the_people_of_a_panel() -> None:
+    data = panel("case")
+    text = " ".join(
+        describe_limits(limits_at_size(data, [Limit(ClosestRecord(held_out=0.5, folds=4), 0.6)], DEFAULT_POLICY), data)
+    )
+    assert "600 records of 100 people" in text and re.search(r"About ([\d,]+) records of ([\d,]+) people would", text)
 
 
 PLAN = """

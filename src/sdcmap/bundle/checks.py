@@ -9,7 +9,7 @@ import numpy as np
 
 from sdcmap.core import Array, Microdata, did_you_mean
 from sdcmap.core.edit_rule import parse_edit
-from sdcmap.core.formatting import format_percent
+from sdcmap.core.formatting import format_percent, list_names
 from sdcmap.core.limit import Verdict
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.data.identifiers import find_coordinates, is_record_number
@@ -280,11 +280,6 @@ def check_roles(data: Microdata, proposed: Sequence[str] = (), confirmed: bool =
         return Check("roles", False, f"{problem} {advice}")
     note = f"; {len(proposed)} proposed roles were confirmed all at once" if proposed else ""
     return Check("roles", True, f"Every column has a stated role{note}.")
-
-
-def list_names(names: Sequence[str]) -> str:
-    """Return names as a sentence lists them: a, b and c."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _first_names(names: Sequence[str]) -> str:

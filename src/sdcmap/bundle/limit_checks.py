@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sdcmap.bundle.checks import Check, list_names
+from sdcmap.bundle.checks import Check
 from sdcmap.choose import Threshold
 from sdcmap.core import Measure, Method, Microdata, SchemaError, Stream, Undefined
 from sdcmap.core.estimate import Bound, Estimate
+from sdcmap.core.formatting import list_names
 from sdcmap.core.limit import Absent, EfficiencyLimit, Limit, Verdict, axis_scales, format_limit, strictest
 from sdcmap.core.rule import Rule
 from sdcmap.kernels.machine import cores

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sdcmap.bundle.checks import list_names
 from sdcmap.bundle.relation_search import MIN_TEST_VALUES, SCREENING_RECORDS, RelationSearch, SourceColumn
 from sdcmap.bundle.value_predictors import Target, predict_along, predict_by_group
 from sdcmap.core import Array, Column, Floats, Microdata, Stream
+from sdcmap.core.formatting import list_names
 from sdcmap.core.release_policy import DEFAULT_POLICY, ReleasePolicy
 from sdcmap.data.cells import common_codes
 from sdcmap.kernels.masking.granularity import granularity

@@ -80,11 +80,19 @@ def _unique_record_tables(overview: Look) -> tuple[Table, Table]:
 
 
 def _remarks(overview: Look) -> Iterator[str]:
+    from sdcmap.core.formatting import count_of, list_names
     from sdcmap.data.identifiers import SAFE_HARBOR
+    from sdcmap.study.plan_remarks import describe_people
 
-    small = ", ".join(f"{count:,} of fewer than {size.lstrip('<')}" for size, count in overview.sizes.items())
     if overview.sizes:
-        yield f"The keys have {overview.cells:,} combinations. Records in small combinations: {small} records."
+        (_, unique), (least, few), *more = (
+            (int(size.lstrip("<")) - 1, count) for size, count in overview.sizes.items()
+        )
+        larger = list_names([f"{count:,} in those of at most {most}" for most, count in more])
+        yield (
+            f"The keys have {count_of(overview.cells, 'combination')}. {unique:,} of {count_of(overview.rows, 'record')} "
+            f"are unique on the keys; {few:,} are in combinations of at most {least} records, {larger}."
+        )
     else:
         yield "No column is a key."
     yield from _what_is_left_out(overview)
@@ -93,14 +101,7 @@ def _remarks(overview: Look) -> Iterator[str]:
     advice = "State its codes for missing values, or leave it as text."
     for name, count in list(overview.mixed.items())[:MAX_CODES_SHOWN]:
         yield f"Column {name} contains numbers and {count:,} values that are not numbers. {advice}"
-    for column in overview.variables:
-        if column.role == "case":
-            yield (
-                f"{overview.rows:,} records are of {column.distinct:,} people ({column.name}). People are held out with "
-                "all their records; shares count records."
-            )
-        elif column.role == "identifier" and column.stated and column.distinct + column.missing < overview.rows:
-            yield f"Identifier {column.name} repeats. If its values are people, state it as case: --case {column.name}"
+    yield from describe_people(overview.data_with_roles)
     if classes := sorted({column.safe_harbor for column in overview.variables} - {""}):
         yield f"Safe Harbor classes: {'; '.join(f'{letter}, {SAFE_HARBOR[letter]}' for letter in classes)}."
     yield "Roles with ? are proposed; confirm them. `unique` counts records whose value no other record has."
@@ -156,6 +157,7 @@ def look(
     Example: sdcmap look suf/data.csv --ddi suf/codebook.xml --within suf-study --profile public-use -o puf.toml
     """
     import sdcmap as sm
+    from sdcmap.core.formatting import count_of
     from sdcmap.data.private_folder import write_atomically
     from sdcmap.explore.first_look import look as look_at
     from sdcmap.study.limits_at_size import describe_limits, nothing_can_pass
@@ -176,7 +178,7 @@ def look(
     else:
         show(file.name, overview)
         print(f"Limits of the profile {release_profile.words}, with the roles above:")
-        print(*(f"- {line}" for line in (*describe_limits(limits, overview.rows), *off.values())), sep="\n")
+        print(*(f"- {line}" for line in (*describe_limits(limits, overview.data_with_roles), *off.values())), sep="\n")
     if not edits and out is None:
         return
     plan = overview.plan(file.resolve(), release_profile, [table.resolve() for table in tables])
@@ -193,7 +195,9 @@ def look(
         if nothing_can_pass(limits):
             advice = "With so few records no candidate can be released; the limits above say what can be done instead."
         advice = f"It cannot be swept yet: {' '.join(problems)}" if problems else advice
-        note(f"{out} contains a starting plan with {plan.count} candidates for {release_profile.words}. {advice}")
+        note(
+            f"{out} contains a starting plan with {count_of(plan.count, 'candidate')} for {release_profile.words}. {advice}"
+        )
 
 
 def _header(overview: Look) -> str:

@@ -27,6 +27,7 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
 
     Example: sdcmap check plan.toml
     """
+    from sdcmap.core.formatting import count_of
     from sdcmap.errors import PlanError
     from sdcmap.study.cost import PATIENT_SECONDS, estimate_seconds
     from sdcmap.study.limits_at_size import describe_limits, limits_at_size, nothing_can_pass
@@ -38,7 +39,7 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
         parsed = written.with_risk(data)
         problems = parsed.problems_with(data)
         prospects = () if problems else limits_at_size(data, limits_of_plan(parsed), parsed.policy)
-        sentences = list(describe_limits(prospects, len(data)))
+        sentences = list(describe_limits(prospects, data))
         problems += [" ".join(sentences)] if nothing_can_pass(prospects) else []
     except PlanError as error:
         problems = list(error.problems)
@@ -54,7 +55,7 @@ def check(plan: options.PlanFile, as_json: options.Json = False) -> None:
         facts = {"candidates": parsed.count, "seconds": seconds, "remarks": notes, "policy": policy}
         print_json({"problems": [], **facts, "limits": prospects})
     else:
-        counts = f"{parsed.count:,} candidates, {len(parsed.measures)} measures"
+        counts = f"{count_of(parsed.count, 'candidate')}, {count_of(len(parsed.measures), 'measure')}"
         print(f"{plan} is valid: {counts}; about {format_duration(seconds)} on one core.")
         others = f"Other numbers that can refuse a file ([policy] of the plan): {parsed.policy.description}"
         print(*sentences, *notes, others, sep="\n")

@@ -19,6 +19,24 @@ def join_names(names: Sequence[str]) -> str:
     return f"{', '.join(names[: MAX_NAMES_IN_PHRASE - 1])} and {len(names) - MAX_NAMES_IN_PHRASE + 1} more"
 
 
+def list_names(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them.
+
+    >>> list_names(["age"]), list_names(["age", "sex", "race"])
+    ('age', 'age, sex and race')
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> count_of(1, "candidate"), count_of(2000, "record")
+    ('1 candidate', '2,000 records')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def name_axis(measures: Sequence[str]) -> str:
     """Return a phrase for the measures on one axis.
 

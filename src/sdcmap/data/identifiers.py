@@ -77,7 +77,18 @@ NAMES = (  # class, role, pattern of a column name or label in snake case
     ("C", "key", r"dob|(date_of_birth|birth_?(date|day))|geburts(datum|tag)|fecha_nacimiento|date_naissance"
      r"|(admission|discharge|death|entry|exit)_?date|sterbedatum"),
 )  # fmt: skip
-TEXT_CLASSES = ("A", "L", "N", "P", "Q")  # names, plates, addresses: numbers with such a name measure something
+TEXT_CLASSES = ("A", "F", "L", "N", "P", "Q")  # names, plates, addresses: numbers with such a name measure something
+LONG_NUMBER_CLASSES = ("D", "E", "O")  # telephone, fax and IP numbers: short numbers with such a name are counts
+MIN_LONG_NUMBER = 1e4  # most telephone numbers without their area code, and all addresses, are larger
+QUANTITY = (  # what is measured about something: a column of numbers with such a word in its name is no number of it
+    r"counts?|freq(uency)?|total|sum|mean|avg|average|amount|rate|ratio|share|percent|pct|score|level|usage|duration|"
+    r"seconds?|minutes?|mins?|hours?|hrs|days?|weeks?|months?|years?|yrs|age|calls?|visits|fees?|costs?|prices?|bills?|"
+    r"income|wages?|salary|earnings|spending|expenditures?|balance|debts?|limit|taxe?s?|"
+    r"anzahl|dauer|sekunden|minuten|stunden|tage|wochen|monate|jahre|kosten|gebuehr(en)?|einkommen|lohn|"
+    r"nb|nbre|taux|duree|secondes|heures|jours|semaines|mois|ans|annees|revenus?|"
+    r"cantidad|tasa|duracion|segundos|minutos|horas|dias|semanas|meses|anos|ingresos?|gastos?|"
+    r"tasso|durata|minuti|ore|giorni|mesi|anni|reddito|aantal|duur|uren|dagen|weken|maanden|jaren|inkomen|antal|timmar|dagar"
+)
 PLAIN_NAME = r"names?|nom|nombre"  # of anything, not only of people
 SMALL_PLACE = (
     r"city|town|village|municipality|county|district|parish|ward|suburb|neighbou?rhood|place|station|gemeinde|ort|stadt|kreis|"
@@ -138,6 +149,8 @@ def detect_identifier(data: Microdata, name: str) -> Mark | None:
         words = "name" if has_words(pattern, name) else "label"
         if letter in TEXT_CLASSES and not _is_text(data, name):
             continue
+        if role == "identifier" and _measures_something(data, name, name if words == "name" else label, letter):
+            continue
         if letter == "A" and has_words(rf"{SMALL_PLACE}", name, label):
             return Mark("B", "key", f"{words}: of a place")
         if letter == "A" and _names_no_person(data, name, label):
@@ -158,6 +171,20 @@ def _is_text(data: Microdata, name: str) -> bool:
         return False
     share = levels.drop_nulls().cast(pl.String).str.contains(r"^\s*[<>+-]?\s*\d[\d.,]*\s*$").mean()
     return float(share or 0) < 0.5  # type: ignore[arg-type]
+
+
+def _measures_something(data: Microdata, name: str, words: str, letter: str) -> bool:
+    """Return whether numbers are counts or amounts, although their name or label, `words`, is that of an identifier.
+
+    The numbers have decimals, or the words of a quantity, or are too short for the numbers of this class.
+    """
+    if data.column(name).levels is not None:
+        return False
+    known = data.numbers(name)[~data.missing(name)]
+    if not len(known):
+        return False
+    is_short = letter in LONG_NUMBER_CLASSES and float(np.median(np.abs(known))) < MIN_LONG_NUMBER
+    return is_short or has_words(QUANTITY, words) or bool((known != np.rint(known)).any())
 
 
 def _names_no_person(data: Microdata, name: str, label: str) -> bool:

@@ -25,6 +25,7 @@ UNSUPPORTED_ROLES = {  # roles that are recognized but not supported: the reason
     "wave": "records of several waves would be treated as several people",
 }
 INSTEAD = {"wave": "state the number of the person as case, and {it} as key, or keep one wave"}  # of "state it as drop"
+INSTEAD_WITH_CASE = {"wave": "state {it} as key"}  # where the number of the person is stated
 
 NOT_IN_FORMULAS = (*NEVER_RELEASED, *RENUMBERED_ROLES, *UNSUPPORTED_ROLES)
 
@@ -134,9 +135,10 @@ class Schema:
         """Yield a sentence for each of these unsupported roles that a column has."""
         for role in roles:
             if names := self.of_role(role):
-                is_are, it = ("is", "it") if len(names) == 1 else ("are", "them")
-                columns = f"{', '.join(map(repr, names))} {is_are} stated as {role}"
-                advice = INSTEAD.get(role, "state {it} as drop").format(it=it)
+                has, it = ("has", "it") if len(names) == 1 else ("have", "them")
+                columns = f"{', '.join(map(repr, names))} {has} the role {role}"
+                instead = INSTEAD_WITH_CASE if self.of_role("case") else INSTEAD
+                advice = instead.get(role, "state {it} as drop").format(it=it)
                 yield f"{columns}, but {UNSUPPORTED_ROLES[role]}: {advice}."
 
     def formula_problems(self, names: Iterable[str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ A formula is tried on a few records first; if it holds there, it is checked on a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations, permutations
 from keyword import iskeyword
 
@@ -29,6 +30,11 @@ PAIR_FORMULAS: Mapping[str, tuple[bool, Callable[[Array, Array], Array]]] = {
     "{a} / {b}": (True, lambda a, b: a / b),
     "{a} / {b}**2": (True, lambda a, b: a / b**2),
     "{a} * {b}**2": (True, lambda a, b: a * b**2),
+}
+ONE_COLUMN_FORMULAS: Mapping[str, Callable[[Array], Array]] = {
+    "{a}**2": lambda a: a**2,
+    "log({a})": np.log,
+    "log({a} + 1)": np.log1p,
 }
 # units: percent, centimeters, thousands, months
 SCALES = (1.0, 100.0, 0.01, 10_000.0, 0.0001, 1000.0, 0.001, 12.0, 1 / 12)
@@ -136,8 +142,9 @@ def _candidates(target: Array, others: Mapping[str, Array], tolerance: float) ->
         for scale in SCALES[1:]:
             if gives(scale * x):
                 yield f"{_format_factor(scale)} * {_quote(name)}", lambda a, s=scale: s * a, (name,)
-        if gives(x**2):
-            yield f"{_quote(name)}**2", lambda a: a**2, (name,)
+        for template, function_of_one in ONE_COLUMN_FORMULAS.items():
+            if gives(function_of_one(x)):
+                yield template.format(a=_quote(name)), function_of_one, (name,)
     for template, (is_ordered, function) in PAIR_FORMULAS.items():
         for a, b in permutations(trial, 2) if is_ordered else combinations(trial, 2):
             scale = _scale(float(y[one]), float(function(trial[a][one], trial[b][one])), float(slack[one]))
@@ -163,38 +170,49 @@ def _sums(y: Array, trial: Mapping[str, Array], slack: Array, gives: Callable[[A
     complete = np.isfinite(x).all(axis=1) & np.isfinite(y)
     if complete.sum() <= len(names) + 1 or not names:
         return
-    # A column belongs to the sum if its range times its slope exceeds rounding; fit again with these columns only.
-    contributes = np.abs(_slopes(x[complete], y[complete])) * np.ptp(x[complete], axis=0) > 4 * slack.max()
-    if not 0 < contributes.sum() <= MAX_SUMMANDS:
-        return
-    parts = tuple(name for name, part in zip(names, contributes, strict=True) if part)
-    slopes = _slopes(x[complete][:, contributes], y[complete])
-    for unit in FACTOR_UNITS:
-        factors = np.rint(slopes / unit) * unit
-        if factors.all() and gives(x[:, contributes] @ factors):
-            yield _format_sum(parts, factors), lambda *columns, f=factors: np.column_stack(columns) @ f, parts
-            return
+    for has_constant in (False, True):
+        slopes, _ = _slopes(x[complete], y[complete], has_constant)
+        # A column belongs to the sum if its range times its slope exceeds rounding; fit again with these columns only.
+        contributes = np.abs(slopes) * np.ptp(x[complete], axis=0) > 4 * slack.max()
+        if not 0 < contributes.sum() <= MAX_SUMMANDS:
+            continue
+        parts = tuple(name for name, part in zip(names, contributes, strict=True) if part)
+        slopes, constant = _slopes(x[complete][:, contributes], y[complete], has_constant)
+        for unit in FACTOR_UNITS:
+            factors, offset = np.rint(slopes / unit) * unit, round(constant / unit) * unit
+            if factors.all() and (offset or not has_constant) and gives(x[:, contributes] @ factors + offset):
+                yield _format_sum(parts, factors, offset), partial(_add_up, factors, offset), parts
+                return
 
 
-def _slopes(x: Array, y: Array) -> Array:
-    """Return the least-squares slopes without a constant; columns are scaled for numerical stability."""
+def _add_up(factors: Array, constant: float, *columns: Array) -> Array:
+    return np.asarray(np.column_stack(columns) @ factors + constant)
+
+
+def _slopes(x: Array, y: Array, has_constant: bool) -> tuple[Array, float]:
+    """Return the least-squares slopes, and the constant or 0; columns are scaled for numerical stability."""
     scale = np.abs(x).max(axis=0)
     scale[scale == 0] = 1.0
-    return np.asarray(np.linalg.lstsq(x / scale, y, rcond=None)[0] / scale)
+    scaled = np.column_stack([x / scale, np.ones(len(y))]) if has_constant else x / scale
+    slopes = np.linalg.lstsq(scaled, y, rcond=None)[0]
+    return np.asarray(slopes[: len(scale)] / scale), float(slopes[-1]) if has_constant else 0.0
 
 
-def _format_sum(names: Sequence[str], factors: Array) -> str:
+def _format_sum(names: Sequence[str], factors: Array, constant: float) -> str:
     """Return the text of a sum.
 
-    >>> _format_sum(["wage", "rent", "tax"], np.array([1.0, 12.0, -0.5]))
+    >>> _format_sum(["wage", "rent", "tax"], np.array([1.0, 12.0, -0.5]), 0.0)
     'wage + 12 * rent - 0.5 * tax'
+    >>> _format_sum(["age", "educ"], np.array([1.0, -1.0]), -6.0)
+    'age - educ - 6'
     """
     terms = [
         f"{'' if abs(factor) == 1 else f'{_format_factor(abs(factor))} * '}{_quote(name)}"
         for name, factor in zip(names, factors, strict=True)
     ]
     more = (f" {'-' if factor < 0 else '+'} {term}" for factor, term in zip(factors[1:], terms[1:], strict=True))
-    return f"{'-' if factors[0] < 0 else ''}{terms[0]}{''.join(more)}"
+    end = f" {'-' if constant < 0 else '+'} {_format_factor(abs(constant))}" if constant else ""
+    return f"{'-' if factors[0] < 0 else ''}{terms[0]}{''.join(more)}{end}"
 
 
 def _trial_rows(target: Array, others: Sequence[Array]) -> Array:

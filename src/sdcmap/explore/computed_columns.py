@@ -1,25 +1,47 @@
-"""Find columns that repeat what another column says: indicators, other codes of the same categories, squares; and sets of
-indicators of which exactly one is 1. Formulas between amounts are found in `column_formulas`.
+"""Find columns that repeat what others say: indicators, other codes of the same categories, powers, logarithms, linear
+functions and interactions; and sets of indicators of which exactly one is 1. Formulas are found in `column_formulas`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from sdcmap.core import Array
+from sdcmap.explore.column_formulas import rounding
 
 MAX_CATEGORIES = 2000  # columns with more values are not compared as categories
 MIN_REPEATS = 30  # records whose value another record has; with fewer, two columns may agree by chance
 MIN_RECORDS_OF_INDICATOR = 10  # with each of its two values; a rarer one may be a split of another column by chance
 MAX_COLUMNS = 200  # that are compared with each other; the work grows with the square
 MIN_SET_SIZE = 3  # indicators in a set of which one is 1; two of them are each other's reverse
-POWERS = (2, 3)
 POWER_SCALES = (1.0, 0.1, 0.01, 0.001, 0.0001)  # such as age**2 / 100
-MAX_NUMBERS = 60  # numeric columns that are tried as powers of each other
-TRIAL_RECORDS = 20  # a power is tried on these first
+
+
+def _power(power: int, scale: float, x: Array) -> Array:
+    return np.asarray(scale * x**power)
+
+
+FUNCTIONS: Mapping[str, Callable[[Array], Array]] = {
+    **{
+        f"{{source}}**{p}" + (f" * {c:g}" if c != 1 else ""): partial(_power, p, c)
+        for p in (2, 3)
+        for c in POWER_SCALES
+    },
+    "log({source})": np.log,
+    "log({source} + 1)": np.log1p,
+    "log10({source})": np.log10,
+}
+RELATIVE_SLACK = 1e-6  # of numbers that are equal, for what is stored in single precision
+LINE_SLACK = 1.3  # half units of the last decimal, because the line is fitted to rounded values
+MIN_STEPS_OF_LINE = 20  # half units of the last decimal; fewer values lie on a line by chance
+MAX_NUMBERS = 60  # numeric columns that are tried as functions of each other
+MAX_GROUPS = 50  # categories that may tell where a column is 0
+MAX_INDICATED_NUMBERS = 20  # of a column of which an indicator is computed; an amount is 0 for a group, not the reverse
+TRIAL_RECORDS = 40  # a function is tried on these first
 
 
 @dataclass(frozen=True)
@@ -37,10 +59,14 @@ class CodedColumn:
 
 @dataclass(frozen=True)
 class Computed:
-    """What a column is computed from, and how, in words without data values."""
+    """What a column is computed from, and how, in words without data values.
+
+    has_constant : it is a linear function with a constant, such as a standardized column.
+    """
 
     source: str
     words: str
+    has_constant: bool = False
 
 
 def find_recodes(columns: Mapping[str, CodedColumn]) -> dict[str, Computed]:
@@ -95,56 +121,116 @@ def _recode(target: CodedColumn, source: CodedColumn, *, is_later: bool) -> str:
     if np.bincount(ours, minlength=2).min() < MIN_RECORDS_OF_INDICATOR:
         return ""
     if size.min() == 1:
+        if source.is_ordered and source.count > MAX_INDICATED_NUMBERS:
+            return ""
         return f"an indicator of one of the {len(of_source)} categories of {{source}}"
     is_split = source.is_ordered and int((np.diff(of_source) != 0).sum()) == 1
     return "an indicator that splits the values of {source}" if is_split else ""
 
 
-def find_powers(columns: Mapping[str, Array]) -> dict[str, Computed]:
-    """Return the numeric columns that are squares or cubes of others, within rounding.
+def find_functions(columns: Mapping[str, Array]) -> dict[str, Computed]:
+    """Return the numeric columns that are a power, a logarithm or a linear function of another one, within rounding.
+
+    Of two columns that are linear functions of each other, the one with more decimals is computed, else the later one.
 
     >>> age = np.arange(20.0, 60.0)
-    >>> find_powers({"age": age, "age2": age**2 / 100})["age2"].words
-    'age**2 * 0.01'
+    >>> found = find_functions({"age": age, "age2": age**2 / 100, "z": (age - age.mean()) / age.std()})
+    >>> {name: computed.words for name, computed in found.items()}
+    {'age2': 'age**2 * 0.01', 'z': 'a linear function of age'}
     """
     names = [name for name, values in columns.items() if len(np.unique(values[np.isfinite(values)][:500])) > 2]
     names = names[:MAX_NUMBERS]
+    unit = {name: rounding(columns[name]) for name in names}
     result: dict[str, Computed] = {}
-    for name in names:
+    for name in reversed(names):  # computed columns usually come last
         for source in names:
             if source == name or source in result:
                 continue
-            if words := _power(columns[name], columns[source]):
+            if words := _function(columns[name], columns[source], unit[name]):
                 result[name] = Computed(source, words.format(source=source))
+                break
+            is_source = (unit[source], -names.index(source)) > (unit[name], -names.index(name))
+            if is_source and _is_line(columns[name], columns[source], unit[name], has_constant=True):
+                is_proportional = _is_line(columns[name], columns[source], unit[name], has_constant=False)
+                result[name] = Computed(source, f"a linear function of {source}", has_constant=not is_proportional)
+                break
+    return {name: result[name] for name in names if name in result}
+
+
+def _function(target: Array, source: Array, unit: float) -> str:
+    """Return the power or logarithm of the source that the target is, with {source} for its name; empty if none."""
+    some, every = (rows[np.abs(source[rows]) > 1] for rows in _known_rows(target, source))  # 1 is its own power
+    with np.errstate(all="ignore"):
+        for words, function in FUNCTIONS.items():
+            if _is_equal(target[some], function(source[some]), unit):
+                is_equal = len(every) >= MIN_REPEATS and _is_equal(target[every], function(source[every]), unit)
+                if is_equal and len(np.unique(source[every])) > 2:
+                    return words
+    return ""
+
+
+def _is_line(target: Array, source: Array, unit: float, *, has_constant: bool) -> bool:
+    """Return whether a column is a linear function of the source within rounding, as a standardized column is."""
+    for rows in _known_rows(target, source):
+        y, x = target[rows], source[rows]
+        if len(rows) < 3 or not np.ptp(x) or np.ptp(y) < MIN_STEPS_OF_LINE * unit:
+            return False
+        slack = LINE_SLACK * unit + RELATIVE_SLACK * np.ptp(y)
+        x, y = (x - x.mean(), y - y.mean()) if has_constant else (x, y)
+        if np.abs(y - float(x @ y) / float(x @ x) * x).max() > slack:
+            return False
+    return len(rows) >= MIN_REPEATS
+
+
+def _known_rows(target: Array, source: Array) -> tuple[Array, Array]:
+    """Return some rows, spread over the file, and all rows in which both columns are known."""
+    known = np.isfinite(target) & np.isfinite(source)
+    spread = np.unique(np.linspace(0, len(target) - 1, TRIAL_RECORDS).astype(np.int64))
+    return spread[known[spread]], np.flatnonzero(known)
+
+
+def _is_equal(values: Array, others: Array, unit: float) -> bool:
+    """Return whether numbers agree within half a unit of the last decimal, of which two count, and 1e-6 of themselves."""
+    slack = 1.02 * min(unit, 0.005) + RELATIVE_SLACK * np.abs(others)
+    return bool((np.abs(values - others) <= slack).all())
+
+
+def find_interactions(numbers: Mapping[str, Array], categories: Mapping[str, CodedColumn]) -> dict[str, Computed]:
+    """Return the numeric columns that equal another one for some categories of a third column, and are 0 for all others.
+
+    >>> age, woman = np.arange(20.0, 80.0), np.tile([0, 1], 30)
+    >>> find_interactions({"age": age, "both": age * woman}, {"sex": CodedColumn(woman, 2, False, True)})["both"].words
+    'age for some categories of sex, and 0 for the others'
+    """
+    names = [name for name, values in numbers.items() if len(np.unique(values[np.isfinite(values)][:500])) > 2]
+    groups = {name: column for name, column in categories.items() if 1 < column.count <= MAX_GROUPS}
+    result: dict[str, Computed] = {}
+    for name in (name for name in names[:MAX_NUMBERS] if (numbers[name] == 0).any()):
+        for source in (source for source in names[:MAX_NUMBERS] if source not in (name, *result)):
+            if group := _interaction(numbers[name], numbers[source], groups, (name, source)):
+                result[name] = Computed(source, f"{source} for some categories of {group}, and 0 for the others")
                 break
     return result
 
 
-def _power(target: Array, source: Array) -> str:
-    # One record rules out most pairs of columns.
-    both = (
-        np.isfinite(target[:TRIAL_RECORDS]) & np.isfinite(source[:TRIAL_RECORDS]) & (np.abs(source[:TRIAL_RECORDS]) > 1)
-    )
-    if both.any():
-        y, x = float(target[both.argmax()]), float(source[both.argmax()])
-        if not any(abs(y - scale * x**power) <= 0.01 + 1e-5 * abs(y) for power in POWERS for scale in POWER_SCALES):
-            return ""
-    known = np.flatnonzero(np.isfinite(target) & np.isfinite(source) & (np.abs(source) > 1))
-    if len(known) < MIN_REPEATS:
+def _interaction(target: Array, source: Array, groups: Mapping[str, CodedColumn], but: tuple[str, str]) -> str:
+    """Return the column whose categories tell where the target equals the source, and where it is 0; empty if none."""
+    some, every = _known_rows(target, source)
+    if ((target[some] != source[some]) & (target[some] != 0)).any():
         return ""
-    trial = known[:TRIAL_RECORDS]
-    for power in POWERS:
-        for scale in POWER_SCALES:
-            if not _is_equal(target[trial], scale * source[trial] ** power):
-                continue
-            if _is_equal(target[known], scale * source[known] ** power) and len(np.unique(source[known])) > 2:
-                return f"{{source}}**{power}" + (f" * {scale:g}" if scale != 1 else "")
+    rows = every[source[every] != 0]
+    is_source = target[rows] == source[rows]
+    is_other = (target[every] != source[every]) & (target[every] != 0)
+    if is_other.any() or min(is_source.sum(), (~is_source).sum()) < MIN_REPEATS:
+        return ""
+    for name, group in groups.items():
+        if name in but or (group.codes[rows] < 0).any():
+            continue
+        of_group = np.bincount(group.codes[rows], weights=is_source, minlength=group.count)
+        size = np.bincount(group.codes[rows], minlength=group.count)
+        if ((of_group == 0) | (of_group == size)).all():
+            return name
     return ""
-
-
-def _is_equal(values: Array, others: Array) -> bool:
-    """Return whether numbers agree up to half a unit of the last of at most two decimals, and 1e-6 of themselves."""
-    return bool((np.abs(values - others) <= 0.0051 + 1e-6 * np.abs(others)).all())
 
 
 def find_indicator_sets(columns: Mapping[str, Array]) -> Iterator[Sequence[str]]:

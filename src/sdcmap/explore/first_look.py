@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -177,11 +178,10 @@ class Look:
         """
         from sdcmap.explore.starting_plan import starting_plan  # imported here, because it loads all methods
 
-        source = self.to_source(path)
-        if self.data is None:
-            raise SchemaError("a starting plan needs the data: call `look` on the file again.")
         formulas = {summary.name: summary.formula for summary in self.variables if summary.formula}
-        return starting_plan(source.apply_to(self.data), to_profile(profile), source, formulas, [*map(str, tables)])
+        return starting_plan(
+            self.data_with_roles, to_profile(profile), self.to_source(path), formulas, [*map(str, tables)]
+        )
 
     def limits(self, profile: Profile | str = "public-use") -> tuple[LimitAtSize, ...]:
         """Return for each limit of a profile whether it can be shown to hold with the records of this file."""
@@ -194,10 +194,15 @@ class Look:
 
     def _measures(self, profile: Profile | str) -> tuple[Microdata, MeasureLimits]:
         """Return the data with stated and proposed roles, and the measures of a profile for them."""
-        if self.data is None:
-            raise SchemaError("the limits need the data: call `look` on the file again.")
-        data = self.to_source("").apply_to(self.data)
+        data = self.data_with_roles
         return data, to_profile(profile).for_rows(self.rows).measures(data)
+
+    @cached_property
+    def data_with_roles(self) -> Microdata:
+        """The data with stated and proposed roles."""
+        if self.data is None:
+            raise SchemaError("the roles need the data: call `look` on the file again.")
+        return self.to_source("").apply_to(self.data)
 
     def to_source(self, path: str | Path) -> Source:
         """Return a source with all stated and proposed roles; its `proposed` lists columns with a proposed role."""

@@ -171,11 +171,18 @@ class Controlled(RiskMeasure):
         """Return which people may be drawn as targets."""
         return np.ones(len(data), dtype=bool)
 
-    def refit_groups(self, people: int) -> tuple[float, float]:
+    def refit_groups(self, people: float) -> tuple[float, float]:
         """Return how many members and how many non-members of so many people are attacked in each refit."""
         most = math.ceil(self.max_people_drawn() / self.folds)
         held_out = self.held_out / self.folds
         return min((1 - held_out) * people, most), min(held_out * people, most)
+
+    def count_people(self, data: Microdata, rows: int | None) -> float:
+        """Return of how many people so many records like these are; None: these records.
+
+        Records of one person nearly repeat each other. The members of a household differ: they count one by one.
+        """
+        return data.people * (1.0 if rows is None else rows / max(1, len(data)))
 
     def max_people_drawn(self) -> int:
         """Return the largest number of people drawn in each group."""

@@ -156,7 +156,7 @@ class AttributeInference(SecretMeasure, Controlled):
         one category has a larger error. It counts only if it is significant, so it mostly does not count at the baseline.
         """
         chance = self._chances_of_random_guess(data)
-        people = len(chance) * (rows or len(data)) / max(1, len(data))
+        people = self.count_people(data, rows) * len(chance) / max(1, len(data))
         count = min(self.held_out * people, self.max_people_drawn())
         if count < 1:
             return None

@@ -79,7 +79,7 @@ class ClosestRecord(Controlled):
             yield "ClosestRecord is off: the file is a census, so membership is not a secret."
 
     def error_at_baseline(self, data: Microdata, rows: int | None = None) -> float | None:
-        members, non_members = self.refit_groups(rows or len(data))
+        members, non_members = self.refit_groups(self.count_people(data, rows))
         return share_closer_error(members, non_members, self.folds) if min(members, non_members) >= 1 else None
 
     def attack(self, split: Split, names: tuple[str, ...], ranges: dict[str, float], rng: Generator) -> Outcome:

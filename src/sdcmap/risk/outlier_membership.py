@@ -173,8 +173,8 @@ class OutlierMembership(RiskMeasure):
             )
         elif self.statistic == "detection" and not has_enough_controls(people, self.times):
             yield (
-                f"OutlierMembership is off: true positives at 1 % false positives need {MIN_CONTROLS:,} scores of people "
-                f"without them, and {people} people in {self.times} refits have {people * self.times // 2:,}. "
+                f"One statistic of OutlierMembership is off: {DETECTION} need {MIN_CONTROLS:,} scores of people without "
+                f"them, and {people} people in {self.times} refits have {people * self.times // 2:,}. Its AUC needs fewer. "
                 f"With 20 refits, about {math.ceil(MIN_CONTROLS / 10 / self.share):,} records would be needed."
             )
 

@@ -141,7 +141,7 @@ class Reconstruction(Controlled):
         """
         guessed = self.guessed_columns(self.variables(data))
         chance, weight = np.stack([_chance_and_weight(data, name) for name in guessed], axis=-1)
-        count = min(self.held_out * (rows or len(data)), self.max_people_drawn())
+        count = min(self.held_out * self.count_people(data, rows), self.max_people_drawn())
         if count < 1 or not weight.any():
             return None
         variance = float((weight**2 * chance * (1 - chance)).sum()) / float(weight.sum()) ** 2 * len(weight)

@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 
 from sdcmap import __version__
 from sdcmap.core import Measure, Method, Microdata
+from sdcmap.core.formatting import count_of
 from sdcmap.core.limit import state_limits
 from sdcmap.data.private_folder import STAGING_PREFIX, remove_abandoned, write_atomically
 from sdcmap.errors import SdcmapError, StudyChanged, StudyDamaged, StudyMismatch
@@ -434,7 +435,7 @@ def _is_in(column: str, names: Sequence[str]) -> pl.Expr:
 
 
 def _format_count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}" if number else ""
+    return count_of(number, noun) if number else ""
 
 
 def _warn(sentence: str) -> None:

@@ -7,11 +7,13 @@ no candidate can be within it, however little it reveals.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from sdcmap.core import Measure, Microdata
+from sdcmap.core.formatting import list_names
 from sdcmap.core.limit import Limit
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.errors import SchemaError, Undefined
@@ -111,26 +113,38 @@ def nothing_can_pass(prospects: Sequence[LimitAtSize]) -> bool:
     return any(one.prospect == "cannot be shown" and one.applies_to_all for one in prospects)
 
 
-def describe_limits(prospects: Sequence[LimitAtSize], rows: int) -> Iterator[str]:
-    """Yield which limits can be shown to hold with so many records, and what can be promised instead, a sentence each."""
+def describe_limits(prospects: Sequence[LimitAtSize], data: Microdata) -> Iterator[str]:
+    """Yield which limits can be shown to hold with these records, and what can be promised instead, a sentence each."""
+    size = partial(_count_records, people_per_record=data.people / max(1, len(data)))
+    now = size(len(data))
     hopeless = [one for one in prospects if one.prospect == "cannot be shown"]
     if nothing_can_pass(prospects):
         hopeless = [one for one in hopeless if one.applies_to_all]
-        yield f"No candidate can be released: with {rows:,} records, a limit cannot be shown to hold for any file."
-    yield from _describe(hopeless, "cannot be shown to hold")
+        yield f"No candidate can be released: with {now}, a limit cannot be shown to hold for any file."
+    yield from _describe(hopeless, "cannot be shown to hold", size)
     if hopeless:
-        yield _promises_instead(prospects, hopeless)
-    yield from _describe([one for one in prospects if one.prospect == "doubtful"], "can hardly be shown to hold")
+        yield _promises_instead(prospects, hopeless, size)
+    yield from _describe([one for one in prospects if one.prospect == "doubtful"], "can hardly be shown to hold", size)
     for prospect, words in (
-        ("can be shown", f"Limits that can be shown to hold with {rows:,} records"),
-        ("exact", "Limits that need no estimate and can be shown to hold at any size"),
+        ("can be shown", f"Limits that can be shown to hold with {now}"),
+        ("exact", "Limits that need no estimate, because their values are exact for this file"),
         ("unknown", "Limits whose error is known only after the sweep"),
     ):
         if names := [_name(group) for group in _groups([one for one in prospects if one.prospect == prospect])]:
             yield f"{words}: {', '.join(names)}."
 
 
-def _describe(prospects: Sequence[LimitAtSize], verdict: str) -> Iterator[str]:
+def _count_records(records: int, people_per_record: float) -> str:
+    """Return a number of records, and of how many people they are where these have several.
+
+    >>> _count_records(1200, 1.0), _count_records(600, 1 / 6)
+    ('1,200 records', '600 records of 100 people')
+    """
+    people = round(records * people_per_record)
+    return f"{records:,} records" + ("" if people == records else f" of {people:,} people")
+
+
+def _describe(prospects: Sequence[LimitAtSize], verdict: str, size: Callable[[int], str]) -> Iterator[str]:
     """Yield a sentence for the limits of each class of measures: what would be compared, and the records needed."""
     for group in _groups(prospects):
         worst = max(group, key=lambda one: one.margin)
@@ -141,24 +155,27 @@ def _describe(prospects: Sequence[LimitAtSize], verdict: str) -> Iterator[str]:
         if worst.baseline >= worst.limit:
             yield f"{sentence} No number of records would do, because the limit is not above the value of a mere guess."
         elif all(one.records_needed for one in group):
-            yield f"{sentence} About {max(one.records_needed or 0 for one in group):,} records would be needed."
+            yield f"{sentence} About {size(max(one.records_needed or 0 for one in group))} would be needed."
         else:
             yield f"{sentence} More people must be attacked: state more `targets` of the measure."
 
 
-def _promises_instead(prospects: Sequence[LimitAtSize], hopeless: Sequence[LimitAtSize]) -> str:
+def _promises_instead(
+    prospects: Sequence[LimitAtSize], hopeless: Sequence[LimitAtSize], size: Callable[[int], str]
+) -> str:
     """Return what can be promised where limits cannot be shown to hold."""
     options = []
     if all(one.records_needed for one in hopeless):
-        options.append(f"Use a file of about {max(one.records_needed or 0 for one in hopeless):,} records or more.")
+        options.append(f"Use a file of about {size(max(one.records_needed or 0 for one in hopeless))} or more.")
     options.append("Release under a contract: the limits of the profile scientific-use are wider.")
     exact = list(dict.fromkeys(one.kind for one in prospects if one.prospect == "exact"))
     if exact:
-        untested = ", ".join(dict.fromkeys(one.kind for one in hopeless))
+        kinds = list(dict.fromkeys(one.kind for one in hopeless))
+        untested = f"{list_names(kinds)} {'was' if len(kinds) == 1 else 'were'} not tested"
         rules = (
             f"State limits only for what needs no estimate, such as the group sizes of k-anonymity ({', '.join(exact)})"
         )
-        options.append(f"{rules}, and tell users that {untested} was not tested.")
+        options.append(f"{rules}, and tell users that {untested}.")
     numbered = " ".join(f"({number}) {option}" for number, option in enumerate(options, 1))
     return f"What can be done instead: {numbered} {NO_PRIVATE_RELEASE}."
 

@@ -30,12 +30,7 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
     if plan is not written:
         yield f"The plan names no risk measure. These were added: {', '.join(risks)}."
     yield from explain_unmeasured(data, plan.measures, plan.profile)
-    if data.case is not None:
-        yield (
-            f"The {len(data):,} records are of {data.people:,} people ({data.case}): people are held out with all their "
-            "records, and shares count records. So do the group and leaf sizes of methods and k-anonymity: a group may be "
-            "one person, so state sizes larger than the records of a person."
-        )
+    yield from describe_people(data)
     for text in plan.edits:
         if broken := int(parse_edit(text).violations(data).sum()):
             yield f"{broken:,} original records violate the edit rule {text!r}. Only masked values are repaired."
@@ -68,6 +63,24 @@ def _find_kept_extremes(data: Microdata, plan: Plan) -> Iterator[str]:
             f"{count:,} candidate{'s' if count > 1 else ''} (with {join_names([*keeping])}) may release the largest values "
             f"of {join_names(names)}, or values near them. Add ProtectTails on them as the first step of each."
         )
+
+
+def describe_people(data: Microdata) -> Iterator[str]:
+    """Yield of how many people the records are; without a case, a remark on each identifier that repeats."""
+    if data.case is not None:
+        yield (
+            f"The {len(data):,} records are of {data.people:,} people ({data.case}): people are held out with all their "
+            "records, and shares count records. So do the group and leaf sizes of methods: a group may be one person, so "
+            "state sizes larger than the records of a person."
+        )
+        return
+    for name in data.schema.of_role("identifier"):
+        known = data.codes(name)[~data.missing(name)]
+        if (distinct := len(np.unique(known))) < len(known):
+            yield (
+                f"Identifier {name} repeats: {distinct:,} values in {len(known):,} records. If its values are people, "
+                f"state it as case (--case {name}, or `case` in the plan): else their records count as different people."
+            )
 
 
 def _explain_unlimited_conclusions(data: Microdata, plan: Plan) -> Iterator[str]:
