@@ -21,7 +21,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value
 from sdcmap.data.cells import common_codes, rows_by_cell, stack_columns
 from sdcmap.data.masked_batch import MaskedBatch
-from sdcmap.data.microdata import Microdata
+from sdcmap.data.microdata import Microdata, with_reasons
 from sdcmap.data.schema import UNSUPPORTED_ROLES, Schema
 from sdcmap.errors import ContractBroken, Infeasible, SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
@@ -353,5 +353,11 @@ def _join(data: Microdata, parts: list[tuple[Array, Microdata]]) -> Microdata:
     joined = {name: stack_columns([part.column(name) for _, part in parts]) for name in names}
     whole = data if same_rows else data.take(rows[order])
     levels = {n: c.levels for n, c in joined.items() if c.levels is not None and c.levels is not data.column(n).levels}
-    masked = whole.change(None, {name: column.values[order] for name, column in joined.items()}, levels)
+    reasons = {
+        name: None if column.reasons is None else column.reasons[order]
+        for name, column in joined.items()
+        if column.levels is None and data.column(name).reasons is not None
+    }
+    values = {name: column.values[order] for name, column in joined.items()}
+    masked = with_reasons(whole, reasons).change(None, values, levels)
     return replace(masked, paired=all(part.paired for _, part in parts))
