@@ -20,6 +20,7 @@ from sdcmap.data.microdata import Microdata
 from sdcmap.data.missing_patterns import missing_state
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.trees import MAX_BINS, Tree, assign_bins, bin_edges, draw_from_leaves, find_leaves, grow
+from sdcmap.methods._visit_order import order_by_association
 from sdcmap.testing import check_method
 
 ONCE = Stream.of_seed(1)
@@ -354,6 +355,12 @@ def test_strata_are_preserved() -> None:
             "must be one of 'trees', 'regressions', 'forest', 'adversarial forest', 'network', 'copula'",
         ),
         ({"on": "wage", "given": "sex", "model": "adversarial forest"}, "must be empty with model"),
+        ({"on": "wage", "order": "association", "model": "copula"}, 'copula", which draws all variables at once'),
+        ({"on": "wage", "order": "association", "model": "adversarial forest"}, "which draws all variables at once"),
+        (
+            {"on": ["sex", "wage"], "order": "association", "model": "regressions", "keep": "wage ~ sex"},
+            'keep needs order = "stated"',
+        ),
         ({"on": "wage", "leaf": 0}, r"must be in \[1, inf\). Got 0."),
     ],
 )
@@ -381,6 +388,59 @@ def test_laws(model: str) -> None:
         check_method(sm.Synthesize(EVERYTHING, model=model), data)
         check_method(sm.Synthesize(["hours", "sex"], model=model, leaf=2), data)
     check_method(sm.Synthesize(["wage", "school"], model=model, within="sex"), people(90))
+
+
+# ---- the order of drawing -------------------------------------------------------------------------------------
+def related_columns(n: int = 1000) -> Microdata:
+    """Return a number that three other columns depend on, and one without relations."""
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=n)
+    frame = {
+        "noise": rng.normal(size=n), "a": x + 2 * rng.normal(size=n), "b": x**2 + rng.normal(size=n), "x": x,
+        "kind": np.where(x + 2 * rng.normal(size=n) > 0, "p", "q"),
+    }  # fmt: skip
+    return sm.read(pl.DataFrame(frame), keys="kind", numeric=["noise", "a", "b", "x"])
+
+
+def test_the_column_that_says_most_about_the_others_is_drawn_first() -> None:
+    data = related_columns()
+    assert order_by_association(data, data.names)[0] == "x"
+    assert order_by_association(data, data.names)[-1] == "noise"
+    assert order_by_association(data, ("noise",)) == ("noise",)
+
+
+def test_columns_with_equal_association_are_drawn_as_stated() -> None:
+    frame = pl.DataFrame({name: ["p", "q"] * 50 for name in "abc"})
+    data = sm.read(frame, keys=["a", "b", "c"])
+    assert order_by_association(data, ("b", "c", "a")) == ("b", "c", "a")
+
+
+def test_no_single_record_decides_the_order() -> None:
+    data = related_columns()
+    values = data.numbers("noise").copy()
+    values[7] = 1e9
+    moved = data.change(None, {"noise": values})
+    assert order_by_association(moved, data.names) == order_by_association(data, data.names)
+
+
+@pytest.mark.parametrize("model", ["trees", "regressions", "forest", "network"])
+def test_association_is_the_order_of_the_stated_columns(model: str) -> None:
+    """It gives the file that the same order gives where it is stated, with the same random numbers."""
+    data = related_columns()
+    learned = sm.Synthesize(data.names, model=model, order="association")  # type: ignore[arg-type]
+    stated = replace(learned, on=order_by_association(data, data.names), order="stated")
+    files = [method.apply(data, ONCE) for method in (learned, stated)]
+    for name in data.names:
+        assert np.array_equal(files[0].column(name).values, files[1].column(name).values)
+    assert learned.title.endswith("ordered by association)") and learned.digest != stated.digest
+
+
+def test_both_orders_are_on_the_map() -> None:
+    data = people(300)
+    methods = [sm.Synthesize(("wage", "tax"), order=order) for order in ("stated", "association")]  # type: ignore[arg-type]
+    plan = sm.Plan(methods, [sm.risk.ExactMatch(), sm.utility.QueryError(queries=100)], seed=1)
+    ru = sm.RUMap.of_plan(sm.sweep(data, plan, workers=1), plan)
+    assert {method.text for method in methods} <= set(ru.means["method"])
 
 
 # ---- rare numbers, and weights --------------------------------------------------------------------------------

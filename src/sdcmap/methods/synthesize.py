@@ -20,6 +20,7 @@ from sdcmap.methods._adversarial_forest import draw_by_adversarial_forest
 from sdcmap.methods._column_models import MODELS, Predictors, draw_column
 from sdcmap.methods._kept_models import kept_incompatibilities, kept_problems, kept_terms
 from sdcmap.methods._latent_variables import latent_scores, values_of_latent
+from sdcmap.methods._visit_order import order_by_association
 from sdcmap.methods.protect_tails import tails_of, units_of
 
 MODEL_LABELS = {
@@ -30,6 +31,7 @@ MODEL_LABELS = {
     "network": "Bayesian network",
     "copula": "Gaussian copula",
 }
+DRAWN_AT_ONCE = ("adversarial forest", "copula")  # models without an order of variables
 NO_PREDICTOR = ("identifier", "drop", "case", "weight", "household")
 
 
@@ -39,9 +41,9 @@ class Synthesize(Method):
 
     Parameters
     ----------
-    on : variables to replace, of any kind, in the order in which they are drawn. If it names every variable except
-        identifiers, weight and household, the file is fully synthetic: its rows do not correspond to original rows. The
-        weight may be replaced too; otherwise each row keeps its own, which is then unrelated to the new values.
+    on : variables to replace, of any kind, in the order in which they are drawn (see `order`). If it names every variable
+        except identifiers, weight and household, the file is fully synthetic: its rows do not correspond to original rows.
+        The weight may be replaced too; otherwise each row keeps its own, which is then unrelated to the new values.
     given : unreplaced variables that the model uses as predictors; by default all except identifiers, weight and
         household.
     model : how values are drawn.
@@ -56,6 +58,9 @@ class Synthesize(Method):
         that many. Not used by "copula".
     keep : regressions whose coefficients are kept, such as "log(wage) ~ educ + sex + educ:sex"; their terms join the model
         that the response is drawn from. The predictors come before the response. Only with "regressions".
+    order : "stated": variables are drawn in the order of `on`. "association": those that say most about all others first,
+        by the sum of Cramér's V, learned from groups of many records. Not with "copula" and "adversarial forest", which
+        draw all at once, nor with `keep`, which needs predictors before the response.
     tails : numbers beyond the value of the `tails`-th largest (smallest) unit are drawn from a model of the tail, as by
         `ProtectTails`; at least 10. A unit is a household, by its extreme value, or a record if there are none.
 
@@ -106,8 +111,9 @@ class Synthesize(Method):
     searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
 
     # 2: no values of one or two records, weights drawn; 3: no rare numbers; 4: grid; 5: eigenvectors; 6: tails; 7: units;
-    # 8: nominal variables in a copula; 9: `keep`, which changes no file without it; 10: reasons of missing values drawn
-    revision: ClassVar[int] = 10
+    # 8: nominal variables in a copula; 9: `keep`, which changes no file without it; 10: reasons of missing values drawn;
+    # 11: `order`, which changes no file as stated
+    revision: ClassVar[int] = 11
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
@@ -115,6 +121,7 @@ class Synthesize(Method):
     leaf: Annotated[int, Range(1)] = 5
     tails: Annotated[int, Range(MIN_UNITS_BEYOND)] = MIN_UNITS_BEYOND
     keep: tuple[str, ...] = ()
+    order: Literal["stated", "association"] = "stated"
 
     @property
     def kept_models(self) -> tuple[str, ...]:
@@ -124,7 +131,8 @@ class Synthesize(Method):
     def action(self) -> str:
         least = "" if self.model == "copula" else f", at least {self.leaf} records per leaf"
         kept = f", keeps {len(self.keep)} stated model{'s' if len(self.keep) > 1 else ''}" if self.keep else ""
-        return f"synthesized ({MODEL_LABELS[self.model]}{least}{kept})"
+        ordered = ", ordered by association" if self.order == "association" else ""
+        return f"synthesized ({MODEL_LABELS[self.model]}{least}{kept}{ordered})"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
@@ -143,6 +151,10 @@ class Synthesize(Method):
             yield '.given must be empty with model = "adversarial forest", which draws all variables together.'
         if self.keep and self.model != "regressions":
             yield f'.keep needs model = "regressions"; model = "{self.model}" has no terms that could be kept.'
+        if self.order == "association" and self.model in DRAWN_AT_ONCE:
+            yield f'.order = "association" has no effect with model = "{self.model}", which draws all variables at once.'
+        if self.order == "association" and self.keep:
+            yield '.keep needs order = "stated": a model is kept only if its predictors are drawn before its response.'
         yield from kept_problems(self.keep, self.on)
 
     def _columns(self) -> tuple[str, ...]:
@@ -225,7 +237,8 @@ class Synthesize(Method):
         model, drawn = MODELS[self.model](self.leaf), dict[str, Column]()
         # Models are fitted to the original predictors and asked for those of the new file.
         predictors = Predictors(data, regressors=self.model == "regressions")
-        for name in (*self._predictors(data), *self.on):
+        on = order_by_association(data, self.on) if self.order == "association" else self.on
+        for name in (*self._predictors(data), *on):
             if name in self.on:
                 kept = kept_terms(self.keep, name, data, _with_columns(data, drawn)) if self.keep else None
                 own = predictors if kept is None else predictors.with_terms(kept)
