@@ -106,6 +106,11 @@ class Method(Value):
         stated = [trial for trial in cls.trials(roles.of(names)).values() if isinstance(trial, Method)]
         return stated[min(int(strength * len(stated)), len(stated) - 1)] if stated else None
 
+    @classmethod
+    def search_options(cls) -> Mapping[str, StrengthScale]:
+        """Return the ways in which a search tries it, each a scale of strengths, by a name that begins with the class's."""
+        return {cls.__name__: cls.at_strength}
+
     @property
     def title(self) -> str:
         """A short name for people: what is done to which variables.
@@ -317,6 +322,8 @@ class Method(Value):
 
 
 Trials = Mapping[str, Method | str]  # name of each trial -> the method, or why it is left out
+# a strength from 0 to 1, the columns to mask, and the roles -> the method, or None where it is not tried
+StrengthScale = Callable[[float, tuple[str, ...], Roles], Method | None]
 
 
 def strength_parameter(method: Method) -> str:

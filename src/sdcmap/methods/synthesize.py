@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Generator, Infeasible, Method, Range, Roles, Strengths, Trials
-from sdcmap.core.method import Origin
+from sdcmap.core.method import Origin, StrengthScale
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned, with_reasons
 from sdcmap.data.missing_patterns import column_state
 from sdcmap.data.schema import KINDS
@@ -23,7 +23,8 @@ from sdcmap.methods._latent_variables import latent_scores, values_of_latent
 from sdcmap.methods._visit_order import order_by_association
 from sdcmap.methods.protect_tails import tails_of, units_of
 
-MODEL_LABELS = {
+Model = Literal["trees", "regressions", "forest", "adversarial forest", "network", "copula"]
+MODEL_LABELS: Mapping[Model, str] = {
     "trees": "CART",
     "regressions": "regressions in trees",
     "forest": "random forest",
@@ -32,6 +33,9 @@ MODEL_LABELS = {
     "copula": "Gaussian copula",
 }
 DRAWN_AT_ONCE = ("adversarial forest", "copula")  # models without an order of variables
+REGRESSION_STRENGTHS = Strengths("leaf", 20, 500, fixed={"model": "regressions"})  # relations stay with large leaves
+TREE_STRENGTHS = Strengths("leaf", 5, 200, fixed={"model": "trees"})
+ADVERSARIAL_FOREST_STRENGTHS = Strengths("leaf", 5, 200, fixed={"model": "adversarial forest"})
 NO_PREDICTOR = ("identifier", "drop", "case", "weight", "household")
 
 
@@ -108,7 +112,7 @@ class Synthesize(Method):
         "end: they are draws from a generalized Pareto tail beyond the cut, or an exponential one, and their mean is not "
         "kept"
     )
-    searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
+    searched: ClassVar[Strengths | None] = REGRESSION_STRENGTHS
 
     # 2: no values of one or two records, weights drawn; 3: no rare numbers; 4: grid; 5: eigenvectors; 6: tails; 7: units;
     # 8: nominal variables in a copula; 9: `keep`, which changes no file without it; 10: reasons of missing values drawn;
@@ -117,7 +121,7 @@ class Synthesize(Method):
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
-    model: Literal["trees", "regressions", "forest", "adversarial forest", "network", "copula"] = "trees"
+    model: Model = "trees"
     leaf: Annotated[int, Range(1)] = 5
     tails: Annotated[int, Range(MIN_UNITS_BEYOND)] = MIN_UNITS_BEYOND
     keep: tuple[str, ...] = ()
@@ -136,13 +140,28 @@ class Synthesize(Method):
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
+        """Try the numbers alone, and every model on all columns."""
         trials: dict[str, Method | str] = {}
         if roles.numbers and len(roles.numbers) < len(roles.descriptive_columns):
             trials[f"{cls.__name__} numbers"] = cls(roles.numbers)
         if len(roles.descriptive_columns) > 1:
-            trials[f"{cls.__name__} all"] = cls(roles.descriptive_columns)
-            trials[f"{cls.__name__} all copula"] = cls(roles.descriptive_columns, model="copula")
+            trials |= {f"{cls.__name__} {model}": cls(roles.descriptive_columns, model=model) for model in MODEL_LABELS}
         return trials
+
+    @classmethod
+    def search_options(cls) -> Mapping[str, StrengthScale]:
+        """Search regressions, trees, and adversarial forests of all columns. A copula has no strength to search."""
+
+        def by_trees(strength: float, names: tuple[str, ...], roles: Roles) -> Method:
+            return cls(names, **TREE_STRENGTHS.at(strength))
+
+        def by_adversarial_forest(strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
+            # without predictors, relations to columns that are not drawn would be lost
+            draws_all = set(roles.descriptive_columns) <= set(names)
+            return cls(names, **ADVERSARIAL_FOREST_STRENGTHS.at(strength)) if draws_all else None
+
+        options: dict[str, StrengthScale] = {"trees": by_trees, "adversarial forest": by_adversarial_forest}
+        return {**super().search_options(), **{f"{cls.__name__} {model}": own for model, own in options.items()}}
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
