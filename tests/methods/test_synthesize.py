@@ -17,8 +17,10 @@ from sdcmap.bundle.prepared_file import prepare, round_like_original
 from sdcmap.bundle.round_trip import align_with_original
 from sdcmap.core.streams import Stream
 from sdcmap.data.microdata import Microdata
+from sdcmap.data.missing_patterns import missing_state
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.statistics.trees import MAX_BINS, Tree, assign_bins, bin_edges, draw_from_leaves, find_leaves, grow
+from sdcmap.methods._visit_order import order_by_association
 from sdcmap.testing import check_method
 
 ONCE = Stream.of_seed(1)
@@ -242,8 +244,7 @@ def test_synthetic_means_and_rank_correlations(model: str, on: tuple[str, ...]) 
 
 def test_missing_values_are_drawn() -> None:
     """The share of those without hours within each sex, over 20 seeds, 4 standard errors (and .06 for the copula, in
-    which present or missing is cut from a normal variable: over 200 seeds men are .028 too low, women .056 too high);
-    reasons are not carried over."""
+    which present or missing is cut from a normal variable: over 200 seeds men are .028 too low, women .056 too high)."""
     data = people()
     men = data.codes("sex") == 1
     for model in MODELS:
@@ -253,9 +254,87 @@ def test_missing_values_are_drawn() -> None:
         for who in (men, ~men):
             result, se = means(method, data, lambda f, who=who: f.missing("hours")[who].mean())
             assert abs(result - data.missing("hours")[who].mean()) < 4 * se + (0.06 if model == "copula" else 0), model
-    column = replace(data.columns["hours"], reasons=data.missing("hours").astype(np.uint8))
-    coded = replace(data, columns={**data.columns, "hours": column})
-    assert sm.Synthesize("hours").apply(coded, ONCE).column("hours").reasons is None
+
+
+def people_with_reasons(n: int = 1500, refused: float = 0.3) -> Microdata:
+    """Return people of whom women have no hours because it does not apply, some refuse, and the others work."""
+    rng = np.random.default_rng(4)
+    sex, refuses = rng.integers(0, 2, n), rng.random(n) < refused
+    hours = np.where(refuses, -8.0, np.where((sex == 0) & (rng.random(n) < 0.6), -9.0, rng.integers(10, 50, n)))
+    trust = np.where(rng.random(n) < np.where(refuses, 0.9, 0.2), "low", "high")
+    trust[:40] = np.where(rng.random(40) < 0.5, "-8", "-7")
+    frame = pl.DataFrame({"sex": np.where(sex == 1, "m", "f"), "hours": hours, "trust": trust})
+    return sm.read(frame, keys=["sex", "trust"], numeric="hours", missing={"hours": [-8, -9], "trust": ["-8", "-7"]})
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_reasons_of_missing_values_keep_shares_and_relations(model: str) -> None:
+    """Shares within 4 standard errors of a share of 1,500, 0.05; a copula draws reasons by their shares alone."""
+    data = people_with_reasons()
+    drawn = sm.Synthesize(("sex", "hours", "trust"), model=model, leaf=20).apply(data, ONCE)  # type: ignore[arg-type]
+
+    def shares(file: Microdata) -> list[float]:
+        state, women, low = missing_state(file, "hours"), file["sex"] == "f", file["trust"] == "low"
+        own = [float((state == s).mean()) for s in (0, 2, 3)]
+        related = [float((state[women] == 2).mean()), float(low[state == 3].mean()), float(low[state == 0].mean())]
+        return [*own, *([] if model == "copula" else related)]
+
+    assert data.schema["hours"].reasons == (-9.0, -8.0) and min(shares(data)) > 0.1
+    assert shares(drawn) == pytest.approx(shares(data), abs=0.05)
+    assert (missing_state(drawn, "hours") != 1).all(), "each missing number has a reason"
+    assert not np.array_equal(missing_state(drawn, "hours"), missing_state(data, "hours"))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_rare_reasons_are_replaced(model: str) -> None:
+    """Two persons refuse; of a reason that one file has and no other reason beside it, nothing is left."""
+    data = people_with_reasons(400, refused=0)
+    reasons, trust = data.columns["hours"].reasons, data.columns["trust"]
+    assert reasons is not None and trust.levels is not None
+    rare, codes = reasons.copy(), trust.values.copy()
+    rare[np.flatnonzero(reasons)[:2]], codes[:40] = 2, np.where(np.arange(40) < 2, len(trust.levels) - 1, 0)
+    few = replace(data.columns["hours"], reasons=rare), replace(trust, values=codes)
+    marked = replace(data, columns={**data.columns, "hours": few[0], "trust": few[1]})
+    drawn = sm.Synthesize(("sex", "hours", "trust"), model=model, leaf=1)  # type: ignore[arg-type]
+    files = [drawn.apply(marked, Stream.of_seed(seed)) for seed in range(5)]
+    assert {int(s) for file in files for s in missing_state(file, "hours")} <= {0, 2}
+    assert {int(s) for file in files for s in missing_state(file, "trust")} <= {0, 1}
+
+
+def test_reasons_of_a_column_without_values_are_drawn() -> None:
+    data = people_with_reasons()
+    empty = replace(data.columns["hours"], values=np.full(len(data), np.nan), reasons=np.arange(len(data)) % 2 + 1)
+    data = replace(data, columns={**data.columns, "hours": empty})
+    for model in MODELS:
+        state = missing_state(sm.Synthesize(("sex", "hours"), model=model).apply(data, ONCE), "hours")  # type: ignore[arg-type]
+        assert 0.4 < (state == 2).mean() < 0.6 and 0.4 < (state == missing_state(data, "hours")).mean() < 0.6
+
+
+def test_reasons_are_drawn_within_strata() -> None:
+    """A row does not keep the reason of its own missing value where another one is drawn."""
+    data = people_with_reasons()
+    drawn = sm.Synthesize("hours", within="sex").apply(data, ONCE)
+    before, after = (missing_state(file, "hours") for file in (data, drawn))
+    both = (before > 0) & (after > 0) & (data["sex"] == "f")
+    assert (before != after)[both].mean() > 0.3 and not (after == 1).any()
+
+
+def test_ages_with_reasons_are_drawn_as_numbers() -> None:
+    """Regressions draw ordered categories as numbers, whatever reasons a file states for missing ones."""
+    rng = np.random.default_rng(3)
+    age = rng.integers(20, 80, 1500)
+    frame = pl.DataFrame(
+        {"income": 50.0 * age + rng.normal(0, 300, 1500), "age": np.where(rng.random(1500) < 0.2, -8, age)}
+    )
+    data = sm.read(frame, keys="age", numeric="income", kinds={"age": "ordinal"}, missing={"age": [-8]})
+    drawn = sm.Synthesize(("income", "age"), model="regressions", leaf=700).apply(data, ONCE)
+    assert data.schema["age"].kind == "ordinal" and set(missing_state(drawn, "age").tolist()) == {0, 2}
+    correlations = [
+        np.corrcoef(file.numbers("income")[known], file.codes("age")[known])[0, 1]
+        for file in (data, drawn)
+        for known in [~file.missing("age")]
+    ]
+    assert correlations[1] == pytest.approx(correlations[0], abs=0.05)
 
 
 def test_strata_are_preserved() -> None:
@@ -276,6 +355,12 @@ def test_strata_are_preserved() -> None:
             "must be one of 'trees', 'regressions', 'forest', 'adversarial forest', 'network', 'copula'",
         ),
         ({"on": "wage", "given": "sex", "model": "adversarial forest"}, "must be empty with model"),
+        ({"on": "wage", "order": "association", "model": "copula"}, 'copula", which draws all variables at once'),
+        ({"on": "wage", "order": "association", "model": "adversarial forest"}, "which draws all variables at once"),
+        (
+            {"on": ["sex", "wage"], "order": "association", "model": "regressions", "keep": "wage ~ sex"},
+            'keep needs order = "stated"',
+        ),
         ({"on": "wage", "leaf": 0}, r"must be in \[1, inf\). Got 0."),
     ],
 )
@@ -303,6 +388,59 @@ def test_laws(model: str) -> None:
         check_method(sm.Synthesize(EVERYTHING, model=model), data)
         check_method(sm.Synthesize(["hours", "sex"], model=model, leaf=2), data)
     check_method(sm.Synthesize(["wage", "school"], model=model, within="sex"), people(90))
+
+
+# ---- the order of drawing -------------------------------------------------------------------------------------
+def related_columns(n: int = 1000) -> Microdata:
+    """Return a number that three other columns depend on, and one without relations."""
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=n)
+    frame = {
+        "noise": rng.normal(size=n), "a": x + 2 * rng.normal(size=n), "b": x**2 + rng.normal(size=n), "x": x,
+        "kind": np.where(x + 2 * rng.normal(size=n) > 0, "p", "q"),
+    }  # fmt: skip
+    return sm.read(pl.DataFrame(frame), keys="kind", numeric=["noise", "a", "b", "x"])
+
+
+def test_the_column_that_says_most_about_the_others_is_drawn_first() -> None:
+    data = related_columns()
+    assert order_by_association(data, data.names)[0] == "x"
+    assert order_by_association(data, data.names)[-1] == "noise"
+    assert order_by_association(data, ("noise",)) == ("noise",)
+
+
+def test_columns_with_equal_association_are_drawn_as_stated() -> None:
+    frame = pl.DataFrame({name: ["p", "q"] * 50 for name in "abc"})
+    data = sm.read(frame, keys=["a", "b", "c"])
+    assert order_by_association(data, ("b", "c", "a")) == ("b", "c", "a")
+
+
+def test_no_single_record_decides_the_order() -> None:
+    data = related_columns()
+    values = data.numbers("noise").copy()
+    values[7] = 1e9
+    moved = data.change(None, {"noise": values})
+    assert order_by_association(moved, data.names) == order_by_association(data, data.names)
+
+
+@pytest.mark.parametrize("model", ["trees", "regressions", "forest", "network"])
+def test_association_is_the_order_of_the_stated_columns(model: str) -> None:
+    """It gives the file that the same order gives where it is stated, with the same random numbers."""
+    data = related_columns()
+    learned = sm.Synthesize(data.names, model=model, order="association")  # type: ignore[arg-type]
+    stated = replace(learned, on=order_by_association(data, data.names), order="stated")
+    files = [method.apply(data, ONCE) for method in (learned, stated)]
+    for name in data.names:
+        assert np.array_equal(files[0].column(name).values, files[1].column(name).values)
+    assert learned.title.endswith("ordered by association)") and learned.digest != stated.digest
+
+
+def test_both_orders_are_on_the_map() -> None:
+    data = people(300)
+    methods = [sm.Synthesize(("wage", "tax"), order=order) for order in ("stated", "association")]  # type: ignore[arg-type]
+    plan = sm.Plan(methods, [sm.risk.ExactMatch(), sm.utility.QueryError(queries=100)], seed=1)
+    ru = sm.RUMap.of_plan(sm.sweep(data, plan, workers=1), plan)
+    assert {method.text for method in methods} <= set(ru.means["method"])
 
 
 # ---- rare numbers, and weights --------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ import pytest
 import sdcmap as sm
 from sdcmap import methods as m
 from sdcmap.bundle.checks import check_kept_survey_columns
+from sdcmap.core.streams import Stream
 from sdcmap.methods import METHODS, Chain, Derive, MaskMissing, Noise, Synthesize
 from sdcmap.recordwise import Unsafe
-from sdcmap.study.plan import Candidate
 
 ROWS, DRAWS, PERSON = 60, 16, 17
 NAMES = ("sex", "region", "wage", "rent")
@@ -46,7 +46,7 @@ def mean_values(method: sm.Method, data: sm.Microdata) -> dict[str, np.ndarray]:
     names, draws = (*NAMES, "weight"), DRAWS if method.random else 1
     total = {name: np.zeros(ROWS) for name in names}
     for draw in range(draws):
-        out = method.apply(data, Candidate(method, draw).stream(2**140 + 7))
+        out = method.apply(data, Stream.of_seed(draw))
         for name in names:
             values = out[name]
             numbers = values if values.dtype.kind == "f" else np.array([hash_of(value) for value in values])
@@ -113,7 +113,8 @@ def test_released_row_depends_on_its_person_as_stated(method: sm.Method) -> None
         moved = np.abs(mean_values(method, people(name))[name] - before[name])
         own, others = moved[PERSON], np.delete(moved, [PERSON - 1, PERSON] if name == "region" else PERSON)
         if stated == "model":
-            assert own <= 1.25 * others.max(), f"{name}: no more than other rows, which share the model"
+            # one of sixty rows moves most by chance; with its own value, it would move several times as much as all others
+            assert own <= 2 * others.max(), f"{name}: no more than other rows, which share the model"
         elif isinstance(method, m.Shuffle) and name == "wage":
             continue  # stated as permuted: somebody's own value, whose place depends on the model only
         elif "Derive" in method.text and name == "rent":

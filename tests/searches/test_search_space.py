@@ -15,6 +15,7 @@ from sdcmap.core.roles import Strengths
 from sdcmap.data.microdata import Microdata
 from sdcmap.errors import PlanError
 from sdcmap.searches import search_space as spaces
+from sdcmap.searches.generations import search_digest
 from sdcmap.searches.search_proposals import OptionOutcomes, draw_children, draw_starts, vary_strength
 from sdcmap.searches.search_space import AS_IT_IS, BY_KIND, Space
 from sdcmap.study.search_settings import Search
@@ -46,6 +47,20 @@ def test_points_cover_joint_separate_whole_file_and_recoding(people: Microdata) 
         ("categories: joined", "apart"), ("numbers: joined", "apart"), ("rare merged", "yes"), ("order", "recoded last"),
     ):  # fmt: skip
         assert (name, value) in observed
+
+
+def test_models_that_keep_relations_are_searched_over_their_leaves(people: Microdata) -> None:
+    """Regressions, trees, and, for the whole file only, adversarial forests, which have no predictors."""
+    space = Space(people, Search(methods=["Synthesize"])).check()
+    steps = [step for p in points(space, 300) for step in space.method(p).steps]  # type: ignore[union-attr]
+    leaves: dict[str, list[int]] = {}
+    for step in steps:
+        if isinstance(step, sm.Synthesize):
+            leaves.setdefault(step.model, []).append(step.leaf)
+            assert step.model != "adversarial forest" or set(step.on) == {*KEYS, *NUMBERS}
+    assert set(leaves) == {"regressions", "trees", "adversarial forest"}
+    assert all(min(own) < 30 and max(own) > 150 for own in leaves.values())
+    assert max(leaves["regressions"]) > 300
 
 
 def test_synthetic_files_are_excluded_where_every_risk_compares_records(people: Microdata) -> None:
@@ -126,6 +141,13 @@ def test_plug_in_is_searched_over_its_own_range(people: Microdata, monkeypatch: 
     assert 1.5 <= min(made) < 2 and 6 < max(made) <= 8
 
 
+def test_a_search_with_other_options_is_another_search(people: Microdata, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The points of an earlier one mean other methods, so they are not continued; its methods stay in the study."""
+    before, again = (search_digest(plan_of(), Search(), Space(people, Search())) for _ in range(2))
+    monkeypatch.setattr(spaces, "plug_in_classes", lambda base: (Halve,))
+    assert before == again != search_digest(plan_of(), Search(), Space(people, Search()))
+
+
 # ---- proposals ------------------------------------------------------------------------------------------------
 def test_starts_and_children_are_new_and_the_same_for_the_same_stream(people: Microdata) -> None:
     space = Space(people, Search())
@@ -143,7 +165,7 @@ def test_starts_and_children_are_new_and_the_same_for_the_same_stream(people: Mi
 def test_options_that_failed_are_drawn_less_often(people: Microdata) -> None:
     space = Space(people, Search())
     dimension = next(d for d in space.dimensions if d.name == "numbers: method")
-    tried = [p for p in points(space, 400) if space.settings_of(p).get("numbers: method") == "Noise"]
+    tried = [p for p in points(space, 800) if space.settings_of(p).get("numbers: method") == "Noise"]
     shares = dict(
         zip(dimension.options, OptionOutcomes.of(space, [(p, False) for p in tried]).shares(dimension), strict=True)
     )

@@ -21,7 +21,7 @@ from sdcmap.core.streams import Stream
 from sdcmap.core.value import Value
 from sdcmap.data.cells import common_codes, rows_by_cell, stack_columns
 from sdcmap.data.masked_batch import MaskedBatch
-from sdcmap.data.microdata import Microdata
+from sdcmap.data.microdata import Microdata, with_reasons
 from sdcmap.data.schema import UNSUPPORTED_ROLES, Schema
 from sdcmap.errors import ContractBroken, Infeasible, SchemaError, Undefined, did_you_mean
 from sdcmap.kernels.arrays import Array
@@ -105,6 +105,11 @@ class Method(Value):
             return cls(**masked, **cls.searched.at(strength))
         stated = [trial for trial in cls.trials(roles.of(names)).values() if isinstance(trial, Method)]
         return stated[min(int(strength * len(stated)), len(stated) - 1)] if stated else None
+
+    @classmethod
+    def search_options(cls) -> Mapping[str, StrengthScale]:
+        """Return the ways in which a search tries it, each a scale of strengths, by a name that begins with the class's."""
+        return {cls.__name__: cls.at_strength}
 
     @property
     def title(self) -> str:
@@ -317,6 +322,8 @@ class Method(Value):
 
 
 Trials = Mapping[str, Method | str]  # name of each trial -> the method, or why it is left out
+# a strength from 0 to 1, the columns to mask, and the roles -> the method, or None where it is not tried
+StrengthScale = Callable[[float, tuple[str, ...], Roles], Method | None]
 
 
 def strength_parameter(method: Method) -> str:
@@ -353,5 +360,11 @@ def _join(data: Microdata, parts: list[tuple[Array, Microdata]]) -> Microdata:
     joined = {name: stack_columns([part.column(name) for _, part in parts]) for name in names}
     whole = data if same_rows else data.take(rows[order])
     levels = {n: c.levels for n, c in joined.items() if c.levels is not None and c.levels is not data.column(n).levels}
-    masked = whole.change(None, {name: column.values[order] for name, column in joined.items()}, levels)
+    reasons = {
+        name: None if column.reasons is None else column.reasons[order]
+        for name, column in joined.items()
+        if column.levels is None and data.column(name).reasons is not None
+    }
+    values = {name: column.values[order] for name, column in joined.items()}
+    masked = with_reasons(whole, reasons).change(None, values, levels)
     return replace(masked, paired=all(part.paired for _, part in parts))

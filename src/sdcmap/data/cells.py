@@ -279,11 +279,18 @@ def _name_nulls(levels: pl.Series) -> list[Any]:
     return [("missing", next(nulls)) if level is None else level for level in levels.to_list()]
 
 
+def _stack_reasons(columns: Sequence[Column]) -> Array | None:
+    """Return the reasons of columns one below the other; None if no column has any."""
+    if all(column.reasons is None for column in columns):
+        return None
+    return np.concatenate([np.zeros(len(c.values), np.uint8) if c.reasons is None else c.reasons for c in columns])
+
+
 def stack_columns(columns: Sequence[Column]) -> Column:
     """Return columns one below the other. The categories are the union of theirs, with null levels last."""
     first = columns[0].levels
     if first is None or all(c.levels is first for c in columns):
-        return Column(np.concatenate([c.values for c in columns]), first)
+        return Column(np.concatenate([c.values for c in columns]), first, _stack_reasons(columns))
     levels = [c.levels for c in columns if c.levels is not None]
     known = [categories.drop_nulls() for categories in levels]
     if len({categories.dtype for categories in levels}) > 1:

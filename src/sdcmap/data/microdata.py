@@ -390,8 +390,13 @@ def _digest(data: Microdata, _names: tuple[str, ...]) -> str:
     return digest.hexdigest()
 
 
+def with_reasons(data: Microdata, reasons: Mapping[str, Array | None]) -> Microdata:
+    """Return the file with these reasons for missing numbers, by column; None: no reasons."""
+    changed = {name: replace(data.columns[name], reasons=own) for name, own in reasons.items()}
+    base = data if data.base is None else data.base
+    return replace(data, columns={**data.columns, **changed}, base=base)
+
+
 def without_reasons(data: Microdata, names: tuple[str, ...]) -> Microdata:
     """Return the file without the reasons for missing numbers, which belong to the values of the original."""
-    plain = {name: replace(data.columns[name], reasons=None) for name in names}
-    base = data if data.base is None else data.base
-    return replace(data, columns={**data.columns, **plain}, base=base)
+    return with_reasons(data, dict.fromkeys(names))

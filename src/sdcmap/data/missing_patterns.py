@@ -6,14 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sdcmap.data.microdata import Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.kernels.arrays import Array
 from sdcmap.kernels.tables.coding import compress, count_units
 
 
 def missing_state(data: Microdata, name: str) -> Array:
     """Return for each record 0 where the value is present, 1 where it is missing, and 1 + r where reason r is stated."""
-    column = data.column(name)
+    return column_state(data.column(name))
+
+
+def column_state(column: Column) -> Array:
+    """Return `missing_state` of the values of a column."""
     if column.levels is None:
         return np.where(np.isnan(column.values), 1 + (0 if column.reasons is None else column.reasons.astype(int)), 0)
     # the null levels follow each other: the first states no reason, the others the reasons in their order

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sdcmap.core import Array, Generator
-from sdcmap.data.microdata import Microdata
-from sdcmap.kernels.statistics.trees import Tree, assign_bins, bin_edges, find_leaves, grow
+from sdcmap.data.microdata import Column, Microdata
+from sdcmap.kernels.statistics.trees import Tree, find_leaves, grow
+from sdcmap.methods._column_bins import bin_column, bin_count
 
 TREES = 10
 MAX_ROUNDS = 6
@@ -28,14 +29,10 @@ class _Columns(NamedTuple):
 
     @staticmethod
     def of(data: Microdata, names: Sequence[str]) -> _Columns:
-        columns, sizes = [], []
-        for name in names:
-            levels, values = data.column(name).levels, data.column(name).values
-            edges = None if levels is not None else bin_edges(values)
-            columns.append(values.astype(np.int64) if edges is None else assign_bins(values, edges))
-            sizes.append(data.level_count(name) if edges is None else len(edges) + 2)
+        bins = np.column_stack([bin_column(data, name, data.column(name)) for name in names])
+        sizes = np.array([bin_count(data, name) for name in names])
         ordered = np.array([data.schema[name].kind != "nominal" for name in names])
-        return _Columns(np.column_stack(columns), np.array(sizes), ordered)
+        return _Columns(bins, sizes, ordered)
 
 
 class _OriginalTree(NamedTuple):
@@ -65,8 +62,8 @@ class _OriginalTree(NamedTuple):
         return node
 
 
-def draw_by_adversarial_forest(data: Microdata, on: Sequence[str], leaf: int, rng: Generator) -> dict[str, Array]:
-    """Return new values of all variables. Each is drawn from at least `leaf` original records."""
+def draw_by_adversarial_forest(data: Microdata, on: Sequence[str], leaf: int, rng: Generator) -> dict[str, Column]:
+    """Return new columns of all variables. Each value is drawn from at least `leaf` original records."""
     columns = _Columns.of(data, on)
     n, p = columns.bins.shape
     rows = np.column_stack([rng.permutation(n) for _ in range(p)])  # begin with independent columns
@@ -75,7 +72,7 @@ def draw_by_adversarial_forest(data: Microdata, on: Sequence[str], leaf: int, rn
         rows = _draw_rows(forest, columns.bins, leaf, rng)
         if accuracy <= 0.5:
             break
-    return {name: data.column(name).values[rows[:, j]] for j, name in enumerate(on)}
+    return {name: data.column(name).take(rows[:, j]) for j, name in enumerate(on)}
 
 
 def _tell_apart(columns: _Columns, drawn: Array, leaf: int, rng: Generator) -> tuple[list[_OriginalTree], float]:

@@ -14,11 +14,13 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from sdcmap.core import Array, Generator
-from sdcmap.data.microdata import Microdata
+from sdcmap.data.microdata import Column, Microdata
+from sdcmap.data.missing_patterns import column_state
 from sdcmap.kernels.masking.granularity import snap_to_grid
 from sdcmap.kernels.statistics.network import MAX_PARENT_GROUPS, find_parents, group_bins
 from sdcmap.kernels.statistics.regression import CACHED_CELLS, Design, logit_slopes, ridge_regression
 from sdcmap.kernels.statistics.trees import MAX_BINS, Tree, assign_bins, bin_edges, draw_from_leaves, find_leaves, grow
+from sdcmap.methods._column_bins import bin_column, bin_count
 
 MIN_CATEGORY_RECORDS = 10  # a category with fewer is no regressor, and has no regression: it would describe its people
 MAX_REGRESSED_CATEGORIES = 12  # the most frequent ones; the others are drawn by the shares in the leaf
@@ -264,17 +266,14 @@ class Predictors:
         same._matrices = GrowingDesign(len(self.data)), GrowingDesign(len(self.data))
         return same
 
-    def add(self, name: str, values: Array, new: Array) -> None:
-        """Add a column with its original and its new values."""
-        data, levels = self.data, self.data.column(name).levels
-        edges = data.view(_edges, name) if levels is None else None
+    def add(self, name: str, new: Column) -> None:
+        """Add a column of the file with its new values."""
+        data = self.data
         self._ordered.append(data.schema[name].kind != "nominal")
-        self._sizes.append(data.level_count(name) if edges is None else len(edges) + 2)
-        both = (values, new)
-        first, second = (v.astype(np.int64) if edges is None else assign_bins(v, edges) for v in both)
-        self._bins.append((first, second))
+        self._sizes.append(bin_count(data, name))
+        self._bins.append((bin_column(data, name, data.column(name)), bin_column(data, name, new)))
         if self._needs_regressors:
-            self._regressors += _regressors(data, name, values, new)
+            self._regressors += _regressors(data, name, new)
 
     def sample(self, rows: Array | slice, asked: Array | slice) -> Sample:
         """Return the predictors of the original records `rows`, and of the new records `asked`."""
@@ -298,37 +297,52 @@ class Predictors:
         return both[0], both[1]
 
 
-def draw_column(model: ColumnModel, data: Microdata, name: str, predictors: Predictors, rng: Generator) -> Array:
-    """Draw new values of one column; for a number, first whether it is missing or one of the frequent numbers."""
+def draw_column(model: ColumnModel, data: Microdata, name: str, predictors: Predictors, rng: Generator) -> Column:
+    """Draw new values of one column; for a number, first whether and why it is missing, or one of the frequent numbers."""
     column = data.column(name)
+    state = column_state(column)
     if column.levels is None:
-        return _draw_numbers(model, column.values, predictors, rng)
+        drawn, new_state = _draw_numbers(model, column.values, state, predictors, rng)
+        return Column(drawn, None, None if column.reasons is None else np.maximum(new_state - 1, 0))
     codes, classes = column.values.astype(np.int64), len(column.levels)
     known = classes - column.levels.null_count()
-    is_number = data.schema[name].kind == "ordinal" and known >= MIN_NUMERIC_CATEGORIES and classes - known <= 1
+    is_number = data.schema[name].kind == "ordinal" and known >= MIN_NUMERIC_CATEGORIES
     if not (model.has_frequent_numbers and is_number):
-        return model.draw_codes(codes, classes, predictors.sample(slice(None), slice(None)), rng)
-    drawn = _draw_numbers(model, np.where(codes < known, codes.astype(np.float64), np.nan), predictors, rng)
-    return np.where(np.isnan(drawn), classes - 1, np.nan_to_num(drawn)).astype(np.int64)
+        drawn = model.draw_codes(codes, classes, predictors.sample(slice(None), slice(None)), rng)
+        return Column(drawn, column.levels)
+    numbers = np.where(state == 0, codes.astype(np.float64), np.nan)
+    drawn, new_state = _draw_numbers(model, numbers, state, predictors, rng)
+    return Column(np.where(new_state > 0, known + new_state - 1, np.nan_to_num(drawn)).astype(np.int64), column.levels)
 
 
-def _draw_numbers(model: ColumnModel, values: Array, predictors: Predictors, rng: Generator) -> Array:
-    missing, everyone = np.isnan(values), np.arange(len(values))
-    if missing.all():
-        return values.copy()
+def _draw_numbers(
+    model: ColumnModel, values: Array, state: Array, predictors: Predictors, rng: Generator
+) -> tuple[Array, Array]:
+    """Return drawn numbers, NaN for missing ones, and their missing states; `state`: those of the original."""
+    missing, everyone = state > 0, np.arange(len(values))
+    if (state == 1).all():
+        return values.copy(), state
     frequent = _frequent_numbers(values[~missing], len(values)) if model.has_frequent_numbers else np.empty(0)
-    drawn, rows, asked = np.full(len(values), np.nan), np.flatnonzero(~missing), everyone
+    drawn, new_state, rows, asked = (
+        np.full(len(values), np.nan),
+        np.zeros_like(state),
+        np.flatnonzero(~missing),
+        everyone,
+    )
     if missing.any() or len(frequent):
-        # 0: another number; 1: missing; 2, 3, ...: the frequent numbers
-        state = missing.astype(np.int64)
+        # 0: another number; 1: missing; 2, 3, ...: the frequent numbers; then the reasons why numbers are missing
+        reasons = np.arange(2, state.max() + 1)
+        number_of = np.array([np.nan, np.nan, *frequent, *np.full(len(reasons), np.nan)])
+        state_of = np.array([0, 1, *np.zeros(len(frequent)), *reasons], dtype=np.int64)
+        codes = np.where(state > 1, state + len(frequent), state)
         for i, number in enumerate(frequent):
-            state[values == number] = 2 + i
-        new = model.draw_codes(state, 2 + len(frequent), predictors.sample(slice(None), slice(None)), rng)
-        drawn = np.array([np.nan, np.nan, *frequent])[new]
-        rows, asked = np.flatnonzero(state == 0), np.flatnonzero(new == 0)
+            codes[values == number] = 2 + i
+        new = model.draw_codes(codes, len(state_of), predictors.sample(slice(None), slice(None)), rng)
+        drawn, new_state = number_of[new], state_of[new]
+        rows, asked = np.flatnonzero(codes == 0), np.flatnonzero(new == 0)
     if len(rows) and len(asked):
         drawn[asked] = model.draw_numbers(values[rows], predictors.sample(rows, asked), rng)
-    return drawn
+    return drawn, new_state
 
 
 def _frequent_numbers(known: Array, records: int) -> Array:
@@ -382,19 +396,24 @@ class _Scale:
         return np.asarray(ndtri(np.clip(rank / n, 0.5 / n, 1 - 0.5 / n)))
 
 
-def _regressors(data: Microdata, name: str, values: Array, new: Array) -> list[tuple[Array, Array]]:
-    """Return the regressors of a column: a standardized number, or indicators of categories that enough records have."""
-    levels = data.column(name).levels
+def _regressors(data: Microdata, name: str, drawn: Column) -> list[tuple[Array, Array]]:
+    """Return the regressors of a column: a standardized number, or indicators of categories that enough records have.
+
+    Each reason why a number is missing has an indicator, too.
+    """
+    column = data.column(name)
+    values, new, levels = column.values, drawn.values, column.levels
     if levels is not None and not (data.schema[name].kind == "ordinal" and len(levels) >= MIN_NUMERIC_CATEGORIES):
         count = np.bincount(values.astype(np.int64), minlength=len(levels))
         order = np.argsort(-count, kind="stable")
         frequent = order[1 : MAX_CATEGORIES + 1]
         return [(values == c, new == c) for c in frequent.tolist() if count[c] >= MIN_CATEGORY_RECORDS]
+    state, new_state = column_state(column), column_state(drawn)
+    missing, new_missing = state > 0, new_state > 0
     if levels is not None:  # ordered categories as numbers
-        known = len(levels) - levels.null_count()
-        values, new = (np.where(v < known, v.astype(np.float64), np.nan) for v in (values, new))
-    missing, new_missing = np.isnan(values), np.isnan(new)
-    columns = [(missing, new_missing)] if missing.sum() >= MIN_CATEGORY_RECORDS else []
+        values, new = (np.where(gone, np.nan, v) for v, gone in ((values, missing), (new, new_missing)))
+    count = np.bincount(state)
+    columns = [(state == s, new_state == s) for s in range(1, len(count)) if count[s] >= MIN_CATEGORY_RECORDS]
     if (~missing).sum() < MIN_FREQUENT_RECORDS:
         return columns
     scale = _Scale.of(values[~missing])
@@ -424,7 +443,3 @@ def _draw_codes(weights: Array, rng: Generator) -> Array:
 
 def _logistic(x: Array) -> Array:
     return np.asarray(0.5 * (1 + np.tanh(0.5 * x)))
-
-
-def _edges(data: Microdata, name: str) -> Array:
-    return bin_edges(data.numbers(name))

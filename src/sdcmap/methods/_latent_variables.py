@@ -1,7 +1,8 @@
 """The latent normal variables of a copula for numbers and categories.
 
 A number or an ordered category has one. A nominal variable has one for each category, and takes the category whose variable
-is largest, as in a multinomial probit. Whether a value is missing is a latent variable, too.
+is largest, as in a multinomial probit. Whether a value is missing is a latent variable, too; why, is drawn by the shares
+of the reasons.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from sdcmap.core import Array, Generator
-from sdcmap.data.microdata import Microdata
+from sdcmap.data.microdata import Column, Microdata
 from sdcmap.methods import shuffle
 
 MAX_LATENT_CATEGORIES = 30  # of a nominal variable; the others share one latent variable
@@ -50,17 +51,21 @@ def _categories_by_frequency(data: Microdata, name: str) -> tuple[Array, Array]:
     return order, count[order]
 
 
-def values_of_latent(data: Microdata, name: str, latent: Array, rng: Generator) -> Array:
+def values_of_latent(data: Microdata, name: str, latent: Array, rng: Generator) -> Column:
     """Return the values of a variable that the latent variables of each record stand for, with the original shares."""
-    values, missing = data.column(name).values, data.missing(name)
+    column, missing = data.column(name), data.missing(name)
+    values, reasons = column.values, None if column.reasons is None else np.zeros_like(column.reasons)
     if data.schema[name].kind == "nominal":
         drawn = _categories_of_latent(data, name, latent, rng).astype(values.dtype)
     else:
         drawn = shuffle.map_by_quantile(values[~missing], latent[:, 0])
     if missing.any():
         blank = np.flatnonzero(shuffle.map_by_quantile(missing, latent[:, -1]))
-        drawn[blank] = rng.choice(values[missing], len(blank))
-    return drawn
+        donors = rng.choice(np.flatnonzero(missing), len(blank))
+        drawn[blank] = values[donors]
+        if column.reasons is not None and reasons is not None:
+            reasons[blank] = column.reasons[donors]
+    return Column(drawn, column.levels, reasons)
 
 
 def _categories_of_latent(data: Microdata, name: str, latent: Array, rng: Generator) -> Array:

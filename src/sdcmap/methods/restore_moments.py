@@ -63,7 +63,6 @@ class RestoreMoments(Method):
     mixes_records: ClassVar[bool] = True
     needs_original: ClassVar[bool] = True
     value_origin: ClassVar[Origin] = "derived"
-    revision: ClassVar[int] = 2  # 2: a person with several records counts once
     households: ClassVar[str] = "a household counts once in the error of the restored moments"
     kept: ClassVar[str] = (
         "the stated moments up to a stated random error; zeros, and the sign of variables that have one"

@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from sdcmap.core import Array, Generator, Infeasible, Method, Range, Roles, Strengths, Trials
-from sdcmap.core.method import Origin
-from sdcmap.data.microdata import Microdata, without_reasons
+from sdcmap.core.method import Origin, StrengthScale
+from sdcmap.data.microdata import Column, Microdata, smallest_unsigned, with_reasons
+from sdcmap.data.missing_patterns import column_state
 from sdcmap.data.schema import KINDS
 from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS, replace_rare_codes, replace_rare_numbers
 from sdcmap.kernels.masking.tails import MIN_UNITS_BEYOND, Tails, replace_tails
@@ -19,9 +20,11 @@ from sdcmap.methods._adversarial_forest import draw_by_adversarial_forest
 from sdcmap.methods._column_models import MODELS, Predictors, draw_column
 from sdcmap.methods._kept_models import kept_incompatibilities, kept_problems, kept_terms
 from sdcmap.methods._latent_variables import latent_scores, values_of_latent
+from sdcmap.methods._visit_order import order_by_association
 from sdcmap.methods.protect_tails import BIAS_NOT_STATED, tails_of, units_of
 
-MODEL_LABELS = {
+Model = Literal["trees", "regressions", "forest", "adversarial forest", "network", "copula"]
+MODEL_LABELS: Mapping[Model, str] = {
     "trees": "CART",
     "regressions": "regressions in trees",
     "forest": "random forest",
@@ -29,6 +32,10 @@ MODEL_LABELS = {
     "network": "Bayesian network",
     "copula": "Gaussian copula",
 }
+DRAWN_AT_ONCE = ("adversarial forest", "copula")  # models without an order of variables
+REGRESSION_STRENGTHS = Strengths("leaf", 20, 500, fixed={"model": "regressions"})  # relations stay with large leaves
+TREE_STRENGTHS = Strengths("leaf", 5, 200, fixed={"model": "trees"})
+ADVERSARIAL_FOREST_STRENGTHS = Strengths("leaf", 5, 200, fixed={"model": "adversarial forest"})
 NO_PREDICTOR = ("identifier", "drop", "case", "weight", "household")
 
 
@@ -38,9 +45,9 @@ class Synthesize(Method):
 
     Parameters
     ----------
-    on : variables to replace, of any kind, in the order in which they are drawn. If it names every variable except
-        identifiers, weight and household, the file is fully synthetic: its rows do not correspond to original rows. The
-        weight may be replaced too; otherwise each row keeps its own, which is then unrelated to the new values.
+    on : variables to replace, of any kind, in the order in which they are drawn (see `order`). If it names every variable
+        except identifiers, weight and household, the file is fully synthetic: its rows do not correspond to original rows.
+        The weight may be replaced too; otherwise each row keeps its own, which is then unrelated to the new values.
     given : unreplaced variables that the model uses as predictors; by default all except identifiers, weight and
         household.
     model : how values are drawn.
@@ -55,6 +62,9 @@ class Synthesize(Method):
         that many. Not used by "copula".
     keep : regressions whose coefficients are kept, such as "log(wage) ~ educ + sex + educ:sex"; their terms join the model
         that the response is drawn from. The predictors come before the response. Only with "regressions".
+    order : "stated": variables are drawn in the order of `on`. "association": those that say most about all others first,
+        by the sum of Cramér's V, learned from groups of many records. Not with "copula" and "adversarial forest", which
+        draw all at once, nor with `keep`, which needs predictors before the response.
     tails : numbers beyond the value of the `tails`-th largest (smallest) unit are drawn from a model of the tail, as by
         `ProtectTails`; at least 10. A unit is a person with all records or a household, by its extreme value; else a
         record.
@@ -67,9 +77,10 @@ class Synthesize(Method):
     that fewer than ten units have is replaced by a random number between the eighth value below and the eighth above it
     within the cuts, with the rounding of the column. A category
     that fewer than three units have is replaced by the nearest frequent one, or by any frequent one if nominal.
-    Missing values are drawn too: missing is one more category; whether a number is missing is drawn first, or is a
-    variable of its own (copula). Weights are not used in the model: each row counts once; drawn weights are scaled to
-    the original total. Households are not used: each row keeps its own.
+    Missing values are drawn too, each reason that the file states as one more category; whether and why a number is
+    missing is drawn first, or whether it is missing is a variable of its own (copula, which draws the reason by its share).
+    A reason that fewer than three units have is replaced as a category. Weights are not used in the model: each row counts
+    once; drawn weights are scaled to the original total. Households are not used: each row keeps its own.
     Reference: Reiter (2005); Nowok, Raab, Dibben (2016); Breiman et al. (1984); Breiman (2001); Watson, Blesch, Kapar,
         Wright (2023); Zhang et al. (2017), networks; Sklar (1959).
 
@@ -101,18 +112,20 @@ class Synthesize(Method):
         "all relations that the model does not represent; the largest and smallest numbers, of at least ten units at each "
         f"end: they are draws from a generalized Pareto tail beyond the cut, or an exponential one; {BIAS_NOT_STATED}"
     )
-    searched: ClassVar[Strengths | None] = Strengths("leaf", 5, 200)
+    searched: ClassVar[Strengths | None] = REGRESSION_STRENGTHS
 
     # 2: no values of one or two records, weights drawn; 3: no rare numbers; 4: grid; 5: eigenvectors; 6: tails; 7: units;
-    # 8: nominal variables in a copula; 9: `keep`, which changes no file without it; 10: repeated persons are units
-    revision: ClassVar[int] = 10
+    # 8: nominal variables in a copula; 9: `keep`, which changes no file without it; 10: reasons of missing values drawn;
+    # 11: `order`, which changes no file as stated; 12: repeated persons are units
+    revision: ClassVar[int] = 12
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()
-    model: Literal["trees", "regressions", "forest", "adversarial forest", "network", "copula"] = "trees"
+    model: Model = "trees"
     leaf: Annotated[int, Range(1)] = 5
     tails: Annotated[int, Range(MIN_UNITS_BEYOND)] = MIN_UNITS_BEYOND
     keep: tuple[str, ...] = ()
+    order: Literal["stated", "association"] = "stated"
 
     @property
     def kept_models(self) -> tuple[str, ...]:
@@ -122,17 +135,33 @@ class Synthesize(Method):
     def action(self) -> str:
         least = "" if self.model == "copula" else f", at least {self.leaf} records per leaf"
         kept = f", keeps {len(self.keep)} stated model{'s' if len(self.keep) > 1 else ''}" if self.keep else ""
-        return f"synthesized ({MODEL_LABELS[self.model]}{least}{kept})"
+        ordered = ", ordered by association" if self.order == "association" else ""
+        return f"synthesized ({MODEL_LABELS[self.model]}{least}{kept}{ordered})"
 
     @classmethod
     def trials(cls, roles: Roles) -> Trials:
+        """Try the numbers alone, and every model on all columns."""
         trials: dict[str, Method | str] = {}
         if roles.numbers and len(roles.numbers) < len(roles.descriptive_columns):
             trials[f"{cls.__name__} numbers"] = cls(roles.numbers)
         if len(roles.descriptive_columns) > 1:
-            trials[f"{cls.__name__} all"] = cls(roles.descriptive_columns)
-            trials[f"{cls.__name__} all copula"] = cls(roles.descriptive_columns, model="copula")
+            trials |= {f"{cls.__name__} {model}": cls(roles.descriptive_columns, model=model) for model in MODEL_LABELS}
         return trials
+
+    @classmethod
+    def search_options(cls) -> Mapping[str, StrengthScale]:
+        """Search regressions, trees, and adversarial forests of all columns. A copula has no strength to search."""
+
+        def by_trees(strength: float, names: tuple[str, ...], roles: Roles) -> Method:
+            return cls(names, **TREE_STRENGTHS.at(strength))
+
+        def by_adversarial_forest(strength: float, names: tuple[str, ...], roles: Roles) -> Method | None:
+            # without predictors, relations to columns that are not drawn would be lost
+            draws_all = set(roles.descriptive_columns) <= set(names)
+            return cls(names, **ADVERSARIAL_FOREST_STRENGTHS.at(strength)) if draws_all else None
+
+        options: dict[str, StrengthScale] = {"trees": by_trees, "adversarial forest": by_adversarial_forest}
+        return {**super().search_options(), **{f"{cls.__name__} {model}": own for model, own in options.items()}}
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
@@ -141,6 +170,10 @@ class Synthesize(Method):
             yield '.given must be empty with model = "adversarial forest", which draws all variables together.'
         if self.keep and self.model != "regressions":
             yield f'.keep needs model = "regressions"; model = "{self.model}" has no terms that could be kept.'
+        if self.order == "association" and self.model in DRAWN_AT_ONCE:
+            yield f'.order = "association" has no effect with model = "{self.model}", which draws all variables at once.'
+        if self.order == "association" and self.keep:
+            yield '.keep needs order = "stated": a model is kept only if its predictors are drawn before its response.'
         yield from kept_problems(self.keep, self.on)
 
     def _columns(self) -> tuple[str, ...]:
@@ -173,9 +206,8 @@ class Synthesize(Method):
         # No drawn value and no split of a tree depends on how extreme the extreme values are.
         fitted = data.change(None, {name: replace_tails(data.numbers(name), own, None) for name, own in tails.items()})
         drawn = self._draw(fitted, rng)
-        values = {name: self._as_released(data, name, new, tails.get(name), rng) for name, new in drawn.items()}
-        synthetic = without_reasons(data, self.on).change(None, values)
-        return replace(synthetic, paired=self.keeps_pairs(data) and data.paired)
+        new = {name: self._as_released(data, name, own, tails.get(name), rng) for name, own in drawn.items()}
+        return replace(_with_columns(data, new), paired=self.keeps_pairs(data) and data.paired)
 
     def keeps_pairs(self, data: Microdata) -> bool:
         return bool(self._other_names(data))
@@ -190,24 +222,25 @@ class Synthesize(Method):
         drawn: Origin = "donor" if few else "model"
         return {**before, **dict.fromkeys(self.on, drawn)}
 
-    def _as_released(self, data: Microdata, name: str, new: Array, tails: Tails | None, rng: Generator) -> Array:
+    def _as_released(self, data: Microdata, name: str, drawn: Column, tails: Tails | None, rng: Generator) -> Column:
         """Return the drawn values without rare and extreme ones; weights are scaled to their original total."""
-        new, column = _replace_rare_values(data, name, new, tails, rng), data.column(name)
+        new, column = _replace_rare_values(data, name, drawn.values, tails, rng), data.column(name)
         if name == data.weight and np.nansum(new):
             new = new * (np.nansum(column.values) / np.nansum(new))
-        return new.astype(column.values.dtype)
+        return _replace_rare_reasons(data, name, replace(drawn, values=new.astype(column.values.dtype)), rng)
 
-    def _draw(self, fitted: Microdata, rng: Generator) -> dict[str, Array]:
+    def _draw(self, fitted: Microdata, rng: Generator) -> dict[str, Column]:
         if self.model == "copula":
             return self._by_copula(fitted, rng)
         if self.model == "adversarial forest":
             return draw_by_adversarial_forest(fitted, self.on, self.leaf, rng)
         return self._by_columns(fitted, rng)
 
-    def _by_copula(self, data: Microdata, rng: Generator) -> dict[str, Array]:
+    def _by_copula(self, data: Microdata, rng: Generator) -> dict[str, Column]:
         """Draw all variables at once, from the latent variables of `latent_scores`."""
-        drawn = {name: data.column(name).values.copy() for name in self.on}
         modeled = [name for name in self.on if not data.missing(name).all()]
+        columns = {name: data.column(name) for name in self.on}
+        drawn = {name: own if name in modeled else _draw_reasons(own, rng) for name, own in columns.items()}
         scores = [data.view(latent_scores, name) for name in modeled]
         if not scores:
             return drawn
@@ -218,24 +251,37 @@ class Synthesize(Method):
             drawn[name] = values_of_latent(data, name, latent, rng)
         return drawn
 
-    def _by_columns(self, data: Microdata, rng: Generator) -> dict[str, Array]:
+    def _by_columns(self, data: Microdata, rng: Generator) -> dict[str, Column]:
         """Draw one variable after the other, each given the predictors and the variables drawn before."""
-        model, drawn = MODELS[self.model](self.leaf), dict[str, Array]()
+        model, drawn = MODELS[self.model](self.leaf), dict[str, Column]()
         # Models are fitted to the original predictors and asked for those of the new file.
         predictors = Predictors(data, regressors=self.model == "regressions")
-        for name in (*self._predictors(data), *self.on):
-            values = data.column(name).values
+        on = order_by_association(data, self.on) if self.order == "association" else self.on
+        for name in (*self._predictors(data), *on):
             if name in self.on:
-                kept = kept_terms(self.keep, name, data, data.change(None, drawn)) if self.keep else None
+                kept = kept_terms(self.keep, name, data, _with_columns(data, drawn)) if self.keep else None
                 own = predictors if kept is None else predictors.with_terms(kept)
                 drawn[name] = draw_column(model, data, name, own, rng)
-            predictors.add(name, values, drawn.get(name, values))
+            predictors.add(name, drawn.get(name, data.column(name)))
         return drawn
+
+
+def _with_columns(data: Microdata, columns: Mapping[str, Column]) -> Microdata:
+    """Return the file with these columns, and their reasons for missing numbers, in place of its own."""
+    with_drawn = with_reasons(data, {name: column.reasons for name, column in columns.items()})
+    return with_drawn.change(None, {name: column.values for name, column in columns.items()})
+
+
+def _draw_reasons(column: Column, rng: Generator) -> Column:
+    """Return a column without any value, with reasons drawn by their shares if it has several."""
+    several = len(np.unique(column_state(column))) > 1
+    return column.take(rng.integers(len(column.values), size=len(column.values))) if several else column
 
 
 def _replace_rare_values(data: Microdata, name: str, drawn: Array, tails: Tails | None, rng: Generator) -> Array:
     """Replace drawn values that few units have in the original, and numbers beyond the cuts."""
-    column, original = data.column(name), _values_of_units(data, name)
+    column = data.column(name)
+    original = _values_of_units(data, column.values)
     if column.levels is None:
         return drawn if tails is None else _replace_numbers(drawn, original, tails, rng)
     known, ordered = len(column.levels) - column.levels.null_count(), data.schema[name].kind == "ordinal"
@@ -243,9 +289,26 @@ def _replace_rare_values(data: Microdata, name: str, drawn: Array, tails: Tails 
     return codes.astype(column.values.dtype)
 
 
-def _values_of_units(data: Microdata, name: str) -> Array:
+def _replace_rare_reasons(data: Microdata, name: str, drawn: Column, rng: Generator) -> Column:
+    """Replace drawn reasons of missing values that few units have by others, or by none where all reasons are rare."""
+    states, state = _values_of_units(data, column_state(data.column(name))), column_state(drawn)
+    missing, own = state > 0, states[states > 0]
+    if not missing.any() or own.max() == 1:
+        return drawn
+    new = 1 + replace_rare_codes(state[missing] - 1, own - 1, int(own.max()), False, rng)
+    new[np.bincount(own)[new] < MIN_SHARING_RECORDS] = 1
+    if drawn.levels is None:
+        reasons = np.zeros(len(state), dtype=np.int64)
+        reasons[missing] = new - 1
+        return replace(drawn, reasons=reasons.astype(smallest_unsigned(int(own.max()))))
+    values = drawn.values.copy()
+    values[missing] = len(drawn.levels) - drawn.levels.null_count() + new - 1
+    return replace(drawn, values=values)
+
+
+def _values_of_units(data: Microdata, values: Array) -> Array:
     """Return the values of a column, each once for a unit: a value that all records of a person share belongs to one."""
-    values, units = data.column(name).values, units_of(data)
+    units = units_of(data)
     if units is None:
         return values
     distinct, code = np.unique(values, return_inverse=True)

@@ -36,12 +36,13 @@ MIN_PAIRS_TO_SHIFT = 5  # candidates with a screening and a full score, before s
 SCREENED_ONLY = -1  # the rank of a child that was not evaluated fully
 
 
-def search_digest(plan: Plan, settings: Search) -> str:
+def search_digest(plan: Plan, settings: Search, space: Space) -> str:
     """Return twelve digits of everything, except seed and data, that determines what a search proposes."""
     facts = [
         [method.digest for method in plan.all_methods], [measure.digest for measure in plan.measures], plan.replicates,
         plan.risk, plan.utility, state_limits(plan.limits),
         plan.rule.digest if plan.rule else "", settings.what, GENERATION_SIZE, CHILDREN_SCREENED, START_COUNT,
+        [[dimension.name, dimension.options] for dimension in space.dimensions],
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=list).encode()).hexdigest()[:12]
 
@@ -88,7 +89,7 @@ class SearchRunner:
 
     @cached_property
     def search(self) -> str:
-        return search_digest(self.session.plan, self.settings)
+        return search_digest(self.session.plan, self.settings, self.space)
 
     def run(self, watch: Watch) -> SearchHistory:
         """Run generations until the search stops. Proposals of an earlier, interrupted run are used again."""

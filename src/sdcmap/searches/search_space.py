@@ -19,6 +19,7 @@ import numpy as np
 from sdcmap.core import Method, Microdata, PlanError, Roles
 from sdcmap.core.catalog import plug_in_classes
 from sdcmap.core.formatting import join_names
+from sdcmap.core.method import StrengthScale
 from sdcmap.core.renamed_names import suggest_name
 from sdcmap.explore.starting_plan import Columns
 from sdcmap.methods import METHODS, Chain, Derive, Recode
@@ -52,23 +53,22 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Group:
-    """Columns that are masked together, and the classes that may mask them."""
+    """Columns that are masked together, and the methods that may mask them, each as a scale of strengths, by name."""
 
     name: str
     columns: tuple[str, ...]
-    classes: tuple[type[Method], ...]
+    methods: Mapping[str, StrengthScale]
     may_stay: bool  # whether they may stay unmasked
 
     @property
     def dimensions(self) -> tuple[Dimension, Dimension]:
-        options = (*(cls.__name__ for cls in self.classes), *([AS_IT_IS] if self.may_stay else []))
+        options = (*self.methods, *([AS_IT_IS] if self.may_stay else []))
         method, strength = f"{self.name}: method", f"{self.name}: strength"
         return Dimension(method, self.name, options), Dimension(strength, self.name)
 
     def method(self, option: str, strength: float, roles: Roles) -> Method | None:
         """Return what is done to the columns; None: nothing."""
-        chosen = (cls for cls in self.classes if cls.__name__ == option)
-        return next((cls.at_strength(strength, self.columns, roles) for cls in chosen), None)
+        return None if option == AS_IT_IS else self.methods[option](strength, self.columns, roles)
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class ColumnKind:
 
     @property
     def joins(self) -> Dimension:
-        ways = [JOINED] if self.whole.classes else []
-        ways += [APART] if len(self.groups) > 1 and all(group.classes for group in self.groups) else []
+        ways = [JOINED] if self.whole.methods else []
+        ways += [APART] if len(self.groups) > 1 and all(group.methods for group in self.groups) else []
         return Dimension(f"{self.name}: joined", self.name, tuple(ways))
 
     def groups_of(self, settings: Settings) -> tuple[Group, ...]:
@@ -139,12 +139,13 @@ class Space:
         return ColumnKind(name, self._group(name, columns, may_stay=False), tuple(groups) if len(columns) > 1 else ())
 
     def _group(self, name: str, columns: tuple[str, ...], *, may_stay: bool) -> Group:
-        fitting = tuple(cls for cls in self.classes if self._fits(cls, columns))
+        options = (option for cls in self.classes for option in cls.search_options().items())
+        fitting = {option: at_strength for option, at_strength in options if self._fits(at_strength, columns)}
         return Group(name, columns, fitting, may_stay and bool(fitting))
 
-    def _fits(self, cls: type[Method], columns: tuple[str, ...]) -> bool:
-        """Return whether a class masks exactly these columns and fits them."""
-        method = cls.at_strength(TRIAL_STRENGTH, columns, self.roles)
+    def _fits(self, at_strength: StrengthScale, columns: tuple[str, ...]) -> bool:
+        """Return whether a method masks exactly these columns and fits them."""
+        method = at_strength(TRIAL_STRENGTH, columns, self.roles)
         if method is None or set(method.masks(self.data)) != set(columns):
             return False
         return (not self.paired or method.keeps_pairs(self.data)) and not any(method.incompatibilities(self.data))
@@ -157,7 +158,7 @@ class Space:
             sorted(self.roles.descriptive_columns, key=lambda name: (name in numbers, levels(name)))
         )
         free = len(columns) > 1 and len(self.kinds) > 1 and not self.settings.fixed
-        return self._group("whole file", columns, may_stay=False) if free else Group("whole file", (), (), False)
+        return self._group("whole file", columns, may_stay=False) if free else Group("whole file", (), {}, False)
 
     # ---- dimensions ---------------------------------------------------------------------------------------------
     @cached_property
@@ -167,11 +168,11 @@ class Space:
 
     def _dimensions(self) -> Iterator[Dimension]:
         yield self.shape
-        yield from self.whole_file.dimensions[1:] if self.whole_file.classes else ()
+        yield from self.whole_file.dimensions[1:] if self.whole_file.methods else ()
         for kind in self.kinds:
             yield kind.joins
             for group in (kind.whole, *kind.groups):
-                yield from group.dimensions if group.classes else ()
+                yield from group.dimensions if group.methods else ()
         if self.coarse_columns:
             yield from (Dimension("recoding", "recoding", ("no", "yes")), Dimension("recoding: depth", "recoding"))
         if self.rare_columns:
@@ -181,9 +182,9 @@ class Space:
 
     @cached_property
     def shape(self) -> Dimension:
-        """Whether the file is masked by kind of column, or as a whole and by which class."""
+        """Whether the file is masked by kind of column, or as a whole and by which method."""
         ways = [BY_KIND] if all(kind.joins.options for kind in self.kinds) and self.kinds else []
-        return Dimension("shape", "shape", (*ways, *(cls.__name__ for cls in self.whole_file.classes)))
+        return Dimension("shape", "shape", (*ways, *self.whole_file.methods))
 
     @cached_property
     def coarse_columns(self) -> tuple[str, ...]:

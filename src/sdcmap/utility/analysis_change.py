@@ -240,6 +240,7 @@ class ChangedConclusions(_AnalysisMeasure):
         "Share of clear findings and clear nulls of users' analyses that are different in the released file."
     )
 
+    revision: ClassVar[int] = 3  # 3: `statistic`, which changes no share
     unit: ClassVar[str] = "share of conclusions"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
     texts_in_title: ClassVar[tuple[str, ...]] = ("statistic",)

@@ -13,6 +13,7 @@ import numpy as np
 from sdcmap.core import Array, Estimate, Generator, Microdata, Range, Undefined
 from sdcmap.data.tables import Table, subsets_up_to, tables, two_way_tables
 from sdcmap.kernels.jit import jit
+from sdcmap.kernels.statistics.association import cramers_v, mean_square_contingency
 from sdcmap.utility._numeric import WeightedMeasure, check_weights
 
 
@@ -82,24 +83,10 @@ def entropy(count: Array) -> float:
     return nats
 
 
-def mean_square_contingency(table: Array) -> float:
-    """Return phi^2 = chi^2 / n of a two-way table: sum f_ij^2 / (f_i. f_.j) - 1."""
-    share = table / table.sum()
-    expected = share.sum(axis=1, keepdims=True) * share.sum(axis=0, keepdims=True)
-    occurs = expected > 0
-    return max(0.0, float((share[occurs] ** 2 / expected[occurs]).sum() - 1))
-
-
 def contingency_coefficient(table: Array) -> float:
     """Return Pearson's C = sqrt(chi^2 / (chi^2 + n)) of a two-way table: 0 if independent, always below 1."""
     phi2 = mean_square_contingency(table)
     return float(np.sqrt(phi2 / (1 + phi2)))
-
-
-def cramers_v(table: Array) -> float:
-    """Return V = sqrt(phi^2 / (min(rows, columns) - 1)) over rows and columns that occur; 0 for a constant variable."""
-    least = min(int((table.sum(axis=axis) > 0).sum()) for axis in (0, 1)) - 1
-    return float(np.sqrt(mean_square_contingency(table) / least)) if least > 0 else 0.0
 
 
 # Relative error of the cells of all small tables.
