@@ -120,3 +120,48 @@ def test_rank_of_categories_does_not_depend_on_codes() -> None:
     assert len(set(expected[4:])) == 5
     for seed in range(5):
         assert np.array_equal(order(np.random.default_rng(seed).permutation(5)), expected, equal_nan=True)
+
+
+# ---- a sample of the targets ----------------------------------------------------------------------------------
+PEOPLE = 900
+
+
+@pytest.fixture(scope="module")
+def households() -> tuple[sm.Microdata, sm.Microdata]:
+    """People of a third as many households, and the same with other values: alone they have doubles, together none."""
+    data = sm.demo.population(PEOPLE).only(("household", "Race", "Age", "Educ", "Sex", "wage"))
+    chain = sm.Chain([sm.methods.PRAM(("Race", "Age", "Educ"), 0.6, alpha=1.0), sm.RankSwap("wage", 0.3)])
+    return data, sm.mask(data, chain, seed=4)
+
+
+def test_sample_attacks_households_and_one_to_one(households: tuple[sm.Microdata, sm.Microdata]) -> None:
+    """Before, samples were attacked person by person: 0.009 instead of 0.21 in a file of 5,000 records."""
+    original, masked = households
+    full = sm.WorstLinkage().score(original, masked, np.random.default_rng(1))
+    draws = [
+        sm.WorstLinkage(targets=PEOPLE // 3, draw=draw).score(original, masked, np.random.default_rng(1))
+        for draw in range(12)
+    ]
+    assert any("household" in name for name in draws[0].parts) and any("one-to-one" in name for name in draws[0].parts)
+    errors = [draw.se or 0.0 for draw in draws]
+    values = [draw.value for draw in draws]
+    assert np.mean(values) == pytest.approx(full.value, abs=4 * np.mean(errors) / np.sqrt(len(draws)) + 0.01)
+    assert 0.4 < np.std(values) / np.mean(errors) < 1.8, "the error counts households"
+    alone = [value for name, value in full.parts.items() if " " not in name and name not in ("prosecutor", "linked")]
+    assert full.value > 1.5 * max(alone), "the file has people whom only their household gives away"
+
+
+def test_sampled_households_are_complete(households: tuple[sm.Microdata, sm.Microdata]) -> None:
+    original, masked = households
+    run = sm.WorstLinkage(targets=200)._run_attacks(original, masked)
+    rows = run.pair.known_rows[run.pair.truth[run.targets]]
+    numbers = original.codes("household")
+    drawn = np.unique(numbers[rows])
+    assert 200 <= len(rows) < 210 and len(rows) == np.isin(numbers, drawn).sum()
+    assert len(np.unique(run.units_of_targets)) == len(drawn)
+
+
+def test_screening_links_nobody_one_to_one(households: tuple[sm.Microdata, sm.Microdata]) -> None:
+    original, masked = (data.only(("Race", "Age", "Educ", "Sex", "wage")) for data in households)
+    screened = sm.WorstLinkage().screening_variant(original).score(original, masked, np.random.default_rng(1))
+    assert not any("one-to-one" in name for name in screened.parts)

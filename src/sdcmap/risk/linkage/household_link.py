@@ -212,9 +212,18 @@ def find_households(pair: Pair, original: Microdata, masked: Microdata) -> tuple
     return Households.from_numbers(known[pair.known_rows]), Households.from_numbers(released[pair.released_rows])
 
 
-def match_whole_households(pair: Pair, known: Households, released: Households, models: Sequence[CostModel]) -> Array:
-    """Return the probability that the household of each released person is linked to the right one."""
+def match_whole_households(
+    pair: Pair, known: Households, released: Households, models: Sequence[CostModel], targets: Array | None = None
+) -> Array:
+    """Return the probability that the household of each released person is linked to the right one.
+
+    targets : with these persons, only their households are linked; 0 for all others.
+    """
     own = known.of[pair.truth]
+    wanted = np.ones(len(released.size), dtype=bool)
+    if targets is not None:
+        wanted[:] = False
+        wanted[released.of[targets]] = True
     complete = bool((released.size[released.of] == known.size[own]).all())
     probability = np.zeros(len(own))
     # Households of one size at a time, because their costs form a regular array.
@@ -223,10 +232,13 @@ def match_whole_households(pair: Pair, known: Households, released: Households, 
         begin = known.begin[low : high + 1]
         people = known.order[begin[0] : begin[-1]]
         first, last = np.searchsorted(released.size, [size, size + 1])
+        linked = first + np.flatnonzero(wanted[first:last])
+        if len(linked) == 0:
+            continue
         # Split the released households so that the costs of all pairs of persons fit into memory.
-        parts = min(last - first, 1 + (last - first) * size * len(people) // MAX_PERSON_PAIRS)
-        for part in np.array_split(np.arange(first, last), parts):
-            positions = released.order[released.begin[part[0]] : released.begin[part[-1] + 1]]
+        parts = min(len(linked), 1 + len(linked) * size * len(people) // MAX_PERSON_PAIRS)
+        for part in np.array_split(linked, parts):
+            positions = released.order[(released.begin[part][:, np.newaxis] + np.arange(size)).ravel()]
             starts = np.arange(0, len(positions) + 1, size)
             costs = household_costs(_costs(models, people, positions), starts, begin - begin[0])
             probability[positions] = _hit_probability(

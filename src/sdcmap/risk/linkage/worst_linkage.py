@@ -17,6 +17,7 @@ from sdcmap.core.measure import IsEnough, Measure, StoppedEarly
 from sdcmap.core.steps import remove_steps
 from sdcmap.kernels.tables.attribution import share_standard_error
 from sdcmap.kernels.tables.coding import compress
+from sdcmap.risk.individual_risk import household_numbers
 from sdcmap.risk.linkage.attack import Attack, archive_parts
 from sdcmap.risk.linkage.calibrated_attack import Calibrated
 from sdcmap.risk.linkage.cell_pairs import (
@@ -63,6 +64,7 @@ ATTACKS: dict[str, Attack] = {
     "mahalanobis": NearestRecord("mahalanobis"), "gower": NearestRecord("gower"), "mixed": NearestRecord("mixed"),
 }  # fmt: skip
 MAX_PAIRS_EVERY_ATTACK = 25_000_000  # pairs of records; in larger files only the leading attack is run one-to-one
+MAX_PAIRS_BESIDE_SAMPLE = 2_500_000_000  # pairs; up to here it is run one-to-one although only a sample is attacked
 FEW_CANDIDATES = 100  # per released record, on average; up to here every attack is also run one-to-one
 METHOD_AWARE_ATTACKS = ("informed", "calibrated")  # attacks that know the method
 MAX_PAIRS_ALL_TARGETS = 4_000_000_000  # pairs; up to here every released record is a target
@@ -87,12 +89,14 @@ class WorstLinkage(Attack):
     ----------
     method : how the file was made, for an attacker who has read the method note; a sweep and a release fill it in.
     targets : number of targets, drawn at random, that are attacked; 0: all of them up to 4,000 million pairs of
-        records (400 million with an archive), 2,500 beyond. The draw is the same for every candidate of a study.
+        records (400 million with an archive), 2,500 beyond. Households are drawn as wholes. The draw is the same for
+        every candidate of a study.
     draw : another number draws other targets.
     one_to_one : the attacks that are also run one-to-one. "leading": every attack up to 25 million pairs of records, and
         where the unchanged columns leave at most 100 candidates per record; else the attack that most often has the
-        true record among its cheapest. "every": every attack in any case. Beyond two million pairs each record is
-        linked to one of its 50 best candidates; the best attack is then also run over all pairs.
+        true record among its cheapest, with sampled targets up to 2,500 million pairs. "every": every attack in any
+        case. "none": no attack. Beyond two million pairs each record is linked to one of its 50 best candidates; the
+        best attack is then also run over all pairs.
 
     Formula: the largest share of re-identified records over Linkage "unit-free d" and "unit-free l"; NearestRecord
     "standardized" and "mahalanobis" on the numeric variables, "gower" and "mixed" where there are keys too; Informed
@@ -124,14 +128,14 @@ class WorstLinkage(Attack):
 
     # 11: unchanged columns must be equal also for an attacker who does not know the method, and attacks within cells are
     # all run one-to-one; 12: an order that does not depend on the codes of categories; 13: every attack one-to-one in
-    # files of up to 25 million pairs
-    revision: ClassVar[int] = 13
+    # files of up to 25 million pairs; 14: sampled targets are whole households, with the leading attack one-to-one
+    revision: ClassVar[int] = 14
     households: ClassVar[str] = "used: a re-identified member re-identifies the household"
 
     method: Method | None = None
     targets: Annotated[int, Range(0)] = 0
     draw: Annotated[int, Range(0)] = 0
-    one_to_one: Literal["leading", "every"] = field(default="leading", kw_only=True)
+    one_to_one: Literal["leading", "every", "none"] = field(default="leading", kw_only=True)
 
     def for_informed_attacker(self, method: Method) -> Measure:
         return replace(self, method=method)
@@ -141,8 +145,12 @@ class WorstLinkage(Attack):
 
     def seconds(self, data: Microdata) -> float | None:
         rows, targets = len(data), self._target_count(len(data), len(data))
-        pair = SECONDS_PER_PAIR if targets < rows else SECONDS_PER_LINKED_PAIR
-        return SECONDS_TO_START + len(self.variables(data)) * rows * (SECONDS_PER_VALUE + pair * targets)
+        if targets == rows:
+            per_record = SECONDS_PER_LINKED_PAIR * targets
+        else:
+            is_linked = self.one_to_one != "none" and rows * rows <= MAX_PAIRS_BESIDE_SAMPLE
+            per_record = SECONDS_PER_PAIR * (targets + (rows if is_linked else 0))
+        return SECONDS_TO_START + len(self.variables(data)) * rows * (SECONDS_PER_VALUE + per_record)
 
     def resample(self) -> Measure:
         return replace(self, draw=self.draw + 1)
@@ -162,7 +170,7 @@ class WorstLinkage(Attack):
         """
         if data.household:
             return self
-        return replace(self, targets=min(self.targets or SCREENING_TARGETS, SCREENING_TARGETS))
+        return replace(self, targets=min(self.targets or SCREENING_TARGETS, SCREENING_TARGETS), one_to_one="none")
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         return self._estimate(original, self._run_attacks(original, masked), rng)
@@ -183,10 +191,13 @@ class WorstLinkage(Attack):
         bounds = [Bound(attack=name, estimate=Estimate(value=self.inclusion * rate)) for name, rate in stopped]
         se, share, targets = None, None, len(attack_run.targets)
         if attack_run.is_sample:
-            # Targets are drawn without replacement: the finite population correction.
+            # Targets are drawn without replacement, so the finite population correction applies.
             correction = 1 - targets / len(attack_run.pair.targets)
-            se = self.inclusion * math.sqrt(correction * float(attack_run.correct[worst].var()) / targets)
-            share = SampledShare(trials=targets, comparisons=len(rates), scale=self.inclusion)
+            units = attack_run.units_of_targets
+            errors = np.bincount(units, attack_run.correct[worst] - rates[worst])
+            se = self.inclusion * math.sqrt(correction * float((errors**2).sum())) / targets
+            # Members of a household are re-identified together, so a household counts as one trial.
+            share = SampledShare(trials=len(errors), comparisons=len(rates), scale=self.inclusion)
             parts["targets"] = float(targets)
         if self.archive:
             true_links = rates[worst] * len(attack_run.pair.targets)
@@ -287,11 +298,12 @@ class WorstLinkage(Attack):
         report_rate : called after each attack with the best rate so far
         """
         pair = self.pair(original, masked, self.check_variables(original))
-        targets = pair.targets if all_targets else self._draw_targets(pair)
+        units = None if original.household is None else original.view(household_numbers, original.household)
+        targets = pair.targets if all_targets else self._draw_targets(pair, units)
         # Columns that no record changed are required to be equal, as single attacks do (NearestRecord, Linkage).
         certain = find_open_fields(pair) | find_certain_fields(pair, self.method)
         released = targets if len(targets) < len(pair.targets) else np.arange(len(pair.released))
-        attack_run = AttackRun(pair, targets, certain, find_cell_pairs(pair, certain, released))
+        attack_run = AttackRun(pair, targets, certain, find_cell_pairs(pair, certain, released), units)
         for name, attack in self._attacks(pair).items():
             try:
                 models = require_equality(attack.cost_models(pair), certain, has_column_costs=attack.has_column_costs)
@@ -306,7 +318,8 @@ class WorstLinkage(Attack):
         # If no attack could run, the first reason is that of the whole measure.
         if not attack_run.hits and not attack_run.link_tables:
             raise Undefined(next(iter(attack_run.not_run.values())))
-        attack_run.run_one_to_one(every=self.one_to_one == "every", report_rate=report_rate)
+        if self.one_to_one != "none":
+            attack_run.run_one_to_one(every=self.one_to_one == "every", report_rate=report_rate)
         if (household := masked.household) is not None and original.household == household and masked.paired:
             if pair.holds_originals:
                 attack_run.compare_households(original, masked)
@@ -315,14 +328,23 @@ class WorstLinkage(Attack):
             attack_run.reveal_households(original, masked, household)
         return attack_run
 
-    def _draw_targets(self, pair: Pair) -> Array:
-        """Return the positions of the targets to attack in random order; they are the same people for every candidate."""
+    def _draw_targets(self, pair: Pair, units: Array | None) -> Array:
+        """Return the positions of the targets to attack in random order; they are the same people for every candidate.
+
+        units : the household of each original record. Households are drawn as wholes, so that attacks on them are complete.
+        """
         m = len(pair.targets)
         count = self._target_count(len(pair.known), m)
         if not pair.holds_originals and not self.targets and m * len(pair.released) > MAX_PAIRS_ARCHIVE:
             count = min(m, SAMPLED_TARGETS)
-        rng = Stream.of_seed(0, "targets", str(self.draw)).rng()
-        return pair.order_of_targets()[rng.choice(m, count, replace=False)]
+        rng, ordered = Stream.of_seed(0, "targets", str(self.draw)).rng(), pair.order_of_targets()
+        if units is None or not pair.holds_originals or count == m:
+            return ordered[rng.choice(m, count, replace=False)]
+        own = np.unique(units[pair.known_rows[pair.truth[ordered]]], return_inverse=True)[1]
+        place = rng.permutation(own.max() + 1)[own]  # of the household of each target, in a random order
+        in_turn = np.argsort(place, kind="stable")
+        last = place[in_turn[count - 1]]  # the household of the last target is complete
+        return ordered[in_turn[place[in_turn] <= last]]
 
     def _target_count(self, n: int, m: int) -> int:
         """Return how many of m targets are attacked by an attacker who knows n records."""
@@ -345,6 +367,7 @@ class AttackRun:
     targets: Array
     certain: Mapping[int, Cost] = field(default_factory=dict)  # equality of columns that the attacker is certain about
     cells: CellPairs | None = None  # the pairs that agree on these columns, if they are few enough to list
+    units: Array | None = None  # the household of each original record
     cost_models: dict[str, list[CostModel]] = field(default_factory=dict)
     hits: dict[str, Hits] = field(default_factory=dict)
     link_tables: dict[str, LinkTable] = field(default_factory=dict)  # of attacks that have been linked already
@@ -424,6 +447,13 @@ class AttackRun:
         return next(name for name, rate in rates.items() if rate >= highest - SHARE_TOLERANCE)
 
     @property
+    def units_of_targets(self) -> Array:
+        """Return which targets were drawn together, as numbers from 0: the members of a household, or each one alone."""
+        if self.units is None or not self.pair.holds_originals:
+            return np.arange(len(self.targets))
+        return np.unique(self.units[self.pair.known_rows[self.pair.truth[self.targets]]], return_inverse=True)[1]
+
+    @property
     def is_sample(self) -> bool:
         """Return whether only some of the targets were attacked."""
         return len(self.targets) < len(self.pair.targets)
@@ -464,13 +494,16 @@ class AttackRun:
         """
         if max(self.rates.values()) >= 1 or not self.hits:
             return
-        leaders = self._leaders
+        leaders, pairs = self._leaders, len(self.pair.known) * len(self.pair.released)
         if self.is_sample:
-            self.not_run[f"{leaders[0]} one-to-one"] = "only a sample of the records was attacked."
-            return
-        if self._has_few_candidates:
+            # The cells of a sample lack the other records, which compete for the same known ones.
+            if pairs > MAX_PAIRS_BESIDE_SAMPLE:
+                self.not_run[f"{leaders[0]} one-to-one"] = "only a sample of the records was attacked."
+            else:
+                self._link_one_to_one(leaders[0], widen=False)
+        elif self._has_few_candidates:
             self._link_cells([leaders[0], *(name for name in self.cost_models if name != leaders[0])])
-        elif every or len(self.pair.known) * len(self.pair.released) <= MAX_PAIRS_EVERY_ATTACK:
+        elif every or pairs <= MAX_PAIRS_EVERY_ATTACK:
             self._link_every_attack(report_rate)
         else:
             self._link_one_to_one(leaders[0])
@@ -523,13 +556,10 @@ class AttackRun:
         """
         if max(self.rates.values()) >= 1 or not self.hits:
             return
-        if self.is_sample:
-            self.not_run["households as wholes"] = "only a sample of the records was attacked."
-            return
         households = find_households(self.pair, original, masked)
         aware = [name for name in METHOD_AWARE_ATTACKS if name in self.cost_models]
         for name in dict.fromkeys((self._leaders[0], *aware)):
-            probability = match_whole_households(self.pair, *households, self.cost_models[name])
+            probability = match_whole_households(self.pair, *households, self.cost_models[name], self.targets)
             self.household_hits[f"{name}, households as wholes"] = probability[self.targets]
 
     def reveal_households(self, original: Microdata, masked: Microdata, name: str) -> None:
@@ -538,9 +568,6 @@ class AttackRun:
         """
         rates = {name: rate for name, rate in self.rates.items() if name not in self.household_hits}
         leader = max(rates, key=lambda attack: rates[attack])
-        if self.is_sample:
-            self.not_run[f"{leader}, then the household"] = "only a sample of the records was attacked."
-            return
         rows = self.pair.released_rows[self.targets]
         owners = rows if masked.origin is None else masked.origin[rows]
         # Persons without a household number are households of their own.
