@@ -122,7 +122,7 @@ def _can_limit(measure: Measure, data: Microdata) -> bool:
     """Return whether a measure counts changed conclusions, and a file has enough clear ones for a limit."""
     return (
         isinstance(measure, ChangedConclusions)
-        and count_clear_findings(data, measure.half, measure.models) >= MIN_CLEAR_FINDINGS
+        and count_clear_findings(data, measure.half, measure.models, measure.kept) >= MIN_CLEAR_FINDINGS
     )
 
 

@@ -52,7 +52,7 @@ def _explain_unlimited_conclusions(data: Microdata, plan: Plan) -> Iterator[str]
     """Yield a remark on changed conclusions that have no limit because the file has too few clear ones."""
     for measure in plan.measures:
         if plan.profile is not None and isinstance(measure, ChangedConclusions) and measure.text not in plan.limits:
-            clear = count_clear_findings(data, measure.half, measure.models)
+            clear = count_clear_findings(data, measure.half, measure.models, measure.kept)
             if clear < MIN_CLEAR_FINDINGS:
                 few = f"the file has only {clear} clear findings, so a single one would decide"
                 yield f"{measure.text} has no limit: {few}."
