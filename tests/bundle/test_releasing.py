@@ -130,6 +130,8 @@ def test_note_contains_what_users_need(written: Path) -> None:
     assert [amount["measure"] for amount in note["distorted_by"]] == ["Hellinger", "IL1s(on='income')"]
     assert note["draws_searched"] == 2 and note["made_by"].endswith(sm.__version__)
     assert note["profile"] == "public-use" and len(note["may_not"]) >= 4
+    relations = note["relations"]
+    assert relations["summary"] in page and relations["others"].startswith("Of ") and relations["others"] in page
     for heading in ("How the file was masked", "What masking preserves", "Conditions of use", "How to use the file"):
         assert f"## {heading}" in page
 

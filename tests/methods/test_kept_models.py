@@ -110,3 +110,32 @@ def test_kept_models_are_shown_and_not_counted() -> None:
     assert marked == [WAGES] and found.rows[0].analysis == UNIONS.replace("union", "union=yes", 1)
     with pytest.raises(PlanError, match="so it does not count as utility: remove it from the analyses"):
         plan_of(WAGES, WAGES)
+
+
+def test_kept_model_among_the_automatic_analyses_does_not_count() -> None:
+    """The battery explains the wage by the same columns; a plan that counts this is refused, and says what to state."""
+    data = workers(800)
+    battery = compare_analyses(data, data)
+    terms = next(one.analysis.title for one in battery if one.analysis.title.startswith("wage ~ ")).partition(" ~ ")[2]
+    keep = f"wage ~ {'+'.join(reversed(terms.split(' + ')))}"
+    masked = sm.mask(data, sm.Noise("wage", variance=1.0), seed=1)
+    for measure in (sm.utility.AnalysisError, sm.utility.ChangedConclusions):
+        without = measure(kept=(keep,))
+        assert len(without.compare(data, masked)) == len(battery) - 1
+        assert f"wage ~ {terms}" not in {one.analysis.title for one in without.compare(data, masked)}
+        method = sm.Synthesize((*COLUMNS[:4], "union", "wage"), model="regressions", leaf=100, keep=keep)
+        counts, leaves_out = (sm.Plan([method], [sm.SmallCells(), own], seed=1) for own in (measure(), without))
+        words = f"state it as `kept` of {measure.__name__}"
+        assert [words in problem for problem in counts.problems_with(data)] == [True]
+        assert leaves_out.problems_with(data) == []
+        assert sm.Plan.from_toml(leaves_out.toml(), seed=1) == leaves_out
+
+
+@pytest.mark.parametrize("model", ["log( wage )~exper+sex+educ + sex:educ", "log(wage) ~ exper + educ*sex"])
+def test_kept_models_are_recognized_however_they_are_written(model: str) -> None:
+    with pytest.raises(PlanError, match="so it does not count as utility"):
+        plan_of(WAGES, model)
+    with pytest.raises(PlanError, match="so it does not count as utility"):
+        plan_of(UNIONS, "union = yes ~ region*educ")
+    other = model.replace("exper", "log(exper)")
+    assert plan_of(WAGES, other).kept_models == (WAGES,)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +12,16 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
+from sdcmap.bundle.note import Relation, describe_relations
 from sdcmap.charts.estimate_pairs import EstimatePair, draw_estimate_pairs
-from sdcmap.reports.changed_analyses import ANALYSES_SHOWN, describe_analyses, summarize_choice
-from sdcmap.utility.changed_findings import find_showable
+from sdcmap.reports.changed_analyses import (
+    ANALYSES_SHOWN,
+    NAMED_IN_DECISION,
+    describe_analyses,
+    draw_public,
+    summarize_choice,
+)
+from sdcmap.utility.changed_findings import find_showable, repeat_analyses
 from sdcmap.utility.stated_model import parse_model
 
 MODEL = "log(wage) ~ educ + minority"
@@ -57,6 +66,44 @@ def test_reversed_coefficient_is_named_first(frame: pl.DataFrame) -> None:
     pair = found.pairs[0]
     assert pair.before < -3 and pair.after == pytest.approx(-pair.before)
     assert pair.before_half == pytest.approx(1.96)
+
+
+def test_every_estimate_of_the_table_is_drawn(frame: pl.DataFrame) -> None:
+    """Means and shares of a distribution are far from 0: the picture shows how far they moved."""
+    found = describe_analyses(plan_with(MODEL), read(frame), read(frame.with_columns(wage=pl.col("wage") + 1)))
+    assert found is not None and len(found.pairs) == len(found.rows)
+    moved = {
+        row.term: pair for row, pair in zip(found.rows, found.pairs, strict=True) if "distribution" in row.analysis
+    }
+    assert moved and all(pair.before == 0 and abs(pair.after) > 2 for pair in moved.values())
+    assert all(pair.name == f"wage: {term} (change)" for term, pair in moved.items())
+
+
+def test_note_and_report_count_the_same_analyses(frame: pl.DataFrame) -> None:
+    data, released = read(frame), read(frame.with_columns(minority=1 - pl.col("minority")))
+    found, repeated = describe_analyses(plan_with(MODEL), data, released), repeat_analyses(data, released, [MODEL])
+    assert found is not None and repeated is not None
+    assert describe_relations(repeated)["summary"] == found.sentence
+
+
+def test_decision_names_the_most_changed_relations(frame: pl.DataFrame) -> None:
+    rng = np.random.default_rng(7)
+    mirrored = frame.with_columns(minority=1 - pl.col("minority"), region=pl.Series(rng.permutation(frame["region"])))
+    found = describe_analyses(plan_with("log(wage) ~ educ", MODEL), read(frame), read(mirrored))
+    assert found is not None and 0 < len(found.most_changed) <= NAMED_IN_DECISION
+    row = found.rows[1]
+    first = f"minority in {MODEL} has the opposite sign: {row.before} in the original, {row.after} in the release."
+    assert first in found.most_changed and "opposite sign" in found.most_changed[0]
+    unchanged = describe_analyses(plan_with(MODEL), read(frame), read(frame))
+    assert unchanged is not None and unchanged.most_changed == []
+
+
+def test_kept_model_is_not_among_the_most_changed(frame: pl.DataFrame) -> None:
+    kept = sm.Synthesize(["minority", "wage"], model="regressions", keep="log(wage) ~ minority+educ")
+    plan = sm.Plan([kept], [sm.SmallCells(on=["region"])], seed=1)
+    found = describe_analyses(plan, read(frame), read(frame.with_columns(minority=1 - pl.col("minority"))))
+    assert found is not None and found.rows[0].conclusion == "opposite sign (kept by the method, not counted)"
+    assert not any(" in log(wage) ~ " in sentence for sentence in found.most_changed)
 
 
 def test_noise_loses_findings(frame: pl.DataFrame) -> None:
@@ -129,3 +176,36 @@ def test_chosen_file_that_was_made_elsewhere_has_no_sentence(frame: pl.DataFrame
     with sm.Study.open(tmp_path / "study") as study:
         elsewhere = replace(sm.workflow.choose(study), candidate="0123456789ab")
         assert summarize_choice(study, elsewhere) == ""
+
+
+def test_reports_say_what_changed_to_their_readers(frame: pl.DataFrame, tmp_path: Path) -> None:
+    """Six people live in the east: the public report states numbers of the model without regions only."""
+    few = frame.with_columns(region=pl.Series(["east"] * 6 + frame["region"].to_list()[6:]))
+    secret = "log(wage) ~ educ + region"
+    measures = [sm.SmallCells(on=["region"]), sm.utility.AnalysisError((MODEL, secret))]
+    plan = sm.Plan([sm.Noise(on="educ", variance=2000.0)], measures, seed=1)
+    sm.sweep(read(few), plan, tmp_path / "study")
+    with sm.Study.open(tmp_path / "study") as study:
+        picked = sm.workflow.choose(study, candidate=list(plan.candidates)[1].id, reason="for the test")
+        inside, outside = (sm.report(study, picked, audience=to).html for to in ("internal", "external"))
+        found = describe_analyses(plan, study.data, plan.make(study.data, picked))
+    assert found is not None and f'{found.sentence} <a href="#utility">' in inside
+    assert found.most_changed and all(f"<li>{escape(sentence)}</li>" in inside for sentence in found.most_changed)
+    rows = [re.findall("<td.*?>(.*?)</td>", row) for row in re.findall("<tr>(.*?)</tr>", outside)]
+    own = {cells[0]: cells for cells in rows if len(cells) == 5 and cells[1] == "educ"}
+    assert found.sentence in outside and "=east" not in outside
+    assert own[secret][3:] == ["-", "-"]
+    share, original = own[MODEL][3:]
+    slope, error = map(float, re.fullmatch(r"(.*) \((.*)\)", original).groups())  # type: ignore[union-attr]
+    assert slope == pytest.approx(0.08, rel=0.1) and 0 < error < 0.01 and share.endswith(" %")
+    assert "log(wage): educ" in outside and "<svg" in outside
+
+
+def test_public_picture_draws_rounded_numbers_only() -> None:
+    known: Relation = {
+        "model": "log(wage) ~ educ", "term": "educ", "change": "weaker",
+        "share": 0.5, "original": 0.08, "error": 0.01, "released_error": 0.02,
+    }  # fmt: skip
+    unknown: Relation = {**known, "share": None, "original": None, "error": None, "released_error": None}
+    (pair,) = draw_public([known, unknown])
+    assert pair.name == "log(wage): educ" and pair[1:] == pytest.approx((8.0, 1.96, 4.0, 3.92))

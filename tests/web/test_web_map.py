@@ -169,6 +169,34 @@ def test_safe_releases_are_those_of_the_package(browser_session: LoggedInBrowser
         expect(page.locator("#intruder-field")).to_be_hidden()
 
 
+def test_decision_page_shows_what_users_of_the_choice_will_find(browser_session: LoggedInBrowser) -> None:
+    """The sentence, the picture and the table of the candidate page; they follow the choice."""
+    ask = "(id) => fetch(`../../api/studies/known/candidates/${id}/analyses`).then((answer) => answer.json())"
+    stricter = "Math.floor(1000 * workbench.risk.share('y', workbench.state.best.rdh_end)) - 1"
+    with browser_session.at("/studies/known/decision") as page:
+        chosen = []
+        for position in ("900", stricter):
+            page.locator("#agency-limit").fill("900")
+            page.locator("#intruder-limit").fill(str(page.evaluate(position)))
+            until(page, "Boolean(workbench.state.choice)")
+            chosen.append(page.evaluate("workbench.state.choice.candidate"))
+            found = page.evaluate(ask, chosen[-1])
+            expect(page.locator("#found strong")).to_have_text(found["sentence"])
+            expect(page.locator("#found tbody tr").last).to_contain_text(found["table"]["rows"][-1][3])
+            expect(page.locator("#found canvas")).to_be_visible()
+        assert chosen[0] != chosen[1]
+        page.locator("#agency-limit").fill("0")
+        expect(page.locator("#choice")).to_contain_text("Release nothing")
+        expect(page.locator("#findings")).to_be_hidden()
+
+
+def test_choice_can_be_opened_for_what_users_will_find(browser_session: LoggedInBrowser) -> None:
+    with browser_session.at("/studies/cps/choose") as page:
+        page.locator("#choice summary").click()
+        expect(page.locator("#choice details strong")).to_contain_text("to another conclusion")
+        expect(page.locator("#choice details canvas")).to_be_visible()
+
+
 def test_each_intruder_can_be_shown(browser_session: LoggedInBrowser, server: Server) -> None:
     data = sm.read(sm.demo.population(60, seed=4).only(["wage", "total"]), numeric=["wage", "total"])
     measures = [

@@ -14,7 +14,7 @@ import sdcmap
 from sdcmap.bundle.checks import check_label
 from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.bundle.procedure import Try, TryFacts, describe_try
-from sdcmap.core import Measure, Method, Microdata, PlanError, SchemaError, SdcmapError
+from sdcmap.core import Measure, Method, Microdata, SdcmapError
 from sdcmap.core.formatting import format_percent, split_class_name
 from sdcmap.core.release_policy import DEFAULT_POLICY
 from sdcmap.core.value import Spec
@@ -23,9 +23,14 @@ from sdcmap.files.formats import format_named
 from sdcmap.files.missing_codes import parse_codes
 from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.public_view import PublicView
-from sdcmap.utility.analysis_change import compare_analyses
-from sdcmap.utility.changed_findings import CLEARLY_WEAKER, ChangedRelation, find_changed_relations, summarize
-from sdcmap.utility.stated_model import parse_model
+from sdcmap.utility.changed_findings import (
+    CLEARLY_CHANGED,
+    ChangedRelation,
+    RepeatedAnalyses,
+    describe_other_analyses,
+    find_changed_relations,
+    summarize,
+)
 
 FOR_WHOM = {
     "public-use": "This is a public-use file. Anybody may use it.",
@@ -55,7 +60,7 @@ limits. This procedure writes a file above a limit in at most {error} of studies
 RELATIONS = """The agency repeated regressions, tables, means and distributions with the original and with this file. \
 They were chosen from the roles of the columns before anything was masked."""
 MAX_RELATIONS = 20  # listed in a note, the most serious first
-_RELATION_NUMBERS = "share", "original", "error"
+RELATION_HEAD = ("regression", "coefficient of", "change", "released, of the original", "original (standard error)")
 
 
 class Amount(TypedDict):
@@ -77,13 +82,15 @@ class Relation(TypedDict):
     change: str
     share: float | None  # the released coefficient as a share of the original one
     original: float | None
-    error: float | None
+    error: float | None  # standard error of the original coefficient
+    released_error: float | None
 
 
 class Relations(TypedDict):
     """What the file does to the findings of users."""
 
     summary: str
+    others: str  # which tables, means and distributions changed, in a sentence
     changed: list[Relation]
     left_out: int  # changed relations beyond those listed
 
@@ -175,34 +182,30 @@ def method_note(
     }
 
 
-def describe_relations(
-    data: Microdata, released: Microdata, models: Sequence[str], kept: Sequence[str] = ()
-) -> Relations | None:
-    """Return what a released file does to the regressions of users; None where none can be made with the original.
-
-    kept : models that a method was told to keep; they are listed where they changed, but not counted.
-    """
-    shared = [name for name in data.names if name in released.names]
-    original = data if len(shared) == len(data.names) else data.only(shared)
-    try:
-        every = compare_analyses(original, released, "all", (*models, *kept))
-        compared = [one for one in every if len(one.differences)]
-        not_counted = {parse_model(text, original) for text in kept}
-    except (PlanError, SchemaError):  # a stated model of a column that is not released
-        return None
-    if not compared:
-        return None
-    changed = find_changed_relations(compared, original)
+def describe_relations(found: RepeatedAnalyses) -> Relations:
+    """Return what a released file does to the analyses of users, with the numbers that may be published."""
+    changed = find_changed_relations(found)
     return {
-        "summary": summarize([one for one in compared if one.analysis not in not_counted]),
+        "summary": summarize(found.counted),
+        "others": describe_other_analyses(found),
         "changed": [_relation(one) for one in changed[:MAX_RELATIONS]],
         "left_out": max(0, len(changed) - MAX_RELATIONS),
     }
 
 
 def _relation(one: ChangedRelation) -> Relation:
-    numbers = {name: None if (own := getattr(one, name)) is None else two_digits(own) for name in _RELATION_NUMBERS}
-    return {"model": one.model, "term": one.term, "change": one.change, **numbers}  # type: ignore[typeddict-item]
+    share, original, error, released = (None,) * 4 if one.numbers is None else map(two_digits, one.numbers)
+    return {
+        "model": one.model, "term": one.term, "change": one.change,
+        "share": share, "original": original, "error": error, "released_error": released,
+    }  # fmt: skip
+
+
+def relation_cells(one: Relation) -> tuple[str, str, str, str, str]:
+    """Return a row of a table of relations, in the order of `RELATION_HEAD`."""
+    share = "-" if one["share"] is None else format_percent(one["share"])
+    value = "-" if one["original"] is None else f"{one['original']:g} ({one['error']:g})"
+    return one["model"], one["term"], one["change"], share, value
 
 
 def _amount(text: str, measure: Measure, score: ScoreRow) -> Amount:
@@ -313,19 +316,15 @@ def _relation_lines(relations: Relations | None) -> list[str]:
     """Return which relations between columns the file weakens, and by how much."""
     if relations is None:
         return []
-    lines = ["", "## Relations that masking changes", "", f"{RELATIONS} {relations['summary']}", ""]
+    words = f"{RELATIONS} {relations['summary']} {relations['others']}".strip()
+    lines = ["", "## Relations that masking changes", "", words]
     if not relations["changed"]:
-        return [
-            *lines,
-            f"No clear coefficient of a regression is smaller by more than {CLEARLY_WEAKER:g} standard errors.",
-        ]
-    lines += ["Do not publish a result about these relations from this file alone:", ""]
-    lines += ["| regression | coefficient of | change | released, of the original | original (standard error) |"]
-    lines += ["|---|---|---|---:|---:|"]
-    for one in relations["changed"]:
-        share = "-" if one["share"] is None else format_percent(one["share"])
-        value = "-" if one["original"] is None else f"{one['original']:g} ({one['error']:g})"
-        lines.append(f"| `{one['model']}` | `{one['term']}` | {one['change']} | {share} | {value} |")
+        none = f"No clear coefficient of a regression is smaller by more than {CLEARLY_CHANGED:g} standard errors."
+        return [*lines, "", none]
+    lines += ["", "Do not publish a result about these relations from this file alone:", ""]
+    lines += [f"| {' | '.join(RELATION_HEAD)} |", "|---|---|---|---:|---:|"]
+    for model, term, *rest in map(relation_cells, relations["changed"]):
+        lines.append(f"| {' | '.join((f'`{model}`', f'`{term}`', *rest))} |")
     if relations["left_out"]:
         lines += ["", f"{_count(relations['left_out'], 'more coefficient')} changed."]
     return lines

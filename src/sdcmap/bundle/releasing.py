@@ -50,6 +50,7 @@ from sdcmap.study.plan import Candidate, Plan
 from sdcmap.study.profiles import PROFILES, Profile, to_profile
 from sdcmap.study.public_view import PublicView
 from sdcmap.utility.analysis_change import stated_models
+from sdcmap.utility.changed_findings import repeat_analyses
 
 
 class _CheckedBundle(NamedTuple):
@@ -333,7 +334,8 @@ class Release:
         passed = all(check.passed for check in results)
         tries = [*attempt.before, Try(attempt.number, attempt.name, attempt.error, passed, method=draw.method.text)]
         models = stated_models(plan.measures)
-        relations = describe_relations(self.data, draw.released, models, plan.kept_models)
+        repeated = repeat_analyses(self.data, draw.released, models, plan.kept_models)
+        relations = None if repeated is None else describe_relations(repeated)
         self._explain(part, draw.prepared, effort, losses, [*attempt.overrides, *overrides], tries, relations)
         rows = {**dict(losses), **draw.scores, **pooled}
         skipped = _skipped_attacks(draw.scores.values(), 1 - attempt.error)

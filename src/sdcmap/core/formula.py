@@ -8,6 +8,8 @@ from itertools import combinations
 
 from sdcmap.errors import PlanError
 
+ModelKey = tuple[str, frozenset[tuple[str, ...]]]  # the column that a model explains, or its logarithm, and its terms
+
 LOGARITHM = re.compile(r"log\((.+)\)")
 SYNTAX = "a formula has the form 'y ~ x1 + x2 + x1:x2', where x1*x2 is short for x1 + x2 + x1:x2"
 
@@ -26,6 +28,16 @@ class Formula:
     @property
     def names(self) -> tuple[str, ...]:
         return self.response, *self.predictors
+
+    @property
+    def key(self) -> ModelKey:
+        """Return what is equal for formulas of the same model: their order and spaces, and the category, do not count.
+
+        >>> parse_formula("log(y) ~ a + b").key == parse_formula("log( y )~b+ a").key
+        True
+        """
+        terms = (tuple(sorted(map(_without_spaces, factors))) for factors in self.products if factors)
+        return _without_spaces(self.response.partition("=")[0].strip()), frozenset(terms)
 
 
 def parse_formula(text: str) -> Formula:
@@ -60,6 +72,12 @@ def parse_nested_formula(text: str) -> Formula:
         if missing := [":".join(part) for part in parts if part not in formula.products]:
             raise PlanError(f"{':'.join(factors)} needs {' and '.join(missing)} in the formula too.")
     return formula
+
+
+def _without_spaces(term: str) -> str:
+    """Return a term without spaces inside its logarithm."""
+    name, logged = split_logarithm(term)
+    return f"log({name})" if logged else name
 
 
 def split_logarithm(term: str) -> tuple[str, bool]:

@@ -123,7 +123,7 @@ def _can_limit(measure: Measure, data: Microdata) -> bool:
     return (
         isinstance(measure, ChangedConclusions)
         and measure.statistic == "share"
-        and count_clear_findings(data, measure.half, measure.models) >= MIN_CLEAR_FINDINGS
+        and count_clear_findings(data, measure.half, measure.models, measure.kept) >= MIN_CLEAR_FINDINGS
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from sdcmap.bundle.note import RELATION_HEAD, describe_relations, relation_cells
 from sdcmap.charts import draw_criterion, draw_map, draw_measure_pairs
 from sdcmap.charts.before_after import draw_before_after
 from sdcmap.charts.change_charts import draw_change, draw_correlations
@@ -23,7 +24,14 @@ from sdcmap.recordwise.neighborhood import Unsafe
 from sdcmap.recordwise.table import records as record_table
 from sdcmap.reports import report_tables
 from sdcmap.reports.audience_view import View, external_view, internal_view
-from sdcmap.reports.changed_analyses import CONCLUSION_RULES, TABLE_HEAD, describe_analyses
+from sdcmap.reports.changed_analyses import (
+    ANALYSES_SHOWN,
+    CONCLUSION_RULES,
+    TABLE_HEAD,
+    describe_analyses,
+    draw_public,
+    repeat_for_plan,
+)
 from sdcmap.reports.decision import (
     TESTED,
     decision_sentences,
@@ -44,6 +52,7 @@ from sdcmap.reports.user_questions import (
     worst_subgroups,
 )
 from sdcmap.study.folder import Study
+from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import explain_unmeasured
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -208,7 +217,7 @@ def _release_sections(study: Study, choice: Choice | None, view: View, rule: Uns
     if rule is not None and view.shows_risk:
         page["records"] = record_table(data, masked, rule=rule).draw(audience=to.name, title="Every record").svg()
     if to.is_external:
-        return page
+        return page | _public_analyses(plan, data, masked)
     analyses = describe_analyses(plan, data, masked)
     return page | {
         "analyses": analyses,
@@ -226,6 +235,22 @@ def _release_sections(study: Study, choice: Choice | None, view: View, rule: Uns
         "subgroup_means": subgroup_means(data, masked, plan.measures),
         "readings": subsample_equivalents(data, study.scores(), choice, plan.seed),
         "pictures": _draw_pictures(data, masked, names),
+    }
+
+
+def _public_analyses(plan: Plan, data: Microdata, masked: Microdata) -> Page:
+    """Return what the release does to the analyses of users, as the note states it; empty where nothing was analyzed."""
+    found = repeat_for_plan(plan, data, masked)
+    if found is None:
+        return {}
+    relations = describe_relations(found)
+    shown = relations["changed"][:ANALYSES_SHOWN]
+    pairs = draw_public(shown)
+    return {
+        "relations": relations,
+        "relation_head": RELATION_HEAD,
+        "relation_rows": [*map(relation_cells, shown)],
+        "relation_chart": draw_estimate_pairs(pairs).svg() if pairs else "",
     }
 
 

@@ -40,7 +40,13 @@ from sdcmap.study.candidate_names import name_draw, name_methods, name_problems,
 from sdcmap.study.plan_layout import ALL_RISKS, PlanLayout, expand, format_plan
 from sdcmap.study.profiles import DEFAULT_RISK_CLASSES, Profile, default_risk, to_profile
 from sdcmap.study.search_settings import Search
-from sdcmap.study.stated_analyses import kept_model_problems, name_without_models, read_analyses, split_analyses
+from sdcmap.study.stated_analyses import (
+    kept_battery_problems,
+    kept_model_problems,
+    name_without_models,
+    read_analyses,
+    split_analyses,
+)
 
 MAX_REPLICATES = 1_000_000
 OTHER_SEED = """the choice was made among candidates of another seed than this plan's: use the plan with the seed of \
@@ -373,7 +379,7 @@ class Plan:
         incompatibilities += [
             problem for step in self.derive for problem in [*step.incompatibilities(data)] or step.doubts(data)
         ]
-        incompatibilities += self._too_few_draws()
+        incompatibilities += [*kept_battery_problems(self.kept_models, self.measures, data), *self._too_few_draws()]
         if self.data is None and not data.keys and not data.numeric:
             incompatibilities.append("the data have no keys and no numeric variables: state roles when reading them.")
         return list(dict.fromkeys(incompatibilities))

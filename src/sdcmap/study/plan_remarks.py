@@ -90,7 +90,7 @@ def _explain_unlimited_conclusions(data: Microdata, plan: Plan) -> Iterator[str]
         if not isinstance(measure, ChangedConclusions) or measure.statistic != "share":
             continue
         if plan.profile is not None and measure.text not in plan.limits:
-            clear = count_clear_findings(data, measure.half, measure.models)
+            clear = count_clear_findings(data, measure.half, measure.models, measure.kept)
             if clear < MIN_CLEAR_FINDINGS:
                 few = f"the file has only {clear} clear findings, so a single one would decide"
                 yield f"{measure.text} has no limit: {few}."

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sdcmap.core import Measure
+from sdcmap.core import Measure, Microdata
+from sdcmap.core.formula import parse_nested_formula
 from sdcmap.errors import quote_text
 
 MEASURES = "AnalysisError", "ChangedConclusions"  # types of the measures that repeat analyses
@@ -59,13 +60,34 @@ def name_without_models(text: str, measures: Sequence[Measure]) -> str:
 
 def kept_model_problems(kept: Sequence[str], measures: Sequence[Measure]) -> Iterator[str]:
     """Yield a sentence for each model that a method keeps and that a measure counts: it would count as utility."""
-    counted = {model for own in measures if type(own).__name__ in MEASURES for model in getattr(own, "models", ())}
+    stated = {model for own in measures if type(own).__name__ in MEASURES for model in getattr(own, "models", ())}
+    counted = {parse_nested_formula(model).key for model in stated}
     for model in kept:
-        if model in counted:
+        if parse_nested_formula(model).key in counted:
             yield (
                 f"a method keeps the model {quote_text(model)}, so it does not count as utility: remove it from the "
                 "analyses. The report shows it all the same."
             )
+
+
+def kept_battery_problems(kept: Sequence[str], measures: Sequence[Measure], data: Microdata) -> Iterator[str]:
+    """Yield a sentence for each kept model that is also one of the automatic analyses of a measure, so that it counts."""
+    if not kept:
+        return
+    # loaded here, because the processes of a sweep need plans but not scipy.special
+    from sdcmap.utility.analyses import Regression
+    from sdcmap.utility.analysis_change import AnalysisError, ChangedConclusions, find_analyses
+
+    for measure in measures:
+        if isinstance(measure, AnalysisError | ChangedConclusions):
+            battery = find_analyses(data, measure.half, (), measure.kept)
+            counted = {one.key for one in battery if isinstance(one, Regression)}
+            for model in kept:
+                if parse_nested_formula(model).key in counted:
+                    yield (
+                        f"{measure.text} counts the model {quote_text(model)}, which a method keeps, because it is one of "
+                        f"the automatic analyses: state it as `kept` of {type(measure).__name__}."
+                    )
 
 
 def _is_model(table: object) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Microdata
+from sdcmap.core.formula import ModelKey
 from sdcmap.data.amounts import amounts, has_numbers
 from sdcmap.data.label_layers import assign_categories, parse_interval
 from sdcmap.kernels.statistics.clustered_regression import (
@@ -220,32 +221,55 @@ class Regression:
     def columns(self) -> tuple[str, ...]:
         return (self.response.name, *(predictor.name for predictor in self.predictors))
 
-    def find(self, view: FileView) -> Findings:
-        """Return the coefficients in a file."""
-        missing = Coefficients.all_missing(len(self.labels))
-        is_linear = isinstance(self.response, Amount)
-        y = self.response.read(view)
-        if y is None:
-            return Findings(*missing)
+    @property
+    def key(self) -> ModelKey:
+        """Return what the regression explains by which terms, without their order and categories."""
+        names = [p.label if isinstance(p, Amount) else p.name for p in self.predictors]
+        products = (tuple(sorted(names[i] for i in term)) for term in self.products)
+        response = self.response.label if isinstance(self.response, Amount) else self.response.name
+        return response, frozenset([*((name,) for name in names), *products])
+
+    def design(self, view: FileView) -> Design:
+        """Return the complete records as numbers; there are none where the file does not tell the response apart."""
+        response = self.response.read(view)
+        y = np.full(len(view), np.nan) if response is None else response
         single = [_read_predictor(view, predictor) for predictor in self.predictors]
         blocks = [*single, *(_multiply([single[i] for i in term]) for term in self.products)]
         x = np.column_stack([np.ones(len(y)), *(block.columns for block in blocks)])
-        known = np.flatnonzero(np.isfinite(y) & np.isfinite(x).all(axis=1) & (view.weights > 0))
-        if len(known) < max(MIN_RECORDS, x.shape[1] + 2):
-            return Findings(*missing)
-        x, y, weights = x[known], y[known], view.weights[known]
-        # Columns are centered so that large means do not hide their variation; this changes only the intercept.
-        x[:, 1:] -= np.average(x[:, 1:], axis=0, weights=weights)
-        units = np.unique(view.units[known], return_inverse=True)[1]
-        slopes, errors = (clustered_least_squares if is_linear else clustered_logit)(
-            x, y, weights / weights.mean(), units
-        )
+        rows = np.flatnonzero(np.isfinite(y) & np.isfinite(x).all(axis=1) & (view.weights > 0))
         starts = np.cumsum([1, *(block.columns.shape[1] for block in blocks)])
         places = np.concatenate(
             [np.where(block.places < 0, -1, block.places + start) for block, start in zip(blocks, starts, strict=False)]
         )
+        return Design(rows, y[rows], x[rows], places)
+
+    def find(self, view: FileView) -> Findings:
+        """Return the coefficients in a file."""
+        design = self.design(view)
+        if len(design.rows) < max(MIN_RECORDS, design.x.shape[1] + 2):
+            return Findings(*Coefficients.all_missing(len(self.labels)))
+        rows, y, x, places = design
+        weights = view.weights[rows]
+        # Columns are centered so that large means do not hide their variation; this changes only the intercept.
+        x[:, 1:] -= np.average(x[:, 1:], axis=0, weights=weights)
+        units = np.unique(view.units[rows], return_inverse=True)[1]
+        fit = clustered_least_squares if isinstance(self.response, Amount) else clustered_logit
+        slopes, errors = fit(x, y, weights / weights.mean(), units)
         values, spread = (np.where(places < 0, np.nan, part[places]) for part in (slopes, errors))
         return Findings(values, spread)
+
+
+class Design(NamedTuple):
+    """The complete records of a regression, as numbers.
+
+    rows : their positions in the file. y : the response. x : the intercept and the columns of all terms. places : the
+        column of each estimate; -1: none has.
+    """
+
+    rows: Array
+    y: Array
+    x: Array
+    places: Array
 
 
 class _Block(NamedTuple):

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from sdcmap.core import Array, Estimate, Generator, Measure, Microdata, PlanError, SchemaError, Undefined
 from sdcmap.core.formula import parse_nested_formula
-from sdcmap.utility.analyses import Analysis, FileView, Findings
+from sdcmap.utility.analyses import Analysis, FileView, Findings, Regression
 from sdcmap.utility.battery import propose_battery
 from sdcmap.utility.stated_model import parse_model
 
@@ -62,6 +62,11 @@ class Conclusions(NamedTuple):
     null: Array
     new: Array
 
+    @property
+    def can_change(self) -> bool:
+        """Whether there is a clear finding that can be lost, or a clear null that can become one."""
+        return bool(self.clear.any() or self.null.any())
+
 
 def saturate(differences: Array) -> Array:
     """Return differences, in standard errors, as a loss from 0 to 1: a difference of 5 counts one half.
@@ -74,17 +79,25 @@ def saturate(differences: Array) -> Array:
     return np.asarray(1.0 - HALF_OF_CAP / (HALF_OF_CAP + differences))
 
 
-def find_analyses(data: Microdata, half: Half = "all", models: Sequence[str] = ()) -> tuple[Analysis, ...]:
-    """Return the stated models and the battery of a file, or a half of it."""
+def find_analyses(
+    data: Microdata, half: Half = "all", models: Sequence[str] = (), kept: Sequence[str] = ()
+) -> tuple[Analysis, ...]:
+    """Return the stated models and the battery of a file, or a half of it.
+
+    kept : models that a method was told to keep; equal regressions of the battery are left out.
+    """
     stated = [parse_model(text, data) for text in models]
-    return tuple(dict.fromkeys((*stated, *select_half(propose_battery(data), half))))
+    left_out = {parse_nested_formula(text).key for text in kept}
+    battery = select_half(propose_battery(data), half)
+    chosen = (one for one in battery if not (isinstance(one, Regression) and one.key in left_out))
+    return tuple(dict.fromkeys((*stated, *chosen)))
 
 
 def compare_analyses(
-    original: Microdata, masked: Microdata, half: Half = "all", models: Sequence[str] = ()
+    original: Microdata, masked: Microdata, half: Half = "all", models: Sequence[str] = (), kept: Sequence[str] = ()
 ) -> list[Comparison]:
-    """Return the analyses of the original with the estimates from both files."""
-    analyses = find_analyses(original, half, models)
+    """Return the analyses of the original with the estimates from both files; `kept` as in `find_analyses`."""
+    analyses = find_analyses(original, half, models, kept)
     before = original.remember(("findings", "original"), dict[Analysis, Findings])
     after = before if masked is original else masked.remember(("findings", "released"), dict[Analysis, Findings])
     views = FileView(original, original), FileView(masked, original)
@@ -93,9 +106,11 @@ def compare_analyses(
     return [Comparison(analysis, before[analysis], after[analysis]) for analysis in analyses]
 
 
-def count_clear_findings(data: Microdata, half: Half = "all", models: Sequence[str] = ()) -> int:
+def count_clear_findings(
+    data: Microdata, half: Half = "all", models: Sequence[str] = (), kept: Sequence[str] = ()
+) -> int:
     """Return how many estimates of the analyses of a file are clear findings."""
-    return sum(int(one.conclusions.clear.sum()) for one in compare_analyses(data, data, half, models))
+    return sum(int(one.conclusions.clear.sum()) for one in compare_analyses(data, data, half, models, kept))
 
 
 def select_half(battery: Sequence[Analysis], half: Half) -> tuple[Analysis, ...]:
@@ -119,25 +134,29 @@ class _AnalysisMeasure(Measure):
     ----------
     models : regressions of your own, such as "log(wage) ~ educ + sex + educ:sex" or "region=north ~ age"; they always
         count. Categories are relative to the most frequent one.
+    kept : regressions that a method was told to keep; equal ones among the automatic analyses do not count.
     half : "all" analyses; "search" or "report": one half of them each, so that a search does not see what is reported.
     """
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     paired: ClassVar[bool] = False
-    revision: ClassVar[int] = 2  # 2: no coefficient where a column separates the groups, no error of an exact fit
+    # 2: no coefficient where a column separates the groups, no error of an exact fit; 3: kept models are left out
+    revision: ClassVar[int] = 3
     missing: ClassVar[str] = "left out of means and regressions; in no category of a table"
     weights: ClassVar[str] = "used where the file has them"
     households: ClassVar[str] = "standard errors count households, or persons with several records"
 
     models: tuple[str, ...] = ()
     half: Half = field(default="all", kw_only=True)
+    kept: tuple[str, ...] = field(default=(), kw_only=True)
 
     def problems(self) -> Iterator[str]:
-        for text in self.models:
-            try:
-                parse_nested_formula(text)
-            except PlanError as problem:
-                yield f".models: {problem}"
+        for name in ("models", "kept"):
+            for text in getattr(self, name):
+                try:
+                    parse_nested_formula(text)
+                except PlanError as problem:
+                    yield f".{name}: {problem}"
 
     def variables(self, data: Microdata) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for analysis in self._analyses(data) for name in analysis.columns))
@@ -151,12 +170,12 @@ class _AnalysisMeasure(Measure):
             yield f"{type(self).__name__}.models: {problem}"
 
     def _analyses(self, data: Microdata) -> tuple[Analysis, ...]:
-        return find_analyses(data, self.half, self.models)
+        return find_analyses(data, self.half, self.models, self.kept)
 
     def compare(self, original: Microdata, masked: Microdata) -> list[Comparison]:
         """Return each analysis with its estimates from both files."""
         self.check_variables(original)
-        return compare_analyses(original, masked, self.half, self.models)
+        return compare_analyses(original, masked, self.half, self.models, self.kept)
 
 
 @dataclass(frozen=True)
@@ -240,7 +259,7 @@ class ChangedConclusions(_AnalysisMeasure):
         "Share of clear findings and clear nulls of users' analyses that are different in the released file."
     )
 
-    revision: ClassVar[int] = 3  # 3: `statistic`, which changes no share
+    revision: ClassVar[int] = 4  # 4: `statistic`, which changes no share
     unit: ClassVar[str] = "share of conclusions"
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
     texts_in_title: ClassVar[tuple[str, ...]] = ("statistic",)

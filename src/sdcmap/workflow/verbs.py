@@ -215,8 +215,9 @@ def report(
     choice : the choice to report; by default that of a pair (see `choose_pair`), else that of the plan's rule, or of the
         candidate after it that was released; none where the plan has no rule.
     audience : "internal" for the board; "external" for the public: information loss of methods to two significant digits,
-        no risk values, no single releases, no counts of 1 to 9 records, no quantiles of the data, no paths or digests of
-        files, no reasons why a candidate was infeasible.
+        which relations the release weakens (original coefficients only where ten persons or households are behind every
+        category), no risk values, no map of single releases, no counts of 1 to 9 records, no quantiles of the data, no
+        paths or digests of files, no reasons why a candidate was infeasible.
     records : a rule for unsafe records; adds the confidentiality plot of the chosen release (in an external report only
         its binned counts, and only where risk is shown).
     title, owner : of the data, for the head of the page; by default the study's folder, and a line to fill in.

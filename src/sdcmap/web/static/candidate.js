@@ -21,7 +21,7 @@ import {
   whole,
 } from "./api.js";
 import { idOf, listCandidates, offer, nameOf } from "./candidates.js";
-import { lazily, picture, relations, values } from "./masked.js";
+import { analyses, lazily, picture, relations, values } from "./masked.js";
 import { Sorted } from "./sorting.js";
 import { toText } from "./values.js";
 
@@ -112,25 +112,6 @@ async function changes(card, id) {
   if (!tables.length) place.append(quiet("This candidate changes no value: it is the unmasked file."));
 }
 
-// The regressions, tables and means of users that masking changed most.
-async function analyses(card, id) {
-  const place = el("div", {}, quiet("Creating the candidate again …"));
-  card.append(el("h3", {}, "What users of the file will find"), place);
-  /** @type {Api.Analyses} */
-  const { sentence, rules, table: part, chart } = await get(`${base}/candidates/${id}/analyses`);
-  place.replaceChildren(el("p", { class: "words" }, el("strong", {}, sentence)));
-  if (!part) return;
-  const table = tableOf(
-    part.head.map((head) => [head, ["original", "release"].includes(head) ? "n" : "words"]),
-    part.rows,
-  );
-  place.append(el("p", { class: "hint words" }, rules));
-  const words =
-    "Estimates of the original and of this release with 95 % intervals, in standard errors of the original; the table below contains the numbers.";
-  if (chart) await picture(place, chart, words);
-  place.append(region(part.name, table));
-}
-
 async function records(card, id) {
   const place = el("div", {}, el("h3", {}, "Confidentiality plot"), quiet("Counting neighbors …"));
   card.append(place);
@@ -188,7 +169,9 @@ async function show(id) {
       measures(candidate),
     );
     if (isMade) {
-      await analyses(card, candidate.id);
+      const place = el("div", {});
+      card.append(el("h3", {}, "What users of the file will find"), place);
+      await analyses(place, candidate.id);
       await changes(card, candidate.id);
       card.append(lazily("Correlations and tables, before and after", (place) => relations(place, candidate.id)));
       await records(card, candidate.id);

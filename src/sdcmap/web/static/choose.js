@@ -25,6 +25,7 @@ import {
 import { idOf, listCandidates, offer, nameOf } from "./candidates.js";
 import { showChoice } from "./choices.js";
 import { fieldsOf } from "./forms.js";
+import { analyses, lazily } from "./masked.js";
 
 const state = {
   /** @type {any[]} of rules */
@@ -94,7 +95,9 @@ async function choose() {
     /** @type {Api.ChosenCandidate} */
     const choice = await post(`${base}/choices`, ruleRequest());
     state.choice = choice;
-    showChoice(byId("choice"), choice, "choose another profile");
+    const id = choice.candidate;
+    const findings = id ? [lazily("What users of this file will find", (place) => analyses(place, id))] : [];
+    showChoice(byId("choice"), choice, "choose another profile", ...findings);
     document.body.dataset.chosen = choice.candidate || "nothing";
   } catch (error) {
     byId("choice").replaceChildren(alarm(error));

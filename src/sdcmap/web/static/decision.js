@@ -17,6 +17,7 @@ import {
 } from "./api.js";
 import { candidateLink, deadEnd, showChoice } from "./choices.js";
 import { Levers } from "./levers.js";
+import { analyses } from "./masked.js";
 import { drawKey, Plane, rowsOf } from "./planes.js";
 import { word } from "./words.js";
 
@@ -107,6 +108,19 @@ function confirm(choice) {
   overlay();
   showChoice(byId("choice"), choice, "set other limits");
   document.body.dataset.confirmed = choice.candidate || "nothing";
+  describe(choice.candidate);
+}
+
+// Show what users of the chosen file will find. Each choice has its own place, so that a late answer shows nowhere.
+/** @type {string | null} */
+let described = null;
+async function describe(/** @type {string | null} */ candidate) {
+  if (candidate === described) return;
+  described = candidate;
+  byId("findings").hidden = !candidate;
+  const place = el("div");
+  byId("found").replaceChildren(place);
+  if (candidate) await analyses(place, candidate).catch((error) => complain(error, place));
 }
 
 for (const [name, id] of Object.entries(LIMITS)) {

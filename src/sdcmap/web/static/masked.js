@@ -25,6 +25,24 @@ export async function picture(place, spec, words) {
   return drawChart(chart, spec, words);
 }
 
+// How many analyses of users lead to another conclusion, and the estimates that masking changed most.
+export async function analyses(place, id) {
+  place.replaceChildren(quiet("Creating the candidate again …"));
+  /** @type {Api.Analyses} */
+  const { sentence, rules, table: part, chart } = await get(`${base}/candidates/${id}/analyses`);
+  place.replaceChildren(el("p", { class: "words" }, el("strong", {}, sentence)));
+  if (!part) return;
+  const table = tableOf(
+    part.head.map((head) => [head, ["original", "release"].includes(head) ? "n" : "words"]),
+    part.rows,
+  );
+  place.append(el("p", { class: "hint words" }, rules));
+  const words =
+    "Estimates of the original and of this release with 95 % intervals, in standard errors of the original; the table below contains the numbers.";
+  if (chart) await picture(place, chart, words);
+  place.append(region(part.name, table));
+}
+
 // Correlations of the numeric columns, and a two-way table of two selected columns.
 export async function relations(place, id) {
   const ask = (pair = {}) => get(`${base}/candidates/${id}/relations?${new URLSearchParams(pair)}`);
