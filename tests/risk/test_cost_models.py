@@ -296,9 +296,8 @@ def test_sampled_targets_have_confidence_interval_and_same_people() -> None:
         drawn = [draw.parts[name] for draw in draws]
         assert np.mean(drawn) == pytest.approx(rate, abs=4 * 0.5 / np.sqrt(20 * 150))
     assert all(draw.parts["targets"] == 150 and 0 < (draw.se or 0) < 0.041 for draw in draws)
-    best = max(nearest.values())
-    assert sum(draw.upper(0.95) >= best for draw in draws) >= 18
-    assert all(any("one-to-one" in skipped.attack for skipped in draw.skipped) for draw in draws)
+    assert sum(draw.upper(0.95) >= max(nearest.values()) for draw in draws) >= 18
+    assert all(any("one-to-one" in name for name in draw.parts) for draw in draws)
     assert draws[0] == replace(whole, targets=150).score(data, masked, default_rng(9))
     assert replace(whole, targets=10_000).score(data, masked, default_rng(1)) == every
 
@@ -328,7 +327,6 @@ def test_release_is_checked_with_upper_limit_of_new_sample() -> None:
     assert Limit(measure, upper).judge(row.outcome, 0.95).status == "met"
     reason = limit_check("risk", Limit(measure, 1.0).judge(row.outcome, 0.95), "of the written file", 0.95).reason
     assert f"upper confidence limit {upper:.4g}, estimated from a sample of 100 records" in reason
-    assert "not tested: " in reason
 
 
 # ---- chains -----------------------------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ def describe_outcome(measure: Measure, verdict: Verdict, what: str, level: float
         return f"{subject}: infinite"
     notes = []
     if estimate.share is not None:
-        sample = f"estimated from a sample of {estimate.share.trials:,} records"
+        sample = f"estimated from a sample of {estimate.parts.get('targets', estimate.share.trials):,.0f} records"
         notes.append(f"upper confidence limit {estimate.upper(level):.4g}, {sample}")
     elif estimate.se == math.inf:
         notes.append("from one random draw, which does not tell its error: state more replicates in the plan")

@@ -344,7 +344,7 @@ class WorstLinkage(Attack):
         place = rng.permutation(own.max() + 1)[own]  # of the household of each target, in a random order
         in_turn = np.argsort(place, kind="stable")
         last = place[in_turn[count - 1]]  # the household of the last target is complete
-        return ordered[in_turn[place[in_turn] <= last]]
+        return np.asarray(ordered[in_turn[place[in_turn] <= last]])
 
     def _target_count(self, n: int, m: int) -> int:
         """Return how many of m targets are attacked by an attacker who knows n records."""
