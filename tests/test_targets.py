@@ -244,7 +244,8 @@ def test_losses_are_compared_where_the_risk_meets_its_limit() -> None:
     assert rival_syntheses.loss_at_limit(curve, 0.5) == pytest.approx(0.3)
     assert rival_syntheses.loss_at_limit(curve, 0.7) == 0.1 and np.isnan(rival_syntheses.loss_at_limit(curve, 0.4))
     above, below = [[0.7, 0.5]] * 5, [[0.5, 0.3]] * 5
-    lines = [{"file": "a", rival_syntheses.OURS: below, "CART": [[0.5, 0.2]] * 5, "copula": above}] * 3
+    about = {"run": 0, "seed": 1, "seconds": 2.0, "processor": 1.0, "file": "a"}
+    lines = [about | {rival_syntheses.OURS: below, "CART": [[0.5, 0.2]] * 5, "copula": above}] * 3
     worse, cart, copula = rival_syntheses.find_figures(lines)
     assert (worse.name, worse.value, worse.is_met) == ("a: loss beyond CART, lower end", pytest.approx(0.1), False)
     assert (cart.value, copula.value, copula.note) == (3, 2, "1 files"), "a rival that cannot reach the risk is worse"

@@ -251,7 +251,7 @@ def find_figures(lines: Sequence[Facts]) -> Iterator[Figure]:
     better: dict[str, int] = {}
     for name in dict.fromkeys(line["file"] for line in lines):
         own = [line for line in lines if line["file"] == name]
-        rivals = [family for family in own[0] if family not in ("file", OURS)]
+        rivals = [family for family, points in own[0].items() if isinstance(points, list) and family != OURS]
         ours = np.array([line[OURS] for line in own])
         for rival in rivals:
             theirs = np.array([line[rival] for line in own])
