@@ -248,7 +248,9 @@ def test_losses_are_compared_where_the_risk_meets_its_limit() -> None:
     lines = [about | {rival_syntheses.OURS: below, "CART": [[0.5, 0.2]] * 5, "copula": above}] * 3
     worse, cart, copula = rival_syntheses.find_figures(lines)
     assert (worse.name, worse.value, worse.is_met) == ("a: loss beyond CART, lower end", pytest.approx(0.1), False)
-    assert (cart.value, copula.value, copula.note) == (3, 2, "1 files"), "a rival that cannot reach the risk is worse"
+    assert (cart.value, copula.value, copula.note) == (3, 2, "1 files, clearly on 1"), (
+        "a rival that cannot reach the risk is worse"
+    )
     lines = [{"file": "a", rival_syntheses.OURS: above, "CART": below}] * 3
     missed, _ = rival_syntheses.find_figures(lines)
     assert missed.name == "a: risk that CART reaches and ours does not" and not missed.is_met
