@@ -63,7 +63,7 @@ class Comparison:
         return np.asarray(self._truth(data)[1] & ~data.missing(self.name))
 
     def _truth(self, data: Microdata) -> tuple[Array, Array]:
-        """Return for each known value whether the comparison is true, and whether it is false; an interval may be neither."""
+        """Return for each known value if the comparison is true, and if it is false; of an interval it may be neither."""
         column = data.column(self.name)
         if isinstance(self.value, float) and has_numbers(column):
             is_true = np.asarray(_COMPARE[self.sign](amounts(data, self.name), self.value))

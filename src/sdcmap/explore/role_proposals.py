@@ -14,7 +14,7 @@ import polars as pl
 from sdcmap.core import Array, Microdata, PlanError
 from sdcmap.data.identifiers import Mark, detect_identifier, has_words, is_record_number, snake_case
 from sdcmap.data.schema import NOT_IN_FORMULAS
-from sdcmap.explore.column_formulas import MAX_COLUMNS, find_formulas, rounding
+from sdcmap.explore.column_formulas import find_formulas, rounding
 from sdcmap.explore.computed_columns import CodedColumn, Computed, find_indicator_sets, find_powers, find_recodes
 from sdcmap.explore.missing_code_detection import is_mostly_numbers, number_codes
 from sdcmap.explore.name_patterns import (
@@ -137,7 +137,7 @@ class _Proposer:
             for v in self.data.schema.variables
             if v.kind == "numeric" and v.role not in NOT_IN_FORMULAS and not (v.role is None and self._is_id(v.name))
         )
-        return self.data.view(_find_formulas, numeric) if len(numeric) <= MAX_COLUMNS else {}
+        return self.data.view(_find_formulas, numeric)
 
     def _is_id(self, name: str) -> bool:
         """Return whether a numeric column numbers persons, households, strata or other units by its name or its values."""
