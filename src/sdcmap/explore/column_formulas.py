@@ -42,8 +42,9 @@ def find_formulas(columns: Mapping[str, Array]) -> dict[str, str]:
     If several columns determine each other, the last one is taken as computed. A difference that is never negative is an
     exception: the sum is taken as computed, because a difference of masked columns could become negative. A computed
     column does not occur in other formulas, so every name in a formula is a column that remains. Missing values (NaN) are
-    ignored. At most MAX_COLUMNS columns are tried, and in pairs those nearest in the file. A formula holds in every complete record: it gives the value after
-    rounding to the last decimal of the column (`rounding` is half a unit of it).
+    ignored. At most MAX_COLUMNS columns are tried, and in pairs those nearest in the file. A formula
+    holds in every complete record: it gives the value after rounding to the last decimal of the column (`rounding` is half
+    a unit of it).
 
     >>> a, b = np.arange(1.0, 40.0), np.arange(39.0, 0.0, -1.0) ** 2
     >>> find_formulas({"a": a, "b": b, "both": a + b, "share": np.round(a / b, 2)})
@@ -208,9 +209,8 @@ def _correlations(target: Array, columns: Array) -> Array:
     x, y = (np.where(known, values, 0.0) for values in (columns, target[:, None]))
     x, y = (np.where(known, values - values.sum(axis=0) / np.maximum(count, 1), 0.0) for values in (x, y))
     size = np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0))
-    return np.where(
-        (count >= MIN_COMPLETE_RECORDS) & (size > 0), np.abs((x * y).sum(axis=0)) / np.where(size > 0, size, 1), 0
-    )
+    is_enough = (count >= MIN_COMPLETE_RECORDS) & (size > 0)
+    return np.divide(np.abs((x * y).sum(axis=0)), size, out=np.zeros(len(size)), where=is_enough)
 
 
 def _fit_sum(y: Array, x: Array, names: Sequence[str], slack: float) -> Candidate | None:
