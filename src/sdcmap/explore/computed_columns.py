@@ -1,5 +1,5 @@
 """Find columns that repeat what another column says: indicators, other codes of the same categories, squares; and sets of
-indicators of which exactly one is 1. Formulas between amounts are found in `column_formulas`.
+indicators of which exactly one is 1. Formulas between amounts are found in `data.column_formulas`.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Microdata, PlanError
+from sdcmap.data.column_formulas import find_formulas, rounding
 from sdcmap.data.identifiers import Mark, detect_identifier, has_words, is_record_number, snake_case
 from sdcmap.data.schema import NOT_IN_FORMULAS
-from sdcmap.explore.column_formulas import find_formulas, rounding
 from sdcmap.explore.computed_columns import CodedColumn, Computed, find_indicator_sets, find_powers, find_recodes
 from sdcmap.explore.missing_code_detection import is_mostly_numbers, number_codes
 from sdcmap.explore.name_patterns import (

@@ -124,7 +124,9 @@ class _AnalysisMeasure(Measure):
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     paired: ClassVar[bool] = False
-    revision: ClassVar[int] = 2  # 2: no coefficient where a column separates the groups, no error of an exact fit
+    revision: ClassVar[int] = (
+        3  # 3: no sum explained by its parts, or they by it; several categories of a sensitive column
+    )
     missing: ClassVar[str] = "left out of means and regressions; in no category of a table"
     weights: ClassVar[str] = "used where the file has them"
     households: ClassVar[str] = "standard errors count households, or persons with several records"

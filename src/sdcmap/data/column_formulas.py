@@ -52,7 +52,22 @@ def find_formulas(columns: Mapping[str, Array]) -> dict[str, str]:
     >>> find_formulas({"both": a + b, "a": a, "b": b})
     {'both': 'a + b'}
     """
-    result: dict[str, str] = {}
+    return {name: formula for name, (formula, _) in _find(columns).items()}
+
+
+def find_inputs(columns: Mapping[str, Array]) -> dict[str, frozenset[str]]:
+    """Return {column: the columns of its formula} for the columns that others determine within rounding.
+
+    >>> a, b = np.arange(1.0, 40.0), np.arange(39.0, 0.0, -1.0) ** 2
+    >>> sorted(find_inputs({"a": a, "b": b, "both": a + b})["both"])
+    ['a', 'b']
+    """
+    return {name: frozenset(parts) for name, (_, parts) in _find(columns).items()}
+
+
+def _find(columns: Mapping[str, Array]) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return the formula of each computed column, and its columns."""
+    result: dict[str, tuple[str, tuple[str, ...]]] = {}
     used: set[str] = set()
     names = [name for name in columns if _varies(columns[name])][:MAX_COLUMNS]
     amounts = [name for name in names if len(np.unique(columns[name][:2000])) > MAX_CATEGORY_VALUES]
@@ -70,7 +85,7 @@ def find_formulas(columns: Mapping[str, Array]) -> dict[str, str]:
             derived, parts = parts[0], (parts[1], target)
             formula = " + ".join(_quote(name) for name in columns if name in parts)
         if formula:
-            result[derived] = formula
+            result[derived] = formula, parts
             used |= set(parts)
     return {name: result[name] for name in columns if name in result}
 

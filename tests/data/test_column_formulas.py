@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 import sdcmap as sm
-from sdcmap.explore.column_formulas import find_formulas, rounding
+from sdcmap.data.column_formulas import find_formulas, rounding
 
 RNG = np.random.default_rng(2)
 N = 400
