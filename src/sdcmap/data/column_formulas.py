@@ -225,7 +225,7 @@ def _correlations(target: Array, columns: Array) -> Array:
     x, y = (np.where(known, values - values.sum(axis=0) / np.maximum(count, 1), 0.0) for values in (x, y))
     size = np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0))
     is_enough = (count >= MIN_COMPLETE_RECORDS) & (size > 0)
-    return np.divide(np.abs((x * y).sum(axis=0)), size, out=np.zeros(len(size)), where=is_enough)
+    return np.asarray(np.divide(np.abs((x * y).sum(axis=0)), size, out=np.zeros(len(size)), where=is_enough))
 
 
 def _fit_sum(y: Array, x: Array, names: Sequence[str], slack: float) -> Candidate | None:
