@@ -38,13 +38,15 @@ MAX_RECORDS = 20_000  # on which rules are looked for; they must hold in all rec
 class _Proposed(NamedTuple):
     """A rule, how many records would violate it if its columns were independent, and the columns.
 
-    records : that meet its condition. is_skip : whether it says that a value is missing, or one number.
+    records : that meet its condition. implied : what follows from it, as the text says.
+    is_skip : whether that is that a value is missing, or not missing, or one number.
     forbidden : the pairs of states that no record may have; none if the condition divides a state.
     """
 
     expected: float
     records: int
     text: str
+    implied: str
     names: frozenset[str]
     is_skip: bool
     forbidden: frozenset[frozenset[tuple[str, int]]]
@@ -195,15 +197,15 @@ def _propose_by_sets(columns: Iterable[_Column]) -> Iterator[_Proposed]:
         expected = float(len(values) * (1 - share @ others))
         if expected >= MIN_EXPECTED_VIOLATIONS:
             text = f"exactly one of {', '.join(map(_quote, names))} = 1"
-            yield _Proposed(expected, len(values), text, frozenset(names), False, frozenset())
+            yield _Proposed(expected, len(values), text, "", frozenset(names), False, frozenset())
 
 
 def _propose_by_pair(condition: _Column, implied: _Column, least: float) -> Iterator[_Proposed]:
     """Yield rules with a condition on one column about another; that a value is known, only if others say it is missing."""
     find = _propose_by_bound if condition.is_ordered else _propose_by_category
     rules = list(find(condition, implied, least))
-    can_be_missing = any(rule.text.endswith(implied.missing_text) for rule in rules)
-    yield from (rule for rule in rules if can_be_missing or not rule.text.endswith(implied.known_text))
+    can_be_missing = any(rule.implied == implied.missing_text for rule in rules)
+    yield from (rule for rule in rules if can_be_missing or rule.implied != implied.known_text)
 
 
 def _propose_by_category(condition: _Column, implied: _Column, least: float) -> Iterator[_Proposed]:
@@ -268,8 +270,8 @@ def _propose_rule(
         others = [k for k in np.flatnonzero(total).tolist() if k not in (state, *ignored)]
         forbidden = frozenset(frozenset({(condition.name, code), (implied.name, k)}) for code in met for k in others)
         is_skip = state == missing or not implied.has_categories
-        rule, names = f"{text} -> {implied.states[state]}", frozenset({condition.name, implied.name})
-        yield _Proposed(expected, int(row[state]), rule, names, is_skip, forbidden)
+        then, names = implied.states[state], frozenset({condition.name, implied.name})
+        yield _Proposed(expected, int(row[state]), f"{text} -> {then}", then, names, is_skip, forbidden)
 
 
 def _propose_known(condition: _Column, implied: _Column, row: Array, text: str, least: float) -> Iterator[_Proposed]:
@@ -280,7 +282,8 @@ def _propose_known(condition: _Column, implied: _Column, row: Array, text: str, 
         expected = float(row.sum() * share)
         if expected >= MIN_EXPECTED_VIOLATIONS:
             names = frozenset({condition.name, implied.name})
-            yield _Proposed(expected, int(row.sum()), f"{text} -> {implied.known_text}", names, True, frozenset())
+            then = implied.known_text
+            yield _Proposed(expected, int(row.sum()), f"{text} -> {then}", then, names, True, frozenset())
 
 
 def _round_up(number: float) -> float:

@@ -577,8 +577,10 @@ def _wrap(text: str, first: str, further: str) -> list[str]:
 def _inline(given: Any) -> str:
     """Return a value on one line. Only between the items of a list does it have plain spaces: TOML can be broken there."""
     if isinstance(given, Mapping):
-        pairs = [f"{_key(name)} = ".replace(" ", FIXED_SPACE) + _inline(own) for name, own in given.items()]
-        return "{" + FIXED_SPACE + f",{FIXED_SPACE}".join(pairs) + FIXED_SPACE + "}" if pairs else "{}"
+        keys = (_key(name).replace(" ", FIXED_SPACE) for name in given)
+        equals, comma = f"{FIXED_SPACE}={FIXED_SPACE}", f",{FIXED_SPACE}"
+        pairs = comma.join(f"{key}{equals}{_inline(own)}" for key, own in zip(keys, given.values(), strict=True))
+        return f"{{{FIXED_SPACE}{pairs}{FIXED_SPACE}}}" if given else "{}"
     if isinstance(given, list | tuple):
         return f"[{', '.join(map(_inline, given))}]"
     if isinstance(given, bool):
