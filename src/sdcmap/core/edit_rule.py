@@ -126,6 +126,11 @@ class EditRule(ABC):
     def names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(comparison.name for comparison in self.comparisons))
 
+    def undecided(self, data: Microdata) -> Array:
+        """Return for each record whether an interval leaves it open if a comparison is true."""
+        open_ones = [~(own.holds(data) | own.fails(data) | data.missing(own.name)) for own in self.comparisons]
+        return np.asarray(np.logical_or.reduce(open_ones))
+
     def incompatibilities(self, data: Microdata) -> Iterator[str]:
         """Yield every reason why the rule does not fit these data, one sentence each."""
         for comparison in self.comparisons:
