@@ -40,9 +40,33 @@ def test_violations_marks_the_records_that_violate_a_rule(text: str, broken: lis
     assert rule.violations(data).nonzero()[0].tolist() == broken
 
 
+def test_exactly_one_of_several_is_true() -> None:
+    """A record with a gap breaks the rule only where two are true."""
+    frame = pl.DataFrame({"a": [1, 0, 1, 1, 0, 1], "b": [0, 0, 1, None, None, 1], "the c": [0, 0, 0, 0, 0, None]})
+    data = sm.read(frame, keys=["a", "b", "the c"])
+    rule = parse_edit("exactly one of a, b,`the c`= 1")
+    assert rule.names == ("a", "b", "the c") and rule.violations(data).nonzero()[0].tolist() == [1, 2, 5]
+
+
+@pytest.mark.parametrize(
+    ("comparison", "true", "false"),
+    [("< 20", [0, 1], [3, 4]), ("<= 20", [0, 1, 2], [4]), ("> 20", [4], [0, 1, 2]), (">= 20", [3, 4], [0, 1]),
+     ("= 20", [], [0, 1, 4]), ("!= 20", [0, 1, 4], []), ("< 15", [0], [2, 3, 4]), ("= 15", [], [0, 3, 4])],
+)  # fmt: skip
+def test_intervals_decide_comparisons_that_hold_for_all_or_none_of_their_numbers(
+    comparison: str, true: list[int], false: list[int]
+) -> None:
+    labels = ["<= 10", "(10, 20)", "[15, 20]", "[20, 25]", "> 20", None]
+    data = sm.read(pl.DataFrame({"age": labels, "x": ["a"] * 6}), keys=["age", "x"])
+    (own,) = parse_edit(f'x = "b" -> age {comparison}').comparisons[1:]
+    assert own.holds(data).nonzero()[0].tolist() == true and own.fails(data).nonzero()[0].tolist() == false
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "age < 15", "age < 15 ->", "-> age < 15", "age < b -> age = 1", 'age < "a" -> age = 1', "age << 1 -> age = 1",
+     "exactly one of age = 1", "exactly one of age, marital", "exactly one of age, age = 1", "exactly one of a, b < 1",
+     "exactly one of a b = 1", "exactly one of a, b = 1 and c = 2", "exactly one of a, b = c",
      "age = 1 and -> age = 2", "age = 1 or age = 2 -> age = 3",
      "age is missing", "age is -> age = 1", "age is nothing -> age = 1", "age missing -> age = 1",
      "age = missing -> age = 1",

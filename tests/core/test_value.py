@@ -32,6 +32,8 @@ def test_equal_values_have_the_same_spec() -> None:
     assert one_spec(sm.Noise(on="x", variance=1), sm.Noise(on="x", variance=1.0))
     assert one_spec(sm.Noise(on="x", lower=-0.0), sm.Noise(on="x", lower=0))
     assert one_spec(sm.Noise(on="x", lower=None), sm.Noise(on="x"))
+    for order in (1.0, np.int64(1), "1"):
+        assert one_spec(sm.utility.Propensity(order=order), sm.utility.Propensity(order=1))  # type: ignore[arg-type]
     chain = sm.Chain([sm.Swap(on="Age"), sm.Noise(on=["x"])])
     assert one_spec(chain, sm.Chain(({"type": "Swap", "on": "Age"}, sm.Noise(on="x"))))  # type: ignore[arg-type]
     assert sm.Swap(on="Age", rate=0.4).digest != swap.digest
@@ -85,6 +87,7 @@ def test_new_default_is_another_candidate() -> None:
         (lambda: sm.SmallCells(n=1), "SmallCells.n must be in [2, inf). Got 1."),
         (lambda: sm.SmallCells(n=2.5), "SmallCells.n must be a whole number. Got a float."),
         (lambda: sm.SmallCells(n=True), "SmallCells.n must be a whole number. Got a bool."),
+        (lambda: sm.utility.Propensity(order=True), "Propensity.order must be one of 1, 2."),
         (lambda: sm.SmallCells(counting="unchangd"), "Did you mean 'unchanged'?"),
         (lambda: sm.RankSwap(on="x", p=10), "RankSwap.p must be in (0, 1]. Got 10."),
         (lambda: sm.Chain([]), "Chain.methods must hold at least one method."),

@@ -15,7 +15,7 @@ from sdcmap.errors import PlanError
 from sdcmap.explore.starting_plan import starting_plan
 from sdcmap.study.plan_remarks import remarks
 from sdcmap.study.profiles import PROFILES, find_profile
-from sdcmap.utility import ChangedConclusions
+from sdcmap.utility import ChangedConclusions, EditViolations
 from sizes import SOAK
 
 
@@ -152,6 +152,54 @@ def test_plan_of_fifty_columns_can_be_edited(tmp_path: Path) -> None:
     assert 15 <= plan.count <= 25 and sm.Plan.from_toml(plan.toml()) == plan
     full = plan._table()
     assert sum(str(own).count("question_00") for own in full["methods"]) >= plan.count - 5, "every candidate masks it"
+
+
+def hard_survey(rows: int = 600) -> pl.DataFrame:
+    """Fifty columns: weights, households, gaps, codes, two columns of many categories, indicators, a sum, unpaid people."""
+    rng = np.random.default_rng(6)
+
+    def with_gaps(values: np.ndarray, share: float) -> list[object]:
+        return [None if gap else value for gap, value in zip(rng.random(rows) < share, values.tolist(), strict=True)]
+
+    age, way = rng.integers(0, 95, rows), rng.choice(3, rows, p=[0.5, 0.3, 0.2])
+    works = (age >= 16) & (rng.random(rows) < 0.7)
+    parts = {f"income_{k}": rng.exponential(100.0 * k, rows).round() for k in (1, 2, 3)}
+    wage = [w if paid else None for paid, w in zip(works, rng.lognormal(7, 1, rows).round(2), strict=True)]
+    columns = {
+        "household_id": np.sort(rng.integers(0, rows // 2, rows)), "age": age, "sex": rng.choice(["f", "m"], rows),
+        "works": np.where(works, "yes", "no"), "wage": wage,
+        "car": (way == 0) * 1, "bus": (way == 1) * 1, "walk": (way == 2) * 1,
+        "country": rng.choice([f"country {k:02}" for k in range(25)], rows),
+        "job": rng.choice([f"job {k:02}" for k in range(40)], rows),
+        **{name: with_gaps(values, 0.3) for name, values in parts.items()}, "income": sum(parts.values()),
+        **{f"opinion_{k}": np.where(rng.random(rows) < 0.1, -9, rng.integers(1, 6, rows)) for k in range(12)},
+        **{f"spent_{k}": with_gaps(rng.exponential(30.0, rows).round(1), 0.1) for k in range(12)},
+        **{f"item_{k}": with_gaps(rng.choice(["yes", "no", "partly"], rows), 0.05) for k in range(11)},
+        "survey_weight": rng.uniform(50, 400, rows).round(2),
+    }  # fmt: skip
+    return pl.DataFrame(columns, strict=False)
+
+
+def test_plan_of_a_hard_file_can_be_edited(tmp_path: Path) -> None:
+    """Regression test: with a step for missing values, sets were written out again and again, on lines of 200 letters."""
+    frame = hard_survey()
+    assert frame.width == 50
+    frame.write_csv(tmp_path / "hard.csv", separator=";")
+    sdcmap("look", tmp_path / "hard.csv", "-o", tmp_path / "plan.toml")
+    text = (tmp_path / "plan.toml").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert len(lines) <= 170 and max(map(len, lines)) <= 120
+    plan = sm.Plan.from_toml(text)
+    assert sm.Plan.from_toml(plan.toml()) == plan
+    assert {"amounts", "first_keys", "keys", "with_gaps"} <= plan.columns.keys() and "mask_missing" in plan.steps
+    assert [step.formula for step in plan.derive] == ["income_1 + income_2 + income_3"]
+    assert {"exactly one of car, bus, walk = 1", "age < 16 -> wage is missing"} <= set(plan.edits)
+    (measure,) = (own for own in plan.measures if isinstance(own, EditViolations))
+    assert measure.edits == plan.edits and '{ type = "EditViolations" }' in text
+    assert plan.data is not None
+    data = plan.data.read()
+    said = [line for line in remarks(data, plan, plan) if "recode 'age'" in line]
+    assert len(said) == 1 and "where an interval decides them" in said[0]
 
 
 @pytest.mark.parametrize(("rows", "limited"), [(100, False), (600, True)])

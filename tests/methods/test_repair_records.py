@@ -140,11 +140,62 @@ def test_values_that_must_not_be_missing_are_donated() -> None:
     assert not any(parse_edit(rule).violations(drawn).any() for rule in rules)
 
 
-def test_rules_on_recoded_columns_are_skipped() -> None:
+def test_rules_are_applied_where_intervals_decide_them() -> None:
     bands, swaps = sm.Recode(on=["age"], width=10), sm.Swap(on=["marital"], rate=0.3)
-    masked, repaired = after(family(), sm.Chain([bands, swaps]), *RULES)
+    data = family()
+    masked, repaired = after(data, sm.Chain([bands, swaps]), RULES[0])
+    married = masked["marital"] != "never"
+    assert (married & (data["age"] <= 10)).sum() > 20 and not (repaired["marital"] != "never")[data["age"] <= 10].any()
+    assert (repaired["marital"] == masked["marital"])[data["age"] > 10].all(), "(10, 20] contains adults"
+
+
+def test_rules_on_merged_categories_are_skipped() -> None:
+    merge, moves = sm.Recode(on=["marital"], merge=[["never", "widowed"]]), sm.PRAM(["marital"], 0.5)
+    masked, repaired = after(family(), sm.Chain([merge, moves]), *RULES)
     assert (masked["marital"] == repaired["marital"]).all()
-    sm.mask(family(), sm.Chain([bands, swaps, Repair(RULES)]), seed=1)
+    sm.mask(family(), sm.Chain([merge, moves, Repair(RULES)]), seed=1)
+
+
+WAYS = ("car", "bus", "bike", "walk")
+ONE_WAY = f"exactly one of {', '.join(WAYS)} = 1"
+
+
+def travelers(rows: int = 2000) -> sm.Microdata:
+    """Return people who take one of four ways to work, each an indicator."""
+    rng = np.random.default_rng(3)
+    way = rng.choice(4, rows, p=[0.55, 0.25, 0.15, 0.05])
+    ways = {name: (way == code).astype(int) for code, name in enumerate(WAYS)}
+    return sm.read(pl.DataFrame(ways | {"region": rng.choice(list("abc"), rows)}), keys=[*WAYS, "region"])
+
+
+def indicators(data: sm.Microdata) -> np.ndarray:
+    return np.column_stack([data[name] for name in WAYS]).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("method", "bias"),
+    [
+        (sm.PRAM([*WAYS, "region"], 0.7, alpha=1.0), 0.03),
+        (sm.PRAM([*WAYS, "region"], 0.15, alpha=1.0), 0.05),
+        (sm.Synthesize([*WAYS, "region"], model="copula"), 0.02),
+    ],
+)
+def test_exactly_one_indicator_is_one_after_repair(method: sm.Method, bias: float) -> None:
+    """... and the share of each stays about what it was, so no indicator is preferred."""
+    data = travelers()
+    masked, repaired = after(data, method, ONE_WAY)
+    before, now = indicators(masked), indicators(repaired)
+    assert (before.sum(axis=1) != 1).mean() > 0.2
+    assert (now.sum(axis=1) == 1).all()
+    assert np.abs(now.mean(axis=0) - before.mean(axis=0)).max() < bias
+
+
+def test_values_that_no_step_changed_stay_in_a_set() -> None:
+    data = travelers()
+    masked, repaired = after(data, sm.PRAM(["car", "bus"], 0.5, alpha=1.0), ONE_WAY)
+    old, between, now = indicators(data), indicators(masked), indicators(repaired)
+    assert (between.sum(axis=1) != 1).any() and (now.sum(axis=1) == 1).all()
+    assert (now == between)[between == old].all()
 
 
 def test_sampling_after_masking_is_infeasible() -> None:

@@ -14,7 +14,7 @@ import sdcmap as sm
 from sdcmap.core.grid import grid
 from sdcmap.core.method import Method
 from sdcmap.errors import PlanError
-from sdcmap.methods import Chain, Microaggregate, Protect, Recode, Synthesize
+from sdcmap.methods import Chain, MaskMissing, Microaggregate, Protect, Recode, Synthesize
 from sdcmap.recordwise import Unsafe
 from sdcmap.risk import ExactMatch
 from sdcmap.study.plan_layout import expand, format_plan
@@ -85,8 +85,44 @@ def test_short_and_full_plan_are_one_plan() -> None:
 def test_text_keeps_the_names() -> None:
     text = sm.Plan.from_toml(SHORT, seed=1).toml()
     assert 'risk = "all"' in text and 'on = ["keys", "-age"], stay = [0.9, 0.5]' in text and '"coarsen"' in text
-    assert "p = [[0.1], [0.2]]" in text and '[[methods]]\ntype = "Microaggregate"' in text
+    assert "p = [0.1, 0.2]" in text and '[[methods]]\ntype = "Microaggregate"' in text
     assert sm.Plan.from_toml(text, seed=1).toml() == text
+
+
+@pytest.mark.parametrize(("on", "written"), [("wage", "[0.1, 0.2]"), (["wage", "age"], "[[0.1], [0.2]]")])
+def test_a_number_for_each_column_is_no_list_of_strengths(on: str | list[str], written: str) -> None:
+    several = sm.Plan([sm.RankSwap(on, 0.1), sm.RankSwap(on, 0.2)], MEASURES, seed=1)
+    assert f"p = {written}" in several.toml() and sm.Plan.from_toml(several.toml(), seed=1) == several
+    each = sm.Plan.from_toml('measures = [{ type = "SmallCells" }]\n[[methods]]\ntype = "RankSwap"\n'
+                             'on = ["wage", "age"]\np = [0.1, 0.2]', seed=1)  # fmt: skip
+    assert list(each.stated_methods) == [sm.RankSwap(["wage", "age"], (0.1, 0.2))]
+
+
+def test_a_set_is_used_in_every_step_that_has_its_columns() -> None:
+    """Regression test: a step `on = ["amounts", "region"]` was read as if the file had a column "amounts"."""
+    amounts = tuple(f"amount {k:02}" for k in range(20))
+    mask = MaskMissing((*amounts, "region"), 3)
+    chains = [Chain([mask, sm.RankSwap(amounts, p)]) for p in (0.1, 0.2)]
+    plan = sm.Plan(chains, MEASURES, columns={"amounts": amounts}, steps={"mask_missing": (mask,)}, seed=1)
+    text = plan.toml()
+    assert text.count('"amount 07"') == 1 and 'on = ["amounts", "region"]' in text
+    assert sm.Plan.from_toml(text, seed=1) == plan
+
+
+def test_a_set_may_be_written_without_another() -> None:
+    keys, few = tuple("abcdefgh"), tuple("cdef")
+    plan = sm.Plan([sm.PRAM((*few,)), sm.PRAM(("a", "b", "g", "h", "wage")), sm.PRAM(keys)], MEASURES, seed=1,
+                   columns={"few": few, "keys": keys})  # fmt: skip
+    text = plan.toml()
+    assert 'on = ["keys", "-few", "wage"]' in text and sm.Plan.from_toml(text, seed=1) == plan
+
+
+def test_no_line_is_longer_than_needed() -> None:
+    merge = [f"category {k:02}" for k in range(30)]
+    plan = sm.Plan(Chain([Recode("job", merge=[merge], labels=["other"]), sm.PRAM("sex")]), MEASURES, seed=1)
+    text = plan.toml()
+    assert max(map(len, text.splitlines())) <= 120 and sm.Plan.from_toml(text, seed=1) == plan
+    assert text.count("\n") < 20
 
 
 # ---- every plan ---------------------------------------------------------------------------------------------------

@@ -147,6 +147,31 @@ def test_forms_of_a_column_do_not_explain_it(frame: pl.DataFrame) -> None:
         assert not {"wage", "cents"} <= set(model.columns)
 
 
+def test_computed_columns_do_not_explain_their_inputs(frame: pl.DataFrame) -> None:
+    """A sum and its parts are no two of the columns of a model: an identity is no finding."""
+    bonus = RNG.gamma(2, 2, len(frame)).round(3)
+    data = sm.read(frame.with_columns(bonus=bonus, total=(pl.col("wage") + bonus).round(3)), **ROLES)
+    models = [set(one.columns) for one in propose_battery(data) if isinstance(one, Regression)]
+    assert not any("total" in own and own & {"wage", "bonus"} for own in models)
+    assert any("total" in own for own in models) and any("bonus" in own for own in models)
+
+
+def test_the_most_frequent_categories_of_a_sensitive_column_are_explained(frame: pl.DataFrame) -> None:
+    illness = np.random.default_rng(1).choice(list("abcdef"), len(frame), p=[0.1, 0.3, 0.25, 0.2, 0.1, 0.05])
+    roles = ROLES | {"sensitive": ["wage", "illness", "union"], "keys": ["sex", "region"]}
+    models = [
+        one
+        for one in propose_battery(sm.read(frame.with_columns(illness=illness), **roles))
+        if isinstance(one, Regression)
+    ]
+    explained = [one.response.category for one in models if one.response.name == "illness"]
+    assert explained[:3] == ["b", "c", "d"] and len(explained) == 4
+    assert [one.response.name for one in models][:3] == ["union", "wage", "illness"], "each column first"
+    assert not any(
+        "illness" in {own.name for own in one.predictors} for one in models if one.response.name == "illness"
+    )
+
+
 def test_search_and_report_see_different_halves(people: Microdata) -> None:
     battery = propose_battery(people)
     search, report = select_half(battery, "search"), select_half(battery, "report")

@@ -52,11 +52,27 @@ def test_violations_of_original_do_not_count() -> None:
     assert estimate.value == 0 and estimate.parts["original"] > 0.3 and estimate.parts["marked"] == 0
 
 
-def test_recoded_column_of_rule_is_undefined() -> None:
+def test_rules_are_counted_where_intervals_decide_them() -> None:
+    """An age in (10, 20] may be above or below 18, so only younger children break the rule."""
     data = family()
-    masked = sm.mask(data, sm.Recode(on=["age"], width=10), seed=1)
-    with pytest.raises(sm.errors.Undefined, match="in the released file, edit rule .* contains no numbers"):
+    masked = sm.mask(data, sm.Chain([sm.Recode(on=["age"], width=10), sm.Swap(on=["marital"], rate=0.3)]), seed=1)
+    married = masked["marital"] != "never"
+    children = married & (data["age"] <= 10)
+    estimate = sm.utility.EditViolations(RULE).apply(data, masked, np.random.default_rng(0))
+    assert estimate.value == children.mean() > 0.01
+    adults = sm.utility.EditViolations('age >= 18 -> marital = "never"').apply(data, masked, np.random.default_rng(0))
+    assert adults.parts["released"] == (married & (data["age"] > 20)).mean()
+
+
+def test_rules_on_merged_categories_are_left_out() -> None:
+    data, other = family(), 'sex = "m" -> pregnant = "no"'
+    merge = sm.Recode(on=["marital"], merge=[["never", "widowed"]])
+    masked = sm.mask(data, sm.Chain([merge, sm.Swap(on=["sex"], rate=0.1)]), seed=1)
+    with pytest.raises(sm.errors.Undefined, match="in the released file, edit rule .* 'marital' was recoded"):
         sm.utility.EditViolations(RULE).apply(data, masked, np.random.default_rng(0))
+    both = sm.utility.EditViolations([RULE, other]).apply(data, masked, np.random.default_rng(0))
+    assert both.value == sm.utility.EditViolations(other).apply(data, masked, np.random.default_rng(0)).value > 0
+    assert [lost.attack for lost in both.skipped] == [RULE]
 
 
 def test_proposed_rules_match_generator() -> None:
@@ -91,6 +107,7 @@ def test_values_that_are_missing_for_a_reason_are_proposed() -> None:
     data = read_workers()
     rules = propose_edits(data)
     assert {"age < 16 -> wage is missing", "age < 16 -> hours is missing"} <= set(rules)
+    assert {"age > 15 -> wage is not missing", "age > 15 -> hours is not missing"} <= set(rules)
     assert {'work = "unemployed" -> hours = 0', 'work = "retired" -> hours = 0'} <= set(rules)
     assert len(set(rules)) == len(rules)
     assert not any(rule.startswith("hours") for rule in rules), "the rules on work say it already"
@@ -108,6 +125,27 @@ def test_no_bound_tells_the_value_of_few_people(people: int, is_proposed: bool) 
     rules = propose_edits(sm.read(frame, keys="rich", numeric="wage"))
     assert ('wage > 5000 -> rich = "yes"' in rules) == is_proposed
     assert any(rule.startswith("wage <") for rule in rules), "many rich people are next to the other bound"
+
+
+def test_small_file_gets_a_coarser_bound() -> None:
+    """In 200 or 400 records, too few people are 16 years old; enough are from 15 to 19, or 16 or 17."""
+    for rows, age in ((200, 15), (400, 16)):
+        frame = workers(rows)
+        assert (frame["age"] == 16).sum() < 10
+        rules = propose_edits(sm.read(frame, keys="work", numeric=["age", "wage"]))
+        assert f"age < {age} -> wage is missing" in rules
+
+
+def travelers(rows: int = 2000) -> sm.Microdata:
+    """Return people who take one of four ways to work, each an indicator."""
+    rng = np.random.default_rng(3)
+    way = rng.choice(4, rows, p=[0.55, 0.25, 0.15, 0.05])
+    ways = {name: (way == code).astype(int) for code, name in enumerate(("car", "bus", "bike", "on foot"))}
+    return sm.read(pl.DataFrame(ways | {"region": rng.choice(list("abc"), rows)}), keys=[*ways, "region"])
+
+
+def test_a_set_of_indicators_is_one_rule() -> None:
+    assert propose_edits(travelers()) == ("exactly one of car, bus, bike, `on foot` = 1",)
 
 
 def test_rules_must_hold_in_all_records() -> None:

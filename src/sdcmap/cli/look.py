@@ -204,7 +204,8 @@ def _header(overview: Look) -> str:
     """Return the comment at the top of a starting plan: what to do, and what was noticed but not applied."""
     text = _PLAN_HEADER + _proposal_comments(overview)
     if codes := ", ".join(f'"{code}"' for code in overview.codes[:MAX_CODES_SHOWN]):
-        text += f"# These values look like codes for missing values. State those that are: missing = [{codes}]\n#\n"
+        said = f"These values look like codes for missing values. State those that are: missing = [{codes}]"
+        text += "\n".join([*(f"# {line}" for line in _wrap(said)), "#"]) + "\n"
     return text + "\n"
 
 
@@ -212,7 +213,9 @@ def _proposal_comments(overview: Look) -> str:
     """Return a comment for each proposed role: how sure it is, why it was made, and what the values show."""
     proposed = [column for column in overview.variables if not column.stated]
     lines = [f"#   {line}" for line in _explain_roles(proposed)]
-    lines += [f"# {line}" for line in _what_is_left_out(overview)]
+    lines += [
+        f"# {line}" for said in _what_is_left_out(overview) for line in textwrap.wrap(said, 115, subsequent_indent="  ")
+    ]
     head = "# Proposed roles, how sure each is, and why:"
     return "\n".join(map(_on_one_line, [head, *lines, "#"])) + "\n" if proposed else ""
 
@@ -230,7 +233,11 @@ def _explain_roles(proposed: Sequence[ColumnSummary]) -> Iterator[str]:
     for (role, why), names in alike.items():
         listed = [_on_one_line(name) for name in names[:MAX_COLUMNS_SHOWN]]
         more = f" and {len(names) - MAX_COLUMNS_SHOWN:,} more" if len(names) > MAX_COLUMNS_SHOWN else ""
-        yield from textwrap.wrap(f"{role}, {why}: {', '.join(listed)}{more}", 115, subsequent_indent="  ")
+        yield from _wrap(f"{role}, {why}: {', '.join(listed)}{more}")
+
+
+def _wrap(comment: str) -> list[str]:
+    return textwrap.wrap(comment, 115, subsequent_indent="  ")
 
 
 def _on_one_line(comment: str) -> str:
@@ -245,9 +252,11 @@ _PLAN_HEADER = """\
 #   [rule]     The smallest loss among candidates within every limit. The risk axis is the largest share of a limit.
 #              The loss is the error of users' analyses: regressions, tables, means and distributions chosen by the roles.
 #              Add your own, once for all measures: [[analyses]] model = "log(wage) ~ age + sex"
-#   edits      Rules that every record satisfies; masked records that break one are repaired. Remove what holds by chance.
-#   [columns]  Sets of columns with a name: `on = "keys"` stands for all of them, `on = ["keys", "-sex"]` for all but one.
-#   [steps]    Steps of methods with a name, stated once. A list of strengths, `leaf = [50, 100]`, is a method for each.
+#   edits      Rules that every record satisfies. Remove what holds by chance. Masked records that break one are
+#              repaired; on a column that a candidate recodes, only where an interval decides it (see `sdcmap check`).
+#   [columns]  Sets of columns: `on = "keys"` stands for all of them, `on = ["keys", "-sex"]` for all but one.
+#   [steps]    Steps of methods, stated once. A list of strengths, `leaf = [50, 100]`, is a method for each.
+#              Lists of one entry have equal length and go together: the first method has the first value of each.
 #   [data]     Roles of columns in `proposed` are guesses. Remove a name from `proposed` once its role is right.
 #              What only respondents know, with the reason: known_by = ["q1,q2=respondent only: an opinion, asked once"]
 # Then: sdcmap sweep plan.toml -o study; sdcmap choose study; sdcmap release study --confirm-roles

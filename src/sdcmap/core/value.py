@@ -161,12 +161,13 @@ def coerce(kind: object, value: object) -> object:
             return None
         return _coerce_any([choice for choice in arguments if choice is not type(None)], value)
     if origin is Literal:
-        if isinstance(value, str) and value not in arguments:  # "1" from a command line or a form stands for 1
-            value = next((argument for argument in arguments if str(argument) == value), value)
-        if value not in arguments:
-            allowed = ", ".join(map(repr, arguments))
-            raise ValueError(f"must be one of {allowed}.{suggest_name(str(value), map(str, arguments))}")
-        return value
+        for argument in arguments:
+            # "1" from a command line or a form, and 1.0, stand for 1; true does not
+            is_same = argument == value and isinstance(argument, bool) == isinstance(value, bool)
+            if is_same or (isinstance(value, str) and str(argument) == value):
+                return argument
+        allowed = ", ".join(map(repr, arguments))
+        raise ValueError(f"must be one of {allowed}.{suggest_name(str(value), map(str, arguments))}")
     if origin is tuple:
         items = (value,) if isinstance(value, str | numbers.Real | Value | Mapping) else value
         if hasattr(items, "tolist"):  # an array

@@ -1,5 +1,6 @@
 """Find columns that repeat what others say: indicators, other codes of the same categories, powers, logarithms, linear
-functions and interactions; and sets of indicators of which exactly one is 1. Formulas are found in `column_formulas`.
+functions and interactions; and sets of indicators of which exactly one is 1. Formulas between amounts are found in
+`data.column_formulas`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from sdcmap.core import Array
-from sdcmap.explore.column_formulas import rounding
+from sdcmap.data.column_formulas import rounding
 
 MAX_CATEGORIES = 2000  # columns with more values are not compared as categories
 MIN_REPEATS = 30  # records whose value another record has; with fewer, two columns may agree by chance

@@ -11,12 +11,9 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Microdata, PlanError
-from sdcmap.data.identifiers import (
-    has_words,
-    snake_case,
-)
+from sdcmap.data.column_formulas import find_formulas, rounding
+from sdcmap.data.identifiers import has_words, snake_case
 from sdcmap.data.schema import NOT_IN_FORMULAS
-from sdcmap.explore.column_formulas import MAX_COLUMNS, find_formulas, rounding
 from sdcmap.explore.computed_columns import (
     MAX_GROUPS,
     CodedColumn,
@@ -146,7 +143,7 @@ class _Proposer:
         ]
         # of columns that determine each other the last one is computed, and no key is
         names = tuple(sorted(numeric, key=lambda name: not has_words(rf"{ORDERED}|{UNORDERED}", name)))
-        return self.data.view(_find_formulas, names) if len(names) <= MAX_COLUMNS else {}
+        return self.data.view(_find_formulas, names)
 
     def _is_id(self, name: str) -> bool:
         """Return whether a numeric column numbers persons, households, strata or other units by its name or its values."""

@@ -47,7 +47,7 @@ from sdcmap.risk import PublishedTables, WorstLinkage
 from sdcmap.risk.published_tables import MAX_COMBINATIONS
 from sdcmap.study.plan import Plan
 from sdcmap.study.profiles import Profile
-from sdcmap.utility import AnalysisError, ChangedConclusions, KolmogorovSmirnov, QueryError, TableError
+from sdcmap.utility import AnalysisError, ChangedConclusions, EditViolations, KolmogorovSmirnov, QueryError, TableError
 from sdcmap.utility.analysis_change import MIN_CLEAR_FINDINGS, count_clear_findings
 
 MAX_FINE_CATEGORIES = 12  # a column with more categories is recoded first
@@ -60,12 +60,13 @@ PRAM_AND_RANK_STRENGTHS = ((0.9, 0.05), (0.7, 0.15), (0.4, 0.4), (0.15, 0.8))  #
 MIN_NAMED_COLUMNS = 3  # in a set of columns that the plan names
 MIN_RECORDS_PER_NUMBER = 5  # numbers are averaged over so many records before ranks are swapped
 LEAF_SIZES = (100, 300)  # records per leaf of synthesizing regressions
-SYNTHESES: tuple[tuple[Literal["regressions", "trees", "adversarial forest"], int], ...] = (
+SYNTHESES: tuple[tuple[Literal["regressions", "trees", "adversarial forest", "copula"], int], ...] = (
     *(("regressions", leaf) for leaf in LEAF_SIZES),
     ("trees", 20),
     ("trees", 100),
     ("adversarial forest", 20),
-)  # models of fully synthetic files, and their records per leaf
+    ("copula", 20),
+)  # models of fully synthetic files, and their records per leaf; a copula has none, but so both are one entry of the plan
 MIN_RECORDS_PER_KEY_COMBINATION = 50  # of the keys that a partly synthetic file leaves unmasked
 MAX_RARE_SHARE = 0.1  # with more records in nearly unique categories, a column is recoded before synthesis
 GROUP_SIZES = (5, 25)  # of microaggregation over all columns
@@ -87,7 +88,8 @@ def starting_plan(
 
     Every chain masks all columns that others could know, repairs records that break a rule which every record of the file
     satisfies, and recomputes the columns in `formulas`. Utility is the error of users' analyses; changed conclusions, and
-    errors of counts, of tables of the keys and of the distributions of the numbers, are measured too. Risk is the worst of
+    errors of counts, of tables of the keys and of the distributions of the numbers, and records that break a rule, are
+    measured too. Risk is the worst of
     the profile's measures, each as a share of its limit; it must be at most 1. If tables about the same people were
     published (`tables`: paths), an attack that uses them is added.
     """
@@ -98,7 +100,8 @@ def starting_plan(
     # Chains that coincide, do not fit the data or cannot mask them are dropped.
     fitting = [m for m in dict.fromkeys(columns.methods()) if next(m.incompatibilities(data), None) is None]
     methods = [method for method in fitting if columns.can_make(method)]
-    utilities = list(columns.utilities())
+    edits = propose_edits(data, columns.derived)
+    utilities = [*columns.utilities(), *([EditViolations(edits)] if edits else [])]
     adapted = profile.for_rows(len(data))
     if not any(_can_limit(measure, data) for measure in utilities):
         adapted = replace(adapted, conclusions=None)
@@ -109,9 +112,9 @@ def starting_plan(
         [*risks, *utilities],
         risk=tuple(measure.text for measure in risks),
         rule=Threshold(risk=1.0),
-        edits=propose_edits(data, columns.derived),
+        edits=edits,
         derive=derived,
-        data=source,
+        data=None if source is None else columns.sort_names(source),
         profile=adapted,
         columns=columns.sets,
         steps=columns.named_steps,
@@ -174,11 +177,15 @@ class Columns:
 
     @cached_property
     def categories(self) -> tuple[str, ...]:
-        return tuple(name for name in self.data.knowable if self.data.schema[name].kind != "numeric")
+        """Columns of categories that others could know, the keys first."""
+        known = [name for name in self.data.knowable if self.data.schema[name].kind != "numeric"]
+        return tuple(sorted(known, key=lambda name: name not in self.data.keys))
 
     @cached_property
     def amounts(self) -> tuple[str, ...]:
-        return tuple(name for name in self.data.numeric if self.data.schema[name].knowable)
+        """Numbers that others could know, the derived ones last."""
+        known = [name for name in self.data.numeric if self.data.schema[name].knowable]
+        return tuple(sorted(known, key=lambda name: name in self.derived))
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
@@ -229,15 +236,26 @@ class Columns:
         drawn = (*self._synthesis_order, *([] if self.data.weight is None else [self.data.weight]))
         first_keys = self.keys[:MAX_SUPPRESSED_KEYS]
         others = tuple(name for name in self.categories if name not in first_keys)
-        sets = {"amounts": self.numbers}
-        if first_keys != self.data.keys:
-            sets |= {"first_keys": first_keys, "other_categories": others}
-        sets |= {"keys": self.data.keys, "categories": self.categories, "knowable": self.data.knowable, "drawn": drawn}
+        sets = {"amounts": self.numbers} | ({} if first_keys == self.data.keys else {"first_keys": first_keys})
+        sets |= {"keys": self.data.keys, "categories": self.categories, "other_categories": others}
+        sets |= {"with_gaps": self._with_gaps if self.missing_steps else ()}
+        sets |= {"knowable": self.data.knowable, "drawn": drawn}
         named: dict[str, tuple[str, ...]] = {}
         for name, own in sets.items():
             if len(own) >= MIN_NAMED_COLUMNS and own not in named.values():
                 named[f"{name}_columns" if name in self.data.names else name] = own
         return named
+
+    def sort_names(self, source: Source) -> Source:
+        """Return the source with the longest lists in the order of the sets, so that the plan can write them by name."""
+        as_known, as_numbers = (
+            list(dict.fromkeys((*first, *self.data.names))) for first in (self.data.knowable, self.amounts)
+        )
+        return replace(
+            source,
+            numeric=tuple(sorted(source.numeric, key=as_numbers.index)),
+            proposed=tuple(sorted(source.proposed, key=as_known.index)),
+        )
 
     @cached_property
     def named_steps(self) -> dict[str, tuple[Method, ...]]:
@@ -304,14 +322,13 @@ class Columns:
             for model, leaf in SYNTHESES:
                 if 2 * leaf <= len(self.data):  # with fewer records nothing is split
                     yield self._chain(self._coarsen_rare, [Synthesize(drawn, model=model, leaf=leaf)])
-            yield self._chain(self._coarsen_rare, [Synthesize(drawn, model="copula")])
 
     @cached_property
     def _synthesis_order(self) -> tuple[str, ...]:
         """All columns in the order of synthesis: those with few categories first, amounts last."""
         names = Roles(self.data).descriptive_columns
         few_first = sorted((name for name in names if name not in self.amounts), key=self.data.level_count)
-        return (*few_first, *(name for name in names if name in self.amounts))
+        return (*few_first, *(name for name in self.amounts if name in names))
 
     @cached_property
     def _coarsen_rare(self) -> list[Method]:
@@ -356,8 +373,14 @@ class Columns:
     @cached_property
     def missing_steps(self) -> list[Method]:
         """The step that makes rare patterns of missing values frequent; empty if there are none."""
-        known = [name for name in self.data.knowable if name not in self.derived and self.data.missing(name).any()]
-        return [MaskMissing(tuple(known), self.k)] if find_rare_patterns(self.data, known, self.k).any() else []
+        has_rare = find_rare_patterns(self.data, self._with_gaps, self.k).any()
+        return [MaskMissing(self._with_gaps, self.k)] if has_rare else []
+
+    @cached_property
+    def _with_gaps(self) -> tuple[str, ...]:
+        """The columns with missing values that others could know, in the order of the sets."""
+        names = (*self.categories, *self.numbers)
+        return tuple(name for name in names if self.data.missing(name).any())
 
     def _chain(self, *parts: Sequence[Method]) -> Method:
         # missing values of a fully synthetic file are drawn from the model

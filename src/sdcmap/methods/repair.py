@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from sdcmap.core import Array, Fields, Generator, Infeasible, Method, Microdata, Roles, Trials
-from sdcmap.core.edit_rule import Comparison, EditRule, edit_problems, parse_edit
+from sdcmap.core.edit_rule import Comparison, EditRule, ExactlyOne, Implication, edit_problems, parse_edit
 from sdcmap.data.microdata import without_reasons
 from sdcmap.kernels.masking.granularity import granularity, round_to_decimals
 
@@ -26,14 +26,17 @@ class Repair(Method):
     Parameters
     ----------
     edits : the rules, such as `age < 15 -> marital = "never"`: columns compared with numbers (< <= > >= = !=) or with
-        texts in double quotes (= !=), or `is missing`, `is not missing`; joined by `and`. Unusual names are put in
-        `backticks`. `sdcmap look` proposes rules.
+        texts in double quotes (= !=), or `is missing`, `is not missing`; joined by `and`; or
+        `exactly one of car, bus, walk = 1`. Unusual names are put in `backticks`. `sdcmap look` proposes rules.
 
     In a record that violates a rule, one value that an earlier step changed is replaced: first in the columns after the
     arrow, then in those before it. The new value comes from a random donor whose value satisfies the rule, preferably one
-    that meets the same comparisons on the other columns. Values that no step changed are never replaced. A record that
-    needs several changes at once, or has no donor, stays in violation, and the release reports how many do. Rules are
-    checked in order, up to ten times, on numbers rounded as in the release. A rule on a recoded column is skipped.
+    that meets the same comparisons on the other columns. Of indicators of which exactly one must be 1, one that is 1
+    stays, or one becomes 1 where none is, drawn so that the share of each stays about the same; the others become 0.
+    Values that no step changed are never replaced. A record that needs several changes at once, or has no donor, stays in
+    violation, and the release reports how many do. Rules are checked in order, up to ten times, on numbers rounded as in
+    the release. On a column that was recoded into intervals, a rule is applied where the interval decides it; a rule on
+    merged categories is skipped.
     A missing value is neither replaced nor donated, except by rules such as `age < 15 -> wage is missing`; the reasons for
     missing numbers are dropped where such a rule changes which are missing. Weights and households are not used: every
     donor counts once. The method has no likelihood of its own.
@@ -48,7 +51,7 @@ class Repair(Method):
     label: ClassVar[str] = "Repair of impossible records"
     description: ClassVar[str] = "Records that masking made impossible, such as a married child, are repaired."
 
-    revision: ClassVar[int] = 2  # 2: up to ten rounds
+    revision: ClassVar[int] = 3  # 2: up to ten rounds; 3: rules on intervals
     missing: ClassVar[str] = "category"
     mixes_records: ClassVar[bool] = True
     needs_original: ClassVar[bool] = True
@@ -119,6 +122,14 @@ def repair_records(rule: EditRule, data: Microdata, rng: Generator) -> Microdata
     assert data.base is not None
     if any(rule.reading_problems(data, data.base)):
         return data
+    if isinstance(rule, ExactlyOne):
+        return _repair_indicators(rule, data, rng)
+    assert isinstance(rule, Implication)
+    return _repair_implication(rule, data, rng)
+
+
+def _repair_implication(rule: Implication, data: Microdata, rng: Generator) -> Microdata:
+    """Return the file with values replaced by those of donors: first in the columns after the arrow, then before it."""
     for name in dict.fromkeys(c.name for c in (*rule.then, *rule.when)):
         seen = _as_released(data, rule.names)
         rows = np.flatnonzero(rule.violations(seen) & _is_changed(data, name, with_missing=_names_missing(rule, name)))
@@ -129,6 +140,34 @@ def repair_records(rule: EditRule, data: Microdata, rng: Generator) -> Microdata
             data = data.change(rows, {name: data.column(name).values[donors]})
             if (data.missing(name)[rows] != before).any():
                 data = without_reasons(data, (name,))
+    return data
+
+
+def _repair_indicators(rule: ExactlyOne, data: Microdata, rng: Generator) -> Microdata:
+    """Return the file with exactly one indicator true in each record, as far as only values that a step changed differ."""
+    seen, names = _as_released(data, rule.names), [member.name for member in rule.members]
+    violations = rule.violations(seen)
+    holds = np.column_stack([member.holds(seen) for member in rule.members])
+    fails = np.column_stack([member.fails(seen) for member in rule.members])
+    changed = np.column_stack([_is_changed(data, name, with_missing=False) for name in names])
+    # A record can have this indicator as its only one if every value that must become another was changed before.
+    stuck = holds & ~changed
+    can_be = (holds | changed) & (stuck.sum(axis=1, keepdims=True) == stuck)
+    # Of several that are true, one stays. In all repaired records, each is true about as often as before; the mean makes
+    # one possible that is true only in records that obey.
+    count = holds[violations].sum(axis=0) + holds.mean(axis=0)
+    rows = np.flatnonzero(violations & (can_be & (count > 0)).any(axis=1))
+    chance = count * can_be[rows]
+    staying = chance * holds[rows]
+    chance = np.where(staying.any(axis=1, keepdims=True), staying, chance).cumsum(axis=1)
+    chosen = (rng.random((len(rows), 1)) * chance[:, -1:] >= chance).sum(axis=1)
+    for k, name in enumerate(names):
+        for is_chosen, fitting in ((True, holds[:, k]), (False, fails[:, k])):
+            wrong = rows[((chosen == k) == is_chosen) & changed[rows, k] & ~fitting[rows]]
+            if len(wrong) and fitting.any():
+                data = data.change(
+                    wrong, {name: data.column(name).values[rng.choice(np.flatnonzero(fitting), len(wrong))]}
+                )
     return data
 
 
@@ -146,7 +185,7 @@ def _as_released(data: Microdata, names: Sequence[str]) -> Microdata:
 
 def _names_missing(rule: EditRule, name: str) -> bool:
     """Return whether the rule says that this column is, or is not, missing."""
-    return any(own.name == name and own.value is None for own in (*rule.when, *rule.then))
+    return any(own.name == name and own.value is None for own in rule.comparisons)
 
 
 def _is_changed(data: Microdata, name: str, *, with_missing: bool) -> Array:
@@ -169,7 +208,7 @@ def _is_changed(data: Microdata, name: str, *, with_missing: bool) -> Array:
     return np.asarray(is_other & ~(missing & data.base.missing(name))) if data.paired else is_other
 
 
-def _donors(rule: EditRule, data: Microdata, name: str, rows: Array, rng: Generator) -> Array:
+def _donors(rule: Implication, data: Microdata, name: str, rows: Array, rng: Generator) -> Array:
     """Draw for each row a donor whose value of `name` repairs it; -1 if there is none."""
     chosen = np.full(len(rows), -1)
     if not len(rows):
@@ -182,7 +221,7 @@ def _donors(rule: EditRule, data: Microdata, name: str, rows: Array, rng: Genera
     enough = _all_hold([c for c in rule.then if c.name != name], data)  # the other consequences hold
     # Records are alike if they meet the same comparisons on the other columns of the rule; these are the best donors.
     alike = np.zeros(len(data), dtype=np.int64)
-    for comparison in (*rule.when, *rule.then):
+    for comparison in rule.comparisons:
         alike = 2 * alike + comparison.holds(data) if comparison.name != name else alike
     for code in np.unique(alike[rows]):
         own = np.flatnonzero(alike[rows] == code)

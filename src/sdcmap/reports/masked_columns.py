@@ -231,11 +231,11 @@ def check_constraints(plan: Plan, original: Microdata, masked: Microdata) -> Ite
     """Yield the plan's edit rules, and the formulas that the plan states or that hold in the original."""
     for text in plan.edits:
         rule = parse_edit(text)
-        after = (
-            NOT_CHECKABLE
-            if any(rule.reading_problems(masked, original))
-            else _count_violations(rule.violations(masked))
-        )
+        after = NOT_CHECKABLE
+        if not any(rule.reading_problems(masked, original)):
+            unknown = int(rule.undecided(masked).sum())
+            after = _count_violations(rule.violations(masked))
+            after += f"; intervals leave it open for {unknown:,} records" if unknown else ""
         yield ConstraintRow(text, _count_violations(rule.violations(original)), after)
     observed = {c.name: c.formula for c in look(original).variables if c.formula}
     for name, formula in {**observed, **{step.on: step.formula for step in plan.derive}}.items():

@@ -41,16 +41,18 @@ class MarkedRecords(EditMeasure):
     unit: ClassVar[str] = "share of masked records"
     baseline_value: ClassVar[float | None] = 0.0
 
+    revision: ClassVar[int] = 2  # 2: rules on intervals are counted, and a rule that cannot be is left out
+
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         names = self.check_variables(original)
-        self.check_readable(original, masked)
-        changed, marked = _find_changed(original, masked, names), find_marked_rows(self.rules, original, masked)
+        rules, skipped = self.readable_rules(original, masked)
+        changed, marked = _find_changed(original, masked, names), find_marked_rows(rules, original, masked)
         parts = {"masked": float(changed.mean()), "marked": float(marked.mean())} if len(masked) else {}
-        return Estimate(value=float(marked[changed].mean()) if changed.any() else 0.0, parts=parts)
+        return Estimate(value=float(marked[changed].mean()) if changed.any() else 0.0, parts=parts, skipped=skipped)
 
     def records(self, original: Microdata, masked: Microdata) -> Array:
         """Return 1 for each record that can be recognized as masked, else 0."""
-        return find_marked_rows(self.rules, original, masked).astype(np.float64)
+        return find_marked_rows(self.readable_rules(original, masked)[0], original, masked).astype(np.float64)
 
 
 def find_marked_rows(rules: tuple[EditRule, ...], original: Microdata, masked: Microdata) -> Array:

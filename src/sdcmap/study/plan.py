@@ -47,6 +47,7 @@ from sdcmap.study.stated_analyses import (
     read_analyses,
     split_analyses,
 )
+from sdcmap.study.stated_edits import fill_edits, leave_out_edits, name_without_edits
 
 MAX_REPLICATES = 1_000_000
 OTHER_SEED = """the choice was made among candidates of another seed than this plan's: use the plan with the seed of \
@@ -103,7 +104,8 @@ class Plan:
     data : where the data are and what their columns are, for plans kept in a file.
     edits : rules within a record, such as 'age < 15 -> marital = "never"': every candidate but `Identity()` ends
         with the repair of masked values that violate one (see `Repair`), and a release reports the remaining violations.
-        To measure only, leave `edits` out and name `EditViolations` or `MarkedRecords` among the measures.
+        `EditViolations` and `MarkedRecords` count such records; in TOML, one without rules counts by these. To measure
+        without repairing, leave `edits` out and give the measure its own.
     derive : columns that are computed from others, {"bmi": "weight / height**2"}: every candidate but `Identity()` ends
         with these steps, in this order (see `Derive`), after the repair.
     names : {method: name}, by value or text, to replace its title (`Method.title`); in TOML, `name` in the method's table.
@@ -411,12 +413,16 @@ class Plan:
         layout = PlanLayout(self.columns, self.steps).without_names_of_columns(table)
         risks = [measure.text for measure in self.measures if measure.axis == "risk"]
         everything = len(risks) > 1 and list(self.risk) == risks
-        table["risk"] = ALL_RISKS if everything else [layout.name_text(name, self.measures) for name in self.risk]
-        table["utility"] = layout.name_text(table["utility"], self.measures)
+
+        def name_of_measure(text: str) -> str:
+            return layout.name_text(name_without_edits(text, self.measures, self.edits), self.measures)
+
+        table["risk"] = ALL_RISKS if everything else [name_of_measure(text) for text in self.risk]
+        table["utility"] = name_of_measure(table["utility"])
         if "limits" in table:
-            table["limits"] = {layout.name_text(n, self.measures): limit for n, limit in table["limits"].items()}
+            table["limits"] = {name_of_measure(text): limit for text, limit in table["limits"].items()}
         table["methods"] = layout.tables_of(self.methods, self.names)
-        table["measures"] = [layout.measure_table(own) for own in table["measures"]]
+        table["measures"] = [layout.measure_table(own) for own in leave_out_edits(table["measures"], list(self.edits))]
         if "data" in table:
             table["data"] = layout.data_table(table["data"])
         named = {"columns": layout.column_tables(), "steps": layout.step_tables()}
@@ -475,6 +481,8 @@ class Plan:
         given: dict[str, Any] = {name: table[name] for name in table if name in parts}
         if "analyses" in table:
             given["measures"] = read_analyses(table["analyses"], given.get("measures", []), problems)
+        if isinstance(given.get("measures"), list):
+            given["measures"] = fill_edits(given["measures"], given.get("edits"))
         given["methods"], names = split_names(given.get("methods", []))
         for name, base in (("methods", Method), ("measures", Measure)):
             given[name] = _decode_list(name, given.get(name, []), base, problems)

@@ -35,7 +35,8 @@ from sdcmap.methods import Chain
 Table: TypeAlias = Mapping[str, Any]
 ALL_RISKS = "all"  # as `risk`: every risk measure of the plan
 LINE_WIDTH = 120
-MAX_EXCLUDED_COLUMNS = 5  # a set without so many columns is written as ["all", "-wage"]
+MAX_SHORT_ITEM = 30  # characters of an item of a list that shares a line with others, such as the name of a step
+MAX_EXCLUDED = 8  # a set without so many columns and sets is written as ["all", "-wage", "-keys"]
 MIN_NAMED_COLUMNS = 3  # a part of a list with fewer is not written as the name of a set
 MAX_STRENGTHS = 1000  # of one entry
 MAX_EXPANDED_PARTS = 1_000_000  # columns and steps in all, after names are replaced
@@ -186,10 +187,16 @@ class _Expander:
 
 
 def _select(listed: Sequence[str], sets: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the columns of a list that names sets, each once, without those that are excluded by "-name"."""
+    """Return the columns of a list that names sets, each once, without the columns and sets that "-name" excludes.
+
+    >>> _select(["all", "-few", "-a", "x"], {"all": ["a", "b", "c", "d"], "few": ["b", "c"]})
+    ['d', 'x']
+    """
     selected = dict.fromkeys(own for name in listed for own in sets.get(name, (name,)))
-    excluded = {name for name in listed if name[:1] == "-" and name[1:] in selected}
-    return [own for own in selected if own not in excluded and f"-{own}" not in excluded]
+    given = {name: sets.get(name[1:], (name[1:],)) for name in listed if name[:1] == "-" and name not in sets}
+    excluded = {name: own for name, own in given.items() if any(column in selected for column in own)}
+    left_out = {column for own in excluded.values() for column in own}
+    return [own for own in selected if own not in excluded and own not in left_out]
 
 
 def _is_texts(given: Any) -> bool:
@@ -260,8 +267,17 @@ def _strengths(spec: Table) -> Iterator[tuple[str, list[Any]]]:
             continue
         if _is_scalar(kinds[name]):
             yield name, given
-        elif given and all(isinstance(own, list) for own in given) and _is_scalar_or_list(kinds[name]):
-            yield name, [own[0] if len(own) == 1 else own for own in given]
+        elif given and _is_scalar_or_list(kinds[name]):
+            if all(isinstance(own, list) for own in given):
+                yield name, [own[0] if len(own) == 1 else own for own in given]
+            elif len(given) not in (1, _count_columns(spec)):
+                yield name, given
+
+
+def _count_columns(spec: Table) -> int:
+    """Return the number of columns of a method; a list of so many numbers is one for each column, and not of strengths."""
+    on = spec.get("on", ())
+    return 1 if isinstance(on, str) else len(on)
 
 
 def _list_lengths(spec: Table) -> Iterator[int]:
@@ -298,7 +314,9 @@ class PlanLayout:
 
     def without_names_of_columns(self, table: object) -> PlanLayout:
         """Return the layout without sets whose name is also that of a column of the plan, which would be ambiguous."""
-        used = set(_texts_in_lists([table, *map(list, self.columns.values()), self.step_tables()]))
+        in_full = PlanLayout({}, {})  # in the steps too: a set is no column
+        steps = [in_full._full(step) for own in self.steps.values() for step in own]
+        used = set(_texts_in_lists([table, *map(list, self.columns.values()), steps]))
         return PlanLayout({name: own for name, own in self.columns.items() if name not in used}, self.steps)
 
     def tables_of(self, methods: Sequence[Method | Grid[Any]], names: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -347,15 +365,24 @@ class PlanLayout:
         """Return a list of columns with the names of sets, where it is one, one without a few columns, or contains some."""
         if not isinstance(given, list) or len(given) < 2 or not all(isinstance(own, str) for own in given):
             return given
-        short = next(self._short_lists(given), given)
+        short = min(self._short_lists(given), key=lambda own: 1 if isinstance(own, str) else len(own), default=given)
         return short if _select([short] if isinstance(short, str) else short, self.columns) == given else given
 
     def _short_lists(self, given: list[str]) -> Iterator[str | list[str]]:
         yield from (name for name, own in self.columns.items() if list(own) == given)
         for name, own in self.columns.items():
             left = [column for column in own if column not in set(given)]
-            if len(left) <= MAX_EXCLUDED_COLUMNS < len(given) and [c for c in own if c not in left] == given:
-                yield [name, *(f"-{column}" for column in left)]
+            kept = [column for column in own if column not in set(left)]
+            excluded = self._name_parts(left)
+            # a set without some columns, then columns that are not in it
+            if len(excluded) <= MAX_EXCLUDED and len(kept) > len(excluded) and given[: len(kept)] == kept:
+                yield [name, *(f"-{part}" for part in excluded), *self._name_parts(given[len(kept) :])]
+        short = self._name_parts(given)
+        if len(short) < len(given):
+            yield short
+
+    def _name_parts(self, given: list[str]) -> list[str]:
+        """Return a list of columns with its parts that are sets by their names."""
         # the longest set that begins at each column
         longest = sorted(self.columns.items(), key=lambda item: -len(item[1]))
         short, at = list[str](), 0
@@ -363,8 +390,7 @@ class PlanLayout:
             found = ((name, len(own)) for name, own in longest if list(own) == given[at : at + len(own)])
             name, length = next((pair for pair in found if pair[1] >= MIN_NAMED_COLUMNS), (given[at], 1))
             short, at = [*short, name], at + length
-        if len(short) < len(given):
-            yield short
+        return short
 
     def column_tables(self) -> dict[str, object]:
         """Return the named sets, later ones by the names of earlier ones."""
@@ -384,6 +410,8 @@ class PlanLayout:
         cls = _class_of(table)
         defaults = {} if cls is None else {own.name: own.default for own in fields(cls) if own.default is not MISSING}
         short: dict[str, Any] = {"type": table["type"]}
+        kinds, on = _kinds_of(table), table.get("on", [])
+        columns = _count_columns({"on": _select([on] if isinstance(on, str) else on, self.columns)})
         for name, given in table.items():
             default = defaults.get(name, MISSING)
             if name == "type" or (
@@ -391,6 +419,8 @@ class PlanLayout:
             ):
                 continue
             short[name] = self._short_field(given)
+            if isinstance(given, _Several) and len(given) == columns and _is_scalar_or_list(kinds.get(name)):
+                short[name] = [[own] for own in given]  # a plain list would be a number for each column
         return short
 
     def _short_field(self, given: Any) -> Any:
@@ -445,10 +475,7 @@ def _merge(tables: Sequence[Any]) -> Any:
         values = [own[name] for own in tables]
         if all(type(own) is type(given) and own == given for own in values):
             merged[name] = given
-        elif all(isinstance(own, int | float) and not isinstance(own, bool) for own in values):
-            is_listed = _is_scalar_or_list(kinds.get(name))
-            merged[name] = _Several([own] for own in values) if is_listed else _Several(values)
-        elif _are_different_texts(values) and _is_scalar(kinds.get(name)):
+        elif all(map(_is_number, values)) or (_are_different_texts(values) and _is_scalar(kinds.get(name))):
             merged[name] = _Several(values)
         elif (nested := _merge(values)) is not None:
             merged[name] = nested
@@ -457,11 +484,16 @@ def _merge(tables: Sequence[Any]) -> Any:
     return merged
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _are_different_texts(values: Sequence[object]) -> bool:
     return all(isinstance(own, str) for own in values) and len(set(values)) == len(values)
 
 
 # ---- TOML ---------------------------------------------------------------------------------------------------------
+FIXED_SPACE = "\0"  # where a line must not be broken; texts contain none, because it is escaped
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -485,7 +517,7 @@ def format_plan(table: Table) -> str:
                 lines += ["", f"[[{_key(name)}]]", *(_line(own, part) for own, part in entry.items())]
     if measures := table.get("measures"):  # at the top, so that they are on a line each
         lines = [*lines[: len(plain)], _line("measures", measures), *lines[len(plain) :]]
-    return "\n".join(lines).lstrip("\n") + "\n"
+    return "\n".join(lines).replace(FIXED_SPACE, " ").lstrip("\n") + "\n"
 
 
 class _Inline(dict[str, Any]):
@@ -518,18 +550,37 @@ def _line(name: str, given: Any) -> str:
     if any(isinstance(own, Mapping | list) for own in given) or any(
         len(_inline(own)) > LINE_WIDTH // 2 for own in given
     ):
-        return "\n".join([f"{_key(name)} = [", *(f"  {_inline(own)}," for own in given), "]"])
-    # names and numbers: as many as fit on a line; a space within a name is no place to break
-    protected = [_inline(own).replace(" ", "\x00") for own in given]
-    wrapped = textwrap.wrap(", ".join(protected), LINE_WIDTH - 2, break_long_words=False, break_on_hyphens=False)
-    return "\n".join([f"{_key(name)} = [", *(f"  {own}" for own in wrapped), "]"]).replace("\x00", " ")
+        items = [wrapped for own in _join_short(given) for wrapped in _wrap(f"{own},", "  ", "    ")]
+    else:  # names and numbers: as many as fit on a line
+        items = _wrap(_inline(given)[1:-1], "  ", "  ")
+    return "\n".join([f"{_key(name)} = [", *items, "]"])
+
+
+def _join_short(given: Sequence[Any]) -> Iterator[str]:
+    """Yield the lines of a list: short items share a line with those before and after them, long ones not with another."""
+    line, is_long = "", False
+    for text in map(_inline, given):
+        joined, is_second = f"{line}, {text}" if line else text, is_long and len(text) > MAX_SHORT_ITEM
+        if line and (is_second or len(joined) > LINE_WIDTH - len("  ,")):
+            yield line
+            joined, is_long = text, False
+        line, is_long = joined, is_long or len(text) > MAX_SHORT_ITEM
+    yield line
+
+
+def _wrap(text: str, first: str, further: str) -> list[str]:
+    """Return a text on lines that are broken at its spaces."""
+    return textwrap.wrap(text, LINE_WIDTH, initial_indent=first, subsequent_indent=further,
+                         break_long_words=False, break_on_hyphens=False)  # fmt: skip
 
 
 def _inline(given: Any) -> str:
+    """Return a value on one line. Only between the items of a list does it have plain spaces: TOML can be broken there."""
     if isinstance(given, Mapping):
-        return (
-            "{ " + ", ".join(f"{_key(name)} = {_inline(own)}" for name, own in given.items()) + " }" if given else "{}"
-        )
+        keys = (_key(name).replace(" ", FIXED_SPACE) for name in given)
+        equals, comma = f"{FIXED_SPACE}={FIXED_SPACE}", f",{FIXED_SPACE}"
+        pairs = comma.join(f"{key}{equals}{_inline(own)}" for key, own in zip(keys, given.values(), strict=True))
+        return f"{{{FIXED_SPACE}{pairs}{FIXED_SPACE}}}" if given else "{}"
     if isinstance(given, list | tuple):
         return f"[{', '.join(map(_inline, given))}]"
     if isinstance(given, bool):
@@ -537,5 +588,5 @@ def _inline(given: Any) -> str:
     if isinstance(given, int | float):
         return repr(given)
     if isinstance(given, str):
-        return _text(given)
+        return _text(given).replace(" ", FIXED_SPACE)
     raise PlanError(f"a plan cannot hold a {type(given).__name__}.")

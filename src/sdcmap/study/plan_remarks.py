@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -35,6 +36,7 @@ def remarks(data: Microdata, plan: Plan, written: Plan) -> Iterator[str]:
     for text in plan.edits:
         if broken := int(parse_edit(text).violations(data).sum()):
             yield f"{broken:,} original records violate the edit rule {text!r}. Only masked values are repaired."
+    yield from _explain_recoded_rules(plan)
     yield from _find_idle_merges(data, plan)
     yield from _explain_unlimited_conclusions(data, plan)
     if refits := count_refits(data, plan):
@@ -81,6 +83,21 @@ def describe_people(data: Microdata) -> Iterator[str]:
             yield (
                 f"Identifier {name} repeats: {distinct:,} values in {len(known):,} records. If its values are people, "
                 f"state it as case (--case {name}, or `case` in the plan): else their records count as different people."
+            )
+
+
+def _explain_recoded_rules(plan: Plan) -> Iterator[str]:
+    """Yield a remark on each column that edit rules compare and some candidates recode."""
+    rules = [parse_edit(text) for text in plan.edits]
+    users = Counter(name for rule in rules for name in {own.name for own in rule.comparisons if own.value is not None})
+    recoded = [
+        {name for step in method.steps if isinstance(step, Recode) for name in step.on} for method in plan.all_methods
+    ]
+    for name, used in users.items():
+        if count := sum(name in names for names in recoded):
+            yield (
+                f"{count} of {len(recoded)} methods recode {name!r}, which {used} of the edit rules compare. There these "
+                "rules are applied where an interval decides them, and not where categories were merged."
             )
 
 

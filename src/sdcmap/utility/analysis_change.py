@@ -140,7 +140,8 @@ class _AnalysisMeasure(Measure):
 
     axis: ClassVar[Literal["risk", "utility"]] = "utility"
     paired: ClassVar[bool] = False
-    # 2: no coefficient where a column separates the groups, no error of an exact fit; 3: kept models are left out
+    # 2: no coefficient where a column separates the groups, no error of an exact fit; 3: kept models are left out, no sum
+    # is explained by its parts, or they by it, and several categories of a sensitive column are explained
     revision: ClassVar[int] = 3
     missing: ClassVar[str] = "left out of means and regressions; in no category of a table"
     weights: ClassVar[str] = "used where the file has them"

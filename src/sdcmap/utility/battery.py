@@ -14,6 +14,7 @@ import numpy as np
 
 from sdcmap.core import Array, Microdata, Roles
 from sdcmap.data.amounts import MIN_DISTINCT_AMOUNTS, amounts, is_amount
+from sdcmap.data.column_formulas import find_inputs
 from sdcmap.utility.analyses import (
     Amount,
     Analysis,
@@ -27,6 +28,7 @@ from sdcmap.utility.analyses import (
 
 MAX_REGRESSIONS = 24
 MAX_PREDICTORS = 8  # of a regression
+MAX_EXPLAINED_CATEGORIES = 4  # of a sensitive column, the most frequent ones
 MAX_TABLES, MAX_MEANS, MAX_DISTRIBUTIONS = 12, 12, 8
 MAX_CATEGORIES = 6  # of a column, beside the reference; the rest is one group
 MAX_TABLE_CATEGORIES = 4
@@ -56,9 +58,9 @@ class _Columns:
         self.data = data
         self.rows = np.arange(0, len(data), max(1, len(data) // MAX_RECORDS_FOR_CHOICE))
         self.names = tuple(name for name in Roles(data).descriptive_columns if name in data.content_columns)
-        self.derived = dict[str, frozenset[str]]()
         self.amounts = {name: amount for name in self.names if (amount := self._amount(name)) is not None}
         self.categories = {name: own for name in self.names if (own := self._categories(name)) is not None}
+        self.inputs = find_inputs({name: amounts(data, name)[self.rows] for name in self.amounts})
         self._scores: dict[str, Array] = {}
 
     def _amount(self, name: str) -> Amount | None:
@@ -83,6 +85,10 @@ class _Columns:
             return None
         texts = [str(levels[code]) for code in enough[: MAX_CATEGORIES + 1]]
         return Categories(name, texts[0], tuple(texts[1:]))
+
+    def is_computed_from(self, first: str, second: str) -> bool:
+        """Return whether one of two columns is computed from the other, as a sum is from its parts."""
+        return first in self.inputs.get(second, ()) or second in self.inputs.get(first, ())
 
     def is_binary(self, name: str) -> bool:
         """Return whether a column has two values."""
@@ -142,23 +148,35 @@ def _skewness(x: Array) -> float:
 
 
 def _responses(columns: _Columns) -> list[Amount | Category]:
-    """Return what is explained: sensitive columns, amounts, and columns with two values."""
-    data = columns.data
-    responses: list[tuple[bool, Amount | Category]] = []
+    """Return what is explained: sensitive columns, amounts, and columns with two values.
+
+    Of a sensitive column with more than two categories, the most frequent ones are explained.
+    """
+    first = list[tuple[int, Amount | Category]]()  # the most frequent category of each sensitive column comes first
+    rest = list[Amount | Category]()
     for name in columns.names:
-        is_sensitive = name in data.sensitive
-        amount, own = columns.amounts.get(name), columns.categories.get(name)
-        if amount is not None and not columns.is_binary(name):
-            distinct = len(np.unique(columns.score(name)[np.isfinite(columns.score(name))]))
-            if distinct >= MIN_DISTINCT_AMOUNTS or is_sensitive:
-                responses.append((is_sensitive, amount))
-        elif amount is not None:
-            responses.append((is_sensitive, amount))  # two numbers: a linear probability model
-        elif own is not None and (is_sensitive or columns.is_binary(name)):
-            responses.append((is_sensitive, Category(name, own.categories[0])))
-    first = [response for is_sensitive, response in responses if is_sensitive]
-    rest = [response for is_sensitive, response in responses if not is_sensitive]
-    return [*first[:MAX_REGRESSIONS], *_pick_evenly(rest, MAX_REGRESSIONS - len(first))]
+        is_sensitive = name in columns.data.sensitive
+        responses = [*_forms(columns, name, is_sensitive=is_sensitive)]
+        if is_sensitive:
+            first += enumerate(responses)
+        else:
+            rest += responses
+    chosen = [response for _, response in sorted(first, key=lambda ranked: ranked[0])][:MAX_REGRESSIONS]
+    return [*chosen, *_pick_evenly(rest, MAX_REGRESSIONS - len(chosen))]
+
+
+def _forms(columns: _Columns, name: str, *, is_sensitive: bool) -> Iterable[Amount | Category]:
+    """Yield the forms in which a column is explained: an amount, or indicators of categories."""
+    amount, own = columns.amounts.get(name), columns.categories.get(name)
+    if amount is not None:
+        distinct = len(np.unique(columns.score(name)[np.isfinite(columns.score(name))]))
+        # of two numbers, a linear probability model
+        if columns.is_binary(name) or distinct >= MIN_DISTINCT_AMOUNTS or is_sensitive:
+            yield amount
+    elif own is not None and columns.is_binary(name):
+        yield Category(name, own.categories[0])
+    elif own is not None and is_sensitive:
+        yield from (Category(name, text) for text in (own.reference, *own.categories)[:MAX_EXPLAINED_CATEGORIES])
 
 
 def _pick_evenly(items: Sequence[Item], most: int) -> list[Item]:
@@ -172,7 +190,7 @@ def _response_scores(columns: _Columns, response: Amount | Category) -> Array:
     if isinstance(response, Amount):
         return columns.score(response.name)
     own = columns.categories[response.name]
-    return columns.indicators(response.name)[:, 1 + own.categories.index(response.category)]
+    return columns.indicators(response.name)[:, (own.reference, *own.categories).index(response.category)]
 
 
 def _regressions(columns: _Columns) -> Iterable[Regression]:
@@ -182,6 +200,7 @@ def _regressions(columns: _Columns) -> Iterable[Regression]:
             (columns.association(y, name), -i, name)
             for i, name in enumerate(columns.names)
             if name != response.name
+            and not columns.is_computed_from(name, response.name)
             and (name in columns.amounts or name in columns.categories)
             and columns.missing_share(name) <= MAX_MISSING_OF_PREDICTOR
         ]
@@ -189,7 +208,7 @@ def _regressions(columns: _Columns) -> Iterable[Regression]:
         for explained, _, name in sorted(candidates, reverse=True):
             if explained > MAX_EXPLAINED or len(chosen) == MAX_PREDICTORS:
                 continue
-            if not any(_is_same(columns, name, other) for other in chosen):
+            if not any(columns.is_computed_from(name, own) or _is_same(columns, name, own) for own in chosen):
                 chosen.append(name)
         if chosen:
             ordered = [name for name in columns.names if name in chosen]

@@ -20,7 +20,8 @@ class EditViolations(EditMeasure):
     Formula: max(0, share of released records that break a rule - the same share of the original).
     `parts`: both shares ("released", "original"), and "marked": the share of released records that break a rule which
     no original record breaks, so that one of their values was certainly masked. A missing value neither triggers nor
-    breaks a rule. Weights and households are not used. Works for synthetic files.
+    breaks a rule, and neither does an interval that does not decide it. Rules on merged categories are left out. Weights
+    and households are not used. Works for synthetic files.
     Reference: De Waal, Pannekoek, Scholtus (2011), Handbook of Statistical Data Editing and Imputation, chapter 2.
 
     Examples
@@ -38,13 +39,13 @@ class EditViolations(EditMeasure):
     unit: ClassVar[str] = "share of records"
     paired: ClassVar[bool] = False
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3  # 3: rules on intervals are counted, and a rule that cannot be is left out
 
     def score(self, original: Microdata, masked: Microdata, rng: Generator) -> Estimate:
         self.check_variables(original)
-        self.check_readable(original, masked)
-        before, after = ([rule.violations(data) for rule in self.rules] for data in (original, masked))
+        rules, skipped = self.readable_rules(original, masked)
+        before, after = ([rule.violations(data) for rule in rules] for data in (original, masked))
         never_broken = [broken for broken, earlier in zip(after, before, strict=True) if not earlier.any()]
         broken = {"released": after, "original": before, "marked": never_broken}
-        parts = {name: float(np.logical_or.reduce(rules).mean()) if rules else 0.0 for name, rules in broken.items()}
-        return Estimate(value=max(0.0, parts["released"] - parts["original"]), parts=parts)
+        parts = {name: float(np.logical_or.reduce(own).mean()) if own else 0.0 for name, own in broken.items()}
+        return Estimate(value=max(0.0, parts["released"] - parts["original"]), parts=parts, skipped=skipped)

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 import sdcmap as sm
-from sdcmap.explore.column_formulas import find_formulas, rounding
+from sdcmap.data.column_formulas import find_formulas, rounding
 
 RNG = np.random.default_rng(2)
 N = 400
@@ -63,6 +63,22 @@ def test_sums_are_found_with_their_factors() -> None:
     assert find_formulas({"my wage": WAGE, "rent": RENT, "made": (WAGE + 12 * RENT).round(2)}) == {
         "made": "`my wage` + 12 * rent"
     }
+
+
+def test_a_sum_of_columns_with_gaps_is_found_among_many_columns() -> None:
+    """Each part is unknown in a third of the records, other columns have gaps too, and the total is far from its parts."""
+    rng = np.random.default_rng(4)
+
+    def with_gaps(values: np.ndarray) -> np.ndarray:
+        return np.where(rng.random(2000) < 0.34, np.nan, values)
+
+    parts = {f"part_{k}": np.round(rng.gamma(2, 50.0 * 2**k, 2000)) for k in range(5)}
+    others = {f"other_{k}": with_gaps(rng.lognormal(4, 1, 2000).round(1)) for k in range(60)}
+    known = {name: with_gaps(values) for name, values in parts.items()}
+    total = sum(parts.values())
+    formula = " + ".join(parts)
+    assert find_formulas({**known, **others, "total": total}) == {"total": formula}
+    assert find_formulas({**known, **others, "total": total + rng.integers(0, 2, 2000)}) == {}
 
 
 def test_small_whole_numbers_give_no_formula_by_chance() -> None:
