@@ -177,7 +177,7 @@ def indicators(data: sm.Microdata) -> np.ndarray:
     [
         (sm.PRAM([*WAYS, "region"], 0.7, alpha=1.0), 0.03),
         (sm.PRAM([*WAYS, "region"], 0.15, alpha=1.0), 0.05),
-        (sm.Synthesize([*WAYS, "region"], model="copula"), 0.02),
+        (sm.Synthesize([*WAYS, "region"], model="copula"), 0.03),
     ],
 )
 def test_exactly_one_indicator_is_one_after_repair(method: sm.Method, bias: float) -> None:
