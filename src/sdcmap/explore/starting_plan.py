@@ -94,7 +94,8 @@ def starting_plan(
     published (`tables`: paths), an attack that uses them is added.
     """
     derived = tuple(_derive_steps(data, formulas or {}))
-    columns = Columns(data, tuple(step.on for step in derived), profile.k)
+    inputs = frozenset(name for step in derived for name in step.arithmetic.names)
+    columns = Columns(data, tuple(step.on for step in derived), profile.k, inputs)
     if not columns.categories and not columns.numbers:
         raise PlanError("the data have no keys and no numeric variables: state their roles when reading the file.")
     # Chains that coincide, do not fit the data or cannot mask them are dropped.
@@ -168,12 +169,14 @@ def _sample_targets(measure: Measure, rows: int) -> Measure:
 class Columns:
     """The columns to mask, by kind: those that others could know.
 
-    derived : columns that are computed from the others. k : how many records must share a pattern of missing values.
+    derived : columns that are computed from the others, the `inputs`. k : how many records must share a pattern of missing
+    values.
     """
 
     data: Microdata
     derived: tuple[str, ...] = ()
     k: int = 3
+    inputs: frozenset[str] = frozenset()
 
     @cached_property
     def categories(self) -> tuple[str, ...]:
@@ -398,7 +401,8 @@ class Columns:
         """Yield the recode of one column: intervals of numbers, years, merged rare categories, or first letters."""
         is_date = self.data.schema[name].storage in DATES
         if has_numbers(self.data.column(name)):
-            yield Recode((name,), bins=bins, by="quantiles")
+            if name not in self.inputs:  # a formula needs numbers, not intervals
+                yield Recode((name,), bins=bins, by="quantiles")
         elif is_date or self.data.level_count(name) > MAX_LISTED_CATEGORIES:
             yield Recode((name,), prefix=4 if is_date else 1)
         elif len(rare := Roles(self.data).rare(name, 1 / (2 * bins))) > 1:
