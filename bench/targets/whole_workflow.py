@@ -30,6 +30,7 @@ from resumable_runs import ONE_THREAD, Facts, Figure, Target, main
 
 MAX_GUESS_FACTOR = 1.5  # by which the cost of a sweep may differ from the guess
 PR_SET_CHILD_SUBREAPER = 36  # of Linux
+TIME = "--time"  # the argument with which this script times one command, in a process of its own
 COMMANDS = ("look", "check", "sweep", "choose", "release")
 
 
@@ -69,35 +70,38 @@ def draw_survey(rows: int, columns: int, rng: np.random.Generator) -> pl.DataFra
     return pl.DataFrame(table)
 
 
-def adopt_orphans() -> None:
-    """Become the parent of processes whose parent has ended, so that the processor seconds of workers are counted."""
+def call(folder: Path, *words: str) -> tuple[str, float, float]:
+    """Run a command with all cores; return its output, the seconds, and those of the processor."""
+    environment = {name: value for name, value in os.environ.items() if name not in ONE_THREAD}
+    with tempfile.TemporaryDirectory() as name:
+        times = Path(name) / "times.json"
+        done = subprocess.run(
+            [sys.executable, __file__, TIME, str(times), *words],
+            cwd=folder, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise RuntimeError(f"sdcmap {words[0]} ended with exit code {done.returncode}: {done.stderr}{done.stdout}")
+        spent = json.loads(times.read_text(encoding="utf-8"))
+    return done.stdout, spent["seconds"], spent["processor"]
+
+
+def time_command(times: Path, words: Sequence[str]) -> int:
+    """Run a command and write its times; this process is the parent of all its workers, and waits for them.
+
+    A process whose parent has ended is adopted, so that the processor seconds of every worker are counted.
+    """
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def wait_for_orphans() -> None:
-    """Wait until every adopted process has ended."""
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", "from sdcmap.cli import main; main()", *words], check=False)
+    seconds = time.perf_counter() - start
     with contextlib.suppress(ChildProcessError):
         while True:
             os.wait()
-
-
-def call(folder: Path, *words: str) -> tuple[str, float, float]:
-    """Run a command with all cores; return its output, the seconds, and those of the processor."""
-    os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    adopt_orphans()
-    environment = {name: value for name, value in os.environ.items() if name not in ONE_THREAD}
-    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        [sys.executable, "-c", "from sdcmap.cli import main; main()", *words],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise RuntimeError(f"sdcmap {words[0]} ended with exit code {done.returncode}: {done.stderr}{done.stdout}")
-    seconds = time.perf_counter() - start
-    wait_for_orphans()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return done.stdout, seconds, spent
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    facts = {"seconds": seconds, "processor": used.ru_utime + used.ru_stime}
+    times.write_text(json.dumps(facts), encoding="utf-8")
+    return done.returncode
 
 
 def run(number: int, seed: int, sizes: Sequence[Size] = SIZES) -> Facts:
@@ -140,4 +144,6 @@ def find_figures(lines: Sequence[Facts]) -> Iterator[Figure]:
 TARGET = Target(__doc__, run, find_figures, 2 * len(SIZES))
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == [TIME]:
+        raise SystemExit(time_command(Path(sys.argv[2]), sys.argv[3:]))
     raise SystemExit(main(TARGET))
