@@ -380,7 +380,7 @@ def risks() -> Iterator[Worked]:
         data="crowd",
     )
     yield Worked(
-        r.OutlierMembership(on=["x"], fewest=8),
+        r.OutlierMembership(on=["x"], fewest=8, times=16),
         "unchanged",
         "1",
         "a released x at distance 0 tells that an outlying person is in the file",

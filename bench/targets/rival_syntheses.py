@@ -14,6 +14,7 @@ reach it. Bands are of a bootstrap over seeds, which all families share.
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -153,9 +154,11 @@ def by_arfpy(data: sm.Microdata, leaf: int, seed: int) -> pl.DataFrame:
     # arfpy 0.1 looks columns up by position, which pandas 3 allows only where positions are their names
     table = pl.DataFrame(columns).to_pandas().set_axis(range(len(texts)), axis=1)
     table = table.astype({j: "object" for j, text in enumerate(texts) if text})
-    forest = arf(table, num_trees=ARF_TREES, min_node_size=leaf, verbose=False, random_state=seed % 2**32)
-    forest.forde()
-    drawn = forest.forge(n=len(frame))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # arfpy 0.1 uses parts of pandas and scikit-learn that are deprecated
+        forest = arf(table, num_trees=ARF_TREES, min_node_size=leaf, verbose=False, random_state=seed % 2**32)
+        forest.forde()
+        drawn = forest.forge(n=len(frame))
     values = [pl.Series(name, drawn[j].to_list()) for j, name in enumerate(frame.columns)]
     whole = [name for name, dtype in frame.schema.items() if dtype.is_integer()]
     return pl.DataFrame(values).with_columns(pl.col(whole).round().cast(pl.Int64))

@@ -119,7 +119,7 @@ def test_release_that_cannot_be_remade_counts_as_full_disclosure(persons: sm.Mic
     release(persons, plan, chosen(plan)).write(tmp_path / "first")
     renamed = sm.read(people().rename({"income": "wages"}), **ROLES | {"sensitive": ["wages", "rent"]})
     measures = [sm.risk.KnownIndex(on="wages"), sm.IL1s(on=["wages"])]
-    other = plan_of(sm.Noise(on="wages", variance=0.3), measures=measures, rule=sm.Threshold(risk=1.0))
+    other = plan_of(sm.Noise(on="wages", variance=0.3), measures=measures, rule=sm.Threshold(risk=1.0), replicates=12)
     second = release(renamed, other, chosen(other), again=True)
     assert set(failed(second)) == {"joint risk"}
     sentences = {check.name: check.reason for check in second.check()}

@@ -71,7 +71,9 @@ def households(count: int, rng: Generator) -> pl.DataFrame:
         sm.risk.SinglingOut("univariate", held_out=0.5, folds=4, queries=80, control="refits"),
         sm.risk.Linkability(held_out=0.5, folds=4, targets=100, control="refits"),
         sm.risk.OutlierMembership(times=8, fewest=10),
-        sm.risk.ExtremeValues(),
+        # one amount each: the largest gain of several is above 0 by chance, and its upper limit allows for that
+        sm.risk.ExtremeValues("rent"),
+        sm.risk.ExtremeValues("wage"),
     ],
     ids=lambda measure: measure.text,
 )

@@ -135,8 +135,8 @@ def test_limits_by_measure_survive_toml_and_are_validated() -> None:
     of_class = sm.Plan(SYNTHETIC, [sm.SmallCells(n=2), sm.SmallCells(n=4)], limits={"SmallCells": 0.1})
     assert of_class.limits == {"SmallCells(n=2)": 0.1, "SmallCells(n=4)": 0.1}
     with pytest.raises(PlanError) as wrong:
-        sm.Plan(SYNTHETIC, two, limits={"SmallCell": 0.1, "ClosestRecord": 0})
-    assert "Did you mean 'SmallCells'" in wrong.value.problems[0] and "must be above 0" in wrong.value.problems[1]
+        sm.Plan(SYNTHETIC, two, limits={"SmallCell": 0.1, "ClosestRecord": -0.1})
+    assert "Did you mean 'SmallCells'" in wrong.value.problems[0] and "must be at least 0" in wrong.value.problems[1]
     with pytest.raises(PlanError, match="limits a list or a table of numbers"):
         sm.Plan.from_toml(plan.toml().replace("0.6", "'much'"))
 

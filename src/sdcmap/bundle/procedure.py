@@ -156,16 +156,16 @@ class Procedure:
 
 
 def plan_procedure(
-    candidates: Sequence[Candidate], names: Sequence[str], ledgers: Sequence[Ledger], data: Microdata, profile: str,
-    identity: str, policy: ReleasePolicy, *, is_overridden: bool = False,
+    candidates: Sequence[Candidate], names: Sequence[str], ledgers: Sequence[Ledger], data: str, profile: str,
+    identity: str, policy: ReleasePolicy, *, records: Microdata | None = None, is_overridden: bool = False,
 ) -> Procedure:  # fmt: skip
     """Return the procedure of a release from what the ledgers know about these data and this profile.
 
-    ledgers : the one that records the release first. identity : digest of all that determines the figures of the tries.
-    is_overridden : whether one more try is allowed than the policy has.
+    ledgers : the one that records the release first. data, identity : digests of the data, and of all that determines
+    the figures of the tries. records : with them, tries of nearly the same records count too. is_overridden : whether one
+    more try is allowed than the policy has.
     """
-    digest = digest_without_roles(data)
-    known = [(one.fingerprint(identity), entry) for one in ledgers for entry in one.procedures(digest, data)]
+    known = [(one.fingerprint(identity), entry) for one in ledgers for entry in one.procedures(data, records)]
     own = [entry for mine, entry in known if entry.identity == mine]
     others = [entry for mine, entry in known if entry.identity != mine]
     spent = sum(len(entry.errors) for entry in others if entry.profile == profile)

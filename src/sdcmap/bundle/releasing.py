@@ -250,8 +250,8 @@ class Release:
         candidates = (self.candidate, *self.alternatives)
         names = [self.plan.name_of(candidate) for candidate in candidates]
         return plan_procedure(
-            candidates, names, ledgers, self._people, self.profile.name, self._identity, self.plan.policy,
-            is_overridden="tries" in self.override,
+            candidates, names, ledgers, digest_without_roles(self._people), self.profile.name, self._identity,
+            self.plan.policy, records=self._people, is_overridden="tries" in self.override,
         )  # fmt: skip
 
     def _earlier_tries(self, procedure: Procedure, first: int) -> list[Try]:

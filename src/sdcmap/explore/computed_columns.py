@@ -178,6 +178,7 @@ def _is_line(target: Array, source: Array, unit: float, *, has_constant: bool) -
             return False
         slack = LINE_SLACK * unit + RELATIVE_SLACK * np.ptp(y)
         x, y = (x - x.mean(), y - y.mean()) if has_constant else (x, y)
+        x = x / np.abs(x).max()  # of any size: squares of numbers such as 1e-200 or 1e200 are out of range
         if np.abs(y - float(x @ y) / float(x @ x) * x).max() > slack:
             return False
     return len(rows) >= MIN_REPEATS

@@ -250,7 +250,7 @@ class WorstLinkage(Attack):
         The sample has as many known records as there are targets, drawn at random, and the `named` rows of the
         attacker's file.
         """
-        attack_run = self._run_attacks(original, masked)
+        attack_run = replace(self, one_to_one="none")._run_attacks(original, masked)
         pair = attack_run.pair
         rng = Stream.of_seed(0, "persons", str(self.draw)).rng()
         drawn = rng.choice(len(pair.known), min(len(attack_run.targets), len(pair.known)), replace=False)
