@@ -75,7 +75,7 @@ def test_measure_with_a_seconds_formula_is_not_run() -> None:
 
 def test_expensive_measures_state_seconds_that_grow_with_the_data() -> None:
     """Twice the records: four times the pairs of all, also where one attack links all one-to-one beside drawn targets;
-    twice the pairs of drawn targets alone, twice the rows of a logit; a second order adds terms; timed attacks state none."""
+    twice the pairs of drawn targets alone, twice the rows of a logit; a second order adds terms; timed ones state none."""
     small, large = amounts(20_000), amounts(40_000)
 
     def ratio(measure: Measure) -> float:
