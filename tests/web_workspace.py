@@ -49,12 +49,13 @@ def plan_of(
     replicates: int = 3,
     rates: tuple[float, ...] = (0.05, 0.2),
     measures: Sequence[sm.Measure] = (),
+    limit: float = 0.95,
     **more: Any,
 ) -> sm.Plan:
-    """Return a small plan with candidates on both sides of its risk limit."""
+    """Return a small plan; its limit is this share of the original's risk, with candidates on both sides at 0.95."""
     source = source_of(file, ROLES, {})
     data = source.read(folder)
-    limit = round(0.95 * sm.score(data, data, sm.SmallCells())["SmallCells"].value, 4)
+    limit = round(limit * sm.score(data, data, sm.SmallCells())["SmallCells"].value, 4)
     return sm.Plan(
         sm.grid(sm.Swap, on=sm.subsets(KEYS, 1, 2), rate=list(rates)), [sm.SmallCells(), sm.Hellinger(), *measures],
         replicates=replicates, rule=sm.Threshold(risk=limit), data=source, seed=(1 << 200) + 7, **more,

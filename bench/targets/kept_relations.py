@@ -168,8 +168,11 @@ def run(number: int, seed: int, rows: int = ROWS) -> Facts:
 
 def former_default(plan: Plan, data: sm.Microdata) -> sm.Method | None:
     """Return the fully synthetic method of the plan with trees of 100 records per leaf."""
-    found = (method for method in plan.all_methods if (step := fully_synthetic(method, data)) and step.model == "trees")
-    return next((method for method in found if method.steps[-1].leaf == FORMER_LEAF), None)  # type: ignore[attr-defined]
+    for method in plan.all_methods:
+        step = fully_synthetic(method, data)
+        if step is not None and step.model == "trees" and step.leaf == FORMER_LEAF:
+            return method
+    return None
 
 
 def change(original: sm.Microdata, released: sm.Microdata) -> float:
