@@ -27,6 +27,7 @@ from sdcmap.utility import ChangedConclusions
 from sdcmap.workflow import choose
 
 ROWS, RUNS_PER_FILE = 2_000, 20
+MAX_PUBLIC_ROWS = 8_000  # records of a public file: as many as its users have, where a study does not take too long
 CLEAR_T = 3.0  # of a coefficient whose sign must stay
 MAX_CHANGE_OF_R2 = 0.2
 FORMER_LEAF = 100  # records per leaf of the former default
@@ -92,7 +93,7 @@ def read_public(name: str, prepare: Callable[[pl.DataFrame], pl.DataFrame]) -> C
 
     def draw(rows: int, rng: Rng) -> pl.DataFrame:
         frame = prepare(pl.read_csv(Path(os.environ["SDCMAP_DATA"]) / "data" / name, infer_schema_length=None))
-        return frame[np.sort(rng.permutation(len(frame))[:rows])]
+        return frame[np.sort(rng.permutation(len(frame))[: max(rows, MAX_PUBLIC_ROWS)])]
 
     return draw
 

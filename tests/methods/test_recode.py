@@ -138,6 +138,23 @@ def test_strata_have_separate_intervals(persons: sm.Microdata) -> None:
 
 
 # ---- categories -----------------------------------------------------------------------------------------------
+def test_rare_categories_become_one() -> None:
+    data = sm.read(pl.DataFrame({"town": ["a"] * 6 + ["b1"] * 2 + ["b2", None]}), keys="town")
+    assert recoded(data, "town", rare=0.2) == [*"aaaaaa", "b1", "b1", "other", None]  # a fifth of ten records stays
+    assert recoded(data, "town", rare=0.3, labels="rest")[6:] == ["rest", "rest", "rest", None]
+    assert recoded(data, "town", rare=0.3, prefix=1)[6:] == ["b", "b", "b", None]
+    assert recoded(data, "town", rare=0.2, prefix=1)[6:] == ["b1", "b1", "b", None]  # the common ones keep their detail
+    assert recoded(data, "town", rare=0.05) == data.frame()["town"].to_list()
+
+
+def test_only_rare_categories_count_as_recoded() -> None:
+    data = sm.read(pl.DataFrame({"town": ["a"] * 8 + ["b", "c"]}), keys="town")
+    method = sm.Recode(on="town", rare=0.2)
+    rows = method.recoded_rows(sm.mask(data, method, seed=1), "town")
+    assert rows is not None
+    assert rows.tolist() == [False] * 8 + [True, True]
+
+
 def test_merge_categories(ages: sm.Microdata) -> None:
     assert recoded(ages, "zip", merge=[["1", "2"], ["8", "7"]])[:8] == ["1|2", "1|2", *"3456", "8|7", "8|7"]
     assert recoded(ages, "zip", merge=[["1", "2"]], labels="low")[:3] == ["low", "low", "3"]
@@ -281,12 +298,19 @@ def test_methods_obey_the_laws(method: sm.Method, persons: sm.Microdata) -> None
 @pytest.mark.parametrize(
     ("cls", "fields", "words"),
     [
-        (sm.Recode, {}, "needs one of breaks, bins, width, merge, prefix, hierarchy. Got none."),
+        (sm.Recode, {}, "needs one of breaks, bins, width, merge, rare, prefix, hierarchy. Got none."),
         (sm.Recode, {"bins": 3, "width": 2}, "Got bins and width."),
         (sm.Recode, {"bins": 1}, r"Recode.bins must be in \[2, inf\). Got 1."),
         (sm.Recode, {"width": 0}, r"Recode.width must be in \(0, inf\). Got 0."),
         (sm.Recode, {"breaks": [2, 1]}, ".breaks must be increasing."),
         (sm.Recode, {"breaks": [1, 2], "labels": ["a"]}, "must contain 3 names, one for each interval or list. Got 1."),
+        (
+            sm.Recode,
+            {"rare": 0.1, "bins": 3},
+            "needs one of breaks, bins, width, merge, rare, prefix, hierarchy. Got bins",
+        ),
+        (sm.Recode, {"rare": 1.0}, r"Recode.rare must be in \(0, 1\)"),
+        (sm.Recode, {"rare": 0.1, "labels": ["a", "b"]}, ".labels must contain 1 name"),
         (sm.Recode, {"merge": [["a"], ["a", "b"]]}, ".merge must name each category once."),
         (sm.Recode, {"prefix": 2, "becomes": "mean"}, "needs breaks, bins or width"),
         (sm.Recode, {"hierarchy": "nowhere.csv"}, "there is no file nowhere.csv to read"),

@@ -18,14 +18,17 @@ def has_numbers(column: Column) -> bool:
     return column.levels is None or column.levels.dtype.is_numeric()
 
 
+def has_ordered_numbers(data: Microdata, name: str) -> bool:
+    """Return whether a column has numbers, or ordered categories that are numbers; codes are not."""
+    column = data.column(name)
+    return column.levels is None or (data.schema[name].kind == "ordinal" and has_numbers(column))
+
+
 def is_amount(data: Microdata, name: str) -> bool:
     """Return whether analysts use a column as an amount: numbers, or ordered categories that are many numbers, as ages."""
-    column = data.column(name)
-    if column.levels is None:
+    if data.column(name).levels is None:
         return True
-    return (
-        data.schema[name].kind == "ordinal" and has_numbers(column) and data.level_count(name) >= MIN_DISTINCT_AMOUNTS
-    )
+    return has_ordered_numbers(data, name) and data.level_count(name) >= MIN_DISTINCT_AMOUNTS
 
 
 def amounts(data: Microdata, name: str) -> Array:

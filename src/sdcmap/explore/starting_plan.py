@@ -21,7 +21,7 @@ import numpy as np
 
 from sdcmap.choose import Threshold
 from sdcmap.core import Array, Floats, Infeasible, Measure, Method, Microdata, PlanError, Roles, SchemaError, Stream
-from sdcmap.data.amounts import has_numbers
+from sdcmap.data.amounts import has_ordered_numbers
 from sdcmap.data.cells import distinct_cells
 from sdcmap.data.known_by import DATES
 from sdcmap.explore.edit_proposals import propose_edits
@@ -51,7 +51,8 @@ from sdcmap.utility import AnalysisError, ChangedConclusions, EditViolations, Ko
 from sdcmap.utility.analysis_change import MIN_CLEAR_FINDINGS, count_clear_findings
 
 MAX_FINE_CATEGORIES = 12  # a column with more categories is recoded first
-MAX_LISTED_CATEGORIES = 100  # with more categories, the rare ones are too many to list in a recode
+MAX_MERGED_CATEGORIES = 100  # of more categories, the rare ones keep their first character
+MANY_BINS, MANY_RARE = 10, 0.02  # intervals, and share of rare categories, where only rare values would show people
 SAMPLE_TARGETS_ABOVE = 5000  # records; in larger files each candidate is attacked on a sample of targets ...
 TARGET_SAMPLE_SIZE = 2000  # ... of this size; the release checks attack more
 MAX_SUPPRESSED_KEYS = 8  # keys of a local suppression; with more, nearly every value would be suppressed
@@ -345,7 +346,7 @@ class Columns:
             for name, count in counts.items()
             if count[count < MIN_SHARING_RECORDS].sum() / count.sum() > MAX_RARE_SHARE
         ]
-        return [step for name in rare for step in self._recode_column(name, 10)]
+        return [step for name in rare for step in self._recode_column(name, MANY_BINS, MANY_RARE)]
 
     @cached_property
     def weight_steps(self) -> list[Method]:
@@ -395,18 +396,19 @@ class Columns:
     def _recode_fine(self, bins: int) -> list[Method]:
         """Return recodes of the columns with many categories."""
         fine = [name for name in self.categories if self.data.level_count(name) > MAX_FINE_CATEGORIES]
-        return [step for name in fine for step in self._recode_column(name, bins)]
+        return [step for name in fine for step in self._recode_column(name, bins, 1 / (2 * bins))]
 
-    def _recode_column(self, name: str, bins: int) -> Iterator[Method]:
-        """Yield the recode of one column: intervals of numbers, years, merged rare categories, or first letters."""
-        is_date = self.data.schema[name].storage in DATES
-        if has_numbers(self.data.column(name)):
+    def _recode_column(self, name: str, bins: int, rare: float) -> Iterator[Method]:
+        """Yield the recode of one column: intervals of numbers, years, or rare categories merged or cut to a character."""
+        if has_ordered_numbers(self.data, name):
             if name not in self.inputs:  # a formula needs numbers, not intervals
                 yield Recode((name,), bins=bins, by="quantiles")
-        elif is_date or self.data.level_count(name) > MAX_LISTED_CATEGORIES:
-            yield Recode((name,), prefix=4 if is_date else 1)
-        elif len(rare := Roles(self.data).rare(name, 1 / (2 * bins))) > 1:
-            yield Recode((name,), merge=(rare,), labels=("other",))
+        elif self.data.schema[name].storage in DATES:
+            yield Recode((name,), prefix=4)
+        elif self.data.level_count(name) > MAX_MERGED_CATEGORIES:
+            yield Recode((name,), rare=rare, prefix=1)
+        elif len(Roles(self.data).rare(name, rare)) > 1:
+            yield Recode((name,), rare=rare)
 
     def _pram(self, stay: float) -> list[Method]:
         return [PRAM(self.categories, stay, alpha=1.0)] if self.categories else []

@@ -11,10 +11,11 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Generator, Infeasible, Method, Positive, Range, Roles, SchemaError, Trials, format_number
+from sdcmap.core.formatting import count_of, format_percent
 from sdcmap.core.method import Origin
 from sdcmap.core.named_files import read_verified
 from sdcmap.core.roles import Strengths, format_strength
-from sdcmap.data.amounts import amounts, has_numbers
+from sdcmap.data.amounts import amounts, has_numbers, has_ordered_numbers
 from sdcmap.data.hierarchy import Hierarchy, number_text
 from sdcmap.data.known_by import DATES
 from sdcmap.data.label_layers import parse_interval
@@ -24,10 +25,11 @@ from sdcmap.kernels.masking import breaks as cuts
 from sdcmap.kernels.masking.rare_values import MIN_SHARING_RECORDS
 from sdcmap.methods.chain import combine_steps
 
-WAYS = ("breaks", "bins", "width", "merge", "prefix", "hierarchy")
+WAYS = ("breaks", "bins", "width", "merge", "rare", "prefix", "hierarchy")
 NUMERIC_WAYS = ("breaks", "bins", "width")
 MAX_INTERVALS = 10_000  # of one variable; more are almost certainly a mistake in `width`
-MAX_CATEGORIES_TO_MERGE = 100  # with more categories, a list of the rare ones is too long to read; a prefix is tried
+MAX_CATEGORIES_TO_MERGE = 100  # with more categories, rare ones keep their first characters
+OTHER = "other"  # what rare categories become
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Recode(Method):
 
     Parameters
     ----------
-    on : variables to mask, all in the same way. Exactly one of the next six parameters must be set.
+    on : variables to mask, all in the same way. Exactly one of the next seven parameters must be set, or `rare` with
+        `prefix`.
     breaks : increasing cut points, in the variable's unit; the two end intervals are open.
     bins : the approximate number of intervals, at least 2, found from the data as `by` says; breaks are round numbers.
     by : with bins: equal "width" (at multiples of a round number), equal "log width" (positive values; breaks with one
@@ -44,11 +47,14 @@ class Recode(Method):
     width : intervals of this width, in the variable's unit, from `start` on, such as five years of age; above 0.
     merge : lists of categories; each list becomes one category, and others do not change. Written as text:
         [["1", "2"], ["8", "9"]].
-    prefix : keep this number of first characters of each category, at least 1.
+    rare : categories that fewer than this share of the records have become one, between 0 and 1. With `prefix` they are
+        cut instead, such as rare industries to their division.
+    prefix : keep this number of first characters of each category, at least 1; with `rare`, of rare categories alone.
     hierarchy : path of a CSV file in ARX format: value;level 1;level 2;... without a header (see `Hierarchy`).
     start : with width: where an interval begins, in the variable's unit.
     closed : which end belongs to an interval, "right" or "left".
-    labels : names for the intervals of `breaks` (one more than breaks) or for the lists of `merge`.
+    labels : names for the intervals of `breaks` (one more than breaks), for the lists of `merge`, or for what rare
+        categories become (default "other").
     level : with a hierarchy: the level to recode to; 0 is the values themselves.
     becomes : what numbers become. "label": an ordinal variable with intervals such as "(20, 25]" as categories; measures
         that need numbers are then undefined. "midpoint" (for end intervals the mean), "mean" or "median" of the values
@@ -81,7 +87,7 @@ class Recode(Method):
     distorted: ClassVar[str] = "the detail within categories and intervals"
     is_value_map: ClassVar[bool] = True
 
-    revision: ClassVar[int] = 3  # 2: no mean or median of one or two values; 3: round breaks
+    revision: ClassVar[int] = 4  # 2: no mean or median of one or two values; 3: round breaks; 4: rare categories
 
     on: tuple[str, ...]
     breaks: tuple[float, ...] = ()
@@ -89,6 +95,7 @@ class Recode(Method):
     by: Literal["width", "log width", "quantiles"] = "width"
     width: Positive | None = None
     merge: tuple[tuple[str, ...], ...] = ()
+    rare: Annotated[float | None, Range(0, 1, "()")] = None
     prefix: Annotated[int | None, Range(1)] = None
     hierarchy: str = ""
     start: float = 0.0
@@ -102,8 +109,12 @@ class Recode(Method):
     def action(self) -> str:
         if self.width is not None:
             return f"recoded in steps of {format_number(self.width)}"
+        if self.prefix is not None and self.rare is not None:
+            return f"with categories below {format_percent(self.rare)} cut to {count_of(self.prefix, 'character')}"
         if self.prefix is not None:
             return f"cut to {self.prefix} characters"
+        if self.rare is not None:
+            return f"with categories below {format_percent(self.rare)} merged"
         if self.merge:
             return f"with {sum(map(len, self.merge))} categories merged"
         return (
@@ -116,9 +127,8 @@ class Recode(Method):
         for count in (20, 5) if roles.numbers else ():
             trials[f"{cls.__name__} {count} bins"] = cls(roles.numbers, bins=count, becomes="mean")
         for share in (0.01, 0.05):
-            rare = {name: roles.rare(name, share) for name in roles.keys}
-            if steps := [cls((name,), merge=(some,)) for name, some in rare.items() if len(some) > 1]:
-                trials[f"{cls.__name__} rare {format_strength(share)}"] = combine_steps(steps)
+            if names := tuple(name for name in roles.keys if len(roles.rare(name, share)) > 1):
+                trials[f"{cls.__name__} rare {format_strength(share)}"] = cls(names, rare=share)
         return trials
 
     @classmethod
@@ -134,17 +144,17 @@ class Recode(Method):
         """Return a recoding of one column into fewer categories, or None if there is nothing to merge.
 
         Numbers become 20 to 2 intervals, and dates become years. Of other columns, categories below 1 to 30 % of the
-        records are merged, or, if there are very many categories, only their first characters are kept.
+        records are merged, or, if there are very many categories, cut to their first characters.
         """
-        data = roles.data
-        if has_numbers(data.column(name)):
+        data, share = roles.data, float(f"{Strengths('share', 0.01, 0.3).at(strength)['share']:.2g}")
+        if has_ordered_numbers(data, name):
             bins = Strengths("bins", 20, 2).at(strength)["bins"]
             return cls((name,), bins=bins, by="quantiles") if data.level_count(name) > bins else None
         if data.schema[name].storage in DATES:
             return cls((name,), prefix=4)
         if data.level_count(name) > MAX_CATEGORIES_TO_MERGE:
-            return cls((name,), prefix=Strengths("prefix", 3, 1).at(strength)["prefix"])
-        return cls.merge_rare(name, Strengths("share", 0.01, 0.3).at(strength)["share"], roles)
+            return cls((name,), rare=share, prefix=Strengths("prefix", 3, 1).at(strength)["prefix"])
+        return cls.merge_rare(name, share, roles)
 
     @classmethod
     def merge_rare(cls, name: str, share: float, roles: Roles) -> Recode | None:
@@ -155,12 +165,12 @@ class Recode(Method):
         rare = roles.rare(name, share)
         if len(rare) < 2 or len(rare) + int(roles.data.missing(name).any()) >= roles.data.level_count(name):
             return None
-        return cls((name,), merge=(rare,), labels=("other",))
+        return cls((name,), rare=share)
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
         ways = [way for way in WAYS if getattr(self, way)]
-        if len(ways) != 1:
+        if len(ways) != 1 and ways != ["rare", "prefix"]:
             yield f" needs one of {', '.join(WAYS)}. Got {' and '.join(ways) or 'none'}."
         if any(low >= high for low, high in pairwise(self.breaks)):
             yield ".breaks must be increasing."
@@ -168,9 +178,9 @@ class Recode(Method):
             yield ".merge must name each category once."
         if any(len(names) < 2 for names in self.merge) and not self.labels:
             yield '.merge must contain lists of at least two categories, such as [["1", "2"]].'
-        wanted = len(self.breaks) + 1 if self.breaks else len(self.merge)
+        wanted = len(self.breaks) + 1 if self.breaks else len(self.merge) or int(ways == ["rare"])
         if self.labels and len(self.labels) != wanted:
-            yield f".labels must contain {wanted} names, one for each interval or list. Got {len(self.labels)}."
+            yield f".labels must contain {count_of(wanted, 'name')}, one for each interval or list. Got {len(self.labels)}."
         if self.becomes != "label" and ways and ways[0] not in NUMERIC_WAYS:
             yield f".becomes = {self.becomes!r} needs breaks, bins or width."
 
@@ -187,13 +197,13 @@ class Recode(Method):
             if self._is_numeric and not has_numbers(data.column(name)):
                 yield f"Recode by breaks, bins or width needs numbers; {name!r} is {kind} without numeric categories."
             if not self._is_numeric and not self.hierarchy and kind == "numeric":
-                yield f"Recode by merge or prefix needs categories; {name!r} is numeric."
+                yield f"Recode by merge, rare or prefix needs categories; {name!r} is numeric."
             if self.becomes != "label" and not numeric:
                 yield f"Recode.becomes = {self.becomes!r} needs a numeric variable; {name!r} is {kind}."
 
     def recoded_rows(self, released: Microdata, name: str) -> Array | None:
         levels = released.column(name).levels
-        if not self.merge or levels is None:
+        if not self._merge_labels or levels is None:
             return ~released.missing(name)
         merged = levels.cast(pl.String).is_in(self._merge_labels).fill_null(value=False).to_numpy()
         return np.asarray(merged[released.column(name).values])
@@ -217,7 +227,9 @@ class Recode(Method):
 
     @property
     def _merge_labels(self) -> tuple[str, ...]:
-        """Return the category that each list of `merge` becomes."""
+        """Return the category that each list of `merge`, or all rare categories, become."""
+        if self.rare is not None:
+            return () if self.prefix is not None else self.labels or (OTHER,)
         return self.labels or tuple("|".join(group) for group in self.merge)
 
     def schema_after(self, schema: Schema) -> Schema:
@@ -247,7 +259,7 @@ class Recode(Method):
             null = column.levels.is_null().to_numpy()
             texts = [str(level) for level in column.levels.drop_nulls().to_list()]
             index = np.where(null, len(texts), np.cumsum(~null) - 1)[column.values]
-        new = self._new_labels(texts, name)
+        new = self._new_labels(texts, np.bincount(index, minlength=len(texts)), name)
         order = {label: code for code, label in enumerate(dict.fromkeys(new))}
         return _column(np.array([*(order[label] for label in new), len(order)])[index], list(order), name)
 
@@ -286,10 +298,12 @@ class Recode(Method):
         released[known] = typical[index]
         return released
 
-    def _new_labels(self, texts: list[str], name: str) -> list[str]:
-        """Return the new category of each old one."""
-        if self.prefix is not None:
-            return [text[: self.prefix] for text in texts]
+    def _new_labels(self, texts: list[str], counts: Array, name: str) -> list[str]:
+        """Return the new category of each old one, which `counts` records have."""
+        if self.prefix is not None or self.rare is not None:
+            cut = [text[: self.prefix] if self.prefix is not None else self._merge_labels[0] for text in texts]
+            kept = np.zeros(len(texts), dtype=bool) if self.rare is None else counts >= self.rare * counts.sum()
+            return [text if stays else short for text, short, stays in zip(texts, cut, kept, strict=False)]
         if self.merge:
             into = {old: new for group, new in zip(self.merge, self._merge_labels, strict=True) for old in group}
             return [into.get(text, text) for text in texts]
