@@ -71,13 +71,13 @@ def test_il1_and_il1s_meet_table_1(casc_census: Microdata, row: str) -> None:
         assert abs(np.mean([loss(x, z) for z in files]) - mean) < BAND * sd + 5e-5, loss.__name__
 
 
-# 100-seed means of IL1s at d = .1; sd as for the eigenvector root
+# 100-seed means of IL1s at d = .1; each root has its own spread over seeds (0.0023 for the symmetric one)
 @pytest.mark.parametrize(("root", "mean"), [("eigen", 0.1982), ("cholesky", 0.1963), ("symmetric", 0.1874)])
 def test_the_root_of_mixture_noise_matters(casc_census: Microdata, root: str, mean: float) -> None:
     method = sm.methods.MixtureNoise(on=casc_census.numeric, variance=0.1, root=root)
     x = casc_census.matrix(casc_census.numeric)
-    found = np.mean([il1s(x, masked(casc_census, method, seed)) for seed in range(SEEDS)])
-    assert abs(found - mean) < 4 * 0.0008 * np.sqrt(1 / SEEDS + 1 / 100) + 5e-5
+    losses = [il1s(x, masked(casc_census, method, seed)) for seed in range(SEEDS)]
+    assert abs(np.mean(losses) - mean) < 4 * np.std(losses, ddof=1) * np.sqrt(1 / SEEDS + 1 / 100) + 5e-5
 
 
 def test_rank_swaps_keep_every_column(casc_census: Microdata) -> None:
