@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Value
+from sdcmap.data.column_names import check_names
 from sdcmap.data.known_by import DATES, parse_known_by, with_known_by
 from sdcmap.data.known_by import Stated as KnownBy
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
@@ -263,6 +264,7 @@ def _state_columns(
     facts: Mapping[str, Variable],
 ) -> list[tuple[Variable, str | None]]:  # fmt: skip
     check_width("the file", len(columns))
+    check_names(columns)
     roles, amounts = _roles(columns, stated, numeric)
     if rows == 0:
         raise SchemaError("the data have no rows: at least one record is needed.")
