@@ -95,7 +95,7 @@ def _texts(path: Path, dialect: Dialect) -> pl.DataFrame:
         if len(header) == 1 and is_empty.any():
             raise SchemaError(
                 f"{path.name} has one column and empty lines, the first in row {(is_empty.arg_max() or 0) + 1:,} after the "
-                "header: they may be missing values or nothing. Write a code for missing values, and delete the other lines."
+                "header: they may be missing values or nothing. Write a code for missing values, and delete the others."
             )
         frame = frame.filter(~is_empty)
     _check_header(path, frame)

@@ -17,6 +17,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from sdcmap.data.sqlite_schema import check_plain_tables
 from sdcmap.errors import SdcmapError, StudyDamaged, StudyMismatch
 from sdcmap.study.jobs import CandidateRow
 
@@ -240,7 +241,8 @@ def _rename_columns(connection: sqlite3.Connection) -> None:
 
 
 def _check_usable(connection: sqlite3.Connection, path: Path | None) -> None:
-    """Raise DatabaseError for a damaged database, and StudyMismatch for scores that this version cannot read."""
+    """Raise DatabaseError for a damaged or foreign database, and StudyMismatch for scores that this version cannot read."""
+    check_plain_tables(connection)
     if connection.execute("pragma quick_check(1)").fetchone()[0] != "ok":
         raise sqlite3.DatabaseError
     columns = [row[1] for row in connection.execute("pragma table_info(score)")]
