@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sdcmap.errors import SchemaError
+from sdcmap.errors import MissingExtra, SchemaError
 from sdcmap.files import csv_parquet
 from sdcmap.files.csv_parquet import ReadOptions
 
@@ -56,9 +57,11 @@ class Format:
 
 
 def _read_r(path: Path, asked: ReadOptions) -> Raw:
-    from sdcmap.files.r_files import read_r
+    if not find_spec("rdata"):
+        raise MissingExtra("reading R files needs an extra package: pip install 'sdcmap[r]'")
+    from sdcmap.files.stat import read_in_subprocess
 
-    return read_r(path)
+    return read_in_subprocess(path, "rds")
 
 
 def _read_stat(form: str, path: Path, asked: ReadOptions) -> Raw:
