@@ -251,7 +251,8 @@ def prepare(data: Microdata, method: Method, masked: Microdata, stream: Stream) 
             variable, column = renumber_ids(variable, column, rng)
         variable, columns[variable.name] = drop_unused(variable, column)
         variables.append(variable)
-    schema = Schema(tuple(variables), data.schema.format, title=data.schema.title, universe=data.schema.universe)
+    study = {name: getattr(data.schema, name) for name in ("title", "universe", "excel_safe")}
+    schema = Schema(tuple(variables), data.schema.format, **study)
     origin = order if masked.origin is None else masked.origin[order]
     released, ids = Microdata(schema, columns, paired=masked.paired), schema.of_role(*RENUMBERED_ROLES)
     return Prepared(released, origin, masked_names(data, method, masked), ids, codes)

@@ -42,8 +42,10 @@ from sdcmap.bundle.readme import About, citation, readme
 from sdcmap.bundle.recoverable_columns import check_recoverable
 from sdcmap.bundle.written_draw import WrittenDraw
 from sdcmap.core import Choice, Estimate, Infeasible, Measure, Microdata, PlanError, SdcmapError, Stream
+from sdcmap.core.formatting import escape_markdown
 from sdcmap.core.limit import Limit
 from sdcmap.errors import Refused, StudyMismatch
+from sdcmap.files.writer import as_excel_safe
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.plan import Candidate, Plan
@@ -448,7 +450,8 @@ class Release:
             "note.md": note_text(note),
         }
         for name, text in texts.items():
-            (part / name).write_text(text, encoding="utf-8")
+            page = escape_markdown(text) if name.endswith(".md") else text
+            (part / name).write_text(page, encoding="utf-8")
         (part / "SHA256SUMS").write_text(release_folder.checksums(part), encoding="utf-8")
 
     def _record_in_study(self, folder: Path, bundle: _CheckedBundle, ledger: str) -> None:
@@ -493,6 +496,7 @@ def release(
     study: Study | None = None,
     confirm_roles: bool = False,
     form: str = "",
+    excel_safe: bool = False,
     title: str = "",
     owner: str = "",
     signed_by: str = "",
@@ -515,6 +519,7 @@ def release(
     study : where overrides and the release are recorded.
     confirm_roles : confirm every role that the plan marks as proposed; the study records it.
     form : the format to write, "csv", "parquet", "sav" (SPSS), "dta" (Stata) or "xpt" (SAS); by default that of the data.
+    excel_safe : write texts that a spreadsheet program would run as formulas with an apostrophe before them; CSV only.
     title, owner : of the data, for README, citation and codebook. The title is by default that of the codebook with which
         the data were read.
     signed_by : who releases the file; recorded in the study with the date, and in no released file.
@@ -544,9 +549,12 @@ def release(
     if plan.data is not None and plan.data.within:
         pair = {} if study is None else study.manifest.get("pair", {})
         parent = replace(find_parent(Path(plan.data.within), Path(plan.data.path)), joint=pair.get("joint"))
+    written = in_format(data, form)
+    if excel_safe:
+        written = as_excel_safe(written)
     listed = choice.candidates if isinstance(choice, Choice) else ()
     return Release(
-        in_format(data, form), plan, candidate, limits, searched, release_profile, again, reasons,
+        written, plan, candidate, limits, searched, release_profile, again, reasons,
         None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent, signed_by, reason,
         tuple(plan.find(name) for name in listed[1 : len(plan.policy.try_errors)]),
     )  # fmt: skip

@@ -83,6 +83,7 @@ class Schema:
     format : "csv", "parquet", "sav", "dta" or "xpt".
     census : the file contains the whole population, so membership is not a secret.
     title, universe : of the study, as stated in its codebook.
+    excel_safe : texts that a spreadsheet program would run as formulas are written to CSV with an apostrophe before them.
     """
 
     variables: tuple[Variable, ...]
@@ -90,6 +91,7 @@ class Schema:
     census: bool = False
     title: str = ""
     universe: str = ""
+    excel_safe: bool = False
 
     @cached_property
     def names(self) -> tuple[str, ...]:

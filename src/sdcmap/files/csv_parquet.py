@@ -57,15 +57,16 @@ def read_csv(path: Path, asked: ReadOptions) -> tuple[pl.DataFrame, dict[str, Va
     return infer_types(frame, dialect, asked.missing), {}
 
 
-def read_typed_csv(path: Path, types: Mapping[str, pl.DataType], missing: Codes) -> pl.DataFrame:
+def read_typed_csv(path: Path, types: Mapping[str, pl.DataType], missing: Codes, *, excel_safe: bool) -> pl.DataFrame:
     """Read a file that was written by `write_csv`, in the types of its codebook."""
     import polars as pl
 
+    from sdcmap.files.formula_cells import unquote_formulas
     from sdcmap.files.missing_codes import codes_for_column
     from sdcmap.files.text_types import insert_codes, parse_as
 
-    columns = []
-    for text in _texts(path, OUTPUT_DIALECT):
+    columns, texts = [], _texts(path, OUTPUT_DIALECT)
+    for text in unquote_formulas(texts) if excel_safe else texts:
         codes = codes_for_column(missing, text.name)
         is_code = text.is_in([code.code for code in codes])
         if (dtype := types.get(text.name, pl.String())) != pl.String:
@@ -161,9 +162,12 @@ def write_csv(data: Microdata, path: Path) -> None:
     """Write a CSV file: commas, decimal points, UTF-8, dates such as 2020-02-29; missing is empty or its code."""
     import polars as pl
 
+    from sdcmap.files.formula_cells import quote_formulas
     from sdcmap.files.stat import frame_with_codes
 
     frame = frame_with_codes(data, "csv")
+    if data.schema.excel_safe:
+        frame = quote_formulas(frame)
     for name, dtype in frame.schema.items():
         if dtype == pl.Duration:
             raise SchemaError(f"column {name!r} is a Duration, which CSV cannot store. Write a .parquet file.")
