@@ -264,6 +264,16 @@ def test_next_run_removes_leftovers_of_killed_check(
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
+def test_command_removes_leftovers_beside_its_output(tmp_path: Path) -> None:
+    """A killed release left its file in a private folder beside the output until the next release."""
+    (tmp_path / ".part-1").mkdir(mode=0o700)
+    (tmp_path / ".part-1" / "lock").touch(mode=0o600)
+    (tmp_path / ".part-1" / "kept").mkdir(mode=0o700)
+    (tmp_path / ".part-1" / "kept" / "data.csv").write_text("a\n1\n")
+    subprocess.run([sys.executable, "-m", "sdcmap.cli", "--version"], cwd=tmp_path, check=True, capture_output=True)
+    assert not any(tmp_path.iterdir())
+
+
 def test_killed_sweep_leaves_no_working_copy(study: Path, tmp_path: Path) -> None:
     """`data.bin`, the original, stayed in the temporary folder; where the system allows, it has no name any more."""
     killed("sweep", tmp_path)
