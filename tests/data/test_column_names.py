@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
-from sdcmap.data.column_names import check_names
+from sdcmap.data.schema import check_names
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\x1bb", "a\x85b", "a\u202eb", "\u2066a", "a\u200f"])

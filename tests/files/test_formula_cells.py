@@ -15,7 +15,7 @@ from commands import sdcmap
 from samples import chosen, plan_of
 from samples import release_with_overrides as release
 from sdcmap.core.formatting import escape_markdown
-from sdcmap.files.formula_cells import has_formulas, quote_formulas, unquote_formulas
+from sdcmap.files.text_types import has_formulas, quote_formulas, unquote_formulas
 
 FORMULAS = ["=1+1", "+A1", "-2+3", "@sum", "\t=1", "\r=1", "'=1", "''@x"]
 PLAIN = ["", "a=b", "-5", "+1,000.5", "-", "'quoted'", "5-6", None]

@@ -14,8 +14,8 @@ import polars as pl
 from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.core import Method, Microdata
 from sdcmap.data.schema import Variable
-from sdcmap.files.formula_cells import has_formulas
 from sdcmap.files.stat import reason_numbers
+from sdcmap.files.text_types import has_formulas
 from sdcmap.methods import Repair
 
 USES = {"weight": "survey weight", "household": "household number", "stratum": "stratum number"}

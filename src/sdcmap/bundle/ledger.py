@@ -40,7 +40,7 @@ from sdcmap.core import Microdata, SdcmapError
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.core.value import Spec
 from sdcmap.data.private_folder import CLAIMED_NAME
-from sdcmap.data.sqlite_schema import check_plain_tables
+from sdcmap.study.database import check_plain_tables
 from sdcmap.study.plan import Candidate, Plan
 
 TABLES = (

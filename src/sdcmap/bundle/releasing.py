@@ -42,10 +42,8 @@ from sdcmap.bundle.readme import About, citation, readme
 from sdcmap.bundle.recoverable_columns import check_recoverable
 from sdcmap.bundle.written_draw import WrittenDraw
 from sdcmap.core import Choice, Estimate, Infeasible, Measure, Microdata, PlanError, SdcmapError, Stream
-from sdcmap.core.formatting import escape_markdown
 from sdcmap.core.limit import Limit
 from sdcmap.errors import Refused, StudyMismatch
-from sdcmap.files.writer import as_excel_safe
 from sdcmap.study.folder import Study
 from sdcmap.study.jobs import ScoreRow
 from sdcmap.study.plan import Candidate, Plan
@@ -449,10 +447,7 @@ class Release:
             "note.json": json.dumps(note, indent=1, ensure_ascii=False),
             "note.md": note_text(note),
         }
-        for name, text in texts.items():
-            page = escape_markdown(text) if name.endswith(".md") else text
-            (part / name).write_text(page, encoding="utf-8")
-        (part / "SHA256SUMS").write_text(release_folder.checksums(part), encoding="utf-8")
+        release_folder.write_documents(part, texts)
 
     def _record_in_study(self, folder: Path, bundle: _CheckedBundle, ledger: str) -> None:
         """Record in the private manifest of the study what was released and how."""
@@ -549,12 +544,9 @@ def release(
     if plan.data is not None and plan.data.within:
         pair = {} if study is None else study.manifest.get("pair", {})
         parent = replace(find_parent(Path(plan.data.within), Path(plan.data.path)), joint=pair.get("joint"))
-    written = in_format(data, form)
-    if excel_safe:
-        written = as_excel_safe(written)
     listed = choice.candidates if isinstance(choice, Choice) else ()
     return Release(
-        written, plan, candidate, limits, searched, release_profile, again, reasons,
+        in_format(data, form, excel_safe=excel_safe), plan, candidate, limits, searched, release_profile, again, reasons,
         None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent, signed_by, reason,
         tuple(plan.find(name) for name in listed[1 : len(plan.policy.try_errors)]),
     )  # fmt: skip

@@ -61,9 +61,8 @@ def read_typed_csv(path: Path, types: Mapping[str, pl.DataType], missing: Codes,
     """Read a file that was written by `write_csv`, in the types of its codebook."""
     import polars as pl
 
-    from sdcmap.files.formula_cells import unquote_formulas
     from sdcmap.files.missing_codes import codes_for_column
-    from sdcmap.files.text_types import insert_codes, parse_as
+    from sdcmap.files.text_types import insert_codes, parse_as, unquote_formulas
 
     columns, texts = [], _texts(path, OUTPUT_DIALECT)
     for text in unquote_formulas(texts) if excel_safe else texts:
@@ -162,8 +161,8 @@ def write_csv(data: Microdata, path: Path) -> None:
     """Write a CSV file: commas, decimal points, UTF-8, dates such as 2020-02-29; missing is empty or its code."""
     import polars as pl
 
-    from sdcmap.files.formula_cells import quote_formulas
     from sdcmap.files.stat import frame_with_codes
+    from sdcmap.files.text_types import quote_formulas
 
     frame = frame_with_codes(data, "csv")
     if data.schema.excel_safe:

@@ -116,7 +116,6 @@ FORMATS = (
     _statistics("xpt", "SAS", (".xpt", ".xport"), "read_xport", beside=(".sas",)),
     Format(
         "rds", "R", (".rds", ".rdata", ".rda"), _read_r, released_as="csv", packed=True,
-        hint="An R file must contain one data frame.",
     ),
 )  # fmt: skip
 

@@ -23,7 +23,14 @@ def read_r(path: Path) -> tuple[pl.DataFrame, dict[str, Variable]]:
     """Read the data frame of a file; SchemaError if it contains none, or several."""
     from rdata.parser import parse_file
 
-    objects = _objects(parse_file(path).object)
+    try:
+        parsed = parse_file(path)
+    except MemoryError:
+        raise
+    except Exception as error:  # its message may quote the file
+        problem = f"{path.name} cannot be read as rds ({type(error).__name__})."
+        raise SchemaError(f"{problem} An R file must contain one data frame.") from None
+    objects = _objects(parsed.object)
     frames = [one for one in objects if "data.frame" in _texts_of(one, "class")]
     if len(frames) != 1:
         raise SchemaError(

@@ -12,12 +12,11 @@ import numpy as np
 import polars as pl
 
 from sdcmap.core import Array, Value
-from sdcmap.data.column_names import check_names
 from sdcmap.data.known_by import DATES, parse_known_by, with_known_by
 from sdcmap.data.known_by import Stated as KnownBy
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.readable import LabeledFrame, Readable
-from sdcmap.data.schema import KINDS, Schema, Variable, is_in_calendar
+from sdcmap.data.schema import KINDS, Schema, Variable, check_names, is_in_calendar
 from sdcmap.errors import MAX_PROBLEMS_SHOWN, MissingExtra, PlanError, SchemaError, did_you_mean, quote_text
 from sdcmap.files.csv_parquet import ReadOptions, check_width
 from sdcmap.files.ddi import DDICodebook, read_ddi

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import marshal
+import re
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,6 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from sdcmap.data.sqlite_schema import check_plain_tables
 from sdcmap.errors import SdcmapError, StudyDamaged, StudyMismatch
 from sdcmap.study.jobs import CandidateRow
 
@@ -40,6 +40,10 @@ RENAMED_COLUMNS = (
     ("proposal", "place", "rank"),
 )
 READ_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, ValueError)  # raised for a damaged page
+# Columns with a type each, and a primary key. Anything that computes would need further parentheses.
+PLAIN_TABLE = re.compile(
+    r'create table "?\w+"? ?\([\w\s,"]*(primary key \([\w\s,"]*\))?\)( without rowid)?', re.IGNORECASE
+)
 MAX_ROWS_CACHED = 1 << 14  # rows whose checksums need not be computed again
 Row = tuple[Any, ...]
 
@@ -238,6 +242,17 @@ def _rename_columns(connection: sqlite3.Connection) -> None:
     for table, old, new in RENAMED_COLUMNS:
         if old in [row[1] for row in connection.execute(f"pragma table_info({table})")]:
             connection.execute(f"alter table {table} rename column {old} to {new}")
+
+
+def check_plain_tables(connection: sqlite3.Connection) -> None:
+    """Raise DatabaseError if the database contains anything but plain tables. Nothing of it is run.
+
+    In a database of somebody else a view in place of a table can be an endless query, and a generated column, a constraint
+    or a trigger can compute for hours.
+    """
+    statements = connection.execute("select sql from sqlite_master").fetchall()
+    if not all(sql is not None and PLAIN_TABLE.fullmatch(sql) for (sql,) in statements):
+        raise sqlite3.DatabaseError("not only plain tables")
 
 
 def _check_usable(connection: sqlite3.Connection, path: Path | None) -> None:

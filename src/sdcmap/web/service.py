@@ -108,8 +108,8 @@ def make_app(
     app.include_router(pages.router)
     # The last middleware added is the outermost: the guard sees requests before anything is loaded for them.
     app.add_middleware(LazyService, load=app.load_service, preload=partial(_preload, app))
-    guard = {"workspace": workspace, "authenticator": authenticator or Authenticator(), "is_local": is_local}
-    app.add_middleware(RequestGuard, **guard)
+    authenticator = authenticator or Authenticator()
+    app.add_middleware(RequestGuard, workspace=workspace, authenticator=authenticator, is_local=is_local)
 
     async def answer(request: Request, error: Exception) -> Response:
         return response_to_error(request, error)

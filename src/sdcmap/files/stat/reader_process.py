@@ -18,7 +18,6 @@ import polars as pl
 
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
-from sdcmap.files.formats import format_named
 from sdcmap.files.r_files import read_r
 from sdcmap.files.stat.statfile_reader import read_statfile
 from sdcmap.files.subprocesses import python_command, subprocess_environment
@@ -66,7 +65,7 @@ def main() -> None:
 
 
 def _error_message(path: Path, form: str, why: str) -> str:
-    return f"{path.name} cannot be read as {form} ({why}). {format_named(form).hint}".rstrip()
+    return f"{path.name} cannot be read as {form} ({why})."
 
 
 def _limit_resources(size: int) -> None:
