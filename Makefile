@@ -1,4 +1,4 @@
-# make install | demo | test | soak | bench | docs | site | dist | clean
+# make install | demo | test | soak | bench | docs | site | lock | dist | clean
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
@@ -6,7 +6,7 @@ PEERS := bench/.venv-peers/.installed
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 export PYTHONDONTWRITEBYTECODE :=  # write bytecode: tests start hundreds of processes, which share it
 
-.PHONY: install demo test lint types suite soak bench docs site dist clean
+.PHONY: install demo test lint types suite soak bench docs site lock dist clean
 .DEFAULT_GOAL := install
 
 install: $(READY)  ## install sdcmap and the packages for its tests into .venv
@@ -56,6 +56,9 @@ $(PEERS):  # other packages, in their own environment; a job whose package is mi
 
 docs: install  ## write docs/reference: a page for each method and measure; commands, plan.toml and errors
 	@$(BIN)/python docs/make_reference.py
+
+lock: install  ## write the tested set of dependencies with hashes, licenses and bill of materials to supply/
+	@$(BIN)/python tools/lock_dependencies.py
 
 dist: site  ## build wheel and sdist with the site in dist/, and run the demo from each in its own environment
 	@rm -rf dist build/dist

@@ -141,10 +141,10 @@ def openapi_document() -> dict[str, Any]:
 
 @contextmanager
 def serve_app(
-    workspace: Workspace, authenticator: Authenticator | None = None, **client: Any
+    workspace: Workspace, authenticator: Authenticator | None = None, *, is_local: bool = True, **client: Any
 ) -> Iterator[httpx.Client]:
     """Yield a client with the token, for the application behind a real socket in a thread of this process."""
-    app = make_app(workspace, authenticator or Authenticator(TOKEN), workers=1)
+    app = make_app(workspace, authenticator or Authenticator(TOKEN), workers=1, is_local=is_local)
     server = uvicorn.Server(uvicorn_config(app))
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -117,6 +118,44 @@ def test_types_of_texts_are_inferred(tmp_path: Path, texts: list[str], dtype: pl
 def test_empty_lines_are_ignored_and_empty_columns_are_read(tmp_path: Path) -> None:
     frame = sm.read(written(tmp_path, "a,b,c\n1,,2\n\n,,\n3,,\n\n")).frame()
     assert frame.to_dict(as_series=False) == {"a": [1, None, 3], "b": [None] * 3, "c": [2, None, None]}
+
+
+def test_empty_lines_of_one_column_are_rejected(tmp_path: Path) -> None:
+    """Other programs skip them, so that the file has another number of records there."""
+    path = tmp_path / "x.csv"
+    for text in ("a\n1\n\n3\n", "a\nx\n\ny\n", "a\r\n1\r\n3\r\n\r\n"):
+        path.write_text(text, newline="")
+        with pytest.raises(
+            sm.errors.SchemaError, match=r"x\.csv has one column and empty lines, the first in row [23] "
+        ):
+            sm.read(path)
+    path.write_text('a\n1\n""\n3\n')
+    assert sm.read(path).frame()["a"].to_list() == [1, None, 3]
+
+
+def test_one_column_is_written_without_empty_lines(tmp_path: Path) -> None:
+    path = sm.write(sm.read(pl.DataFrame({"a": [1, None, 3]})), tmp_path / "x.csv")
+    assert path.read_text() == 'a\n1\n""\n3\n'
+    assert sm.read(path).frame()["a"].to_list() == [1, None, 3]
+    assert len(pd.read_csv(path)) == 3
+    for texts in (["x", None], [None, None]):
+        with pytest.raises(sm.errors.SchemaError, match="CSV cannot store missing texts in a file of one column"):
+            sm.write(sm.read(pl.DataFrame({"a": pl.Series(texts, dtype=None)})), path)
+    assert sm.read(sm.write(sm.read(pl.DataFrame({"a": ["", "x"]})), path)).frame()["a"].to_list() == ["", "x"]
+
+
+def test_doubled_quotes_in_header(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('"height (5\'11"")","say ""hi"", all",c\nN,2,3\n4,5,6\n')
+    names = ["height (5'11\")", 'say "hi", all', "c"]
+    data = sm.read(path)
+    assert [*data.names] == names
+    coded = sm.Source(str(path), missing=(f"{names[0]}=N",)).read_coded_column(data, names[0])
+    assert coded[0].storage == "Int64"
+    assert [*sm.read(sm.write(data, tmp_path / "y.csv")).names] == names
+    path.write_text('"a""b","a""b"\n1,2\n')
+    with pytest.raises(sm.errors.SchemaError, match="columns with the same name: columns 1, 2"):
+        sm.read(path)
 
 
 def test_five_thousand_columns(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import polars as pl
 import pytest
 
 import sdcmap as sm
+from sdcmap.files.decoded_size import check_decoded
 from sdcmap.files.r_files import read_r
 
 rdata = pytest.importorskip("rdata", reason="files of R need package rdata: pip install 'sdcmap[r]'")
@@ -84,3 +87,40 @@ def test_dates_and_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         None,
     ]
     assert facts["born"].label == "day of birth"
+
+
+def integers(*numbers: int) -> bytes:
+    return struct.pack(f">{len(numbers)}i", *numbers)
+
+
+def symbol(name: bytes) -> bytes:
+    return integers(1, 0x40009, len(name)) + name
+
+
+def long_sequence(count: float) -> bytes:
+    """Return an R file that contains 1, 2, ..., `count` in the compact form of R (ALTREP)."""
+    head = b"X\n" + integers(3, 0x40300, 0x30500, 5) + b"UTF-8"
+    kind = integers(238, 2) + symbol(b"compact_intseq") + integers(2) + symbol(b"base") + integers(2, 13, 1, 13, 254)
+    return head + kind + integers(14, 3) + struct.pack(">3d", count, 1.0, 1.0) + integers(254)
+
+
+def test_file_that_expands_beyond_memory_is_rejected(tmp_path: Path) -> None:
+    """A few bytes of an R file, or a few megabytes of gzip, used all memory of the process that read them."""
+    (tmp_path / "x.rds").write_bytes(gzip.compress(long_sequence(1e13)))
+    with pytest.raises(sm.errors.SchemaError, match=r"x\.rds needs more memory than is available when it is read\."):
+        sm.read(tmp_path / "x.rds")
+    with pytest.raises(sm.errors.SchemaError, match="needs more memory"):
+        check_decoded(tmp_path / "x.rds", 1 << 20)
+
+
+def test_files_are_parsed_in_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rdata.parser.parse_file", lambda path: 1 / 0)
+    rdata.write_rds(tmp_path / "x.rds", PEOPLE)
+    assert len(sm.read(tmp_path / "x.rds")) == 3
+
+
+def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.rds").write_bytes(b"X")
+    monkeypatch.setattr("sdcmap.files.formats.find_spec", lambda name: None)
+    with pytest.raises(sm.errors.MissingExtra, match=r"pip install 'sdcmap\[r\]'"):
+        sm.read(tmp_path / "x.rds")

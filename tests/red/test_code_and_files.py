@@ -70,6 +70,20 @@ def test_nothing_is_imported_from_the_working_folder(tmp_path: Path) -> None:
     assert done.stdout.split() == ["4"], done.stderr
 
 
+@pytest.mark.parametrize("flags", [(), ("-P",)])
+def test_command_as_module_imports_nothing_from_the_working_folder(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """`python -m sdcmap.cli` beside polars.py or lazy_loader.py; Python itself loads some standard modules before (-P)."""
+    data = sm.read({"a": ["x", "y"] * 30})  # type: ignore[arg-type]
+    sm.write(data, tmp_path / "data.csv")
+    mark = tmp_path / "ran"
+    for name in ("polars", "numpy", "lazy_loader", "typer", "rich", "filelock", "scipy", *(TRAPS if flags else ())):
+        (tmp_path / f"{name}.py").write_text(f"open({str(mark)!r}, 'a').write({name!r} + ' ')\n")
+    command = [sys.executable, *flags, "-m", "sdcmap.cli", "look", "data.csv"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert not mark.exists(), mark.read_text()
+    assert done.returncode == 0, done.stderr
+
+
 def test_relative_python_path_is_not_used_by_subprocesses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """PYTHONPATH=. refers to another folder; a subprocess that starts beside the data must not resolve it again."""
     from sdcmap.files.subprocesses import python_command, subprocess_environment

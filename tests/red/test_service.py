@@ -90,6 +90,10 @@ def connected(client: httpx.Client) -> socket.socket:
     return socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=GUARD)
 
 
+def host_line(client: httpx.Client) -> str:
+    return f"host: {client.base_url.netloc.decode()}\r\n"
+
+
 def heard(guest: socket.socket) -> bytes:
     """Return everything the server sends until it closes the connection."""
     return b"".join(iter(lambda: guest.recv(1 << 16), b""))
@@ -100,10 +104,11 @@ def test_connection_without_token_is_closed(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
     with serve_app(Workspace(tmp_path.resolve())) as client:
         with connected(client) as guest:
-            guest.sendall(b"GET /api/files HTTP/1.1\r\nhost: x\r\n\r\n")
+            guest.sendall(f"GET /api/files HTTP/1.1\r\n{host_line(client)}\r\n".encode())
             assert heard(guest).startswith(b"HTTP/1.1 401")
         with connected(client) as owner:  # one who has it is not kept either, where his next request does not come
-            owner.sendall(f"GET /api/files HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\n\r\n".encode())
+            head = f"GET /api/files HTTP/1.1\r\n{host_line(client)}authorization: Bearer {TOKEN}\r\n\r\n"
+            owner.sendall(head.encode())
             assert owner.recv(1 << 16).startswith(b"HTTP/1.1 200")
             owner.sendall(b"G")
             heard(owner)
@@ -134,7 +139,7 @@ def test_slow_request_body_is_cut_off(tmp_path: Path, monkeypatch: pytest.Monkey
     clock = iter(range(0, 10_000, 20))  # a byte every twenty seconds
     monkeypatch.setattr(request_guard, "now", lambda: float(next(clock)), raising=False)
     with serve_app(Workspace(tmp_path.resolve())) as client, connected(client) as owner:
-        head = f"POST /api/plans HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 20\r\n"
+        head = f"POST /api/plans HTTP/1.1\r\n{host_line(client)}authorization: Bearer {TOKEN}\r\ncontent-length: 20\r\n"
         owner.sendall(f"{head}content-type: application/json\r\n\r\n".encode())
         answer = b""
         owner.settimeout(0.2)

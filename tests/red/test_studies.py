@@ -21,7 +21,9 @@ import pytest
 import sdcmap as sm
 from samples import KEYS, PROFILE_OVERRIDES, people, plan_of, release_with_overrides
 from sdcmap.bundle import Release, releasing
+from sdcmap.bundle.ledger import Ledger
 from sdcmap.data.private_folder import private_folder, write_atomically
+from sdcmap.study.database_repair import repair
 
 
 @pytest.fixture
@@ -262,6 +264,16 @@ def test_next_run_removes_leftovers_of_killed_check(
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
+def test_command_removes_leftovers_beside_its_output(tmp_path: Path) -> None:
+    """A killed release left its file in a private folder beside the output until the next release."""
+    (tmp_path / ".part-1").mkdir(mode=0o700)
+    (tmp_path / ".part-1" / "lock").touch(mode=0o600)
+    (tmp_path / ".part-1" / "kept").mkdir(mode=0o700)
+    (tmp_path / ".part-1" / "kept" / "data.csv").write_text("a\n1\n")
+    subprocess.run([sys.executable, "-m", "sdcmap.cli", "--version"], cwd=tmp_path, check=True, capture_output=True)
+    assert not any(tmp_path.iterdir())
+
+
 def test_killed_sweep_leaves_no_working_copy(study: Path, tmp_path: Path) -> None:
     """`data.bin`, the original, stayed in the temporary folder; where the system allows, it has no name any more."""
     killed("sweep", tmp_path)
@@ -290,3 +302,54 @@ with private_folder(pathlib.Path({str(tmp_path)!r})) as folder:
 """
     assert subprocess.run([sys.executable, "-c", code]).returncode == 143
     assert list(tmp_path.iterdir()) == []
+
+
+# ---- databases of somebody else -------------------------------------------------------------------------------
+ENDLESS = "with recursive n(x) as (select 1 union all select x + 1 from n) select x as id, x, x, x from n"
+HOSTILE = {
+    "view": "create view {table} as " + ENDLESS,
+    "generated column": "create table {table} (id text, x generated always as (length(zeroblob(900000000))) virtual)",
+    "constraint": "create table {table} (id text, check (length(zeroblob(900000000)) > 0))",
+    "trigger": "create table {table} (id text); create trigger t after insert on {table} begin delete from {table}; end",
+    "virtual table": "create virtual table {table} using fts5(id)",
+}
+
+
+@pytest.mark.parametrize("sql", HOSTILE.values(), ids=HOSTILE)
+def test_database_that_computes_is_rejected(study: Path, data: sm.Microdata, tmp_path: Path, sql: str) -> None:
+    """A study or a ledger of somebody else with an endless view in place of a table was read without end."""
+    (study / "scores.sqlite").unlink()
+    with closing(sqlite3.connect(study / "scores.sqlite")) as connection:
+        connection.executescript(sql.format(table="score"))
+    with pytest.raises(sm.errors.StudyDamaged, match="sdcmap study repair"):
+        sm.Study.open(study)
+    with Ledger.open_locked(tmp_path / "ledger") as ledger:
+        pass
+    (tmp_path / "ledger" / "ledger.sqlite").unlink()
+    with closing(sqlite3.connect(tmp_path / "ledger" / "ledger.sqlite")) as connection:
+        connection.executescript(sql.format(table="release"))
+    with pytest.raises(sm.errors.SdcmapError, match="cannot be used"):
+        ledger.entries()
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_lost_scores_are_noticed(study: Path, data: sm.Microdata, is_missing: bool) -> None:
+    """An empty or missing database was taken for a study without scores."""
+    with sm.Study.open(study) as opened:
+        before, plan = opened.scores(), opened.plan
+    for file in study.glob("scores.sqlite*"):
+        file.unlink()
+    if not is_missing:
+        (study / "scores.sqlite").touch()
+    with pytest.raises(sm.errors.StudyDamaged, match=r"scores\.sqlite is missing or empty, but the study had scores"):
+        sm.Study.open(study)
+    with pytest.warns(sm.errors.StudyChanged, match=r"All of them are computed again"):
+        assert sm.sweep(data, plan, study, workers=1).score.equals(before.score)
+
+
+def test_repair_of_empty_scores(study: Path) -> None:
+    for file in study.glob("scores.sqlite*"):
+        file.unlink()
+    (study / "scores.sqlite").touch()
+    assert str(repair(study)).startswith("0 candidates and 0 scores are intact and were kept.")
+    assert len(sm.Study.open(study).scores().candidate) == 0

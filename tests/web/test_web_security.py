@@ -113,6 +113,25 @@ def test_login_token_becomes_strict_cookie(folder: Path) -> None:
         assert visitor.get(f"//elsewhere.example/x?token={authenticator.browser_token}").status_code == 401
 
 
+@pytest.mark.parametrize("is_local", [True, False])
+def test_requests_must_name_this_machine(folder: Path, is_local: bool) -> None:
+    """A page of another site whose name leads to this machine (DNS rebinding) must not pass for a page of this server."""
+    with serve_app(Workspace(folder), is_local=is_local) as client:
+        port = client.base_url.port
+        for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}"):
+            assert client.get("/api/files", headers={"host": host}).status_code == 200, host
+        for host in (
+            "evil.example",
+            f"evil.example:{port}",
+            f"127.0.0.1.evil.example:{port}",
+            "localhost:1",
+            "localhost",
+        ):
+            for path in ("/api/files", "/", "/static/workbench.css"):
+                answer = client.get(path, headers={"host": host})
+                assert answer.status_code == (421 if is_local else 200), (host, path)
+
+
 def test_writes_from_other_sites_are_rejected(folder: Path) -> None:
     authenticator, body = Authenticator(TOKEN), {"toml": ""}
     with serve_app(Workspace(folder), authenticator, headers={}) as browser:
@@ -302,7 +321,10 @@ def test_slow_request_is_cut_off(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     scope = {
         "type": "http", "method": "POST", "path": "/api/plans", "raw_path": b"/api/plans", "query_string": b"",
         "http_version": "1.1", "scheme": "http", "server": ("127.0.0.1", 1), "client": ("127.0.0.1", 2), "root_path": "",
-        "headers": [(b"authorization", f"Bearer {TOKEN}".encode()), (b"content-type", b"application/json")],
+        "headers": [
+            (b"host", b"127.0.0.1:1"), (b"authorization", f"Bearer {TOKEN}".encode()),
+            (b"content-type", b"application/json"),
+        ],
     }  # fmt: skip
 
     async def never() -> dict[str, Any]:

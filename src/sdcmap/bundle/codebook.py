@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import NotRequired, TypeAlias, TypedDict, cast
 
 import numpy as np
+import polars as pl
 
 from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.core import Method, Microdata
 from sdcmap.data.schema import Variable
 from sdcmap.files.stat import reason_numbers
+from sdcmap.files.text_types import has_formulas
 from sdcmap.methods import Repair
 
 USES = {"weight": "survey weight", "household": "household number", "stratum": "stratum number"}
@@ -25,6 +27,12 @@ REASONS = {  # why a column was changed, by its role
     "stratum": "The agency's own numbers may be known to others.",
 }
 OTHER_REASON = "Combined with other columns, it could re-identify a record."
+FORMULAS = (
+    "Spreadsheet programs run texts of this column that begin with a sign such as = as formulas. Import it as text."
+)
+QUOTED_FORMULAS = (
+    "The apostrophe before texts that begin with a sign such as = is for spreadsheet programs, not part of the text."
+)
 
 Code: TypeAlias = bool | int | float | str
 
@@ -68,6 +76,7 @@ class Entry(TypedDict):
     use: NotRequired[str]
     categories: NotRequired[list[Category]]
     missing: NotRequired[list[MissingCode]]
+    formulas: NotRequired[str]
 
 
 def codebook(prepared: Prepared, method: Method, public: Method) -> list[Entry]:
@@ -93,6 +102,7 @@ def _entry(prepared: Prepared, method: Method, public: Method, variable: Variabl
     optional: dict[str, object] = {
         "universe": variable.universe, "range": _range(prepared.data, variable), "use": USES.get(role),
         "categories": _categories(prepared.data, variable), "missing": _missing(prepared.data, variable),
+        "formulas": _warn_of_formulas(prepared.data, variable),
     }  # fmt: skip
     return cast(Entry, entry | {name: fact for name, fact in optional.items() if fact})
 
@@ -158,6 +168,17 @@ def _missing(data: Microdata, variable: Variable) -> list[MissingCode]:
     return codes
 
 
+def _warn_of_formulas(data: Microdata, variable: Variable) -> str:
+    """Return how to read texts that a spreadsheet program would run as formulas; empty where there are none."""
+    levels = data.column(variable.name).levels
+    texts = pl.Series(variable.name, [variable.name])
+    if levels is not None and levels.dtype in (pl.String, pl.Categorical, pl.Enum):
+        texts = pl.concat([texts, levels.cast(pl.String).drop_nulls()])
+    if data.schema.format != "csv" or not has_formulas(texts):
+        return ""
+    return QUOTED_FORMULAS if data.schema.excel_safe else FORMULAS
+
+
 def _whole(code: Code) -> Code:
     """Return a whole number without its decimal point, as files show it."""
     return int(code) if isinstance(code, float) and code.is_integer() else code
@@ -206,6 +227,8 @@ def _facts(entry: Entry) -> Iterator[str]:
     if counts := [f"{count:,} {what}" for what, count in entry["counts"].items() if count]:
         yield f"Records in the released file: {', '.join(counts)}."
     yield f"How to read it: {entry['reading']}"
+    if "formulas" in entry:
+        yield entry["formulas"]
 
 
 def _code(code: Code | list[float] | None) -> str:

@@ -40,6 +40,7 @@ from sdcmap.core import Microdata, SdcmapError
 from sdcmap.core.release_policy import ReleasePolicy
 from sdcmap.core.value import Spec
 from sdcmap.data.private_folder import CLAIMED_NAME
+from sdcmap.study.database import check_plain_tables
 from sdcmap.study.plan import Candidate, Plan
 
 TABLES = (
@@ -275,6 +276,7 @@ class Ledger:
     def _connect(self) -> Iterator[sqlite3.Connection]:
         try:
             with closing(sqlite3.connect(self.folder / "ledger.sqlite", timeout=LOCK_TIMEOUT_SECONDS)) as connection:
+                check_plain_tables(connection)
                 yield connection
         except sqlite3.Error as error:
             raise SdcmapError(f"the ledger {self.folder} cannot be used ({type(error).__name__}).") from None

@@ -59,6 +59,7 @@ limits. This procedure writes a file above a limit in at most {error} of studies
 
 RELATIONS = """The agency repeated regressions, tables, means and distributions with the original and with this file. \
 They were chosen from the roles of the columns before anything was masked."""
+EXCEL_SAFE = " A text that begins with a sign such as = has an additional apostrophe before it (see the codebook)."
 MAX_RELATIONS = 20  # listed in a note, the most serious first
 RELATION_HEAD = ("regression", "coefficient of", "change", "released, of the original", "original (standard error)")
 
@@ -176,7 +177,7 @@ def method_note(
         "may_not": [*MAY_NOT, CAUTION],
         "example": example(data),
         "correction": correction(data, method),
-        "written": format_named(data.schema.format).written,
+        "written": format_named(data.schema.format).written + (EXCEL_SAFE if data.schema.excel_safe else ""),
         "missing_codes": [str(code) for code in parse_codes(codes_in(data))],
         "overrides": list(overrides),
     }

@@ -19,6 +19,7 @@ from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.schema import NEVER_RELEASED, RENUMBERED_ROLES, Schema, Variable
 from sdcmap.files.formats import FORMATS
 from sdcmap.files.stat import drop_unused, format_code
+from sdcmap.files.writer import as_excel_safe
 from sdcmap.kernels.masking.granularity import align_changes_to_grid, granularity, round_to_decimals
 from sdcmap.methods import Derive
 from sdcmap.study.jobs import UNUSED_RNG
@@ -173,16 +174,16 @@ class Prepared:
     suppressed: Mapping[str, Code]  # the code of suppressed values in each column that has some
 
 
-def in_format(data: Microdata, form: str) -> Microdata:
+def in_format(data: Microdata, form: str, *, excel_safe: bool = False) -> Microdata:
     """Return the data as they will be released in another format, without display formats; "" means their own format."""
     writable = [known.name for known in FORMATS if known.write is not None]
     if form not in ("", *writable):
         names = f"{', '.join(writable[:-1])} or {writable[-1]}"
         raise PlanError(f"a release is written as {names}.{did_you_mean(form, writable)}")
-    if form in ("", data.schema.format):
-        return data
-    variables = tuple(replace(variable, format="") for variable in data.schema.variables)
-    return replace(data, schema=replace(data.schema, variables=variables, format=form))
+    if form not in ("", data.schema.format):
+        variables = tuple(replace(variable, format="") for variable in data.schema.variables)
+        data = replace(data, schema=replace(data.schema, variables=variables, format=form))
+    return as_excel_safe(data) if excel_safe else data
 
 
 def masked_names(data: Microdata, method: Method, masked: Microdata) -> tuple[str, ...]:
@@ -251,7 +252,8 @@ def prepare(data: Microdata, method: Method, masked: Microdata, stream: Stream) 
             variable, column = renumber_ids(variable, column, rng)
         variable, columns[variable.name] = drop_unused(variable, column)
         variables.append(variable)
-    schema = Schema(tuple(variables), data.schema.format, title=data.schema.title, universe=data.schema.universe)
+    study = {name: getattr(data.schema, name) for name in ("title", "universe", "excel_safe")}
+    schema = Schema(tuple(variables), data.schema.format, **study)
     origin = order if masked.origin is None else masked.origin[order]
     released, ids = Microdata(schema, columns, paired=masked.paired), schema.of_role(*RENUMBERED_ROLES)
     return Prepared(released, origin, masked_names(data, method, masked), ids, codes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import Entry
 from sdcmap.bundle.readme import FILES
+from sdcmap.core.formatting import escape_markdown
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
@@ -69,6 +70,14 @@ def put_in_place(part: Path, folder: Path, names: set[str]) -> None:
         folder.rmdir()  # fails unless the folder is empty
     part.rename(folder)  # replaces an empty folder, and fails otherwise
     _to_disk(folder.parent)
+
+
+def write_documents(part: Path, texts: Mapping[str, str]) -> None:
+    """Write the documents beside the data, and the checksums of all files; names and labels are no HTML in Markdown."""
+    for name, text in texts.items():
+        page = escape_markdown(text) if name.endswith(".md") else text
+        (part / name).write_text(page, encoding="utf-8")
+    (part / "SHA256SUMS").write_text(checksums(part), encoding="utf-8")
 
 
 def checksums(part: Path) -> str:

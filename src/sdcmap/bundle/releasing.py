@@ -447,9 +447,7 @@ class Release:
             "note.json": json.dumps(note, indent=1, ensure_ascii=False),
             "note.md": note_text(note),
         }
-        for name, text in texts.items():
-            (part / name).write_text(text, encoding="utf-8")
-        (part / "SHA256SUMS").write_text(release_folder.checksums(part), encoding="utf-8")
+        release_folder.write_documents(part, texts)
 
     def _record_in_study(self, folder: Path, bundle: _CheckedBundle, ledger: str) -> None:
         """Record in the private manifest of the study what was released and how."""
@@ -493,6 +491,7 @@ def release(
     study: Study | None = None,
     confirm_roles: bool = False,
     form: str = "",
+    excel_safe: bool = False,
     title: str = "",
     owner: str = "",
     signed_by: str = "",
@@ -515,6 +514,7 @@ def release(
     study : where overrides and the release are recorded.
     confirm_roles : confirm every role that the plan marks as proposed; the study records it.
     form : the format to write, "csv", "parquet", "sav" (SPSS), "dta" (Stata) or "xpt" (SAS); by default that of the data.
+    excel_safe : write texts that a spreadsheet program would run as formulas with an apostrophe before them; CSV only.
     title, owner : of the data, for README, citation and codebook. The title is by default that of the codebook with which
         the data were read.
     signed_by : who releases the file; recorded in the study with the date, and in no released file.
@@ -546,7 +546,7 @@ def release(
         parent = replace(find_parent(Path(plan.data.within), Path(plan.data.path)), joint=pair.get("joint"))
     listed = choice.candidates if isinstance(choice, Choice) else ()
     return Release(
-        in_format(data, form), plan, candidate, limits, searched, release_profile, again, reasons,
+        in_format(data, form, excel_safe=excel_safe), plan, candidate, limits, searched, release_profile, again, reasons,
         None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent, signed_by, reason,
         tuple(plan.find(name) for name in listed[1 : len(plan.policy.try_errors)]),
     )  # fmt: skip

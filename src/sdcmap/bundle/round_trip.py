@@ -25,7 +25,9 @@ def read_released(path: Path, prepared: Prepared) -> Microdata:
     missing = parse_codes(codes_in(prepared.data))
     types = {name: dtype for name, dtype in prepared.data.frame().schema.items() if dtype != pl.Null}
     try:
-        source = path if form.read_typed is None else form.read_typed(path, types, missing)
+        source: Path | pl.DataFrame = path
+        if form.read_typed is not None:
+            source = form.read_typed(path, types, missing, excel_safe=prepared.data.schema.excel_safe)
         return read(source, kinds=kinds, missing=[str(code) for code in missing])
     except pl.exceptions.PolarsError as error:
         raise SchemaError(f"{path.name} cannot be read back ({type(error).__name__}).") from None

@@ -53,11 +53,12 @@ def main() -> None:
         warnings.filterwarnings("always", "the attacks run on the CPU")
         warnings.showwarning = lambda message, *_, **__: note(str(message))
         with _exit_on_sigterm():
-            # Temporary folders of a killed command contain data.
-            if any(Path(tempfile.gettempdir()).glob("sdcmap-*/lock")):
+            # Temporary folders of a killed command contain data: among the temporary files, and beside its output.
+            if any(Path(tempfile.gettempdir()).glob("sdcmap-*/lock")) or any(Path().glob(".part-*/lock")):
                 from sdcmap.data.private_folder import remove_abandoned
 
                 remove_abandoned()
+                remove_abandoned(Path())
             _run()
 
 

@@ -294,6 +294,7 @@ def release(
     form: Annotated[
         str, Option("--format", help="csv, parquet, sav, dta or xpt. Default: the format of the data.")
     ] = "",
+    excel_safe: options.ExcelSafe = False,
     title: options.Title = "",
     owner: options.Owner = "",
     as_json: options.Json = False,
@@ -330,6 +331,7 @@ def release(
             ledger=ledger,
             confirm_roles=confirm_roles,
             form=form,
+            excel_safe=excel_safe,
             title=title,
             owner=owner,
         ).folder

@@ -113,6 +113,7 @@ def mask(
     out: Annotated[Path, Option("-o", "--out", help="File to write, named *.study.*, such as masked.study.csv.")],
     given: dict[str, Any],
     seed: Annotated[int | None, Option(min=0, help="Seed. Default: 256 random bits.")] = None,
+    excel_safe: options.ExcelSafe = False,
 ) -> None:
     """Mask one file without a plan, for study only.
 
@@ -130,7 +131,8 @@ def mask(
         raise sm.errors.PlanError(f"{out.name} must be named *.study.*, so that it is not mistaken for a release.")
     data = sm.read(file, **given)
     masked = sm.mask(data, parse(method, Method), seed=secrets.randbits(256) if seed is None else seed)
-    sm.write(masked.only(name for name in masked.names if name not in data.unreleased_columns), out)
+    kept = masked.only(name for name in masked.names if name not in data.unreleased_columns)
+    sm.write(kept, out, excel_safe=excel_safe)
     print(f"{out}: {len(masked):,} rows, for study only.")
 
 

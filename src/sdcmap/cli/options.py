@@ -32,6 +32,12 @@ Limits = Annotated[
     ),
 ]
 Seed = Annotated[int | None, Option(min=0, help="Seed of the whole run. Default: a new random seed.")]
+ExcelSafe = Annotated[
+    bool,
+    Option(
+        "--excel-safe", help="CSV: write ' before texts that a spreadsheet program would run as formulas (=, +, -, @)."
+    ),
+]
 Title = Annotated[str, Option("--title", help="Title of the data.")]
 Owner = Annotated[str, Option("--owner", help="Owner of the data.")]
 Ledger = Annotated[Path | None, Option(help="Ledger file of earlier releases.")]

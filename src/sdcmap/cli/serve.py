@@ -11,8 +11,6 @@ from typer import Argument, Option, Typer
 from sdcmap.cli import options
 from sdcmap.cli.app import app, note
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
 
 @app.command()
 def serve(
@@ -41,6 +39,7 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError:
         raise MissingExtra("The workbench needs more packages. Run: pip install 'sdcmap[web]'") from None
+    from sdcmap.web.request_guard import LOOPBACK_NAMES
     from sdcmap.web.server import serve as run
     from sdcmap.web.workspace import Workspace
 
@@ -52,7 +51,7 @@ def serve(
     if study and study.parent != home:
         raise SdcmapError(f"The study must be in the served folder, {home}.")
     page = f"/studies/{workspace.study(study.name).name}/map" if study else "/"
-    if host not in LOOPBACK:
+    if host not in LOOPBACK_NAMES:
         note(f"Listening on {host} without encryption: anyone with the address and its token can see the data.")
     run(workspace, host=host, port=port, page=page, workers=workers, open_browser=open_browser)
 

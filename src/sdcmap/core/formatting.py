@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+HTML_OR_LINK = re.compile(r"<(?=[A-Za-z/!?])|\]\(")  # a tag begins with one of these characters
 MAX_NAMES_IN_PHRASE = 3  # more names make a label too long for a table or chart
 
 
@@ -35,6 +36,15 @@ def count_of(number: int, noun: str) -> str:
     ('1 candidate', '2,000 records')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def escape_markdown(page: str) -> str:
+    """Return a Markdown page in which names and labels of a file can be neither HTML nor links.
+
+    >>> escape_markdown("<script> [a](b) 1 < 2")
+    '&lt;script> [a]\\\\(b) 1 < 2'
+    """
+    return HTML_OR_LINK.sub(lambda found: "&lt;" if found[0] == "<" else "]\\(", page)
 
 
 def name_axis(measures: Sequence[str]) -> str:

@@ -57,15 +57,15 @@ def read_csv(path: Path, asked: ReadOptions) -> tuple[pl.DataFrame, dict[str, Va
     return infer_types(frame, dialect, asked.missing), {}
 
 
-def read_typed_csv(path: Path, types: Mapping[str, pl.DataType], missing: Codes) -> pl.DataFrame:
+def read_typed_csv(path: Path, types: Mapping[str, pl.DataType], missing: Codes, *, excel_safe: bool) -> pl.DataFrame:
     """Read a file that was written by `write_csv`, in the types of its codebook."""
     import polars as pl
 
     from sdcmap.files.missing_codes import codes_for_column
-    from sdcmap.files.text_types import insert_codes, parse_as
+    from sdcmap.files.text_types import insert_codes, parse_as, unquote_formulas
 
-    columns = []
-    for text in _texts(path, OUTPUT_DIALECT):
+    columns, texts = [], _texts(path, OUTPUT_DIALECT)
+    for text in unquote_formulas(texts) if excel_safe else texts:
         codes = codes_for_column(missing, text.name)
         is_code = text.is_in([code.code for code in codes])
         if (dtype := types.get(text.name, pl.String())) != pl.String:
@@ -79,8 +79,7 @@ def _texts(path: Path, dialect: Dialect) -> pl.DataFrame:
     """Return every field as text; SchemaError if the header or the length of a row is wrong."""
     import polars as pl
 
-    with open_text(path, dialect) as lines:
-        header = next(split_records(lines, dialect), [])
+    header = _header(path, dialect)
     check_width(path.name, len(header))
     times = Counter(header)
     repeated = [str(number) for number, name in enumerate(header, 1) if times[name] > 1][:MAX_PROBLEMS_SHOWN]
@@ -91,19 +90,39 @@ def _texts(path: Path, dialect: Dialect) -> pl.DataFrame:
     except pl.exceptions.ComputeError:
         _record_lengths(path, dialect)
         raise
-    if len(header) > 1 and frame.height and frame[:, -1].null_count():  # rows that are too short end with null
-        frame = frame.filter(_record_lengths(path, dialect, frame.height) > 0)
+    if frame.height and frame[:, -1].null_count():  # rows that are too short end with null
+        is_empty = _record_lengths(path, dialect, frame.height) == 0
+        if len(header) == 1 and is_empty.any():
+            raise SchemaError(
+                f"{path.name} has one column and empty lines, the first in row {(is_empty.arg_max() or 0) + 1:,} after the "
+                "header: they may be missing values or nothing. Write a code for missing values, and delete the others."
+            )
+        frame = frame.filter(~is_empty)
     _check_header(path, frame)
     return frame
 
 
+def _header(path: Path, dialect: Dialect) -> list[str]:
+    with open_text(path, dialect) as lines:
+        return next(split_records(lines, dialect), [])
+
+
 def _fields(path: Path, dialect: Dialect, columns: tuple[str, ...] | None = None) -> pl.DataFrame:
+    """Return every field as text, of all columns or of these.
+
+    polars keeps the quotes that are doubled within a quoted name, so the names are those of Python's reader.
+    """
     import polars as pl
 
+    header = _header(path, dialect)
+    indices = range(len(header)) if columns is None else sorted(map(header.index, columns))
     # polars reads UTF-8 only; other encodings are converted in memory.
     source = path if dialect.encoding == "utf-8" else path.read_bytes().decode(dialect.encoding).encode()
     how = {"separator": dialect.sep, "quote_char": dialect.quote_char, "infer_schema": False}
-    return pl.read_csv(source, columns=None if columns is None else list(columns), **how)  # type: ignore[arg-type]
+    frame = pl.read_csv(source, columns=None if columns is None else [*indices], **how)  # type: ignore[arg-type]
+    if frame.width == len(indices):
+        frame.columns = [header[index] for index in indices]
+    return frame
 
 
 def _record_lengths(path: Path, dialect: Dialect, rows: int | None = None) -> pl.Series:
@@ -143,12 +162,21 @@ def write_csv(data: Microdata, path: Path) -> None:
     import polars as pl
 
     from sdcmap.files.stat import frame_with_codes
+    from sdcmap.files.text_types import quote_formulas
 
     frame = frame_with_codes(data, "csv")
+    if data.schema.excel_safe:
+        frame = quote_formulas(frame)
     for name, dtype in frame.schema.items():
         if dtype == pl.Duration:
             raise SchemaError(f"column {name!r} is a Duration, which CSV cannot store. Write a .parquet file.")
-    frame.write_csv(path)
+    missing = None
+    if frame.width == 1 and frame[:, 0].null_count():
+        # An empty line would be a record to some programs, and nothing to others. In texts "" is not missing.
+        if frame.dtypes[0] in (pl.String, pl.Categorical, pl.Enum, pl.Null):
+            raise SchemaError("CSV cannot store missing texts in a file of one column. Write a .parquet file.")
+        missing = '""'
+    frame.write_csv(path, null_value=missing)
 
 
 def read_parquet(path: Path, asked: ReadOptions) -> tuple[pl.DataFrame, dict[str, Variable]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from sdcmap.errors import SchemaError
+from sdcmap.errors import MissingExtra, SchemaError
 from sdcmap.files import csv_parquet
 from sdcmap.files.csv_parquet import ReadOptions
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:  # the table must not import numpy and polars
 
     Raw = tuple[pl.DataFrame, Mapping[str, Variable]]  # the frame of a file, and the metadata of its variables
     Types = Mapping[str, pl.DataType]
+
+    class ReadTyped(Protocol):
+        """Read a written file in the types of its codebook."""
+
+        def __call__(self, path: Path, types: Types, missing: Codes, *, excel_safe: bool) -> pl.DataFrame: ...
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Format:
     ]  # path, and what was asked for: the dialect of a text file, codes for "missing"
     write: Callable[[Microdata, Path], object] | None = None
     released_as: str = ""  # the format of a release if this one cannot be written
-    read_typed: Callable[[Path, Types, Codes], pl.DataFrame] | None = None  # if the file does not store types
+    read_typed: ReadTyped | None = None  # if the file does not store types
     dialects: bool = False  # whether it is text in one of several dialects
     labels: bool = False  # whether it has labels and user-missing codes
     packed: bool = False  # whether it is compressed: its size in memory is checked before it is decoded
@@ -56,9 +62,11 @@ class Format:
 
 
 def _read_r(path: Path, asked: ReadOptions) -> Raw:
-    from sdcmap.files.r_files import read_r
+    if not find_spec("rdata"):
+        raise MissingExtra("reading R files needs an extra package: pip install 'sdcmap[r]'")
+    from sdcmap.files.stat import read_in_subprocess
 
-    return read_r(path)
+    return read_in_subprocess(path, "rds")
 
 
 def _read_stat(form: str, path: Path, asked: ReadOptions) -> Raw:
@@ -108,7 +116,6 @@ FORMATS = (
     _statistics("xpt", "SAS", (".xpt", ".xport"), "read_xport", beside=(".sas",)),
     Format(
         "rds", "R", (".rds", ".rdata", ".rda"), _read_r, released_as="csv", packed=True,
-        hint="An R file must contain one data frame.",
     ),
 )  # fmt: skip
 

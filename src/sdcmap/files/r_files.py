@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from sdcmap.data.schema import Variable
-from sdcmap.errors import MissingExtra, SchemaError
+from sdcmap.errors import SchemaError
 
 LATIN_1_FLAG = 4  # marks a text in Latin-1; other texts are ASCII or UTF-8
 MICROSECONDS_PER_SECOND = 1_000_000
@@ -21,11 +21,16 @@ MICROSECONDS_PER_SECOND = 1_000_000
 
 def read_r(path: Path) -> tuple[pl.DataFrame, dict[str, Variable]]:
     """Read the data frame of a file; SchemaError if it contains none, or several."""
+    from rdata.parser import parse_file
+
     try:
-        from rdata.parser import parse_file
-    except ImportError:
-        raise MissingExtra("reading R files needs an extra package: pip install 'sdcmap[r]'") from None
-    objects = _objects(parse_file(path).object)
+        parsed = parse_file(path)
+    except MemoryError:
+        raise
+    except Exception as error:  # its message may quote the file
+        problem = f"{path.name} cannot be read as rds ({type(error).__name__})."
+        raise SchemaError(f"{problem} An R file must contain one data frame.") from None
+    objects = _objects(parsed.object)
     frames = [one for one in objects if "data.frame" in _texts_of(one, "class")]
     if len(frames) != 1:
         raise SchemaError(

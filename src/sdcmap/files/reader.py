@@ -16,7 +16,7 @@ from sdcmap.data.known_by import DATES, parse_known_by, with_known_by
 from sdcmap.data.known_by import Stated as KnownBy
 from sdcmap.data.microdata import Column, Microdata, smallest_unsigned
 from sdcmap.data.readable import LabeledFrame, Readable
-from sdcmap.data.schema import KINDS, Schema, Variable, is_in_calendar
+from sdcmap.data.schema import KINDS, Schema, Variable, check_names, is_in_calendar
 from sdcmap.errors import MAX_PROBLEMS_SHOWN, MissingExtra, PlanError, SchemaError, did_you_mean, quote_text
 from sdcmap.files.csv_parquet import ReadOptions, check_width
 from sdcmap.files.ddi import DDICodebook, read_ddi
@@ -263,6 +263,7 @@ def _state_columns(
     facts: Mapping[str, Variable],
 ) -> list[tuple[Variable, str | None]]:  # fmt: skip
     check_width("the file", len(columns))
+    check_names(columns)
     roles, amounts = _roles(columns, stated, numeric)
     if rows == 0:
         raise SchemaError("the data have no rows: at least one record is needed.")

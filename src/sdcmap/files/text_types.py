@@ -155,3 +155,39 @@ def _dates(text: pl.DataFrame, _: Dialect) -> dict[str, pl.Series]:
             likely = _exclude(likely, values)
             values |= _fully_converted(likely, likely.select(pl.all().str.strptime(dtype, form, strict=False)))
     return values
+
+
+# ---- formulas -------------------------------------------------------------------------------------------------
+# A spreadsheet program runs a text that begins with =, +, -, @, a tab or a carriage return, unless it is a number. An
+# apostrophe before it makes it a text. A text that has apostrophes before such a sign gets another one, so that the
+# original text can always be restored.
+QUOTED_OR_FORMULA = r"^'*[=+\-@\t\r]"
+QUOTED = r"^'+[=+\-@\t\r]"
+SIGNED_NUMBER = r"^[+-][\d.,]*$"
+
+
+def has_formulas(texts: pl.Series) -> bool:
+    """Return whether a spreadsheet program would run one of these texts as a formula."""
+    return bool((texts != _quote(texts)).any())
+
+
+def quote_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the frame with an apostrophe before each formula among its texts and names."""
+    frame = frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    frame = frame.with_columns(_quote(frame[name]) for name, dtype in frame.schema.items() if dtype == pl.String)
+    return frame.rename(dict(zip(frame.columns, _quote(pl.Series(frame.columns)), strict=True)))
+
+
+def unquote_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame of texts as it was before `quote_formulas`."""
+    frame = frame.with_columns(_unquote(text) for text in frame)
+    return frame.rename(dict(zip(frame.columns, _unquote(pl.Series(frame.columns)), strict=True)))
+
+
+def _quote(texts: pl.Series) -> pl.Series:
+    is_formula = texts.str.contains(QUOTED_OR_FORMULA) & ~texts.str.contains(SIGNED_NUMBER)
+    return ("'" + texts).zip_with(is_formula.fill_null(False), texts).alias(texts.name)
+
+
+def _unquote(texts: pl.Series) -> pl.Series:
+    return texts.str.slice(1).zip_with(texts.str.contains(QUOTED).fill_null(False), texts)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from sdcmap.core import PlanError
+from sdcmap.core.formatting import escape_markdown
 from sdcmap.files.xlsx_writer import workbook
 from sdcmap.map import SCORE_NAMES, overall_score
 from sdcmap.study.scores import Scores
@@ -57,7 +58,8 @@ class ScoreTables:
 
     def markdown(self) -> str:
         """Return the tables in Markdown, with each mean and its standard error in one cell."""
-        return "\n\n".join(f"## {title}\n\n{markdown_table(table)}" for title, table in self.tables.items()) + "\n"
+        parts = (f"## {title}\n\n{markdown_table(table)}" for title, table in self.tables.items())
+        return escape_markdown("\n\n".join(parts)) + "\n"
 
 
 def make_score_tables(scores: Scores, *, parts: bool = False) -> ScoreTables:

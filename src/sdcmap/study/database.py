@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import marshal
+import re
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
@@ -39,6 +40,10 @@ RENAMED_COLUMNS = (
     ("proposal", "place", "rank"),
 )
 READ_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, ValueError)  # raised for a damaged page
+# Columns with a type each, and a primary key. Anything that computes would need further parentheses.
+PLAIN_TABLE = re.compile(
+    r'create table "?\w+"? ?\([\w\s,"]*(primary key \([\w\s,"]*\))?\)( without rowid)?', re.IGNORECASE
+)
 MAX_ROWS_CACHED = 1 << 14  # rows whose checksums need not be computed again
 Row = tuple[Any, ...]
 
@@ -239,8 +244,20 @@ def _rename_columns(connection: sqlite3.Connection) -> None:
             connection.execute(f"alter table {table} rename column {old} to {new}")
 
 
+def check_plain_tables(connection: sqlite3.Connection) -> None:
+    """Raise DatabaseError if the database contains anything but plain tables. Nothing of it is run.
+
+    In a database of somebody else a view in place of a table can be an endless query, and a generated column, a constraint
+    or a trigger can compute for hours.
+    """
+    statements = connection.execute("select sql from sqlite_master").fetchall()
+    if not all(sql is not None and PLAIN_TABLE.fullmatch(sql) for (sql,) in statements):
+        raise sqlite3.DatabaseError("not only plain tables")
+
+
 def _check_usable(connection: sqlite3.Connection, path: Path | None) -> None:
-    """Raise DatabaseError for a damaged database, and StudyMismatch for scores that this version cannot read."""
+    """Raise DatabaseError for a damaged or foreign database, and StudyMismatch for scores that this version cannot read."""
+    check_plain_tables(connection)
     if connection.execute("pragma quick_check(1)").fetchone()[0] != "ok":
         raise sqlite3.DatabaseError
     columns = [row[1] for row in connection.execute("pragma table_info(score)")]

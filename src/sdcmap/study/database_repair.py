@@ -17,7 +17,7 @@ from typing import Any
 
 from sdcmap.data.private_folder import private_folder
 from sdcmap.errors import SdcmapError, StudyDamaged
-from sdcmap.study.database import READ_ERRORS, TABLES, column_types, is_intact, to_stored_types
+from sdcmap.study.database import READ_ERRORS, TABLES, column_types, connect, is_intact, to_stored_types
 from sdcmap.study.folder import Study, lock_folder, set_aside
 
 RESCUED_TABLES = tuple(name for name in TABLES if name != "tally")  # the tally is counted again
@@ -51,7 +51,7 @@ def repair(path: str | Path) -> RepairResult:
     2 candidates and 2 scores are intact; nothing is damaged.
     """
     path = Path(path)
-    Study.manifest_of(path)  # raises where the folder is not a study
+    manifest = Study.manifest_of(path)  # raises where the folder is not a study
     file = path / "scores.sqlite"
     with lock_folder(path):
         # succeeds only if every row can be read, is intact, and none is lost
@@ -60,7 +60,7 @@ def repair(path: str | Path) -> RepairResult:
             return RepairResult(counts[0], counts[1], None)
         rows = _rescue_rows(file)
         aside = set_aside(file, "damaged")
-        with Study.open(path) as study:
+        with Study(path, connect(file), manifest) as study:
             study.database.insert({name: [record[:-1] for record in records] for name, records in rows.items()})
             with suppress(SdcmapError):  # plan or data are damaged too: the next sweep writes them and the measures
                 study.add_measures(study.plan.measures, study.data)

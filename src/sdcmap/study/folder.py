@@ -105,6 +105,9 @@ class Study(AbstractContextManager["Study"]):
     def open(path: str | Path) -> Study:
         """Open an existing study folder, for reading and choosing."""
         manifest = Study.manifest_of(path := Path(path))
+        if _has_lost_scores(path, manifest):
+            remedy = f"restore it, or compute the scores again: `sdcmap study repair {path.name}`, then sweep."
+            raise StudyDamaged(f"{path / DATABASE} is missing or empty, but the study had scores: {remedy}")
         return Study(path, connect(path / DATABASE), manifest)
 
     @staticmethod
@@ -374,6 +377,8 @@ def _open_or_create(path: Path, data: Microdata, plan: Plan) -> Study:
     if plan.seed_stated and plan.seed != int(manifest["seed"], 16):
         raise StudyMismatch(f"{path} was begun with another seed: leave the seed out to continue with its own.")
     version = str(manifest.get("version", "an unknown version"))
+    if _has_lost_scores(path, manifest):
+        _warn(f"{path / DATABASE} is missing or empty, but the study had scores. All of them are computed again.")
     try:
         study = Study(path, connect(path / DATABASE), manifest)
     except StudyMismatch:
@@ -385,6 +390,12 @@ def _open_or_create(path: Path, data: Microdata, plan: Plan) -> Study:
     if version != __version__:
         study.note(version=__version__)
     return study
+
+
+def _has_lost_scores(path: Path, manifest: Manifest) -> bool:
+    """Return whether the study had scores, and its database is missing or an empty file."""
+    file = path / DATABASE
+    return "first_score" in manifest and not (file.is_file() and file.stat().st_size)
 
 
 def _warn_what_changed(study: Study, plan: Plan, version: str) -> None:

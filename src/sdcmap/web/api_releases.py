@@ -47,6 +47,7 @@ class ReleaseRequest(RuleRequest):
     max_risk: float | None = None
     again: bool = False
     confirm_roles: bool = False
+    excel_safe: bool = False
     override: dict[str, str] = Field(default_factory=dict)
     signed_by: Annotated[str, StringConstraints(max_length=120)] = ""
     reason: Annotated[str, StringConstraints(max_length=2000)] = Field("", description="Why this candidate.")
@@ -123,6 +124,7 @@ def _prepare(bench: Workbench, opened: Study, request: ReleaseRequest) -> Releas
         override=request.override,
         ledger=bench.workspace.ledger,
         confirm_roles=request.confirm_roles,
+        excel_safe=request.excel_safe,
         signed_by=request.signed_by,
         reason=reason,
     )

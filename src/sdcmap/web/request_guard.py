@@ -9,7 +9,7 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,8 +24,10 @@ FORM_OVERHEAD_BYTES = 64 << 10  # of an upload, beside the file itself
 MAX_SILENCE_SECONDS = 30.0  # between two parts of a request
 MIN_BYTES_PER_SECOND = 10_000  # of a request body, after the first MAX_SILENCE_SECONDS
 AUTHENTICATED = "sdcmap.authenticated"  # set in the scope of a request with a valid token or session
+HTTP_PORT = 80  # which addresses need not state
 now = time.monotonic
 PUBLIC_PATHS = ("/static/workbench.css", "/static/icon.svg")  # needed by the page that explains how to log in
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")  # of this machine; no other site can have them
 UPLOAD_PATHS = ("/api/files", "/api/swaps")
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -42,11 +44,15 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class RequestGuard:
-    """The outermost layer of the application: it rejects requests before any other code sees them."""
+    """The outermost layer of the application: it rejects requests before any other code sees them.
+
+    is_local : whether the server listens on this machine only, so that every request must name this machine.
+    """
 
     app: ASGIApp
     workspace: Workspace
     authenticator: Authenticator
+    is_local: bool
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -71,17 +77,16 @@ class RequestGuard:
             await send(message)
 
         try:
+            if self.is_local and not _names_this_machine(request):
+                await _refuse(request, 421, STATUS_MESSAGES[421])(scope, receive, answer)
+                return
             if login_page := self._log_in(request):
                 await login_page(scope, receive, answer)
                 return
             problem = self._find_problem(request)
             is_public = request.method == "GET" and request_path(request.scope) in PUBLIC_PATHS
             if problem and not is_public:
-                refusal = error_response(request, *problem)
-                # Unauthenticated clients must not occupy connections.
-                if problem[0] == 401:
-                    refusal.headers["connection"] = "close"
-                await refusal(scope, receive, answer)
+                await _refuse(request, *problem)(scope, receive, answer)
                 return
             if not problem:
                 scope[AUTHENTICATED] = True
@@ -178,3 +183,22 @@ def _cookie(request: Request, name: str) -> str:
     except CookieError:
         return ""
     return morsel.value if morsel is not None else ""
+
+
+def _refuse(request: Request, status: int, sentence: str) -> Response:
+    """Return the error; unauthenticated clients must not occupy connections."""
+    refusal = error_response(request, status, sentence)
+    if status in (401, 421):
+        refusal.headers["connection"] = "close"
+    return refusal
+
+
+def _names_this_machine(request: Request) -> bool:
+    """Return whether the Host header has a name of this machine and the port of this server.
+
+    The name of another site may lead to this machine (DNS rebinding). Its pages would then count as pages of this server.
+    """
+    _, port = request.scope["server"]
+    names = [f"[{name}]" if ":" in name else name for name in LOOPBACK_NAMES]
+    allowed = {f"{name}:{port}" for name in names} | ({*names} if port in (None, HTTP_PORT) else set())
+    return request.headers.get("host", "").lower() in allowed

@@ -36,6 +36,7 @@ STATUS_MESSAGES = {
     404: "there is nothing at this address.",
     405: "this address does not support that HTTP method.",
     413: "the request is larger than the server accepts.",
+    421: "this server answers only to the address that `sdcmap serve` printed.",
 }
 
 

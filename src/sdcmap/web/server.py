@@ -20,7 +20,7 @@ from sdcmap.data.private_folder import private_folder, remove_abandoned
 from sdcmap.errors import SdcmapError
 from sdcmap.files.subprocesses import remove_from_import_path
 from sdcmap.web.pages import render
-from sdcmap.web.request_guard import AUTHENTICATED
+from sdcmap.web.request_guard import AUTHENTICATED, LOOPBACK_NAMES
 from sdcmap.web.service import make_app
 from sdcmap.web.sessions import Authenticator, SavedSessions
 from sdcmap.web.workspace import Workspace
@@ -139,7 +139,7 @@ def serve(
             print(f"for another browser: {address(authenticator.browser_token)}", flush=True)
 
     authenticator.on_login = announce_next
-    app = make_app(workspace, authenticator, workers=workers)
+    app = make_app(workspace, authenticator, workers=workers, is_local=host in LOOPBACK_NAMES)
     print(address(authenticator.browser_token), f"token for programs: {authenticator.token}", sep="\n", flush=True)
     remove_abandoned(workspace.state_folder)
     opening = _open_browser(workspace, authenticator, address) if open_browser else nullcontext()

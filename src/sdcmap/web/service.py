@@ -40,6 +40,7 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
         409: "Another process is writing, or the release checks failed; every failed check is listed.",
         412: "It was changed by somebody else since it was read.",
         413: "Too large.",
+        421: "The request names another machine or port than that of the server.",
         422: "The request is not valid; every problem is listed.",
     }.items()
 }
@@ -74,8 +75,13 @@ class App(BenchApp):
         return document
 
 
-def make_app(workspace: Workspace, authenticator: Authenticator | None = None, *, workers: int = 0) -> App:
-    """Return the workbench and the service over one folder; every request needs a token or a session."""
+def make_app(
+    workspace: Workspace, authenticator: Authenticator | None = None, *, workers: int = 0, is_local: bool = True
+) -> App:
+    """Return the workbench and the service over one folder; every request needs a token or a session.
+
+    is_local : whether the server listens on this machine only; then every request must name this machine.
+    """
     sweeps, renderer = Sweeps(workspace, workers), Renderer()
 
     @asynccontextmanager
@@ -102,7 +108,8 @@ def make_app(workspace: Workspace, authenticator: Authenticator | None = None, *
     app.include_router(pages.router)
     # The last middleware added is the outermost: the guard sees requests before anything is loaded for them.
     app.add_middleware(LazyService, load=app.load_service, preload=partial(_preload, app))
-    app.add_middleware(RequestGuard, workspace=workspace, authenticator=authenticator or Authenticator())
+    authenticator = authenticator or Authenticator()
+    app.add_middleware(RequestGuard, workspace=workspace, authenticator=authenticator, is_local=is_local)
 
     async def answer(request: Request, error: Exception) -> Response:
         return response_to_error(request, error)

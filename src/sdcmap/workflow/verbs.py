@@ -38,6 +38,7 @@ class ReleaseOptions(TypedDict, total=False):
     ledger: str | Path | None
     confirm_roles: bool
     form: str
+    excel_safe: bool
     title: str
     owner: str
     signed_by: str

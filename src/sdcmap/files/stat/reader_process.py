@@ -1,8 +1,8 @@
-"""Read a statistics file in a subprocess, because a damaged file can crash or hang the C library that reads it.
+"""Read a statistics or R file in a subprocess, because a damaged file can crash or hang its reader, or use all memory.
 
-Of about 1,800 damaged .sav files, 11 crashed the process that read them (tests/files/test_fuzz.py). The subprocess costs a
-few tenths of a second. Its memory is limited to that of the machine, and its processor time in proportion to the file. It
-returns the columns through an unnamed temporary file.
+Of about 1,800 damaged .sav files, 11 crashed the process that read them (tests/files/test_fuzz.py). An R file of 200 bytes
+can state a sequence of 10^13 numbers. The subprocess costs a few tenths of a second. Its memory is limited to that of the
+machine, and its processor time in proportion to the file. It returns the columns through an unnamed temporary file.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import polars as pl
 
 from sdcmap.data.schema import Variable
 from sdcmap.errors import SchemaError
+from sdcmap.files.r_files import read_r
 from sdcmap.files.stat.statfile_reader import read_statfile
 from sdcmap.files.subprocesses import python_command, subprocess_environment
 
@@ -25,7 +26,7 @@ BASE_CPU_SECONDS, CPU_SECONDS_PER_MB = 60, 20  # CPU limit for one file: generou
 
 
 def read_in_subprocess(path: Path, form: str) -> tuple[pl.DataFrame, dict[str, Variable]]:
-    """Return the result of `read_statfile`; SchemaError if the subprocess fails for any reason."""
+    """Return the result of `read_statfile` or `read_r`; SchemaError if the subprocess fails for any reason."""
     command = python_command("sdcmap.files.stat.reader_process:main", path.absolute(), form)
     with tempfile.TemporaryFile() as file:
         nothing = subprocess.DEVNULL
@@ -49,7 +50,10 @@ def main() -> None:
         path, form = Path(sys.argv[1]), sys.argv[2]
         _limit_resources(path.stat().st_size)
         try:
-            frame, variables = read_statfile(path, form)
+            frame, variables = read_r(path) if form == "rds" else read_statfile(path, form)
+        except MemoryError:
+            pickle.dump(f"{path.name} needs more memory than is available when it is read.", file)
+            return
         except BaseException as error:  # messages of libraries may quote a value
             ours = isinstance(error, SchemaError)
             pickle.dump(str(error) if ours else _error_message(path, form, type(error).__name__), file)

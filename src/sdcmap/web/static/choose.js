@@ -115,6 +115,7 @@ function releaseRequest() {
     max_risk: limit === "" ? null : Number(limit),
     again: byId("again").checked,
     confirm_roles: byId("confirm-roles").checked,
+    excel_safe: byId("excel-safe").checked,
     override: reasons,
     reason: byId("candidate").value.trim() ? byId("reason").value.trim() : "",
   };
