@@ -34,4 +34,7 @@ Limits = Annotated[
 Seed = Annotated[int | None, Option(min=0, help="Seed of the whole run. Default: a new random seed.")]
 Title = Annotated[str, Option("--title", help="Title of the data.")]
 Owner = Annotated[str, Option("--owner", help="Owner of the data.")]
-Ledger = Annotated[Path | None, Option(help="Ledger file of earlier releases.")]
+Ledger = Annotated[
+    Path | None,
+    Option(help="Folder that records every release. Default: $SDCMAP_LEDGER, or in the user's state folder."),
+]
