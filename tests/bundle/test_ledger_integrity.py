@@ -25,6 +25,7 @@ from sdcmap.bundle.known_ledgers import restart_ledger
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.bundle.ledger_chain import Chain
 from sdcmap.bundle.ledger_key import KEY_BYTES, read_key
+from sdcmap.bundle.ledger_register import separate_state
 from sdcmap.errors import Refused, SdcmapError
 
 HOW_TO_GO_ON = "Restore the whole folder from a backup, or run `sdcmap ledger restart`"
@@ -374,7 +375,7 @@ def test_register_that_cannot_be_written_gives_a_warning(
 
 
 # ---- what is not noticed --------------------------------------------------------------------------------------
-def test_ledger_study_and_register_set_back_together_are_noticed_by_the_bundle_alone(
+def test_ledger_study_and_register_set_back_together_are_noticed_by_their_bundle_alone(
     study: sm.Study, persons: sm.Microdata, tmp_path: Path, ledger: Path, state_folder: Path
 ) -> None:
     with Ledger.open_locked(ledger):
@@ -394,6 +395,8 @@ def test_ledger_study_and_register_set_back_together_are_noticed_by_the_bundle_a
         assert failed(release(persons, plan, chosen(plan), study=opened)) == {}, "nothing was recorded anywhere"
     said = sdcmap("ledger", "show", tmp_path / "public", code=3).stdout
     assert "lacks its entry: it was set back" in said
+    shutil.rmtree(tmp_path / "public")  # set back too
+    assert "No entry that was recorded is missing." in sdcmap("ledger", "show").stdout
 
 
 def test_chain_made_again_with_the_key_is_noticed_by_what_was_recorded_alone(
@@ -408,6 +411,16 @@ def test_chain_made_again_with_the_key_is_noticed_by_what_was_recorded_alone(
         Chain(connection, stored.key).begin()
     assert Ledger.open_readonly(copy).entries() == [], "the chain is sound"
     assert "lacks its entry" in sdcmap("ledger", "show", released / "public", code=3).stdout
+
+
+def test_ledger_of_another_user_is_unknown_until_it_is_named(persons: sm.Microdata, tmp_path: Path) -> None:
+    plan = plan_of(SWAP_AND_NOISE, sm.Noise(on=["income"], variance=0.3))
+    with separate_state(tmp_path / "another user"):
+        release(persons, plan, chosen(plan), ledger=tmp_path / "theirs").write(tmp_path / "first")
+    second = release(persons, plan, chosen(plan, 1))
+    assert failed(second) == {}
+    named = failed(release(persons, plan, chosen(plan, 1), ledger=tmp_path / "theirs"))
+    assert named.keys() == {"earlier releases"}
 
 
 # ---- the commands of the steward ------------------------------------------------------------------------------

@@ -25,7 +25,8 @@ from sdcmap.bundle.ledger_chain import Head
 from sdcmap.bundle.ledger_folder import LOCK_NAME, default_folders, has_ledger, ledger_folder, set_aside
 from sdcmap.bundle.ledger_register import Registered, register_ledger, registered_ledgers
 from sdcmap.errors import SdcmapError
-from sdcmap.study.folder import Manifest
+from sdcmap.study.folder import Manifest, Study
+from sdcmap.study.plan import Plan
 
 
 class KnownLedgers(NamedTuple):
@@ -76,8 +77,24 @@ def find_ledgers(ledger: Ledger) -> KnownLedgers:
     return KnownLedgers(tuple(searched), tuple(problems), tuple(one.head for one in registered), tuple(missing))
 
 
-def recorded_heads(manifest: Manifest) -> list[Head]:
-    """Return what a study recorded of the ledgers with its tries and releases; earlier versions recorded ids alone."""
+def record_head(ledger: Ledger, study: Study | None) -> None:
+    """Record in the user's register and in the study how far a ledger has come, so that it is noticed if it is set back."""
+    head = ledger.head
+    register_ledger(ledger.folder, head)
+    if study is not None:
+        study.note(ledgers={**study.manifest.get("ledgers", {}), head.ledger: head.facts})
+
+
+def recorded_heads(plan: Plan, study: Study | None) -> list[Head]:
+    """Return what was recorded of ledgers by the study of a release, and by the study that released its data."""
+    manifests = [] if study is None else [study.manifest]
+    if plan.data is not None and plan.data.within:
+        manifests.append(Study.manifest_of(Path(plan.data.within)))
+    return [head for manifest in manifests for head in _heads_in(manifest)]
+
+
+def _heads_in(manifest: Manifest) -> list[Head]:
+    """Return the heads that a study recorded; earlier versions recorded the ids of ledgers alone."""
     heads = [Head.of_facts(facts) for facts in manifest.get("ledgers", {}).values()]
     known = {head.ledger for head in heads}
     names = dict.fromkeys(str(entry["ledger"]) for entry in manifest.get("releases", []) if "ledger" in entry)

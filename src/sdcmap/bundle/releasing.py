@@ -20,10 +20,9 @@ from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import codebook, codebook_text
 from sdcmap.bundle.ddi_codebook import codebook_xml
 from sdcmap.bundle.earlier_releases import History, check_earlier, check_joint, history
-from sdcmap.bundle.known_ledgers import KnownLedgers, check_ledgers, find_ledgers, recorded_heads
+from sdcmap.bundle.known_ledgers import KnownLedgers, check_ledgers, find_ledgers, record_head, recorded_heads
 from sdcmap.bundle.ledger import Ledger
 from sdcmap.bundle.ledger_chain import Head
-from sdcmap.bundle.ledger_register import register_ledger
 from sdcmap.bundle.limit_checks import check_limits, check_parts, score_file
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_other_releases, find_parent
 from sdcmap.bundle.note import Relations, SearchEffort, describe_relations, method_note, note_text
@@ -34,6 +33,7 @@ from sdcmap.bundle.procedure import (
     Procedure,
     Try,
     check_tries,
+    checks_of_all,
     describe_try,
     digest_without_roles,
     plan_procedure,
@@ -163,7 +163,7 @@ class Release:
                 # The ledger knows the release before the folder has its name: a killed process leaves no unrecorded file.
                 with ledger.record_release(drawn._people, self.plan, drawn._combined, profile, folder, part):
                     release_folder.put_in_place(part, folder, release_folder.allowed_names(self.data.schema.format))
-                drawn._record_head(ledger)
+                record_head(ledger, self.study)
                 drawn._record_in_study(folder, bundle, ledger.id)
 
             results = self._try_candidates(ledger, lambda: release_folder.part_folder(folder), finish, on_try)
@@ -226,7 +226,7 @@ class Release:
         errors = [procedure.made.get(places[0], self.plan.policy.try_errors[0])] if written else procedure.errors
         if run_tries(places, errors, attempt) is not None:
             return bundles[-1].checks
-        return _checks_of_all(results, tries)
+        return checks_of_all(results, tries)
 
     def _at(self, draw: Candidate) -> Release:
         """Return the release of one draw."""
@@ -280,16 +280,12 @@ class Release:
 
     def _check_before_drawing(self, known: KnownLedgers, procedure: Procedure) -> list[Check]:
         """Return the checks that need no draw; if one fails, nothing is drawn and no try is spent."""
-        manifests = [] if self.study is None else [self.study.manifest]
-        if self.plan.data is not None and self.plan.data.within:
-            manifests.append(Study.manifest_of(Path(self.plan.data.within)))
-        recorded = [head for manifest in manifests for head in recorded_heads(manifest)]
         check_others = check_earlier if self.parent is None else check_other_releases
         return [
             checks.check_seed(self.plan),
             checks.check_roles(self.data, self._proposed_roles, self.confirm_roles),
             limit_checks.check_limits_stated(self.plan, self.limits),
-            check_ledgers(known, recorded),
+            check_ledgers(known, recorded_heads(self.plan, self.study)),
             *check_lineage(self.plan),
             check_others(self._find_earlier(known.searched), self.again),
             check_tries(self.plan.policy, procedure.spent, self.profile.name, is_repeated=bool(procedure.made)),
@@ -461,15 +457,8 @@ class Release:
     def _begin_try(self, ledger: Ledger, procedure: int, place: int, error: float) -> Head:
         """Record that a try has begun, and return the head of the ledger's chain at its beginning."""
         head = ledger.record_try(procedure, place, error)
-        self._record_head(ledger)
+        record_head(ledger, self.study)
         return head
-
-    def _record_head(self, ledger: Ledger) -> None:
-        """Record in the user's register and in the study how far the ledger has come, so that it cannot be set back."""
-        head = ledger.head
-        register_ledger(ledger.folder, head)
-        if self.study is not None:
-            self.study.note(ledgers={**self.study.manifest.get("ledgers", {}), head.ledger: head.facts})
 
     def _record_in_study(self, folder: Path, bundle: _CheckedBundle, ledger: str) -> None:
         """Record in the private manifest of the study what was released and how."""
@@ -571,14 +560,6 @@ def release(
         None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent, signed_by, reason,
         tuple(plan.find(name) for name in listed[1 : len(plan.policy.try_errors)]),
     )  # fmt: skip
-
-
-def _checks_of_all(before: Sequence[Check], tries: Sequence[Try]) -> list[Check]:
-    """Return the checks before any draw and those of all tries, of which none passed."""
-    if len(tries) == 1:
-        return [*before, *tries[0].checks]
-    every = [replace(check, reason=f"{one.name}: {check.reason}") for one in tries for check in one.checks]
-    return [*before, *every]
 
 
 def _profile_of(plan: Plan, stated: Profile | str | None) -> Profile:
