@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import sdcmap as sm
-from sdcmap.bundle import ledger
+from sdcmap.bundle import ledger_register
 from sdcmap.files.stat.statfile_reader import read_statfile
 from sdcmap.study import sweep as sweep_module
 from sizes import IN_CI, SOAK
@@ -77,15 +78,30 @@ def own_draws(request: pytest.FixtureRequest) -> None:
         rng.bit_generator.state = request.module.__dict__.setdefault("RNG_BEGINS", rng.bit_generator.state)
 
 
-HOME_LEDGER = Path.home() / ".local" / "state" / "sdcmap" / "ledger"
-find_folders = ledger._default_folders
+HOME_STATE = Path.home() / ".local" / "state" / "sdcmap"
+find_state_folders = ledger_register.state_folders
+
+
+def use_own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the ledgers that fixtures use, and their commands, out of the register of the user who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+session_state = pytest.fixture(use_own_state, scope="session", autouse=True)
+module_state = pytest.fixture(use_own_state, scope="module", autouse=True)
 
 
 @pytest.fixture(autouse=True)
-def state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each test a ledger of its own: the tries of another test, or of an earlier run, are none of its data."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-    monkeypatch.setattr(ledger, "_default_folders", lambda: (at for at in find_folders() if at != HOME_LEDGER))
+def state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give each test a ledger and a register of its own: what another test, or an earlier run, released is none of its."""
+    home = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    monkeypatch.setattr(
+        ledger_register, "state_folders", lambda: (at for at in find_state_folders() if at != HOME_STATE)
+    )
+    return home / "sdcmap"
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,7 @@ from sdcmap.utility import UTILITIES
 SOURCE = Path(sdcmap.__file__).parent
 PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 FILES = sorted(SOURCE.rglob("*.py"))
-MAX_FILES = 470
+MAX_FILES = 480
 MAX_LINES_PER_FILE = 440  # of code
 CONTRACT_TYPES = {
     "layers": layers.LayersContract,

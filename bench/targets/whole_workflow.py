@@ -73,6 +73,7 @@ def draw_survey(rows: int, columns: int, rng: np.random.Generator) -> pl.DataFra
 def call(folder: Path, *words: str) -> tuple[str, float, float]:
     """Run a command with all cores; return its output, the seconds, and those of the processor."""
     environment = {name: value for name, value in os.environ.items() if name not in ONE_THREAD}
+    environment["XDG_STATE_HOME"] = str(folder / "state")  # the ledger of made-up people is not registered
     with tempfile.TemporaryDirectory() as name:
         times = Path(name) / "times.json"
         done = subprocess.run(

@@ -19,6 +19,7 @@ import numpy as np
 import sdcmap as sm
 from made_files import FILES, fully_synthetic
 from resumable_runs import Facts, Figure, Target, main, plan_seed, share_figure
+from sdcmap.bundle.ledger_register import separate_state
 from sdcmap.bundle.limit_checks import score_file
 from sdcmap.bundle.procedure import Try, describe_try
 from sdcmap.core import Estimate, Stream
@@ -47,7 +48,8 @@ def run(number: int, seed: int, rows: int = ROWS, measurements: int = MEASUREMEN
             choice = choose(study)
             reason = ""
             try:
-                write_release(study, choice, home / "public", on_try=tries.append, ledger=home / "ledger")
+                with separate_state(home / "state"):
+                    write_release(study, choice, home / "public", on_try=tries.append, ledger=home / "ledger")
             except Refused as refused:
                 reason = str(refused)
             eligible = [plan.find(name).method for name in choice.candidates[: len(plan.policy.try_errors)]]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import sdcmap as sm
+from sdcmap.bundle.ledger_register import separate_state
 from sdcmap.bundle.procedure import Try
 from sdcmap.explore.starting_plan import starting_plan
 from sdcmap.study.profiles import find_profile
@@ -43,7 +44,10 @@ def run_demo(folder: Path, rows: int = 1500) -> Iterator[str]:
         yield choice.reason
         tries: list[Try] = []
         try:
-            released = write_release(study, choice, folder / "public", on_try=tries.append, ledger=folder / "ledger")
+            with separate_state(folder / "state"):  # the people are made up
+                released = write_release(
+                    study, choice, folder / "public", on_try=tries.append, ledger=folder / "ledger"
+                )
         except sm.errors.Refused:
             yield from map(str, tries)
             yield "No candidate passed the release checks, so nothing was released. Map and report describe the study."

@@ -18,6 +18,7 @@ from ddi_model import problems_of
 
 import sdcmap as sm
 from samples import chosen, plan_of, release_with_overrides
+from sdcmap.bundle.ledger_register import separate_state
 from sdcmap.errors import PlanError
 from sdcmap.methods import Chain, Recode, Suppress, TopCode
 
@@ -73,7 +74,8 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("masked")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SDCMAP_LEDGER", str(folder / "ledger"))
-        return released(folder, RECODED, owner='The "Office"')
+        with separate_state(folder / "state"):
+            return released(folder, RECODED, owner='The "Office"')
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +83,8 @@ def noisy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("noisy")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SDCMAP_LEDGER", str(folder / "ledger"))
-        return released(folder, sm.Noise(on=["wage", "hours"], variance=0.3), title="Wages")
+        with separate_state(folder / "state"):
+            return released(folder, sm.Noise(on=["wage", "hours"], variance=0.3), title="Wages")
 
 
 # ---- codebook.xml ---------------------------------------------------------------------------------------------

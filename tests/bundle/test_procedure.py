@@ -22,6 +22,7 @@ import sdcmap as sm
 from samples import KEYS, PROFILE_OVERRIDES, ROLES, SEED, people, plan_of
 from sdcmap.bundle import releasing
 from sdcmap.bundle.ledger import Ledger
+from sdcmap.bundle.ledger_register import separate_state
 from sdcmap.bundle.procedure import Try, digest_without_roles, errors_left, release_draw, run_tries
 from sdcmap.core import Estimate, Measure, Method, Microdata
 from sdcmap.core.estimate import SampledShare
@@ -286,11 +287,9 @@ def test_draw_that_cannot_be_made_is_replaced_by_the_next(small: Microdata, tmp_
             measures=[sm.risk.NearestRecord("gower", on=["income"]), sm.Hellinger(on=KEYS)],
             seed=SEED + seed,
         )
-        options = {"ledger": tmp_path / f"ledger {seed}"}
-        folder = prepare(small, plan, Candidate(OftenInfeasible()), max_risk=1.0, **options).write(
-            tmp_path / f"a{seed}"
-        )
-        again = prepare(small, plan, Candidate(OftenInfeasible()), max_risk=1.0, **options).write(tmp_path / f"b{seed}")
+        draft = prepare(small, plan, Candidate(OftenInfeasible()), max_risk=1.0, ledger=tmp_path / f"ledger {seed}")
+        with separate_state(tmp_path / f"state {seed}"):
+            folder, again = (draft.write(tmp_path / f"{name}{seed}") for name in ("a", "b"))
         assert (folder / "data.parquet").read_bytes() == (again / "data.parquet").read_bytes()
         with closing(sqlite3.connect(tmp_path / f"ledger {seed}" / "ledger.sqlite")) as connection:
             ((fixed,),) = connection.execute("select candidates from procedure").fetchall()

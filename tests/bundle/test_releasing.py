@@ -21,6 +21,7 @@ from samples import PROFILE_OVERRIDES, ROLES, SEED, SWAP_AND_NOISE, chosen, peop
 from samples import release_with_overrides as release
 from sdcmap.bundle import Check, Release
 from sdcmap.bundle.checks import CHECK_KINDS, RENAMED_CHECKS
+from sdcmap.bundle.ledger_register import separate_state
 from sdcmap.bundle.procedure import release_draw
 from sdcmap.study.plan import Candidate
 
@@ -112,11 +113,11 @@ def test_identity_release_changes_only_row_order(persons: sm.Microdata, tmp_path
 
 def test_same_candidate_gives_same_file_and_another_draw_another(persons: sm.Microdata, tmp_path: Path) -> None:
     plan = plan_of(SWAP_AND_NOISE)
-    first, second, other = (
-        release(persons, plan, Candidate(SWAP_AND_NOISE, r), ledger=tmp_path / f"l{i}").write(tmp_path / str(i))
-        for i, r in enumerate([0, 0, 1])
-    )
-    same = [(folder / "data.parquet").read_bytes() for folder in (first, second, other)]
+    same = []
+    for number, replicate in enumerate([0, 0, 1]):
+        draft = release(persons, plan, Candidate(SWAP_AND_NOISE, replicate), ledger=tmp_path / f"l{number}")
+        with separate_state(tmp_path / f"state {number}"):
+            same.append((draft.write(tmp_path / str(number)) / "data.parquet").read_bytes())
     assert same[0] == same[1] != same[2]
 
 

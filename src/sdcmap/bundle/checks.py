@@ -86,8 +86,8 @@ CHECK_KINDS: Mapping[str, CheckKind] = {
     ),
     "ledger": CheckKind(
         "Ledger of releases is complete",
-        "Every earlier release of this study is in a ledger that was searched.",
-        "Name the ledger that contains the earlier releases of this study, or say why it is gone.",
+        "Every ledger that this study or this user released with was searched, and lacks nothing that was recorded of it.",
+        "Name the ledger that contains the earlier releases, restore it from a backup, or say why they do not matter.",
         can_override=True,
     ),
     "earlier releases": CheckKind(

@@ -119,26 +119,6 @@ def check_earlier(earlier: History, again: bool) -> Check:
     return Check("earlier releases", True, "; ".join([f"{count}; the joint risk was measured", *notes]) + ".")
 
 
-def check_ledgers(ledger: Ledger, others: Sequence[Ledger], unreadable: int, recorded: Sequence[str]) -> Check:
-    """Check that every release of this study is in a ledger that was searched.
-
-    others : the user's other ledgers. unreadable : how many of them cannot be read. recorded : ids of ledgers in the study.
-    """
-    elsewhere = dict.fromkeys(name for name in recorded if name not in {one.id for one in (ledger, *others)})
-    name = f"Ledger {ledger.id}" if ledger.exists else "A new ledger"
-    count = f"{len(others)} other ledger{' of this user was' if len(others) == 1 else 's of this user were'}"
-    searched = f"{name} is used; {count} searched."
-    problems = []
-    if elsewhere:
-        problems.append(f"Earlier releases of this study are in another ledger ({', '.join(elsewhere)}).")
-    if unreadable:
-        problems.append(f"{unreadable} of this user's ledgers cannot be read.")
-    if not problems:
-        return Check("ledger", True, searched)
-    advice = "Name that ledger, or state why its releases do not matter."
-    return Check("ledger", False, f"{searched} {' '.join(problems)} {advice}")
-
-
 def check_joint(
     earlier: History, data: Microdata, released: Microdata, plan: Plan, limits: Sequence[Limit], stream: Stream,
     method: Method, level: float,

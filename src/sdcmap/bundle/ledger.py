@@ -3,8 +3,9 @@
 It is a folder of mode 0700 with a random key and a database. Data and seeds are stored only as keyed digests, people only
 as keyed sketches (`sketch`). Without the key, the database confirms no guess.
 
-A release is compared with every ledger that can be found: the one that was named, $SDCMAP_LEDGER, and those in the user's
-state folder and home folder, as the system knows them, whatever $HOME says. So naming another ledger hides nothing.
+Key, database and entries vouch for each other (`ledger_key`, `ledger_chain`): a ledger whose key or database is missing,
+damaged or exchanged, or whose rows were deleted or changed, refuses to be used. A ledger that was set back as a whole is
+sound in itself. It is noticed by what studies and the user's register recorded of it (`known_ledgers`).
 
 A release and its entry are one transaction. The entry is pending until the folder has its final name. If the process is
 killed in between, the next use of the ledger resolves the entry. If the bundle is still in its private folder, nothing was
@@ -13,7 +14,7 @@ released and the entry is deleted; otherwise the file may have been seen and the
 The ledger also remembers each release procedure: which candidates were fixed before the first of them was drawn anew, and
 which tries have begun. A try counts from its beginning, however it ends. A procedure has sketches of its original records,
 so that the same data with other roles, kinds, codes or a few other records do not count as other data. Ledgers of earlier
-versions have no procedures.
+versions have no procedures and no chain; the chain begins at their next use with the entries that are there.
 """
 
 from __future__ import annotations
@@ -26,15 +27,17 @@ import shutil
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 from filelock import FileLock
 
+from sdcmap.bundle.ledger_chain import CHAIN_TABLE, PARTS, Chain, Head
+from sdcmap.bundle.ledger_folder import DATABASE_NAME, LOCK_NAME, check_files, ledger_folder
+from sdcmap.bundle.ledger_key import KEY_BYTES, KEY_NAME, UntrustedLedger, digest_key, read_key, write_key
 from sdcmap.bundle.sketch import People, Sketch, recognition_columns, recognize
 from sdcmap.core import Microdata, SdcmapError
 from sdcmap.core.release_policy import ReleasePolicy
@@ -54,6 +57,9 @@ TABLES = (
     "create table if not exists procedure_sketch (entry integer, form text, width integer, names text, rows integer, "
     "singles integer, pairs integer, prints blob)",
     "create table if not exists try (procedure integer, candidate integer, error real, made text, outcome text)",
+    "create table if not exists restart (made text, reason text)",
+    "create table if not exists key_check (digest text)",
+    CHAIN_TABLE,
 )
 COLUMNS = "data, seed, method, digest, replicate, columns"  # of table release that are read
 LOCK_TIMEOUT_SECONDS = 60.0  # a release writes its entry in far less
@@ -103,33 +109,72 @@ class Ledger:
 
         A ledger that does not exist has no releases and is not created.
         """
-        home = _ledger_folder(folder)
-        return Ledger(home, _read_key(home) or bytes(32))
+        home = ledger_folder(folder)
+        stored = read_key(home)
+        if stored is None:
+            _check_without_key(home)
+            return Ledger(home, bytes(KEY_BYTES))
+        ledger = Ledger(home, stored.key)
+        ledger._verify(has_check=stored.has_check)
+        return ledger
 
     @staticmethod
     @contextmanager
     def open_locked(folder: Path | None) -> Iterator[Ledger]:
         """Open the ledger for one release at a time, and create it where there is none."""
-        home = _ledger_folder(folder)
+        home = ledger_folder(folder)
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            key = _read_key(home)
+            _check_without_key(home)
             home.chmod(0o700)
-            with FileLock(home / "lock", mode=0o600):
-                key = key or _read_key(home)
-                if key is None:
-                    key = secrets.token_bytes(32)
-                    with _open_private(home / "key") as file:
-                        file.write(key.hex())
-                _open_private(home / "ledger.sqlite").close()
-                ledger = Ledger(home, key)
+            with FileLock(home / LOCK_NAME, mode=0o600):
+                ledger = Ledger._open_or_create(home)
                 with ledger._connect() as connection:
-                    for table in TABLES:
-                        connection.execute(table)
-                    _resolve_pending(connection)
+                    ledger._resolve_pending(connection)
                 yield ledger
         except OSError as error:
             raise SdcmapError(f"the ledger {home} cannot be written ({error.strerror}).") from None
+
+    @staticmethod
+    def _open_or_create(home: Path) -> Ledger:
+        """Return the ledger in a locked folder: a new one, or one with the chain that earlier versions did not have.
+
+        The database is written before the key. So a process that is killed in between leaves no key without a database.
+        """
+        stored = read_key(home)
+        ledger = Ledger(home, secrets.token_bytes(KEY_BYTES) if stored is None else stored.key)
+        if stored is None:
+            _check_without_key(home)
+            os.close(os.open(home / DATABASE_NAME, os.O_WRONLY | os.O_CREAT, 0o600))
+        else:
+            ledger._verify(has_check=stored.has_check)
+        with ledger._connect() as connection:
+            for table in TABLES:
+                connection.execute(table)
+            if stored is None or not connection.execute("select 1 from key_check").fetchone():
+                connection.execute("delete from key_check")
+                connection.execute("insert into key_check values (?)", (digest_key(ledger.key),))
+                Chain(connection, ledger.key).begin()
+                connection.commit()
+        if stored is None or not stored.has_check:
+            write_key(home, ledger.key)
+        return ledger
+
+    def _verify(self, *, has_check: bool) -> None:
+        """Check that key, database and entries belong together; has_check : whether the key was stored with its check."""
+        if not (self.folder / DATABASE_NAME).exists():
+            raise UntrustedLedger(self.folder, "its database is missing")
+        with self._connect() as connection:
+            if not _has_table(connection, "release"):
+                raise UntrustedLedger(self.folder, "its database is empty")
+            is_checked = _has_table(connection, "key_check") and _has_table(connection, "chain")
+            check = connection.execute("select digest from key_check").fetchone() if is_checked else None
+            if check is None and not has_check:
+                return  # of an earlier version
+            if check is None or check[0] != digest_key(self.key):
+                raise UntrustedLedger(self.folder, "its key and its database do not belong together")
+            if problem := Chain(connection, self.key).find_problem():
+                raise UntrustedLedger(self.folder, problem)
 
     @property
     def id(self) -> str:
@@ -139,7 +184,20 @@ class Ledger:
     @property
     def exists(self) -> bool:
         """Whether the folder contains a ledger."""
-        return (self.folder / "ledger.sqlite").exists()
+        return (self.folder / DATABASE_NAME).exists()
+
+    @property
+    def head(self) -> Head:
+        """How far the chain of this ledger has come; a ledger of an earlier version has none."""
+        with self._connect() as connection:
+            has_chain = _has_table(connection, "chain")
+            return Head(self.id, *(Chain(connection, self.key).head() if has_chain else (0, "")))
+
+    def contains(self, head: Head) -> bool:
+        """Return whether the chain of this ledger has come to this head, or beyond it."""
+        with self._connect() as connection:
+            has_chain = _has_table(connection, "chain")
+            return has_chain and Chain(connection, self.key).contains(head.entries, head.digest)
 
     def fingerprint(self, secret: str) -> bytes:
         """Return a keyed digest of a data digest or a seed."""
@@ -217,7 +275,7 @@ class Ledger:
         with self._connect() as connection:
             entry = connection.execute("insert into procedure values (?,?,?,?,?)", row).lastrowid or 0
             _insert_sketches(connection, "procedure_sketch", entry, sketches)
-            connection.commit()
+            self._commit(connection, "procedure", entry)
         return ProcedureEntry(entry, profile, own, _draws(candidates), {})
 
     def replace_draw(self, procedure: int, candidate: int, digest: str, number: int) -> None:
@@ -226,23 +284,40 @@ class Ledger:
             (before,) = connection.execute("select candidates from procedure where rowid = ?", (procedure,)).fetchone()
             draws = [[digest, number] if at == candidate else draw for at, draw in enumerate(json.loads(before))]
             connection.execute("update procedure set candidates = ? where rowid = ?", (json.dumps(draws), procedure))
-            connection.commit()
+            self._commit(connection, "procedure", procedure)
 
-    def record_try(self, procedure: int, candidate: int, error: float) -> None:
-        """Record that a try has begun, unless the same try began before: it gives the same figures again."""
-        same = "select 1 from try where procedure = ? and candidate = ?"
+    def record_try(self, procedure: int, candidate: int, error: float) -> Head:
+        """Record that a try has begun, unless the same try began before: it gives the same figures again.
+
+        Return the head of the chain at its beginning.
+        """
         with self._connect() as connection:
-            if not connection.execute(same, (procedure, candidate)).fetchone():
+            entry = _find_try(connection, procedure, candidate)
+            if entry is None:
                 row = procedure, candidate, error, _now(), "begun"
-                connection.execute("insert into try values (?,?,?,?,?)", row)
-                connection.commit()
+                entry = connection.execute("insert into try values (?,?,?,?,?)", row).lastrowid or 0
+                self._commit(connection, "try", entry)
+            return Head(self.id, *Chain(connection, self.key).first_head("try", entry))
 
     def record_outcome(self, procedure: int, candidate: int, outcome: str) -> None:
         """Record how a try ended: "passed" or "failed"."""
-        update = "update try set outcome = ? where procedure = ? and candidate = ?"
         with self._connect() as connection:
-            connection.execute(update, (outcome, procedure, candidate))
-            connection.commit()
+            entry = _find_try(connection, procedure, candidate)
+            connection.execute("update try set outcome = ? where rowid = ?", (outcome, entry))
+            self._commit(connection, "try", entry or 0)
+
+    def record_restart(self, reason: str) -> None:
+        """Record why this ledger was started in place of another."""
+        with self._connect() as connection:
+            entry = connection.execute("insert into restart values (?,?)", (_now(), reason)).lastrowid or 0
+            self._commit(connection, "restart", entry)
+
+    def restart_reasons(self) -> list[tuple[str, str]]:
+        """Return when and why this ledger was started in place of another."""
+        with self._connect() as connection:
+            if not _has_table(connection, "restart"):  # a ledger of an earlier version
+                return []
+            return connection.execute("select made, reason from restart order by rowid").fetchall()
 
     # ---- releases ---------------------------------------------------------------------------------------------
     @contextmanager
@@ -262,72 +337,57 @@ class Ledger:
         sketches = list(People(data, self.key).sketches())
         with self._connect() as connection:
             insert = f"insert into release ({COLUMNS}, made, profile, folder) values (?,?,?,?,?,?,?,?,?)"
-            entry = connection.execute(insert, row).lastrowid
-            _insert_sketches(connection, "sketch", entry or 0, sketches)
+            entry = connection.execute(insert, row).lastrowid or 0
+            _insert_sketches(connection, "sketch", entry, sketches)
             (part.parent / CLAIMED_NAME).touch(mode=0o600)  # from now on only the ledger removes this folder
             connection.execute("insert into promise values (?,?)", (entry, str(part)))
-            connection.commit()
+            self._commit(connection, "release", entry)
             try:
                 yield
             finally:
-                _resolve_pending(connection)
+                self._resolve_pending(connection)
+
+    def _resolve_pending(self, connection: sqlite3.Connection) -> None:
+        """Confirm or delete every pending entry; the caller has the lock, so no other release is under way."""
+        for entry, part in connection.execute("select entry, part from promise").fetchall():
+            if Path(part).exists():  # the bundle never got its final name, so nothing was released
+                connection.execute("delete from release where rowid = ?", (entry,))
+                connection.execute("delete from sketch where entry = ?", (entry,))
+            connection.execute("delete from promise where entry = ?", (entry,))
+            self._commit(connection, "release", entry)
+            shutil.rmtree(Path(part).parent, ignore_errors=True)
+
+    def _commit(self, connection: sqlite3.Connection, table: str, entry: int) -> None:
+        """Commit a change of an entry together with its link in the chain."""
+        Chain(connection, self.key).append(table, entry)
+        connection.commit()
 
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
         try:
-            with closing(sqlite3.connect(self.folder / "ledger.sqlite", timeout=LOCK_TIMEOUT_SECONDS)) as connection:
+            with closing(sqlite3.connect(self.folder / DATABASE_NAME, timeout=LOCK_TIMEOUT_SECONDS)) as connection:
                 check_plain_tables(connection)
                 yield connection
         except sqlite3.Error as error:
             raise SdcmapError(f"the ledger {self.folder} cannot be used ({type(error).__name__}).") from None
 
 
-def find_other_ledgers(ledger: Ledger) -> tuple[list[Ledger], list[Path]]:
-    """Return the other ledgers of this user, and the folders of those that cannot be read."""
-    readable, unreadable = [], []
-    for home in dict.fromkeys(_default_folders()):
-        try:
-            if home.resolve() != ledger.folder.resolve() and (home / "ledger.sqlite").exists():
-                readable.append(Ledger.open_readonly(home))
-        except (OSError, SdcmapError):
-            unreadable.append(home)
-    return readable, unreadable
+def _check_without_key(home: Path) -> None:
+    """Check that a folder without a key contains no ledger that lost its key, and no files of others."""
+    if (home / KEY_NAME).exists():
+        return
+    check_files(home)
+    if (home / DATABASE_NAME).exists():
+        with Ledger(home, bytes(KEY_BYTES))._connect() as connection:
+            tables = [table for table in PARTS if _has_table(connection, table)]
+            if any(connection.execute(f"select 1 from {table}").fetchone() for table in tables):
+                raise UntrustedLedger(home, "its key is missing")
 
 
-def _ledger_folder(folder: Path | None) -> Path:
-    return Path(folder) if folder else next(_default_folders())
-
-
-def _default_folders() -> Iterator[Path]:
-    """Yield the folders where a ledger is searched when none is named; a new one is created in the first."""
-    stated, state = os.environ.get("SDCMAP_LEDGER"), os.environ.get("XDG_STATE_HOME")
-    if stated:
-        yield Path(stated)
-    if state:
-        yield Path(state) / "sdcmap" / "ledger"
-    yield Path.home() / ".local" / "state" / "sdcmap" / "ledger"
-    with suppress(ImportError, KeyError):
-        import pwd  # not on Windows
-
-        yield Path(pwd.getpwuid(os.getuid()).pw_dir) / ".local" / "state" / "sdcmap" / "ledger"
-
-
-def _read_key(home: Path) -> bytes | None:
-    """Return the ledger's key, or None where there is no ledger yet; a ledger that lost its key is not replaced."""
-    try:
-        if (home / "key").exists():
-            return bytes.fromhex((home / "key").read_text())
-        has_files = home.exists() and any(path.name != "lock" for path in home.iterdir())
-    except (OSError, ValueError):
-        raise SdcmapError(f"the ledger {home} cannot be read.") from None
-    if has_files:
-        raise SdcmapError(f"{home} is not empty and has no ledger key. Name another folder, or restore the key.")
-    return None
-
-
-def _open_private(path: Path) -> TextIO:
-    """Open a file for appending that only its owner can read."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a")
+def _find_try(connection: sqlite3.Connection, procedure: int, candidate: int) -> int | None:
+    same = "select rowid from try where procedure = ? and candidate = ?"
+    row = connection.execute(same, (procedure, candidate)).fetchone()
+    return row and int(row[0])
 
 
 def _read_sketches(connection: sqlite3.Connection, table: str) -> Mapping[int, list[Sketch]]:
@@ -357,14 +417,3 @@ def _draws(candidates: str) -> tuple[tuple[str, int], ...]:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _resolve_pending(connection: sqlite3.Connection) -> None:
-    """Confirm or delete every pending entry; the caller has the lock, so no other release is under way."""
-    for entry, part in connection.execute("select entry, part from promise").fetchall():
-        if Path(part).exists():  # the bundle never got its final name, so nothing was released
-            connection.execute("delete from release where rowid = ?", (entry,))
-            connection.execute("delete from sketch where entry = ?", (entry,))
-        connection.execute("delete from promise where entry = ?", (entry,))
-        connection.commit()
-        shutil.rmtree(Path(part).parent, ignore_errors=True)

@@ -1,7 +1,7 @@
 """The method note: how the file was masked, what that preserves and distorts, and how to use the file.
 
 Prose (note.md) and JSON (note.json) come from one dictionary. The note never contains the seed, the origin of rows, the
-candidate's id, a digest or a value of the original, or a path.
+candidate's id, a digest or a value of the original, or a path. Of the ledger it states a count and keyed digests.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import NamedTuple, TypedDict
 
 import sdcmap
 from sdcmap.bundle.checks import check_label
+from sdcmap.bundle.ledger_chain import Head, HeadFacts
 from sdcmap.bundle.prepared_file import Prepared
 from sdcmap.bundle.procedure import Try, TryFacts, describe_try
 from sdcmap.core import Measure, Method, Microdata, SdcmapError
@@ -129,6 +130,7 @@ class Note(TypedDict):
     written: str
     missing_codes: list[str]
     overrides: list[dict[str, str]]
+    ledger: HeadFacts | None  # how far the chain of the ledger had come when this try began; null in a preview
 
 
 class SearchEffort(NamedTuple):
@@ -144,9 +146,12 @@ class SearchEffort(NamedTuple):
 def method_note(
     view: PublicView, method: Method, prepared: Prepared, profile: str, effort: SearchEffort,
     losses: Sequence[tuple[Measure, ScoreRow]] = (), overrides: Sequence[dict[str, str]] = (), tries: Sequence[Try] = (),
-    relations: Relations | None = None,
+    relations: Relations | None = None, recorded: Head | None = None,
 ) -> Note:  # fmt: skip
-    """Return the note of a release, with its method, name and measures in their public form."""
+    """Return the note of a release, with its method, name and measures in their public form.
+
+    recorded : the head of the ledger's chain at the beginning of the try that made the file.
+    """
     data, public = prepared.data, view.method(method.text)
     numeric = [n for n in prepared.masked if data.column(n).levels is None and n != data.weight]
     return {
@@ -180,6 +185,7 @@ def method_note(
         "written": format_named(data.schema.format).written + (EXCEL_SAFE if data.schema.excel_safe else ""),
         "missing_codes": [str(code) for code in parse_codes(codes_in(data))],
         "overrides": list(overrides),
+        "ledger": None if recorded is None else recorded.facts,
     }
 
 

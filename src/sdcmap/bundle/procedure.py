@@ -129,6 +129,14 @@ def check_tries(policy: ReleasePolicy, spent: int, profile: str, *, is_repeated:
     return Check("tries", False, f"{problem}: a file above a limit would be written in more than {total} of studies.")
 
 
+def checks_of_all(before: Sequence[Check], tries: Sequence[Try]) -> list[Check]:
+    """Return the checks before any draw and those of all tries, of which none passed."""
+    if len(tries) == 1:
+        return [*before, *tries[0].checks]
+    every = [replace(check, reason=f"{one.name}: {check.reason}") for one in tries for check in one.checks]
+    return [*before, *every]
+
+
 @dataclass(frozen=True)
 class Procedure:
     """The procedure of one release: which candidates are tried, which draw of each, and with which errors.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,12 +13,11 @@ from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import Entry
 from sdcmap.bundle.readme import FILES
 from sdcmap.core.formatting import escape_markdown
-from sdcmap.data.private_folder import private_folder
+from sdcmap.data.private_folder import WINDOWS, private_folder, sync_to_disk
 from sdcmap.errors import SdcmapError
 from sdcmap.files.formats import format_named
 
 DOCUMENTS = ("README.md", *FILES)  # the README lists the others
-WINDOWS = os.name == "nt"
 
 
 def allowed_names(form: str) -> set[str]:
@@ -65,11 +63,11 @@ def put_in_place(part: Path, folder: Path, names: set[str]) -> None:
         problem = f"the bundle contains {len(unexpected)} files that a release may not contain"
         raise SdcmapError(f"{problem}. Nothing was released.")
     for path in [*part.iterdir(), part]:
-        _to_disk(path)
+        sync_to_disk(path)
     if WINDOWS and folder.exists():
         folder.rmdir()  # fails unless the folder is empty
     part.rename(folder)  # replaces an empty folder, and fails otherwise
-    _to_disk(folder.parent)
+    sync_to_disk(folder.parent)
 
 
 def write_documents(part: Path, texts: Mapping[str, str]) -> None:
@@ -83,16 +81,6 @@ def write_documents(part: Path, texts: Mapping[str, str]) -> None:
 def checksums(part: Path) -> str:
     """Return the text of SHA256SUMS, as `sha256sum --check` reads it."""
     return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(part.iterdir()))
-
-
-def _to_disk(path: Path) -> None:
-    if WINDOWS and path.is_dir():
-        return  # Windows cannot open a folder
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 PREVIEW_LINES, PREVIEW_CHARACTERS = 14, 2_000  # of each file; enough to recognize it

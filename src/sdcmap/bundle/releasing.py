@@ -19,8 +19,10 @@ from sdcmap.bundle import checks, limit_checks, release_folder
 from sdcmap.bundle.checks import Check
 from sdcmap.bundle.codebook import codebook, codebook_text
 from sdcmap.bundle.ddi_codebook import codebook_xml
-from sdcmap.bundle.earlier_releases import History, check_earlier, check_joint, check_ledgers, history
-from sdcmap.bundle.ledger import Ledger, find_other_ledgers
+from sdcmap.bundle.earlier_releases import History, check_earlier, check_joint, history
+from sdcmap.bundle.known_ledgers import KnownLedgers, check_ledgers, find_ledgers, record_head, recorded_heads
+from sdcmap.bundle.ledger import Ledger
+from sdcmap.bundle.ledger_chain import Head
 from sdcmap.bundle.limit_checks import check_limits, check_parts, score_file
 from sdcmap.bundle.nested import Parent, check_lineage, check_nested, check_other_releases, find_parent
 from sdcmap.bundle.note import Relations, SearchEffort, describe_relations, method_note, note_text
@@ -31,6 +33,7 @@ from sdcmap.bundle.procedure import (
     Procedure,
     Try,
     check_tries,
+    checks_of_all,
     describe_try,
     digest_without_roles,
     plan_procedure,
@@ -79,7 +82,9 @@ class _Attempt(NamedTuple):
     error: float
     name: str
     before: Sequence[Try]
-    begin: Callable[[], None] | None  # None: make only the checks that need no measurement
+    # Records the try before it is measured, and returns the head of the ledger's chain at its beginning; None: make only
+    # the checks that need no measurement.
+    begin: Callable[[], Head] | None
     overrides: Sequence[dict[str, str]] = ()  # of checks before the draw
 
 
@@ -158,6 +163,7 @@ class Release:
                 # The ledger knows the release before the folder has its name: a killed process leaves no unrecorded file.
                 with ledger.record_release(drawn._people, self.plan, drawn._combined, profile, folder, part):
                     release_folder.put_in_place(part, folder, release_folder.allowed_names(self.data.schema.format))
+                record_head(ledger, self.study)
                 drawn._record_in_study(folder, bundle, ledger.id)
 
             results = self._try_candidates(ledger, lambda: release_folder.part_folder(folder), finish, on_try)
@@ -176,16 +182,14 @@ class Release:
 
         finish : called with each draw in its folder.
         """
-        others, unreadable = find_other_ledgers(ledger)
-        ledgers = [ledger, *others]
+        known = find_ledgers(ledger)
+        ledgers = known.searched
         procedure = self._plan_procedure(ledgers)
         # A draw that was written before is made again, whatever was tried before it.
         written = [i for i, draw in enumerate(procedure.draws) if self._at(draw)._was_written(ledgers)]
         places = written[:1] or range(len(procedure.draws))
         first = self._at(procedure.draws[places[0]])
-        results, overrides = checks.apply_overrides(
-            first._check_before_drawing(ledgers, len(unreadable), procedure), self.override
-        )
+        results, overrides = checks.apply_overrides(first._check_before_drawing(known, procedure), self.override)
         if any(not check.passed for check in results):
             # Nothing is measured. Other problems of the file are listed too, so that all can be solved at once.
             with open_part() as part:
@@ -202,7 +206,7 @@ class Release:
 
         def attempt(place: int, error: float) -> bool | None:
             name, number = procedure.names[place], procedure.spent + len([t for t in tries if t.passed is not None]) + 1
-            begin = partial(ledger.record_try, entry.row, place, error)
+            begin = partial(self._begin_try, ledger, entry.row, place, error)
             one = _Attempt(ledgers, number, error, name, tuple(tries), begin, overrides)
             with open_part() as part:
                 drawn, made = self._at(procedure.draws[place])._make_feasible(part, one, procedure)
@@ -222,7 +226,7 @@ class Release:
         errors = [procedure.made.get(places[0], self.plan.policy.try_errors[0])] if written else procedure.errors
         if run_tries(places, errors, attempt) is not None:
             return bundles[-1].checks
-        return _checks_of_all(results, tries)
+        return checks_of_all(results, tries)
 
     def _at(self, draw: Candidate) -> Release:
         """Return the release of one draw."""
@@ -274,18 +278,16 @@ class Release:
             return history(ledgers, self.data, self.plan, self.candidate)
         return self.parent.find_history(ledgers, self.candidate)
 
-    def _check_before_drawing(self, ledgers: Sequence[Ledger], unreadable: int, procedure: Procedure) -> list[Check]:
+    def _check_before_drawing(self, known: KnownLedgers, procedure: Procedure) -> list[Check]:
         """Return the checks that need no draw; if one fails, nothing is drawn and no try is spent."""
-        before = [] if self.study is None else self.study.manifest.get("releases", [])
-        recorded = [str(entry["ledger"]) for entry in before if "ledger" in entry]
         check_others = check_earlier if self.parent is None else check_other_releases
         return [
             checks.check_seed(self.plan),
             checks.check_roles(self.data, self._proposed_roles, self.confirm_roles),
             limit_checks.check_limits_stated(self.plan, self.limits),
-            check_ledgers(ledgers[0], ledgers[1:], unreadable, recorded),
+            check_ledgers(known, recorded_heads(self.plan, self.study)),
             *check_lineage(self.plan),
-            check_others(self._find_earlier(ledgers), self.again),
+            check_others(self._find_earlier(known.searched), self.again),
             check_tries(self.plan.policy, procedure.spent, self.profile.name, is_repeated=bool(procedure.made)),
         ]
 
@@ -326,7 +328,7 @@ class Release:
             if draw.round_trip.passed:  # for a preview of the files
                 self._explain(part, draw.prepared, effort, (), overrides, attempt.before)
             return _CheckedBundle(results, overrides)
-        attempt.begin()
+        head = attempt.begin()
         losses = self._score_losses(draw)
         measured, pooled = self._measure(draw, profile_checks, losses, attempt)
         measured, more = checks.apply_overrides(measured, self.override)
@@ -336,7 +338,7 @@ class Release:
         models = stated_models(plan.measures)
         repeated = repeat_analyses(self.data, draw.released, models, plan.kept_models)
         relations = None if repeated is None else describe_relations(repeated)
-        self._explain(part, draw.prepared, effort, losses, [*attempt.overrides, *overrides], tries, relations)
+        self._explain(part, draw.prepared, effort, losses, [*attempt.overrides, *overrides], tries, relations, head)
         rows = {**dict(losses), **draw.scores, **pooled}
         skipped = _skipped_attacks(draw.scores.values(), 1 - attempt.error)
         return _CheckedBundle(results, overrides, True, [*rows.values()], skipped)
@@ -429,6 +431,7 @@ class Release:
     def _explain(
         self, part: Path, prepared: Prepared, effort: SearchEffort, losses: Sequence[tuple[Measure, ScoreRow]],
         overrides: Sequence[dict[str, str]], tries: Sequence[Try], relations: Relations | None = None,
+        head: Head | None = None,
     ) -> None:  # fmt: skip
         """Write the documents beside the data: README, codebook, method note, citation and checksums."""
         title = self.title or prepared.data.schema.title or "Microdata"
@@ -436,7 +439,7 @@ class Release:
         method, view = self.candidate.method, PublicView.of(self.plan, self.data)
         public = view.method(method.text)
         published = [entry for entry in overrides if checks.CHECK_KINDS[entry["check"]].is_published]
-        note = method_note(view, method, prepared, self.profile.name, effort, losses, published, tries, relations)
+        note = method_note(view, method, prepared, self.profile.name, effort, losses, published, tries, relations, head)
         entries = codebook(prepared, method, public)
         texts = {
             "README.md": readme(about, entries, prepared, public, note),
@@ -448,6 +451,12 @@ class Release:
             "note.md": note_text(note),
         }
         release_folder.write_documents(part, texts)
+
+    def _begin_try(self, ledger: Ledger, procedure: int, place: int, error: float) -> Head:
+        """Record that a try has begun, and return the head of the ledger's chain at its beginning."""
+        head = ledger.record_try(procedure, place, error)
+        record_head(ledger, self.study)
+        return head
 
     def _record_in_study(self, folder: Path, bundle: _CheckedBundle, ledger: str) -> None:
         """Record in the private manifest of the study what was released and how."""
@@ -510,7 +519,8 @@ def release(
     again : allow another release of the same records if the joint risk of all of them is within the limits.
     override : {"weight": "why this is safe"} for the checks "identifier", "weight", "missing patterns", "edits", "ledger",
         "tries", "unmasked" and "profile". Report and ledger show it; the method note shows it for the last three.
-    ledger : private folder that records every release; default $SDCMAP_LEDGER or the user's state folder.
+    ledger : private folder that records every release; default $SDCMAP_LEDGER or the user's state folder. Every ledger that
+        this user has released with is searched.
     study : where overrides and the release are recorded.
     confirm_roles : confirm every role that the plan marks as proposed; the study records it.
     form : the format to write, "csv", "parquet", "sav" (SPSS), "dta" (Stata) or "xpt" (SAS); by default that of the data.
@@ -550,14 +560,6 @@ def release(
         None if ledger is None else Path(ledger), study, confirm_roles, title, owner, parent, signed_by, reason,
         tuple(plan.find(name) for name in listed[1 : len(plan.policy.try_errors)]),
     )  # fmt: skip
-
-
-def _checks_of_all(before: Sequence[Check], tries: Sequence[Try]) -> list[Check]:
-    """Return the checks before any draw and those of all tries, of which none passed."""
-    if len(tries) == 1:
-        return [*before, *tries[0].checks]
-    every = [replace(check, reason=f"{one.name}: {check.reason}") for one in tries for check in one.checks]
-    return [*before, *every]
 
 
 def _profile_of(plan: Plan, stated: Profile | str | None) -> Profile:

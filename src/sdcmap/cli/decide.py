@@ -346,7 +346,7 @@ def _print_checks(checks: list[Check]) -> None:
     """Print the results of the release checks; failed checks are part of the error message instead."""
     from sdcmap.bundle.checks import check_label
 
-    for name in ("unmasked", "profile", "information"):
+    for name in ("ledger", "unmasked", "profile", "information"):
         reasons = [check.reason for check in checks if check.passed and check.name == name]
         if reasons:
             print(f"{check_label(name)}:", *reasons, sep="\n- ")

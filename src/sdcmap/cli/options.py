@@ -40,4 +40,7 @@ ExcelSafe = Annotated[
 ]
 Title = Annotated[str, Option("--title", help="Title of the data.")]
 Owner = Annotated[str, Option("--owner", help="Owner of the data.")]
-Ledger = Annotated[Path | None, Option(help="Ledger file of earlier releases.")]
+Ledger = Annotated[
+    Path | None,
+    Option(help="Folder that records every release. Default: $SDCMAP_LEDGER, or in the user's state folder."),
+]

@@ -22,7 +22,6 @@ from sdcmap.kernels.arrays import Array
 CHACHA_ROUNDS = 12  # no attack on more than 7 rounds is known; 20 rounds take half as long again
 
 
-
 @dataclass(frozen=True)
 class Stream:
     """A keyed source of random numbers; `child` streams are independent of it and of each other."""

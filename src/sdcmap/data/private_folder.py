@@ -26,6 +26,7 @@ from sdcmap.errors import SdcmapError
 TEMPORARY_PREFIX = "sdcmap-"  # of folders in the system's temporary folder
 STAGING_PREFIX = ".part-"  # of folders beside the file that is being written
 LOCK_NAME, CONTENT_NAME = "lock", "kept"
+WINDOWS = os.name == "nt"
 CLAIMED_NAME = "promised"  # present while a ledger may still ask whether the content was renamed to its final name
 
 
@@ -127,11 +128,29 @@ def staging_path(path: Path, *, private: bool = True) -> Iterator[Path]:
             file.replace(path.with_name(file.name))
 
 
-def write_atomically(path: Path, content: str | bytes, *, private: bool = True) -> Path:
-    """Write a file completely or not at all; SdcmapError if it cannot be written."""
+def write_atomically(path: Path, content: str | bytes, *, private: bool = True, durable: bool = False) -> Path:
+    """Write a file completely or not at all; SdcmapError if it cannot be written.
+
+    durable : return only after the file is on the disk, so that a power failure does not take it back.
+    """
     try:
         with staging_path(path, private=private) as part:
             part.write_bytes(content.encode() if isinstance(content, str) else content)
+            if durable:
+                sync_to_disk(part)
+        if durable:
+            sync_to_disk(path.resolve().parent)
     except OSError as error:
         raise SdcmapError(f"{path} cannot be written ({error.strerror}).") from None
     return path
+
+
+def sync_to_disk(path: Path) -> None:
+    """Return after the content of a file, or the names in a folder, are on the disk."""
+    if WINDOWS and path.is_dir():
+        return  # Windows cannot open a folder
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

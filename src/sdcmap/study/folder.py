@@ -56,6 +56,7 @@ class Manifest(TypedDict, total=False):
     first_score: str
     overrides: list[dict[str, str]]
     releases: list[dict[str, Any]]
+    ledgers: dict[str, Any]  # id of a ledger -> how far its chain had come when this study last used it
     search: dict[str, str]  # why the last search stopped
     checked_draws: dict[str, list[int]]  # digest of a method -> its draws that went through the release checks
     pair: dict[str, Any]  # the file chosen together with this study's candidate, and how many pairs were tried
