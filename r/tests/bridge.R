@@ -1,5 +1,6 @@
 # The whole interface, from a data frame to a release. Without the Python package the tests are skipped with a message.
 
+Sys.setenv(XDG_STATE_HOME = tempfile("state")) # the ledgers of made-up people are not registered
 if (!reticulate::py_module_available("sdcmap")) {
   cat("skipped: the Python package sdcmap is not installed where reticulate looks (RETICULATE_PYTHON)\n")
   quit(status = 0)
@@ -135,6 +136,7 @@ released <- sm$release(
 )
 public <- as.data.frame(sm$read(file.path(released, "data.csv")))
 stopifnot(nrow(public) == n, identical(names(public), names(people)))
+unlink(file.path(Sys.getenv("XDG_STATE_HOME"), "sdcmap", "ledgers"), recursive = TRUE) # as on another computer
 noted <- sm$release(
   study, choice = best$candidate, folder = file.path(folder, "noted"), ledger = file.path(folder, "other"), form = "csv",
   override = list(unmasked = "a test", profile = "a test", weight = "a test", ledger = "a test"), max_risk = 0.9

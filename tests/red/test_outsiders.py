@@ -12,6 +12,7 @@ import pytest
 
 import sdcmap as sm
 from samples import KEYS, people, plan_of, release_with_overrides
+from sdcmap.bundle.ledger_register import separate_state
 from sdcmap.core.named_files import PATH_FIELDS
 from sdcmap.core.rule import Rule
 from sdcmap.core.value import field_types
@@ -122,7 +123,9 @@ def test_public_files_have_no_unreplaced_texts(tmp_path: Path, monkeypatch: pyte
     ]
     for candidate in (picked, made[noise], made[swap]):
         folder = tmp_path / candidate.id
-        release_with_overrides(data, study.plan, candidate, ledger=tmp_path / f"ledger {candidate.id}").write(folder)
+        draft = release_with_overrides(data, study.plan, candidate, ledger=tmp_path / f"ledger {candidate.id}")
+        with separate_state(tmp_path / f"state {candidate.id}"):
+            draft.write(folder)
         pages += [path.read_text(errors="replace") for path in folder.iterdir()]
     secrets = ["q.csv", "z.csv", "zanzibar", "minister", *(recode.sha256 for recode in recodes)]
     assert [(page[:80], word) for page in pages for word in secrets if word in page.casefold()] == []
