@@ -220,9 +220,9 @@ def value_of(value: Value) -> str | float:
     if isinstance(value, sm.methods.Repair):  # a later step: it repairs what was masked
         return digest(value.apply(tiny_masked(), Stream.of_seed(20, "revisions")))
     if isinstance(value, Method):
-        return digest(value.apply(tiny(), Stream.of_seed(22, "revisions")))  # there are enough pairs to swap
+        return digest(value.apply(tiny(), Stream.of_seed(20, "revisions")))
     if isinstance(value, Measure):
-        rng = Stream.of_seed(20, "revisions").fast_rng()
+        rng = Stream.of_seed(20, "revisions").rng()
         return float(f"{value.apply(tiny(), tiny_masked(), rng).value:.9g}")
     raise TypeError(f"{value} is neither a method nor a measure.")
 

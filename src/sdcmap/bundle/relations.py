@@ -95,7 +95,7 @@ class _Pair(NamedTuple):
     @staticmethod
     def of(data: Microdata, released: Microdata, ids: Sequence[str]) -> _Pair:
         rows = np.arange(len(released)) if released.origin is None else released.origin
-        rng = SPLIT_STREAM.fast_rng()
+        rng = SPLIT_STREAM.rng()
         unit = data.units[rows]
         first = rng.random(int(unit.max(initial=0)) + 1)[unit] < 0.5
         order = rng.permutation(len(released))

@@ -115,14 +115,14 @@ def _plan_folds(data: Microdata, method: Method, stream: Stream, request: Folds)
     strata = tuple(dict.fromkeys((*data.schema.of_role("stratum"), *(n for step in method.steps for n in step.within))))
     count = count_folds(request.held_out)
     streams = [own, *(own.child(f"deal {number}") for number in range(1, math.ceil(request.times / count)))]
-    deals = [assign_folds(data, request.held_out, strata, deal.fast_rng()) for deal in streams]
+    deals = [assign_folds(data, request.held_out, strata, deal.rng()) for deal in streams]
     return [(own.child(f"fold {k}"), deals[k // count] == k % count) for k in range(request.times)]
 
 
 def _plan_half_in(data: Microdata, stream: Stream, request: HalfIn) -> list[tuple[Stream, Array]]:
     own = stream.child(f"half in: {request.choose!r}")
     unit = request.choose(data)
-    inside = draw_half_in(int(unit.max(initial=-1)) + 1, request.times, own.fast_rng())
+    inside = draw_half_in(int(unit.max(initial=-1)) + 1, request.times, own.rng())
     parts = []
     for k in range(request.times):
         outside = np.zeros(len(data), dtype=bool)

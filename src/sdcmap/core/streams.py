@@ -1,9 +1,4 @@
-"""Random streams, derived from a secret seed by a keyed hash: no stream reveals the seed or depends on another stream.
-
-Masking draws from ChaCha (Bernstein 2008), keyed by the stream: whoever knows some of its numbers, such as released values
-and their originals, cannot compute the others. Attacks and measurements release nothing, so they draw from a faster
-generator.
-"""
+"""Random streams, derived from a secret seed by a keyed hash: no stream reveals the seed or depends on another stream."""
 
 from __future__ import annotations
 
@@ -15,11 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import PCG64DXSM, Generator
 from numpy.random.bit_generator import ISeedSequence
-from randomgen import ChaCha
 
 from sdcmap.kernels.arrays import Array
-
-CHACHA_ROUNDS = 12  # no attack on more than 7 rounds is known; 20 rounds take half as long again
 
 
 @dataclass(frozen=True)
@@ -44,11 +36,7 @@ class Stream:
         return hashlib.sha256(b"seal" + self.key).hexdigest()[:12]
 
     def rng(self) -> Generator:
-        """Return the cryptographic generator of this stream, for numbers that decide what is released."""
-        return Generator(ChaCha(key=int.from_bytes(self.key, "little"), rounds=CHACHA_ROUNDS))
-
-    def fast_rng(self) -> Generator:
-        """Return a fast generator for attacks and measurements. Its 256 bits of state are the key itself."""
+        """Return the numpy generator of this stream. Its 256 bits of state are the key itself."""
         return Generator(PCG64DXSM(_Key(self.key)))  # type: ignore[arg-type]
 
 

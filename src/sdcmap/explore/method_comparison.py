@@ -294,7 +294,7 @@ def compare(
     with _working_folder(folder) as working:
         outside = None
         if control is None and plan is None:
-            whole, outside = set_aside(whole, CONTROL_SHARE, Stream.of_seed(seed, "set aside").fast_rng())
+            whole, outside = set_aside(whole, CONTROL_SHARE, Stream.of_seed(seed, "set aside").rng())
             control = write(outside, Path(working) / OUTSIDE_FILE)
         # Write and read the file, so that the study can be repeated from the stored copy.
         source = source_with_roles(write(whole, Path(working) / INSIDE_FILE).name, whole)

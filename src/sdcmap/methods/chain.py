@@ -85,7 +85,7 @@ class Chain(Method):
     label: ClassVar[str] = "Several methods in sequence"
     description: ClassVar[str] = "Several masking methods are applied one after the other."
 
-    revision: ClassVar[int] = 4  # 3: numbers moved onto a grid are written like the original ones; 4: numbers of ChaCha
+    revision: ClassVar[int] = 3  # 3: numbers moved onto a grid are written like the original ones
 
     methods: tuple[Method, ...]
 

@@ -206,7 +206,6 @@ class HouseholdSwap(Method):
     "HouseholdSwap(on=['region', 'district'], rate=0.1, similar=[['hsize', 'tenure'], 'hsize'])"
     """
 
-    revision: ClassVar[int] = 2  # 2: numbers of ChaCha
     label: ClassVar[str] = "Household swapping between areas"
     description: ClassVar[str] = (
         "Similar households in different areas exchange their locations, beginning with those at risk."

@@ -102,7 +102,7 @@ class MixtureNoise(AdditiveNoise):
     )
 
     normal: ClassVar[bool] = False
-    revision: ClassVar[int] = 3  # 2: eigenvectors have the same sign on every machine; 3: numbers of ChaCha
+    revision: ClassVar[int] = 2  # 2: eigenvectors have the same sign on every machine
     at_zero: ClassVar[Mapping[str, Any] | None] = {"variance": 0.0, "lower": None, "upper": None, "integers": False}
 
     on: tuple[str, ...]

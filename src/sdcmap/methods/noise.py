@@ -53,7 +53,6 @@ class Noise(AdditiveNoise):
     "Noise(on='income')"
     """
 
-    revision: ClassVar[int] = 2  # 2: numbers of ChaCha
     label: ClassVar[str] = "Additive noise"
     description: ClassVar[str] = (
         "Random noise is added to each number; its variance is a share of the variable's variance."
@@ -188,7 +187,6 @@ class MultiplicativeNoise(Method):
     "MultiplicativeNoise(on='income', variance=0.05)"
     """
 
-    revision: ClassVar[int] = 2  # 2: numbers of ChaCha
     label: ClassVar[str] = "Multiplicative noise"
     description: ClassVar[str] = (
         "Each number is multiplied by a random factor near 1, so that large values change most."

@@ -69,7 +69,6 @@ class PRAM(TransitionMethod):
     "PRAM(on='marital', stay=0.9)"
     """
 
-    revision: ClassVar[int] = 2  # 2: numbers of ChaCha
     label: ClassVar[str] = "Random category changes (PRAM)"
     description: ClassVar[str] = "Categories are changed at random, with published probabilities."
 
@@ -143,7 +142,6 @@ class RandomizedResponse(TransitionMethod):
     "RandomizedResponse(on='religion', epsilon=2.0)"
     """
 
-    revision: ClassVar[int] = 2  # 2: numbers of ChaCha
     label: ClassVar[str] = "Randomized response"
     description: ClassVar[str] = (
         "Each category is kept with a stated probability and otherwise replaced by another, which gives a "

@@ -57,7 +57,7 @@ class Protect(Method):
     description: ClassVar[str] = "Records that are still unsafe after the earlier steps are masked once more."
 
     needs_original: ClassVar[bool] = True
-    revision: ClassVar[int] = 3  # 2: new numbers are as round as others; 3: numbers of ChaCha
+    revision: ClassVar[int] = 2  # 2: new numbers are as round as others
     kept: ClassVar[str] = "the values of safe records, as the earlier steps left them"
 
     rule: Unsafe
@@ -205,7 +205,6 @@ class SwapReidentified(Method):
     >>> chain = Chain([Noise(on=["income", "tax"]), SwapReidentified(on=["income", "tax"])])
     """
 
-    revision: ClassVar[int] = 2  # 2: numbers of ChaCha
     label: ClassVar[str] = "Swapping of re-identified records"
     description: ClassVar[str] = "Records that linkage can still re-identify exchange some of their values."
 

@@ -78,7 +78,7 @@ class ProtectTails(Method):
         "The largest and smallest values of each amount are replaced by draws from a model of the tail."
     )
 
-    revision: ClassVar[int] = 3  # 2: a person with several records counts once; 3: numbers of ChaCha
+    revision: ClassVar[int] = 2  # 2: a person with several records counts once
     mixes_records: ClassVar[bool] = True
     is_simulated: ClassVar[bool] = True
     value_origin: ClassVar[Origin] = "unmasked"

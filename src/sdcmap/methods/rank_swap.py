@@ -118,7 +118,6 @@ class RankSwap(Method):
     "RankSwap(on='income', p=0.1)"
     """
 
-    revision: ClassVar[int] = 2  # 2: numbers of ChaCha
     label: ClassVar[str] = "Rank swapping"
     description: ClassVar[str] = "Each value is exchanged with one of similar rank, variable by variable."
 

@@ -51,7 +51,7 @@ class Repair(Method):
     label: ClassVar[str] = "Repair of impossible records"
     description: ClassVar[str] = "Records that masking made impossible, such as a married child, are repaired."
 
-    revision: ClassVar[int] = 4  # 2: up to ten rounds; 3: rules on intervals; 4: numbers of ChaCha
+    revision: ClassVar[int] = 3  # 2: up to ten rounds; 3: rules on intervals
     missing: ClassVar[str] = "category"
     mixes_records: ClassVar[bool] = True
     needs_original: ClassVar[bool] = True

@@ -55,7 +55,6 @@ class RestoreMoments(Method):
     'wage, rent with restored means by sex'
     """
 
-    revision: ClassVar[int] = 2  # 2: numbers of ChaCha
     label: ClassVar[str] = "Restored moments"
     description: ClassVar[str] = (
         "Masked amounts are shifted and stretched until their means, and variances, are those of the original again."

@@ -54,7 +54,6 @@ class Round(Method):
     "Round(on='income', base=1000.0)"
     """
 
-    revision: ClassVar[int] = 2  # 2: numbers of ChaCha
     label: ClassVar[str] = "Rounding"
     description: ClassVar[str] = "Numbers are rounded to multiples of a base."
 

@@ -46,7 +46,6 @@ class Sample(Method):
     'Sample(rate=0.05)'
     """
 
-    revision: ClassVar[int] = 2  # 2: numbers of ChaCha
     label: ClassVar[str] = "Random sample"
     description: ClassVar[str] = "Only a random sample of the records is released, with adjusted weights."
 

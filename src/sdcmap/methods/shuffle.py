@@ -146,7 +146,7 @@ class Shuffle(Method):
         "Values are redistributed among records so that their relations to the other variables are preserved."
     )
 
-    revision: ClassVar[int] = 3  # 2: eigenvectors have the same sign on every machine; 3: numbers of ChaCha
+    revision: ClassVar[int] = 2  # 2: eigenvectors have the same sign on every machine
     weights: ClassVar[str] = "not used; each record keeps its own weight"
     mixes_records: ClassVar[bool] = True
     value_origin: ClassVar[Origin] = "permuted"

@@ -185,7 +185,6 @@ class Swap(Method):
     "Swap(on=['Age', 'Sex'], rate=0.05)"
     """
 
-    revision: ClassVar[int] = 2  # 2: numbers of ChaCha
     label: ClassVar[str] = "Data swapping"
     description: ClassVar[str] = "Random pairs of records exchange the values of some variables."
 

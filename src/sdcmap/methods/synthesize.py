@@ -117,7 +117,7 @@ class Synthesize(Method):
     # 2: no values of one or two records, weights drawn; 3: no rare numbers; 4: grid; 5: eigenvectors; 6: tails; 7: units;
     # 8: nominal variables in a copula; 9: `keep`, which changes no file without it; 10: reasons of missing values drawn;
     # 11: `order`, which changes no file as stated; 12: repeated persons are units
-    revision: ClassVar[int] = 13
+    revision: ClassVar[int] = 12
 
     on: tuple[str, ...]
     given: tuple[str, ...] = ()

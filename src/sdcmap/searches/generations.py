@@ -150,14 +150,14 @@ class SearchRunner:
         if number == 1:
             # The starts are all evaluated. They are screened as well: the pairs of screening and full scores
             # calibrate the predictions of later generations.
-            proposed = draw_starts(self.space, START_COUNT, stream.fast_rng(), taken)
+            proposed = draw_starts(self.space, START_COUNT, stream.rng(), taken)
             self.session.screen([p.method for p in proposed])
             order = list(range(len(proposed)))
         else:
             # Of three times as many children as can be evaluated, take those whose predicted objectives add most to
             # the dominated area, one after the other (greedy hypervolume selection).
             parents, lessons = self._parents(history), self._lessons(history)
-            proposed = draw_children(self.space, parents, lessons, CHILDREN_SCREENED, stream.fast_rng(), taken)
+            proposed = draw_children(self.space, parents, lessons, CHILDREN_SCREENED, stream.rng(), taken)
             order = pick_by_hypervolume(*self._predict(proposed, history), GENERATION_SIZE, history.front)
         ranks = {index: rank for rank, index in enumerate(order)}
         rows = [self._row(p, number, ranks.get(index, SCREENED_ONLY)) for index, p in enumerate(proposed)]

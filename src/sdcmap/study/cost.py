@@ -148,7 +148,7 @@ def _time_scoring(data: Microdata, few: Microdata, masked: Microdata, method: Me
     informed = measure.for_informed_attacker(method)
     request = informed.refits(masked)
     refits = refit_without(few, method, TIMING_STREAM, request) if request else ()
-    run = partial(informed.apply, few, rng=TIMING_STREAM.fast_rng(), refits=refits)
+    run = partial(informed.apply, few, rng=TIMING_STREAM.rng(), refits=refits)
     run(masked=masked)  # so that neither compilation nor what is found once for all candidates is timed
     _, seconds = _time_run(partial(run, masked=masked.change(None, {})))
     return seconds * informed.cost_ratio(len(few), len(data))

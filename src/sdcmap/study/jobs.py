@@ -197,7 +197,7 @@ def _estimate(
     path = getattr(measure, "control_file", "")
     key = replace(measure, control_file=Path(path).name) if path else measure  # type: ignore[call-arg]
     # Only sampled measures draw random numbers; deriving a stream for the others would cost time.
-    rng = stream.child(f"measure {key.digest}").fast_rng() if measure.sampled else UNUSED_RNG
+    rng = stream.child(f"measure {key.digest}").rng() if measure.sampled else UNUSED_RNG
     return informed.apply(original, masked, rng, refits, enough)
 
 
@@ -229,7 +229,7 @@ def absent_row(measure: Measure, status: str, reason: str, details: str = NO_DET
     return ScoreRow(measure.id, measure.text, None, None, details, status, reason)
 
 
-UNUSED_RNG = Stream(bytes(32)).fast_rng()
+UNUSED_RNG = Stream(bytes(32)).rng()
 
 
 def _describe_error(error: Exception) -> str:

@@ -19,6 +19,6 @@ def screening_sample(data: Microdata, key: bytes) -> Microdata:
 
 
 def _draw_sample(data: Microdata, key: bytes) -> Microdata:
-    fold = assign_folds(data, SCREENING_SHARE, data.schema.of_role("stratum"), Stream(key).fast_rng())
+    fold = assign_folds(data, SCREENING_SHARE, data.schema.of_role("stratum"), Stream(key).rng())
     part = data.take(np.flatnonzero(fold == 0))
     return Microdata(part.schema, part.columns)

@@ -308,7 +308,7 @@ def _are_finite(draws: Iterable[Estimate]) -> bool:
 def _reading(curve: SubsampleCurve, scored: list[Estimate], seed: int) -> Reading:
     if not scored or not _are_finite(scored):
         return Reading(curve.measure.text, curve.records, withheld="this release has no value of it.")
-    return curve.read(scored, Stream.of_seed(seed, "as_subsample", curve.measure.digest).fast_rng())
+    return curve.read(scored, Stream.of_seed(seed, "as_subsample", curve.measure.digest).rng())
 
 
 def _bias_share(

@@ -123,4 +123,4 @@ _ANY_METHOD = Method()
 
 
 def rng_of(number: int) -> np.random.Generator:
-    return Candidate(_ANY_METHOD, number).stream(1).fast_rng()
+    return Candidate(_ANY_METHOD, number).rng(1)

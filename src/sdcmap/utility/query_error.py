@@ -147,7 +147,7 @@ class QueryError(WeightedMeasure):
         self, data: Microdata, names: tuple[str, ...], columns: Array, weights: Array
     ) -> tuple[Array, Array]:
         """Draw the range of each query in each variable; NaN for variables that it does not use."""
-        rng = Stream.of_seed(0, "queries", str(self.draw)).fast_rng()
+        rng = Stream.of_seed(0, "queries", str(self.draw)).rng()
         shares = np.cumsum(weights)
         rows = np.searchsorted(shares, rng.random(self.queries) * shares[-1], side="right")
         if np.isnan(columns).all():

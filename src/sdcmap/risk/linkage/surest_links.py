@@ -204,5 +204,5 @@ def _draw_positions(pair: Pair) -> Array:
     """Return the positions of the released records to link: all, or a sample of the same people for every candidate."""
     if len(pair.known) * len(pair.released) <= MAX_PAIRS_ALL_RECORDS or len(pair.targets) <= SAMPLED_RECORDS:
         return pair.targets
-    rng = Stream.of_seed(0, "surest links").fast_rng()
+    rng = Stream.of_seed(0, "surest links").rng()
     return pair.order_of_targets()[rng.choice(len(pair.targets), SAMPLED_RECORDS, replace=False)]

@@ -252,7 +252,7 @@ class WorstLinkage(Attack):
         """
         attack_run = replace(self, one_to_one="none")._run_attacks(original, masked)
         pair = attack_run.pair
-        rng = Stream.of_seed(0, "persons", str(self.draw)).fast_rng()
+        rng = Stream.of_seed(0, "persons", str(self.draw)).rng()
         drawn = rng.choice(len(pair.known), min(len(attack_run.targets), len(pair.known)), replace=False)
         known = np.union1d(drawn, np.flatnonzero(np.isin(pair.known_rows, named)))
         table = link_to_known(pair, attack_run.cost_models[attack_run.best], known)
@@ -337,7 +337,7 @@ class WorstLinkage(Attack):
         count = self._target_count(len(pair.known), m)
         if not pair.holds_originals and not self.targets and m * len(pair.released) > MAX_PAIRS_ARCHIVE:
             count = min(m, SAMPLED_TARGETS)
-        rng, ordered = Stream.of_seed(0, "targets", str(self.draw)).fast_rng(), pair.order_of_targets()
+        rng, ordered = Stream.of_seed(0, "targets", str(self.draw)).rng(), pair.order_of_targets()
         if units is None or not pair.holds_originals or count == m:
             return ordered[rng.choice(m, count, replace=False)]
         own = np.unique(units[pair.known_rows[pair.truth[ordered]]], return_inverse=True)[1]
