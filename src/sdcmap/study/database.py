@@ -250,7 +250,9 @@ def check_plain_tables(connection: sqlite3.Connection) -> None:
     In a database of somebody else a view in place of a table can be an endless query, and a generated column, a constraint
     or a trigger can compute for hours.
     """
-    statements = connection.execute("select sql from sqlite_master").fetchall()
+    # An index without a statement belongs to the primary key of a table.
+    query = "select sql from sqlite_master where type != 'index' or sql is not null"
+    statements = connection.execute(query).fetchall()
     if not all(sql is not None and PLAIN_TABLE.fullmatch(sql) for (sql,) in statements):
         raise sqlite3.DatabaseError("not only plain tables")
 
